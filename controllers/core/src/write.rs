@@ -1,6 +1,6 @@
 //! A write to the API server as data: what a plan shows, what a shell sends, and what an answer means.
 
-use std::{fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use serde_json::{Value, json};
@@ -65,6 +65,8 @@ pub enum Action {
         uid: Uid,
         /// The node.
         node: String,
+        /// Annotations that the pod gets with its node, in one write.
+        annotations: BTreeMap<String, String>,
     },
     /// Evicts a pod: deletes it unless a disruption budget forbids that now (429).
     Evict(Deletion),
@@ -212,17 +214,22 @@ impl Write {
                 content_type: "application/json",
                 body: deletion.options().to_string(),
             },
-            Action::Bind { uid, node } => WireRequest {
-                method: "POST",
-                uri: format!("{}/binding?fieldManager={field_manager}", object()),
-                content_type: "application/json",
-                body: json!({
-                    "apiVersion": "v1", "kind": "Binding",
-                    "metadata": {"name": self.key.name(), "namespace": self.key.namespace(), "uid": uid},
-                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-                })
-                .to_string(),
-            },
+            Action::Bind { uid, node, annotations } => {
+                let mut metadata = json!({"name": self.key.name(), "namespace": self.key.namespace(), "uid": uid});
+                if !annotations.is_empty() {
+                    metadata["annotations"] = json!(annotations);
+                }
+                WireRequest {
+                    method: "POST",
+                    uri: format!("{}/binding?fieldManager={field_manager}", object()),
+                    content_type: "application/json",
+                    body: json!({
+                        "apiVersion": "v1", "kind": "Binding", "metadata": metadata,
+                        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+                    })
+                    .to_string(),
+                }
+            }
             Action::Evict(deletion) => WireRequest {
                 method: "POST",
                 uri: format!("{}/eviction", object()),

@@ -31,7 +31,13 @@ pub fn planned(action: &Action, before: &Value, manager: &str) -> Result<Value, 
         Action::Create(object) | Action::Update { object, .. } => object.clone(),
         Action::Delete(_) | Action::Evict(_) => Value::Null,
         Action::Apply { object, .. } => applied(object, before, manager)?,
-        Action::Bind { node, .. } => merge::apply(before.clone(), &json!({"spec": {"nodeName": node}})),
+        Action::Bind { node, annotations, .. } => {
+            let mut change = json!({"spec": {"nodeName": node}});
+            if !annotations.is_empty() {
+                change["metadata"]["annotations"] = json!(annotations);
+            }
+            merge::apply(before.clone(), &change)
+        }
         Action::Patch { patch, .. } => merge::apply(before.clone(), &unconditional(patch)),
         Action::StrategicPatch { patch, .. } => {
             let (patch, type_) = (unconditional(patch), recorded_type(before, patch));

@@ -52,7 +52,7 @@ impl Work {
     /// Sends it.
     pub(crate) async fn send(&self, api: &Api, kind: ResourceKind) -> Result<(), ReconcileError> {
         match (&self.purpose, &self.write.action) {
-            (Purpose::BindBy(webhook, _), Action::Bind { uid, node }) => webhook.bind(&self.write.key, uid, node).await,
+            (Purpose::BindBy(webhook, _), Action::Bind { uid, node, .. }) => webhook.bind(&self.write.key, uid, node).await,
             _ if kind == self.write.kind => api.write(&self.write).await.map(drop),
             _ => api.write(&Write { kind, ..self.write.clone() }).await.map(drop),
         }
@@ -115,16 +115,21 @@ impl Scheduler {
 
     /// The binding of an attempt, by a webhook where one is interested.
     pub(super) fn bind(&self, attempt: Box<Attempt>) -> Work {
-        let is_plain = matches!(&attempt.outcome, Outcome::Bind { instead: None, .. });
-        let binds = |webhook: &&Arc<Webhook>| {
-            !webhook.extender.bind.is_empty() && webhook.extender.is_interested(&attempt.pod.template)
-        };
-        let webhook = self.webhooks.iter().find(binds).filter(|_| is_plain).cloned();
+        let webhook = self.binder(&attempt);
         match (bind(attempt), webhook) {
             (Work { write, purpose: Purpose::Bind(attempt) }, Some(webhook)) => {
                 Work { write, purpose: Purpose::BindBy(webhook, attempt) }
             }
             (work, _) => work,
         }
+    }
+
+    /// The webhook that binds the pod of an attempt; none where a write does.
+    pub(super) fn binder(&self, attempt: &Attempt) -> Option<Arc<Webhook>> {
+        let is_plain = matches!(&attempt.outcome, Outcome::Bind { instead: None, .. });
+        let binds = |webhook: &&Arc<Webhook>| {
+            !webhook.extender.bind.is_empty() && webhook.extender.is_interested(&attempt.pod.template)
+        };
+        self.webhooks.iter().find(binds).filter(|_| is_plain).cloned()
     }
 }

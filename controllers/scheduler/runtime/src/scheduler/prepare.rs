@@ -10,7 +10,7 @@ use koord_runtime::{clock::Moment, uid::Uid};
 
 use super::{
     Scheduler,
-    work::{Purpose, Subject, Work, give, subject},
+    work::{Purpose, Subject, Work, give, given_with_binding, subject},
 };
 use crate::{feed::Delta, metrics::Ended, report};
 
@@ -111,7 +111,15 @@ impl Scheduler {
     }
 
     fn give_or_bind(&self, attempt: Box<Attempt>) -> Work {
-        if patch(&attempt).is_none_or(Patch::is_empty) { self.bind(attempt) } else { give(attempt) }
+        let is_whole = match &attempt.outcome {
+            Outcome::Bind { patch, instead: None, .. } if self.binder(&attempt).is_none() => {
+                given_with_binding(patch).is_some()
+            }
+            // The write of another object, and the request to a webhook, carry no annotations of the pod.
+            Outcome::Bind { patch, .. } => patch.is_empty(),
+            _ => true,
+        };
+        if is_whole { self.bind(attempt) } else { give(attempt) }
     }
 
     /// The pod is not bound, and is tried again.

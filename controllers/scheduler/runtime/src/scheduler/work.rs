@@ -1,6 +1,6 @@
 //! Writes that follow from attempts.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord_engine::{
     engine::{Attempt, Outcome},
@@ -39,7 +39,7 @@ pub(super) enum Purpose {
     Prepare(Box<Attempt>, usize),
     /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
     Lock(&'static str, Uid),
-    /// What a pod is given, written before it is bound.
+    /// What a pod is given, written before it is bound where the binding cannot carry it.
     Give(Box<Attempt>),
     /// The binding of this attempt.
     Bind(Box<Attempt>),
@@ -71,15 +71,22 @@ pub(super) fn give(attempt: Box<Attempt>) -> Work {
     Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt) }
 }
 
+/// What the binding of a pod writes into it: annotations, where nothing else is to be written there. The API server stores them together with
+/// the node; it takes no labels from a binding, and removes nothing.
+pub(super) fn given_with_binding(patch: &Patch) -> Option<BTreeMap<String, String>> {
+    let annotations = patch.annotations.iter().map(|(key, value)| Some((key.clone(), value.clone()?)));
+    patch.labels.is_empty().then(|| annotations.collect()).flatten()
+}
+
 pub(super) fn bind(attempt: Box<Attempt>) -> Work {
     if let Outcome::Bind { instead: Some(write), .. } = &attempt.outcome {
         return Work { write: write.clone(), purpose: Purpose::Bind(attempt) };
     }
-    let node = match &attempt.outcome {
-        Outcome::Bind { node, .. } => node.to_string(),
-        _ => String::new(),
+    let (node, annotations) = match &attempt.outcome {
+        Outcome::Bind { node, patch, .. } => (node.to_string(), given_with_binding(patch).unwrap_or_default()),
+        _ => Default::default(),
     };
-    let action = Action::Bind { uid: attempt.pod.uid.clone(), node };
+    let action = Action::Bind { uid: attempt.pod.uid.clone(), node, annotations };
     let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
     Work { write, purpose: Purpose::Bind(attempt) }
 }

@@ -34,6 +34,7 @@ use tower::{ServiceExt, service_fn};
 
 mod audit;
 mod barrier;
+mod bindings;
 mod claims;
 mod device_plugins;
 mod explanations;
