@@ -2,11 +2,12 @@
 //!
 //! What is sent and what an answer means is decided in `koord-core`; this crate sends it.
 //!
-//! Read first: [`api::Api`] (how a write is sent), [`recorder::Recorder`] (how events are recorded), [`clock`].
+//! Read first: [`api::Api`] (how a write is sent), [`recorder::Recorder`] (how events are recorded), [`connect`], [`clock`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod api;
 pub mod clock;
+pub mod connect;
 mod limiter;
 mod lines;
 pub mod metrics;

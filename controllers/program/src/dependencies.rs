@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use koord_runtime::{
     clock::{SharedClock, SystemClock},
+    connect::{Protocol, connect},
     random::Random,
 };
 use kube::{Client, Config};
@@ -39,8 +40,8 @@ impl Dependencies {
     /// Those of a process that talks to the API server of this configuration.
     pub fn connected_by(config: Config) -> anyhow::Result<Self> {
         let api_host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-        let client =
-            Client::try_from(config).context("the address or the credentials of the API server cannot be used")?;
+        let client = connect(config, Protocol::of_environment())
+            .context("the address or the credentials of the API server cannot be used")?;
         Ok(Self { client, api_host, clock: SystemClock::shared(), random: Random::from_os() })
     }
 }

@@ -23,7 +23,7 @@ pub mod otlp;
 pub mod tasks;
 pub mod trace;
 
-pub use koord_client::{api, clock, recorder};
+pub use koord_client::{api, clock, connect, recorder};
 pub use koord_core::{
     cache, child, condition, effect, error, events, index, intern, key, lease, outcome, ownership, panics, plan,
     projection, queue, random, reflector, refusal, store, uid, watch::Watch, write,

@@ -22,8 +22,8 @@ use crate::{
     scheduler::{Answered, Next, Scheduler, Work},
 };
 
-/// Writes on their way at one time; further attempts wait. Each has a connection of its own: more of them cost memory and CPU, and on
-/// a busy API server bind no more pods a second.
+/// Writes on their way at one time; further attempts wait. More of them bind no more pods a second on a busy API server, and an API server allows
+/// a hundred on a connection.
 const WRITES_MAX: usize = 64;
 /// Attempts in a row before other work of the process gets its turn.
 const ATTEMPTS_MAX: usize = 64;
