@@ -8,56 +8,14 @@
 //! Starts are from exec to a kubeconfig that leads to a server with the definitions of the folder (the real server: to the first `ok` of /readyz,
 //! without definitions).
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
-use integration::{RealServer, load};
-use tempfile::TempDir;
+use anyhow::{Context as _, Result};
+use integration::{RealServer, load, process::Embedded};
 
 const STARTS: usize = 7;
 const RUNS: usize = 5;
 const CONNECTIONS: usize = 32;
-
-/// One koord-envtest; ends when dropped.
-struct Embedded {
-    child: Child,
-    folder: TempDir,
-    start: Duration,
-}
-
-impl Embedded {
-    fn start(program: &Path, definitions: Option<&Path>) -> Result<Self> {
-        let folder = TempDir::new()?;
-        let kubeconfig = folder.path().join("kubeconfig");
-        let mut command = Command::new(program);
-        command.args(["--port=0", "--quiet", "--kubeconfig"]).arg(&kubeconfig);
-        if let Some(definitions) = definitions {
-            command.arg("--crds").arg(definitions);
-        }
-        let begin = Instant::now();
-        let mut child = command.stdout(Stdio::null()).spawn().with_context(|| program.display().to_string())?;
-        while !kubeconfig.exists() {
-            ensure!(child.try_wait()?.is_none(), "{} has ended", program.display());
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        Ok(Self { child, start: begin.elapsed(), folder })
-    }
-
-    fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -72,7 +30,7 @@ async fn main() -> Result<()> {
     println!("koord-envtest start, ms: {}", spread(starts.iter().map(|start| start.as_secs_f64() * 1000.0)));
 
     let server = Embedded::start(&program, definitions.as_deref())?;
-    let pids = [server.child.id()];
+    let pids = [server.process.id()];
     tokio::time::sleep(Duration::from_secs(2)).await;
     println!("koord-envtest idle RSS, MB: {:.1}", load::resident_bytes(&pids)? as f64 / 1e6);
     drop(server);
@@ -81,10 +39,10 @@ async fn main() -> Result<()> {
     for _ in 0..RUNS {
         // A fresh server each time, so that no run finds the objects of the one before.
         let server = Embedded::start(&program, None)?;
-        let run = load::creates(&server.kubeconfig(), CONNECTIONS, count, &[server.child.id()]).await?;
+        let run = load::creates(&server.kubeconfig, CONNECTIONS, count, &[server.process.id()]).await?;
         rates.push(run.per_second);
         costs.push(run.server_cpu_each.as_secs_f64() * 1e6);
-        println!("  after {count} objects: RSS {:.1} MB", load::resident_bytes(&[server.child.id()])? as f64 / 1e6);
+        println!("  after {count} objects: RSS {:.1} MB", load::resident_bytes(&[server.process.id()])? as f64 / 1e6);
     }
     println!("koord-envtest creates at {CONNECTIONS} connections, per second: {}", spread(rates.iter().copied()));
     println!("koord-envtest CPU per create, µs: {}", spread(costs.iter().copied()));

@@ -6,6 +6,8 @@ pub mod helm;
 pub mod installed;
 pub mod kubectl;
 pub mod load;
+pub mod objects;
+pub mod process;
 
 pub use helm::Helm;
 pub use installed::Installed;

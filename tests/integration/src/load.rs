@@ -9,8 +9,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, stream};
 use http::{Request, header};
-use kube::Client;
 use serde_json::json;
+
+use crate::objects::client;
 
 /// What a run took.
 #[derive(Clone, Copy, Debug)]
@@ -59,12 +60,6 @@ pub async fn creates(kubeconfig: &Path, connections: usize, count: usize, pids: 
     Ok(Creates { per_second: count as f64 / took.as_secs_f64(), server_cpu_each: cpu / each })
 }
 
-/// A client with a connection of its own.
-async fn client(kubeconfig: &Path) -> Result<Client> {
-    let config = koord_program::kubeconfig::from_file(kubeconfig, None).await?;
-    Ok(Client::try_from(config)?)
-}
-
 /// CPU time that processes have used since they began.
 pub fn cpu_time(pids: &[u32]) -> Result<Duration> {
     // Linux counts in hundredths of a second on every architecture that we run on.
@@ -80,6 +75,17 @@ pub fn cpu_time(pids: &[u32]) -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
+/// Waits until processes have had nothing to do for a second.
+pub async fn settled(pids: &[u32]) -> Result<()> {
+    loop {
+        let before = cpu_time(pids)?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if cpu_time(pids)?.saturating_sub(before) <= Duration::from_millis(10) {
+            return Ok(());
+        }
+    }
+}
+
 /// Memory that processes hold, in bytes (RSS).
 pub fn resident_bytes(pids: &[u32]) -> Result<u64> {
     kilobytes(pids, "VmRSS:")
@@ -88,6 +94,11 @@ pub fn resident_bytes(pids: &[u32]) -> Result<u64> {
 /// The most memory that processes have held, in bytes.
 pub fn peak_bytes(pids: &[u32]) -> Result<u64> {
     kilobytes(pids, "VmHWM:")
+}
+
+/// Of the memory that processes hold, what is backed by no file, in bytes: the kernel cannot drop it and read it again.
+pub fn anonymous_bytes(pids: &[u32]) -> Result<u64> {
+    kilobytes(pids, "RssAnon:")
 }
 
 fn kilobytes(pids: &[u32], line: &str) -> Result<u64> {

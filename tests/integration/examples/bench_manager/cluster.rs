@@ -1,5 +1,6 @@
 //! The cluster that is measured: nodes, profiles, pods and what koordlets report about them.
 
+use integration::objects::Object;
 use serde_json::{Value, json};
 
 /// Nodes of the cluster.
@@ -7,9 +8,6 @@ pub(crate) const NODES: usize = 5_000;
 /// Pods of the cluster, evenly spread over the nodes.
 pub(crate) const PODS: usize = 50_000;
 const GIB: u64 = 1 << 30;
-
-/// An object to be made: the path of its collection and its content.
-pub(crate) type Object = (String, Value);
 
 /// What an administrator configures: a namespace for the manager, colocation switched on, some profiles.
 pub(crate) fn configuration() -> Vec<Object> {

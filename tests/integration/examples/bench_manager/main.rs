@@ -10,30 +10,21 @@ mod cluster;
 
 use std::{
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use cluster::{NODES, Object, PODS};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use integration::load::{cpu_time, peak_bytes, resident_bytes};
+use cluster::{NODES, PODS};
+use integration::{
+    load::{cpu_time, peak_bytes, resident_bytes, settled},
+    objects::{self, create, each, get, send},
+    process::{Embedded, Running},
+};
 use kube::Client;
-use serde_json::Value;
 use tempfile::TempDir;
 
-const CONNECTIONS: usize = 32;
 const SLO: &str = "/apis/slo.koordinator.sh/v1alpha1";
-
-/// A process that ends when dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -43,21 +34,20 @@ async fn main() -> Result<()> {
     let definitions = arguments.next().context(usage)?;
     let quiet = arguments.next().map_or(Ok(10), |text| text.to_string_lossy().parse::<u64>()).context(usage)?;
     let folder = TempDir::new()?;
-    let kubeconfig = folder.path().join("kubeconfig");
-    let _server = start_server(&server, &definitions, &kubeconfig)?;
-    let client = Client::try_from(koord_program::kubeconfig::from_file(&kubeconfig, None).await?)?;
+    let server = Embedded::start(&server, Some(&definitions))?;
+    let client = objects::client(&server.kubeconfig).await?;
 
     for object in cluster::configuration() {
-        make(&client, object).await?;
+        create(&client, object).await?;
     }
-    each(cluster::namespaces(), |object| make(&client, object)).await?;
-    each(0..NODES, |number| make(&client, cluster::node(number))).await?;
-    each(0..PODS, |number| make(&client, cluster::pod(number))).await?;
+    each(cluster::namespaces(), |object| create(&client, object)).await?;
+    each(0..NODES, |number| create(&client, cluster::node(number))).await?;
+    each(0..PODS, |number| create(&client, cluster::pod(number))).await?;
     println!("bytes of a pod: {}", get(&client, "/api/v1/pods?limit=1").await?["items"][0].to_string().len());
 
     let begin = Instant::now();
-    let process = start_manager(&manager, &kubeconfig, folder.path())?;
-    let pids = [process.0.id()];
+    let process = start_manager(&manager, &server.kubeconfig, folder.path())?;
+    let pids = [process.id()];
     while count(&client, "nodeslos").await?.min(count(&client, "nodemetrics").await?) < NODES {
         ensure!(begin.elapsed() < Duration::from_mins(5), "the manager does not bring up {NODES} nodes");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -114,28 +104,6 @@ async fn reports(
     Ok(())
 }
 
-/// Waits until processes have had nothing to do for a second.
-async fn settled(pids: &[u32]) -> Result<()> {
-    loop {
-        let before = cpu_time(pids)?;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        if cpu_time(pids)?.saturating_sub(before) <= Duration::from_millis(10) {
-            return Ok(());
-        }
-    }
-}
-
-fn start_server(program: &Path, definitions: &Path, kubeconfig: &Path) -> Result<Running> {
-    let mut command = Command::new(program);
-    command.args(["--port=0", "--quiet", "--kubeconfig"]).arg(kubeconfig).arg("--crds").arg(definitions);
-    let mut server = Running(command.stdout(Stdio::null()).spawn().with_context(|| program.display().to_string())?);
-    while !kubeconfig.exists() {
-        ensure!(server.0.try_wait()?.is_none(), "{} has ended", program.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(server)
-}
-
 fn start_manager(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Running> {
     let mut command = Command::new(program);
     command.arg("--kubeconfig").arg(kubeconfig).args([
@@ -148,28 +116,7 @@ fn start_manager(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Run
         .env("WEBHOOK_HOST", "127.0.0.1")
         .env("WEBHOOK_PORT", "0")
         .env("WEBHOOK_CERT_DIR", folder.join("certificates"));
-    command.stderr(Stdio::null());
-    Ok(Running(command.spawn().with_context(|| program.display().to_string())?))
-}
-
-async fn each<T, F: Future<Output = Result<Value>>>(
-    things: impl IntoIterator<Item = T>,
-    act: impl Fn(T) -> F,
-) -> Result<()> {
-    stream::iter(things.into_iter().map(act)).buffer_unordered(CONNECTIONS).try_for_each(|_| async { Ok(()) }).await
-}
-
-async fn make(client: &Client, (path, object): Object) -> Result<Value> {
-    send(client, http::Method::POST, &path, "application/json", &object).await
-}
-
-async fn send(client: &Client, method: http::Method, path: &str, content_type: &str, body: &Value) -> Result<Value> {
-    let request = http::Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, content_type);
-    Ok(client.request(request.body(serde_json::to_vec(body)?)?).await?)
-}
-
-async fn get(client: &Client, path: &str) -> Result<Value> {
-    Ok(client.request(http::Request::get(path).body(Vec::new())?).await?)
+    Running::start(command.stderr(Stdio::null()))
 }
 
 async fn count(client: &Client, plural: &str) -> Result<usize> {
