@@ -97,7 +97,10 @@ fn transport(config: &Config, protocol: Protocol) -> Result<Http, ConnectError> 
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
-    builder.http2_keep_alive_interval(PING_AFTER).http2_keep_alive_timeout(PONG_WITHIN).http2_keep_alive_while_idle(true);
+    builder
+        .http2_keep_alive_interval(PING_AFTER)
+        .http2_keep_alive_timeout(PONG_WITHIN)
+        .http2_keep_alive_while_idle(true);
     Ok(builder.build(connector))
 }
 

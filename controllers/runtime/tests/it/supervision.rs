@@ -254,7 +254,11 @@ async fn pods_are_bound_evicted_and_deleted_only_as_decided() {
     let stored = |key: &ObjectKey| send(&server, Method::GET, &format!("{path}/{}", key.name()), &Value::Null);
 
     let (uid, key) = create("a");
-    let bind = |uid: &str| Action::Bind { uid: uid.into(), node: "n1".to_owned(), annotations: [("a".to_owned(), "b".to_owned())].into() };
+    let bind = |uid: &str| Action::Bind {
+        uid: uid.into(),
+        node: "n1".to_owned(),
+        annotations: [("a".to_owned(), "b".to_owned())].into(),
+    };
     assert_eq!(write(&key, bind("another")).await, Err(Fault::Api), "another pod of this name");
     assert_eq!(write(&key, bind(&uid.to_string())).await, Ok(()));
     let bound = stored(&key);

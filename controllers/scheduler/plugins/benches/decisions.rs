@@ -181,7 +181,9 @@ fn pods_of_koordinator(chosen: &Chosen) {
         let gangs = gangs(200, 20);
         shipped().with_pods(4000, move |number| Arc::clone(&gangs[number / 20]))
     });
-    chosen.measure_for(5000.0, "GPU pods, all plugins", || shipped().with_gpus(NODES).with_pods(4000, turns(on_gpus().into())));
+    chosen.measure_for(5000.0, "GPU pods, all plugins", || {
+        shipped().with_gpus(NODES).with_pods(4000, turns(on_gpus().into()))
+    });
     for policy in ["None", "SingleNUMANodePodLevel"] {
         chosen.measure_for(5000.0, &format!("pods with CPUs of their own, policy {policy}"), || {
             shipped().with_numa_nodes(NODES, policy).with_pods(4000, turns(vec![cpu_bound()]))

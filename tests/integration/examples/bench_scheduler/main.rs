@@ -69,7 +69,9 @@ async fn main() -> Result<ExitCode> {
         let known: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
         bail!("there is no row {unknown}; there are {}", known.join(", "));
     }
-    println!("| row | program | pods a second | CPU a pod, ms | resident, MB | of it in no file | first binding, s | |");
+    println!(
+        "| row | program | pods a second | CPU a pod, ms | resident, MB | of it in no file | first binding, s | |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let mut missed = 0;
     for row in ROWS.iter().filter(|row| options.rows.is_empty() || options.rows.iter().any(|name| name == row.name)) {
@@ -110,7 +112,9 @@ impl Measured {
     fn cells(&self) -> String {
         let Self { rate, cpu_ms, requests_ms, resident_mb, anonymous_mb, first_s } = self;
         let rate = if rate.is_finite() { format!("{rate:.0}") } else { "–".to_owned() };
-        format!("{rate} | {cpu_ms:.3} (requests alone {requests_ms:.3}) | {resident_mb:.1} | {anonymous_mb:.1} | {first_s:.2}")
+        format!(
+            "{rate} | {cpu_ms:.3} (requests alone {requests_ms:.3}) | {resident_mb:.1} | {anonymous_mb:.1} | {first_s:.2}"
+        )
     }
 
     fn misses(&self, goals: &Goals) -> Vec<String> {
@@ -120,9 +124,9 @@ impl Measured {
             (self.resident_mb, goals.resident_mb_max, "MB"),
             (self.first_s, goals.first_s_max, "s"),
         ];
-        let most = most.into_iter().filter_map(|(is, goal, unit)| {
-            goal.filter(|goal| is > *goal).map(|goal| format!("missed: {goal} {unit}"))
-        });
+        let most = most
+            .into_iter()
+            .filter_map(|(is, goal, unit)| goal.filter(|goal| is > *goal).map(|goal| format!("missed: {goal} {unit}")));
         least.into_iter().chain(most).collect()
     }
 }
@@ -226,9 +230,7 @@ async fn requests_alone(kubeconfig: &Path, client: &Client, row: &Row) -> Result
         let target = json!({"kind": "Node", "name": cluster::node_name(number % row.nodes)});
         let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target});
         let binder = &binder;
-        async move {
-            send(binder, Method::POST, &format!("{path}/{name}/binding"), "application/json", &binding).await
-        }
+        async move { send(binder, Method::POST, &format!("{path}/{name}/binding"), "application/json", &binding).await }
     };
     let mut bound = futures::stream::iter((0..row.waiting).map(bind)).buffer_unordered(AT_ONCE);
     while let Some(answer) = bound.next().await {

@@ -52,7 +52,9 @@ impl Work {
     /// Sends it.
     pub(crate) async fn send(&self, api: &Api, kind: ResourceKind) -> Result<(), ReconcileError> {
         match (&self.purpose, &self.write.action) {
-            (Purpose::BindBy(webhook, _), Action::Bind { uid, node, .. }) => webhook.bind(&self.write.key, uid, node).await,
+            (Purpose::BindBy(webhook, _), Action::Bind { uid, node, .. }) => {
+                webhook.bind(&self.write.key, uid, node).await
+            }
             _ if kind == self.write.kind => api.write(&self.write).await.map(drop),
             _ => api.write(&Write { kind, ..self.write.clone() }).await.map(drop),
         }
