@@ -144,7 +144,8 @@ impl Profile {
         first
     }
 
-    /// The pods for which room is being made on a row, other than for this one, and that go before it.
+    /// The pods for which room is being made on a row, other than for this one, and that go before it. Where nominated pods are
+    /// ignored, what stands for a reservation counts all the same, as it does in the original.
     pub(crate) fn nominated_before(&self, pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut before = cluster.nominated_before(pod, row);
         before.retain(|other| !self.plugins.iter().any(|plugin| plugin.shares_room(pod, other, cluster)));
@@ -155,6 +156,9 @@ impl Profile {
     pub fn prepare(&self, request: &Request<'_>, cluster: &Cluster) -> Prepared {
         let among = Among::default();
         let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
+        if cluster.policy().ignores_nominated {
+            before.retain(|other| other.is_reservation());
+        }
         for index in &self.filters {
             match self.plugins[usize::from(*index)].filter(request, cluster) {
                 PreFilter::Skip => {}
