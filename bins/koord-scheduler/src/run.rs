@@ -181,9 +181,11 @@ fn extended_profiles(settings: &Settings) -> Result<Vec<BuiltProfile>> {
 /// The profiles of a configuration, which ask nobody.
 pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
     let ignored = extenders::ignored_resources(configuration);
-    let of = |profile: &koord_config::scheduler::Profile| {
-        build(&profile.resolved().ignoring(&ignored), &|gate| gates.enabled(gate))
-            .with_context(|| format!("profile {}", profile.scheduler_name))
+    let of_all = configuration.values.percentage_of_nodes_to_score;
+    let of = |profile: &koord_config::scheduler::Profile| -> Result<BuiltProfile> {
+        let built = build(&profile.resolved().ignoring(&ignored), &|gate| gates.enabled(gate))
+            .with_context(|| format!("profile {}", profile.scheduler_name))?;
+        Ok(built.sampling(profile.percentage_of_nodes_to_score.or(of_all)))
     };
     configuration.profiles().iter().map(of).collect()
 }
