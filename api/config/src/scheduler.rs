@@ -104,7 +104,7 @@ pub struct SchedulerConfiguration {
     pub enable_profiling: Option<bool>,
     /// Whether they contain contention. Default true.
     pub enable_contention_profiling: Option<bool>,
-    /// The share of nodes to score; 0 adapts to their number.
+    /// How many of the nodes that take a pod are compared, in percent of all nodes; at least 100 nodes are. 0 compares all.
     #[schemars(range(min = 0, max = 100))]
     pub percentage_of_nodes_to_score: Option<i32>,
     /// The first pause of a pod that could not be scheduled. Default 1.
@@ -127,7 +127,7 @@ pub struct SchedulerConfiguration {
 pub struct Profile {
     /// The name. Default default-scheduler.
     pub scheduler_name: String,
-    /// The share of nodes to score, instead of that of the configuration.
+    /// The same for this profile, instead of what the configuration says.
     #[schemars(range(min = 0, max = 100))]
     pub percentage_of_nodes_to_score: Option<i32>,
     /// The plugins by extension point.

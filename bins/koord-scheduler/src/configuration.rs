@@ -148,6 +148,7 @@ fn read(file: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Settings, run::profiles};
 
     fn configured(text: &str) -> Result<Configuration, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -220,6 +221,21 @@ mod tests {
         ] {
             assert_eq!(extended(members).unwrap_err(), message);
         }
+    }
+
+    #[test]
+    fn how_many_nodes_are_compared_is_configured_for_all_profiles_or_for_one() {
+        let percents = |all: &str, own: &str| {
+            let text = format!("{HEAD}{all}profiles:\n- schedulerName: a\n{own}- schedulerName: b\n");
+            let profiles = profiles(&Settings::within(configured(&text).unwrap())).unwrap();
+            profiles.iter().map(|built| built.profile.sampled_percent).collect::<Vec<_>>()
+        };
+        let (all, own) = ("percentageOfNodesToScore: 30\n", "  percentageOfNodesToScore: 5\n");
+        assert_eq!(percents("", ""), [None, None]);
+        assert_eq!(percents(all, ""), [Some(30), Some(30)]);
+        assert_eq!(percents(all, own), [Some(5), Some(30)]);
+        assert_eq!(percents(all, "  percentageOfNodesToScore: 0\n"), [None, Some(30)]);
+        assert_eq!(percents("percentageOfNodesToScore: 0\n", ""), [None, None]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The feature gates of the scheduler: those of the original, and those of kube-scheduler that concern scheduling.
 
+use koord_engine::policy::Policy;
 use koord_program::gates::{Gate, Gates, Stage};
+use koord_runtime::key::ObjectKey;
 use koord_scheduler_runtime::Transformers;
 
 const fn alpha(name: &'static str) -> Gate {
@@ -15,7 +17,7 @@ const fn stable(name: &'static str) -> Gate {
     Gate { name, default: true, stage: Stage::Stable }
 }
 
-/// Every gate that `--feature-gates` takes (`spec/scheduler.md` 1.6 and 4.1).
+/// Every gate that `--feature-gates` takes (`spec/scheduler.md` 1.6 and 4.1). `CrossSchedulerPreemption` is our own.
 pub const GATES: &[Gate] = &[
     alpha("CompatibleCSIStorageCapacity"),
     alpha("DisableCSIStorageCapacityInformer"),
@@ -42,6 +44,7 @@ pub const GATES: &[Gate] = &[
     beta("PodDisruptionBudget", true),
     alpha("SyncBarrier"),
     alpha("CrossSchedulerNomination"),
+    alpha("CrossSchedulerPreemption"),
     beta("GangPendingPodsConditionPatch", true),
     alpha("EnableInlineBatchSchedule"),
     beta("EnableBatchScheduleNodeSnapshot", true),
@@ -66,7 +69,10 @@ pub const GATES: &[Gate] = &[
 ];
 
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 17] = [
+const BUILT: [&str; 20] = [
+    "CrossSchedulerNomination",
+    "CrossSchedulerPreemption",
+    "SkipFilterWithNominatedPods",
     "EnableInlineBatchSchedule",
     "MultiQuotaTree",
     "ElasticQuotaIgnorePodOverhead",
@@ -95,6 +101,16 @@ pub fn transformers(gates: &Gates) -> Transformers {
     }
 }
 
+/// How pods of other schedulers and nominated pods are treated, by a scheduler that runs in this pod.
+pub(crate) fn policy(gates: &Gates, own_pod: Option<ObjectKey>) -> Policy {
+    Policy {
+        evicts_foreign: gates.enabled("CrossSchedulerPreemption"),
+        keeps_foreign_nominations: gates.enabled("CrossSchedulerNomination"),
+        ignores_nominated: gates.enabled("SkipFilterWithNominatedPods"),
+        own_pod,
+    }
+}
+
 /// Gates that are set otherwise than by default, and have no effect.
 pub(crate) fn without_effect(gates: &Gates) -> impl Iterator<Item = &'static str> {
     let changed = gates.iter().filter(|(gate, is_on)| gate.default != *is_on).map(|(gate, _)| gate.name);
@@ -114,6 +130,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_done_to_pods_of_other_schedulers_unless_a_gate_says_so() {
+        let of = |list: &str| policy(&Gates::parse(GATES, list).unwrap(), None);
+        assert_eq!(of(""), Policy::default());
+        assert_eq!(of("CrossSchedulerPreemption=true"), Policy { evicts_foreign: true, ..Policy::default() });
+        let nominations = of("CrossSchedulerNomination=true,SkipFilterWithNominatedPods=true");
+        assert!(nominations.keeps_foreign_nominations && nominations.ignores_nominated && !nominations.evicts_foreign);
+    }
+
+    #[test]
     fn gates_that_are_set_and_have_no_effect_are_named() {
         let gates = |list: &str| Gates::parse(GATES, list).unwrap();
         let transformers = transformers(&gates("PriorityTransformer=true,ReplaceResourcesTransformer=true"));
@@ -123,5 +148,16 @@ mod tests {
         ))
         .collect();
         assert_eq!(named, ["LazyReservationRestore", "CSIStorageCapacity"]);
+    }
+
+    #[test]
+    fn the_documentation_says_why_a_gate_has_no_effect() {
+        let page = include_str!("../../../docs/scheduler.md");
+        let section = page.split("### Gates without effect").nth(1).and_then(|rest| rest.split("\n## ").next());
+        let documented: Vec<&str> = section.unwrap().split('\n').filter(|line| line.starts_with("| `")).collect();
+        for Gate { name, .. } in GATES {
+            let rows = documented.iter().filter(|line| line.split('|').nth(1).unwrap().contains(&format!("`{name}`")));
+            assert_eq!(rows.count(), usize::from(!BUILT.contains(name)), "{name}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Configuration, Secure, debug, extenders, gates,
-    identity::BUILD,
+    identity::{BUILD, own_pod},
     options::{Checked, Options},
     plugins::Plugins,
     resources, services,
@@ -43,6 +43,8 @@ pub struct Settings {
     pub explain_waiting: bool,
     /// The pod that a new leader writes and waits for, and how long at most; none where it does not.
     pub barrier: Option<(ObjectKey, Duration)>,
+    /// The pod in which the scheduler runs, which it never evicts.
+    pub own_pod: Option<ObjectKey>,
     /// Which features are on.
     pub gates: Gates,
 }
@@ -53,8 +55,8 @@ impl Settings {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
-        let (listen, secure, barrier, explain_waiting) = (None, None, None, false);
-        Self { configuration, listen, secure, parked_max, monitoring, explain_waiting, barrier, gates }
+        let (listen, secure, barrier, own_pod, explain_waiting) = (None, None, None, None, false);
+        Self { configuration, listen, secure, parked_max, monitoring, explain_waiting, barrier, own_pod, gates }
     }
 }
 
@@ -78,6 +80,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         explain_waiting: options.explain_waiting,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
+        own_pod: own_pod(|variable| std::env::var(variable).ok()),
         gates,
     };
     // What cannot be built is said before anything is contacted.
@@ -99,9 +102,11 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings.gates);
-    let Settings { configuration, listen, secure, parked_max, monitoring, explain_waiting, barrier, gates } = settings;
+    let Settings { configuration, listen, secure, parked_max, monitoring, .. } = settings;
+    let Settings { explain_waiting, barrier, own_pod, gates, .. } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
+    let policy = gates::policy(&gates, own_pod);
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -119,7 +124,7 @@ async fn run_profiles(
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
     let core = program.core();
     let profiles: Vec<Profile> = profiles.into_iter().map(|built| built.profile).collect();
-    let engine = Engine::new(profiles, timings, core.random().clone());
+    let engine = Engine::new(profiles, timings, core.random().clone()).with_policy(policy);
     let mut feed = Feed::transforming(core, &engine.reads(), transformers);
     feed.keep_objects(core, &webhooks);
     let measures = Measures::of(&engine, core.metrics())?;
@@ -163,7 +168,8 @@ fn timings(values: &SchedulerConfiguration, parked_max: Duration) -> Timings {
 /// The engine of a scheduler that runs with these settings, without objects. Nobody is asked by it.
 pub(crate) fn engine(settings: &Settings, random: Random) -> Result<Engine> {
     let profiles: Vec<Profile> = profiles(settings)?.into_iter().map(|built| built.profile).collect();
-    Ok(Engine::new(profiles, timings(&settings.configuration.values, settings.parked_max), random))
+    let policy = gates::policy(&settings.gates, settings.own_pod.clone());
+    Ok(Engine::new(profiles, timings(&settings.configuration.values, settings.parked_max), random).with_policy(policy))
 }
 
 /// The profiles of a configuration, with the extenders.
@@ -175,9 +181,11 @@ fn extended_profiles(settings: &Settings) -> Result<Vec<BuiltProfile>> {
 /// The profiles of a configuration, which ask nobody.
 pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
     let ignored = extenders::ignored_resources(configuration);
-    let of = |profile: &koord_config::scheduler::Profile| {
-        build(&profile.resolved().ignoring(&ignored), &|gate| gates.enabled(gate))
-            .with_context(|| format!("profile {}", profile.scheduler_name))
+    let of_all = configuration.values.percentage_of_nodes_to_score;
+    let of = |profile: &koord_config::scheduler::Profile| -> Result<BuiltProfile> {
+        let built = build(&profile.resolved().ignoring(&ignored), &|gate| gates.enabled(gate))
+            .with_context(|| format!("profile {}", profile.scheduler_name))?;
+        Ok(built.sampling(profile.percentage_of_nodes_to_score.or(of_all)))
     };
     configuration.profiles().iter().map(of).collect()
 }

@@ -7,6 +7,7 @@
 mod audit;
 mod class;
 mod discrepancies;
+mod foreign;
 mod hidden;
 mod images;
 mod log;
@@ -37,6 +38,7 @@ pub use self::{
 };
 use self::{
     class::Classes,
+    foreign::Scheduling,
     images::Images,
     log::ChangeLog,
     population::Population,
@@ -82,6 +84,7 @@ pub struct Cluster {
     hidden: BTreeMap<Row, BTreeMap<Uid, Placed>>,
     /// Trials that are under way.
     trials: u32,
+    scheduling: Scheduling,
     objects: Objects,
     states: States,
     time: Timestamp,

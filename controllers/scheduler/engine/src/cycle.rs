@@ -6,6 +6,7 @@
 mod candidates;
 mod everywhere;
 mod rehearsal;
+mod sample;
 mod scorer;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -28,6 +29,8 @@ use crate::{
 pub struct Memory {
     classes: BTreeMap<ClassId, (u64, Candidates)>,
     searches: u64,
+    /// How many nodes the next sample passes over first.
+    next: usize,
 }
 
 /// What the plugins of a profile ask for one pod, or for all pods of a class.
@@ -75,12 +78,17 @@ impl Profile {
             plan => {
                 let preferred = if let Plan::Prefer(rows) = plan { rows } else { Vec::new() };
                 let mut first = preferred.into_iter().chain(cluster.nomination(&pod.uid));
-                match first.find(|row| !held.contains_key(row) && candidates.takes(*row, cluster)) {
-                    Some(row) => Found::of_first(row),
-                    None => match candidates.choose_beside(&held, cluster, draw) {
+                let first = first.find(|row| !held.contains_key(row) && candidates.takes(*row, cluster));
+                if let Some(row) = first {
+                    Found::of_first(row)
+                } else {
+                    let mut sample = candidates.sample(self, memory, cluster);
+                    let found = candidates.choose_beside(&held, &mut sample, cluster, draw);
+                    memory.go_on_after(sample, cluster);
+                    match found {
                         Found::Nothing(refusals) => candidates.refused_beside(&held, self, pod, cluster, refusals),
                         found => found,
-                    },
+                    }
                 }
             }
         };
@@ -144,9 +152,13 @@ impl Profile {
         first
     }
 
-    /// The pods for which room is being made on a row, other than for this one, and that go before it.
+    /// The pods for which room is being made on a row, other than for this one, and that go before it. Where nominated pods are
+    /// ignored, what stands for a reservation counts all the same, as it does in the original.
     pub(crate) fn nominated_before(&self, pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut before = cluster.nominated_before(pod, row);
+        if cluster.policy().ignores_nominated {
+            before.retain(|other| other.is_reservation());
+        }
         before.retain(|other| !self.plugins.iter().any(|plugin| plugin.shares_room(pod, other, cluster)));
         before
     }
@@ -340,7 +352,7 @@ impl Memory {
         self.classes.insert(candidates.class.id(), (self.searches, candidates));
     }
 
-    /// Forgets everything, as when a profile changes.
+    /// Forgets what is known of nodes, as when a profile changes.
     pub fn clear(&mut self) {
         self.classes.clear();
     }

@@ -39,6 +39,7 @@ use crate::{
     extender::Question,
     plugin::{Explanation, Orders, Patch, Prepared, Searched, Upkeep},
     pod::Pod,
+    policy::Policy,
     queue::{Queue, Return, Timings, Tried},
 };
 
@@ -140,12 +141,19 @@ impl Engine {
     pub fn new(profiles: Vec<Profile>, timings: Timings, random: Random) -> Self {
         let memories = profiles.iter().map(|_| Memory::default()).collect();
         let profiles: Vec<Arc<Profile>> = profiles.into_iter().map(Arc::new).collect();
-        let cluster = empty(&profiles);
+        let cluster = empty(&profiles, Policy::default());
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
         let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
         let is_unsettled = false;
         Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking }
+    }
+
+    /// The same under this policy, before anything is known.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.cluster.set_policy(policy);
+        self
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -359,7 +367,7 @@ impl Engine {
         let profile =
             |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
         self.verdicts.spell_out(profile, &self.cluster);
-        self.cluster = empty(&self.profiles);
+        self.cluster = empty(&self.profiles, self.cluster.policy().clone());
         self.queue.clear();
         self.waiting.clear();
         self.ready.clear();
@@ -411,8 +419,9 @@ impl Engine {
 }
 
 /// A cluster with the states of these plugins, and nothing in it.
-fn empty(profiles: &[Arc<Profile>]) -> Cluster {
+fn empty(profiles: &[Arc<Profile>], policy: Policy) -> Cluster {
     let mut cluster = Cluster::default();
+    cluster.schedule(profiles.iter().map(|profile| Arc::clone(&profile.scheduler)).collect(), policy);
     let plugins = || profiles.iter().flat_map(|profile| &profile.plugins);
     plugins().flat_map(|plugin| plugin.topology_keys()).for_each(|key| cluster.pin_topology(&key));
     plugins().filter_map(|plugin| plugin.state()).for_each(|state| cluster.add_state(state));

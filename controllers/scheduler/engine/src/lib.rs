@@ -21,6 +21,7 @@ pub mod node;
 pub mod object;
 pub mod plugin;
 pub mod pod;
+pub mod policy;
 pub mod preemption;
 pub mod queue;
 pub mod template;

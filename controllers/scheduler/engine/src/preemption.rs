@@ -19,7 +19,7 @@ use crate::{
 
 /// Who may be evicted for a pod.
 pub trait Rules {
-    /// Whether this pod may go at all.
+    /// Whether this pod may go at all. It is not asked of pods that nobody may evict ([`Cluster::is_spared`]).
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool;
 
     /// Which of these pods, most important first, must rather stay: their eviction breaks a budget.
@@ -160,7 +160,7 @@ impl Attempted<'_> {
         let profile = self.profile;
         // What stands for a reservation is no pod that could be evicted.
         let pods = self.cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
-        let may_go = pods.filter(|placed| rules.may_evict(placed, self.cluster));
+        let may_go = pods.filter(|placed| !self.cluster.is_spared(placed) && rules.may_evict(placed, self.cluster));
         let mut evictable: Vec<Placed> = may_go.cloned().collect();
         evictable.sort_by(|one, other| by_importance(&one.pod, &other.pod));
         if evictable.is_empty() {

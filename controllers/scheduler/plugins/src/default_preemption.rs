@@ -232,25 +232,28 @@ impl Rules for OnNodesAlone {
 }
 
 #[cfg(test)]
+mod foreign;
+
+#[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
-    use koord_engine::{
-        engine::{Attempt, Engine, Outcome, Refused},
-        labels::Labels,
-        object::Object,
-        pod::{Pod, Template},
-        queue::Timings,
+    use koord_engine::{engine::Refused, labels::Labels, object::Object, queue::Timings};
+    pub(super) use {
+        koord_engine::{
+            engine::{Attempt, Engine, Outcome},
+            pod::Template,
+        },
+        serde_json::json,
+        std::sync::Arc,
     };
-    use serde_json::json;
 
-    use super::*;
-    use crate::{NodeResourcesFit, testing};
+    pub(super) use super::*;
+    use crate::NodeResourcesFit;
+    pub(super) use crate::testing;
 
-    const NOW: Moment = Moment::at(std::time::Duration::ZERO);
+    pub(super) const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
-    fn engine(nodes: &[&str]) -> Engine {
+    pub(super) fn engine(nodes: &[&str]) -> Engine {
         let plugins: Vec<Arc<dyn Plugin>> = vec![
             Arc::new(NodeResourcesFit::default()),
             Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
@@ -263,7 +266,7 @@ mod tests {
         engine
     }
 
-    fn pod(name: &str, cpu: &str, priority: i32, node: Option<&str>) -> Arc<Pod> {
+    pub(super) fn pod(name: &str, cpu: &str, priority: i32, node: Option<&str>) -> Arc<Pod> {
         let requests = json!({"containers": [{"resources": {"requests": {"cpu": cpu}}}]});
         let pod = testing::pod(name, &requests);
         let template = Template {
@@ -280,14 +283,14 @@ mod tests {
         })
     }
 
-    fn refused(engine: &mut Engine) -> Refused {
+    pub(super) fn refused(engine: &mut Engine) -> Refused {
         match engine.attempt(NOW) {
             Some(Attempt { outcome: Outcome::Refused(refused), .. }) => refused,
             other => panic!("{other:?}"),
         }
     }
 
-    fn victims(refused: &Refused) -> Vec<&str> {
+    pub(super) fn victims(refused: &Refused) -> Vec<&str> {
         refused.victims.iter().map(|victim| victim.key.name()).collect()
     }
 

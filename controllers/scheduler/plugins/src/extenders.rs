@@ -62,12 +62,13 @@ fn asked(candidate: &Candidate, cluster: &Cluster) -> Option<(Arc<str>, NodeVict
     Some((Arc::clone(&node.name), NodeVictims { pods, violations: candidate.violations }))
 }
 
-/// A candidate with the victims that were chosen, as far as they are there still.
+/// A candidate with the victims that were chosen, as far as they are there still; none where one of them must not be evicted.
 fn left(row: Row, chosen: &Victims, cluster: &Cluster) -> Option<Candidate> {
     let NodeVictims { pods, violations } = chosen.get(&cluster.node(row)?.name)?;
     let on_node = pods.iter().filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.row == row);
     let victims: Vec<Placed> = on_node.cloned().collect();
-    (!victims.is_empty()).then_some(Candidate { row, victims, violations: *violations })
+    let may_go = !victims.is_empty() && !victims.iter().any(|placed| cluster.is_spared(placed));
+    may_go.then_some(Candidate { row, victims, violations: *violations })
 }
 
 impl Plugin for Extenders {

@@ -100,6 +100,14 @@ impl BuiltProfile {
         }
         self
     }
+
+    /// The same, where only so many percent of the nodes are compared that take a pod; of 0 percent and of none all are.
+    #[must_use]
+    pub fn sampling(mut self, percent: Option<i32>) -> Self {
+        let percent = percent.and_then(|percent| u8::try_from(percent).ok());
+        self.profile.sampled_percent = percent.filter(|percent| *percent > 0);
+        self
+    }
 }
 
 impl fmt::Display for Idle {
@@ -157,6 +165,7 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
         reserves,
         permits: at(Point::Permit),
         pre_binds: at(Point::PreBind),
+        sampled_percent: None,
         plugins,
     };
     Ok(BuiltProfile { profile, idle })

@@ -18,9 +18,13 @@ impl Cluster {
         self.nominated().map(|(_, row)| row).collect()
     }
 
-    /// The pods for which room is being made on a row and that go before this one.
+    /// The pods for which room is being made on a row and that go before this one. Those of other schedulers do so only with a
+    /// higher priority, for nobody knows which of two schedulers is faster.
     pub fn nominated_before(&self, pod: &Pod, row: Row) -> Vec<Arc<Pod>> {
-        let goes_before = |other: &Pod| other.template.priority >= pod.template.priority && other.uid != pod.uid;
+        let goes_before = |other: &Pod| {
+            let (theirs, own) = (other.template.priority, pod.template.priority);
+            other.uid != pod.uid && (theirs > own || theirs == own && !self.is_foreign(other))
+        };
         let there = self.nominated().filter(|(other, at)| *at == row && goes_before(other));
         there.filter(|(other, _)| self.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
     }

@@ -7,7 +7,7 @@ use std::{
 
 use koord_core::uid::Uid;
 
-use super::{Found, Prepared, Profile, Scorer, Verdict, first_refusal};
+use super::{Found, Memory, Prepared, Profile, Scorer, Verdict, first_refusal, sample::Sample};
 use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
@@ -183,15 +183,21 @@ impl Candidates {
         Found::Nothing(refusals)
     }
 
-    /// Chooses among all rows but these.
+    /// The nodes among which is chosen next.
+    pub(super) fn sample(&self, profile: &Profile, memory: &Memory, cluster: &Cluster) -> Sample {
+        profile.sample(&self.prepared, memory, cluster)
+    }
+
+    /// Chooses among all rows of a sample but these.
     pub(super) fn choose_beside(
         &mut self,
         held: &BTreeMap<Row, Verdict>,
+        sample: &mut Sample,
         cluster: &mut Cluster,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
         if held.is_empty() {
-            return self.choose(cluster, draw);
+            return self.choose(sample, cluster, draw);
         }
         let scores: Vec<Option<i64>> = held.keys().map(|row| self.best.score(*row)).collect();
         for (row, verdict) in held {
@@ -200,7 +206,7 @@ impl Candidates {
         }
         let is_held = |row: Row| held.contains_key(&row);
         self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale_beside(&mut self.best, is_held));
-        let found = self.choose(cluster, draw);
+        let found = self.choose(sample, cluster, draw);
         self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale_beside(&mut self.best, |_| false));
         for (row, score) in held.keys().zip(scores) {
             self.best.set(*row, score);
@@ -209,15 +215,18 @@ impl Candidates {
         found
     }
 
-    fn choose(&mut self, cluster: &mut Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+    fn choose(&mut self, sample: &mut Sample, cluster: &mut Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
         let constant = self.prepared.uniform_score(cluster);
-        if self.prepared.is_local(cluster) {
+        if !sample.is_of_all() {
+            cluster.hide_all();
+            self.choose_among(sample, constant, cluster, draw)
+        } else if self.prepared.is_local(cluster) {
             self.choose_by_local(constant, cluster, draw)
         } else if let Some(rows) = self.prepared.scored_rows(cluster) {
             self.choose_with_scored(&rows, constant, cluster, draw)
         } else {
             cluster.hide_all();
-            self.choose_among_all(constant, cluster, draw)
+            self.choose_among(sample, constant, cluster, draw)
         }
     }
 
@@ -264,10 +273,20 @@ impl Candidates {
         found
     }
 
-    /// Asks the filters and scores that are not local about every node.
-    fn choose_among_all(&mut self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+    /// Asks the filters and scores that are not local about every node of a sample.
+    fn choose_among(
+        &mut self,
+        sample: &mut Sample,
+        constant: i64,
+        cluster: &Cluster,
+        draw: impl FnOnce(u32) -> u32,
+    ) -> Found {
         let (mut refusals, mut feasible, mut totals) = (Refusals::default(), Vec::new(), Vec::new());
-        for (row, _) in cluster.rows() {
+        for row in sample.rows(cluster) {
+            if sample.is_enough(feasible.len()) {
+                break;
+            }
+            sample.asked += 1;
             let known = self.verdicts.get(row.index()).copied().flatten();
             if let Some(verdict) = self.prepared.wide_verdict(cluster, row, known) {
                 refusals.add(verdict, row);
@@ -282,7 +301,7 @@ impl Candidates {
         let passed = feasible.len();
         let tied: Vec<Row> =
             feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
-        among(&tied, best, searched(cluster, passed), draw)
+        among(&tied, best, Searched { evaluated: number(sample.asked), feasible: number(passed) }, draw)
     }
 }
 
@@ -295,8 +314,11 @@ fn among(tied: &[Row], score: i64, searched: Searched, draw: impl FnOnce(u32) ->
     }
 }
 
+fn number(nodes: usize) -> u32 {
+    u32::try_from(nodes).unwrap_or(u32::MAX)
+}
+
 fn searched(cluster: &Cluster, feasible: usize) -> Searched {
-    let number = |nodes: usize| u32::try_from(nodes).unwrap_or(u32::MAX);
     Searched { evaluated: number(cluster.len()), feasible: number(feasible) }
 }
 

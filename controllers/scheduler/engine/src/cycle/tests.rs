@@ -236,6 +236,52 @@ fn a_plan_decides_before_nodes_are_compared() {
     assert_eq!(found(vec![Plan::Nowhere(never.clone())]), Found::Never(2, never));
 }
 
+#[test]
+fn a_sample_ends_with_enough_nodes_and_the_next_one_goes_on_there() {
+    let nodes = |cluster: &mut Cluster| {
+        for number in 0..250 {
+            // Every fifth node takes no pod, the last takes it best.
+            let cpu = if number == 249 {
+                9000
+            } else if number % 5 == 0 {
+                100
+            } else {
+                2000
+            };
+            cluster.set_node(node(number, cpu));
+        }
+    };
+    for is_local in [true, false] {
+        let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
+        nodes(&mut cluster);
+        let sampling = Profile { sampled_percent: Some(10), ..profile(is_local) };
+        let mut next = |profile: &Profile| {
+            let found = profile.search(&pod(1, &template("1")), &mut cluster, &mut memory, |_| 0);
+            let Found::Node { row, searched, .. } = found else { panic!("{found:?}") };
+            (&*cluster.node(row).unwrap().name == "n249", searched.evaluated, searched.feasible)
+        };
+        // Of 125 nodes 100 take the pod; the first of a sample that takes none is part of the one before.
+        assert_eq!(next(&sampling), (false, 125, 100));
+        assert_eq!(next(&sampling), (true, 125, 100), "the other half");
+        assert_eq!(next(&sampling), (false, 125, 100), "from the beginning again");
+        assert_eq!(next(&profile(is_local)), (true, 250, 200), "all are compared unless a share is configured");
+        assert_eq!(next(&sampling), (true, 125, 100), "which does not move the samples");
+    }
+}
+
+#[test]
+fn a_sample_that_finds_nothing_has_asked_every_node() {
+    let mut cluster = Cluster::default();
+    (0..150).for_each(|number| _ = cluster.set_node(node(number, 1000)));
+    let sampling = Profile { sampled_percent: Some(1), ..profile(true) };
+    let mut memory = Memory { next: 120, ..Memory::default() };
+    let found = sampling.search(&pod(1, &template("2")), &mut cluster, &mut memory, |_| 0);
+    let verdict = Verdict { plugin: 0, refusal: Refusal::unresolvable(0) };
+    let refusals: Vec<(Verdict, u32)> =
+        refusals(found).into_iter().map(|(verdict, nodes, _)| (verdict, nodes)).collect();
+    assert_eq!((refusals, memory.next), (vec![(verdict, 150)], 120));
+}
+
 /// Has one thing to give on each node.
 struct Single;
 

@@ -265,9 +265,10 @@ impl Engine {
         }
     }
 
-    /// Pods of lower priority do not get the room any more that was made for them on these rows before.
+    /// Pods of lower priority do not get the room any more that was made for them on these rows before. What other schedulers
+    /// have nominated is theirs to take back.
     fn supersede(&mut self, pod: &Pod, rows: &BTreeSet<Row>, now: Moment) {
-        let is_lower = |other: &Pod| other.template.priority < pod.template.priority;
+        let is_lower = |other: &Pod| other.template.priority < pod.template.priority && !self.cluster.is_foreign(other);
         let lower = self.cluster.nominated().filter(|(other, row)| rows.contains(row) && is_lower(other));
         for other in lower.map(|(other, _)| Arc::clone(other)).collect::<Vec<_>>() {
             self.make_room(&other, None, now);

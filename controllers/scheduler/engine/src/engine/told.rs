@@ -77,13 +77,19 @@ impl Engine {
         self.cluster.know(&pod);
         self.is_unsettled = true;
         // What is assumed is being bound; the change comes again with the node.
-        if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
+        if self.cluster.pod(&pod.uid).is_some() {
+            return;
+        }
+        let is_ours = self.profile_of(&pod).is_some();
+        if is_ours || self.cluster.policy().keeps_foreign_nominations {
             let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
             let is_new = row.is_some() && self.cluster.nomination(&pod.uid).is_none();
             // Somebody has written that room is made elsewhere, or not any more.
             if is_new || was_said.is_some() && was_said != pod.nominated {
                 self.make_room(&pod, row, now);
             }
+        }
+        if is_ours {
             let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
             self.queue.set(pod, now, &judge);
         }

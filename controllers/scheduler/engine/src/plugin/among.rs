@@ -25,6 +25,11 @@ impl Among {
         self.0.insert(plugin, names);
     }
 
+    /// Whether no plugin has named any.
+    pub(crate) fn is_everywhere(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether these are the nodes that a plugin has named.
     pub(crate) fn is_limited(&self, plugin: u8, names: Option<&BTreeSet<Box<str>>>) -> bool {
         self.0.get(&plugin) == names

@@ -26,6 +26,8 @@ pub struct Profile {
     pub permits: Vec<u8>,
     /// Indexes of those that write something before it is bound, in order.
     pub pre_binds: Vec<u8>,
+    /// How many nodes that take a pod are compared, in percent of all, of which at least 100 are; none where all nodes are.
+    pub sampled_percent: Option<u8>,
 }
 
 /// Why a plugin cannot be added to a profile.

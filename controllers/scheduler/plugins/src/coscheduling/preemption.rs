@@ -101,7 +101,9 @@ fn not_helpful(nodes: usize) -> String {
 impl Evictable {
     fn on(rows: &[Row], priority: i32, job: &BTreeSet<&Uid>, cluster: &Cluster) -> Self {
         let on_row = |row: &Row| {
-            let may_go = |placed: &&Placed| may_evict(placed, priority) && !job.contains(&placed.pod.uid);
+            let may_go = |placed: &&Placed| {
+                may_evict(placed, priority) && !cluster.is_spared(placed) && !job.contains(&placed.pod.uid)
+            };
             let mut pods: Vec<Placed> = cluster.pods_on(*row).filter(may_go).cloned().collect();
             pods.sort_by(|one, other| importance(one).cmp(&importance(other)));
             (!pods.is_empty()).then_some((*row, pods))

@@ -239,7 +239,13 @@ fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
     let tried = |lower: &dyn Fn(Arc<Pod>) -> Arc<Pod>, higher: Arc<Pod>| {
         let mut world = World::new(Settings::default());
         world.quota("q1", "10", "10", &json!({}));
-        world.place(lower(pod("l", "q1", "6", 5)));
+        let lower = lower(pod("l", "q1", "6", 5));
+        if lower.node.is_some() {
+            let now = world.now();
+            world.engine.set_pod(lower, now);
+        } else {
+            world.place(lower);
+        }
         let refused = world.refuse(higher);
         assert_eq!(victims(&refused), [""; 0], "{}", refused.message);
         refused.message
@@ -255,6 +261,12 @@ fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
             [("quota.scheduling.koordinator.sh/name", "q1"), ("quota.scheduling.koordinator.sh/preemptible", "false")];
         with(&pod, |template| template.labels = labels.into_iter().collect())
     };
+    let of_another = |pod: Arc<Pod>| {
+        let pod = with(&pod, |template| template.scheduler = "default-scheduler".into());
+        Arc::new(Pod { node: Some("n1".into()), ..Pod::clone(&pod) })
+    };
+    let theirs = tried(&of_another, pod("h", "q1", "6", 10));
+    assert!(theirs.contains("No victims found on node n1 for preemptor pod h."), "{theirs}");
     let in_vain = tried(&firm, pod("h", "q1", "6", 10));
     assert_eq!(in_vain, format!("{SHORT}{EXPECTED}"), "the pod fits on the node as it is");
 }

@@ -63,13 +63,13 @@ impl Overuse {
         if late.is_empty() {
             return;
         }
-        let mut pods: BTreeMap<&Arc<str>, Vec<&Pod>> = late.iter().map(|name| (name, Vec::new())).collect();
-        for Placed { pod, .. } in cluster.pods().filter(|placed| quotas.counts(&placed.pod)) {
-            let quota = quotas.quota_of(&pod.template);
-            quota.and_then(|quota| pods.get_mut(quota)).into_iter().for_each(|of| of.push(pod));
+        let mut pods: BTreeMap<&Arc<str>, Vec<&Placed>> = late.iter().map(|name| (name, Vec::new())).collect();
+        for placed in cluster.pods().filter(|placed| quotas.counts(&placed.pod)) {
+            let quota = quotas.quota_of(&placed.pod.template);
+            quota.and_then(|quota| pods.get_mut(quota)).into_iter().for_each(|of| of.push(placed));
         }
         for (name, pods) in pods {
-            let lost = lost(quotas, name, pods);
+            let lost = lost(quotas, name, pods, cluster);
             _ = self.quotas.get_mut(name).map(|quota| quota.lost = lost);
         }
     }
@@ -93,19 +93,19 @@ impl Overuse {
 }
 
 /// Which of its pods a quota loses. Those that are going already are not counted.
-fn lost(quotas: &Quotas, name: &str, mut pods: Vec<&Pod>) -> Vec<Uid> {
+fn lost(quotas: &Quotas, name: &str, mut pods: Vec<&Placed>, cluster: &Cluster) -> Vec<Uid> {
     let forest = quotas.forest();
     let Some(node) = forest.node(name) else { return Vec::new() };
     let use_of = |pod: &Pod| masked(&quotas.requests(&pod.template), &node.quota.max);
     let mut used = node.sums.used.clone();
-    for pod in pods.extract_if(.., |pod| pod.deleting) {
-        used = used.minus(&use_of(pod));
+    for placed in pods.extract_if(.., |placed| placed.pod.deleting) {
+        used = used.minus(&use_of(&placed.pod));
     }
-    pods.sort_by(|one, other| by_importance(other, one));
-    let running = pods.into_iter().map(|pod| Running {
-        pod: pod.uid.clone(),
-        used: use_of(pod),
-        is_preemptible: is_preemptible(&pod.template),
+    pods.sort_by(|one, other| by_importance(&other.pod, &one.pod));
+    let running = pods.into_iter().map(|placed| Running {
+        pod: placed.pod.uid.clone(),
+        used: use_of(&placed.pod),
+        is_preemptible: is_preemptible(&placed.pod.template) && !cluster.is_spared(placed),
     });
     revoked(running.collect(), &used, &forest.limit(name))
 }

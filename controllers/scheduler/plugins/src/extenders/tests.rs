@@ -174,19 +174,24 @@ fn extenders_choose_among_the_victims_of_preemption() {
         let mut engine = engine(extender("", "preempt"), &["n1", "n2"]);
         engine.set_pod(pod("v1", "4", 1, 0, Some("n1")), NOW);
         engine.set_pod(pod("v2", "4", 2, 0, Some("n2")), NOW);
+        let theirs = pod("f", "0", 1, 0, Some("n2"));
+        let template = Template { scheduler: "other".into(), ..Template::clone(&theirs.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&theirs) }), NOW);
         engine.set_pod(pod("a", "4", 5, 1, None), NOW);
         let (asked, number) = next(&mut engine);
         assert_eq!(asked, "a! n1[v1] n2[v2]");
         (engine, number)
     };
-    let victims = |node: &str, pod: &str| {
-        let pods = vec![Uid::from(pod)];
+    let victims = |node: &str, pods: &str| {
+        let pods = pods.split(' ').map(Uid::from).collect();
         Answer::Victims(Ok([(Arc::from(node), NodeVictims { pods, violations: 0 })].into()))
     };
     let insufficient = "a: 0/2 nodes are available: 2 Insufficient cpu.";
     for (answer, said) in [
         (victims("n2", "v2"), format!("{insufficient}v2")),
         (victims("n2", "v1"), format!("{insufficient} preemption: no candidate node for preemption")),
+        // A pod of another scheduler is not evicted, whoever wants it.
+        (victims("n2", "v2 f"), format!("{insufficient} preemption: no candidate node for preemption")),
         (Answer::Victims(Ok(Victims::new())), format!("{insufficient} preemption: no candidate node for preemption")),
         (Answer::Victims(Err("broken".to_owned())), insufficient.to_owned()),
     ] {

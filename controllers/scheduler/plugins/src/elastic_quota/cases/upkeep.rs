@@ -128,7 +128,9 @@ fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
         Arc::new(Pod { node: Some("n1".into()), ..Pod::clone(&pod) })
     };
     let now = world.now();
-    for pod in [bound("a", "30", 5), bound("b", "40", 1)] {
+    // The least important one is of another scheduler, which is not evicted.
+    let theirs = with(&bound("c", "10", 0), |template| template.scheduler = "default-scheduler".into());
+    for pod in [bound("a", "30", 5), bound("b", "30", 1), theirs] {
         world.engine.set_pod(pod, now);
     }
     world.tick(0);
@@ -143,7 +145,7 @@ fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
     assert_eq!([1, 2, 4].map(|second| evicted(&mut world, second).len()), [0, 0, 0]);
     assert_eq!(evicted(&mut world, 5), ["create ns/b"], "an eviction is created");
     assert_eq!(evicted(&mut world, 6), ["create ns/b"], "as long as it is not going");
-    let going = Arc::new(Pod { deleting: true, ..Pod::clone(&bound("b", "40", 1)) });
+    let going = Arc::new(Pod { deleting: true, ..Pod::clone(&bound("b", "30", 1)) });
     let now = world.now();
     world.engine.set_pod(going, now);
     assert_eq!([7, 9].map(|second| evicted(&mut world, second).len()), [0, 0]);

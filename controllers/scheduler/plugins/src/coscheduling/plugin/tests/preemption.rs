@@ -118,9 +118,16 @@ fn protected_pods_and_those_of_the_same_priority_stay() {
         ("scheduling.koordinator.sh/disable-preemptible=true", 1),
         ("quota.scheduling.koordinator.sh/preemptible=false", 1),
         ("app=any", 1000),
+        ("app=of-another-scheduler", 1),
     ] {
         let mut world = world(&[8]);
         world.put("l1", 8, &json!({"node": "n1", "priority": priority, "label": label}));
+        if label == "app=of-another-scheduler" {
+            let pod = &world.pods["l1"];
+            let template = Template { scheduler: "other".into(), ..Template::clone(&pod.template) };
+            let theirs = Arc::new(Pod { template: Arc::new(template), ..Pod::clone(pod) });
+            world.engine.set_pod(theirs, world.now);
+        }
         world.create(&["p1", "p2"], 4, &urgent(2));
         let none = "preemption: 0/1 nodes are available: 1 no potential victims.";
         assert_eq!(world.messages["p2"], format!("0/1 nodes are available: 1 Insufficient cpu. {none}"));

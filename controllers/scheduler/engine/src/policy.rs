@@ -1,0 +1,16 @@
+//! How a scheduler treats pods of other schedulers, the pod in which it runs, and pods for which room is being made.
+
+use koord_core::key::ObjectKey;
+
+/// What may be done for and to pods beside the one that is placed. The default is the safe one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether pods of other schedulers may be evicted for pods of this one.
+    pub evicts_foreign: bool,
+    /// Whether room that another scheduler makes for a pod of a higher priority is kept for that pod.
+    pub keeps_foreign_nominations: bool,
+    /// Whether nodes are filtered without the pods for which room is being made on them.
+    pub ignores_nominated: bool,
+    /// The pod in which this scheduler runs, which is never evicted.
+    pub own_pod: Option<ObjectKey>,
+}
