@@ -12,6 +12,7 @@ mod found;
 mod nodes;
 mod plan;
 mod profile;
+mod query;
 mod reason;
 mod upkeep;
 
@@ -30,6 +31,7 @@ pub use self::{
     nodes::{Filter, PreFilter, Refusal, Score, default_normalize, default_scaled},
     plan::Plan,
     profile::{AddError, Profile},
+    query::Query,
     reason::{Reason, ReasonCode},
     upkeep::Upkeep,
 };
@@ -252,7 +254,7 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// What it knows, for people; none where it knows nothing of this path.
-    fn service(&self, _path: &[&str], _cluster: &Cluster) -> Option<Value> {
+    fn service(&self, _path: &[&str], _query: &Query, _cluster: &Cluster) -> Option<Value> {
         None
     }
 

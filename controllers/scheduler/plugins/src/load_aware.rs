@@ -9,6 +9,7 @@ mod loads;
 mod metric;
 mod node_load;
 mod settings;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod thresholds;
@@ -22,11 +23,12 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{Filter, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::Pod,
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 use self::loads::{PlacedAt, is_metric};
 pub use self::{
@@ -123,6 +125,15 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+    fn services(&self) -> &'static [&'static str] {
+        &["node/:nodeName"]
+    }
+
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
+        let ["node", node] = *path else { return None };
+        shown::on_node(cluster.state()?, cluster, cluster.row(node)?)
+    }
+
         let row = match event {
             Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => cluster.row(&node.name),
             Event::Object(change) => is_metric(change).and_then(|node| cluster.row(node)),
