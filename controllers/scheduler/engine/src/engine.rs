@@ -10,6 +10,7 @@ mod asking;
 mod attempting;
 mod jobs;
 mod judge;
+mod laps;
 mod told;
 mod verdicts;
 mod waiting;
@@ -25,9 +26,10 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write:
 use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
-use self::{asking::Asking, jobs::Jobs, judge::Judged, waiting::Waiting};
+use self::{asking::Asking, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waiting};
 pub use self::{
     jobs::Ended,
+    laps::{Lap, Part},
     verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
@@ -67,6 +69,7 @@ pub struct Engine {
     jobs: Jobs,
     verdicts: Verdicts,
     asking: Asking,
+    laps: Laps,
 }
 
 /// One attempt to place a pod.
@@ -144,8 +147,8 @@ impl Engine {
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
         let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
-        let is_unsettled = false;
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking }
+        let (is_unsettled, laps) = (false, Laps::default());
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking, laps }
     }
 
     /// The cluster as it is known, with what is assumed.

@@ -180,6 +180,11 @@ pub trait Plugin: Any + Send + Sync {
         None
     }
 
+    /// Whether what was measured of a node, and this decides by, is too old to be trusted.
+    fn is_input_stale(&self, _cluster: &Cluster, _row: Row) -> bool {
+        false
+    }
+
     /// Whether a refusal is one of Reserve that is only known earlier, so that other nodes can be tried. Where no other node
     /// takes the pod, it is all that is said, and no room is made.
     fn is_of_reserve(&self, _refusal: &Refusal) -> bool {

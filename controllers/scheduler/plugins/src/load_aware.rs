@@ -115,16 +115,16 @@ impl Plugin for LoadAwareScheduling {
         u64::try_from(cluster.time().as_second().saturating_sub(updated)).ok().map(Duration::from_secs)
     }
 
+    fn is_input_stale(&self, cluster: &Cluster, row: Row) -> bool {
+        let view = cluster.state::<Loads>().and_then(|loads| loads.view(row));
+        view.is_some_and(|view| view.is_expired && view.metric.is_some_and(|metric| metric.updated.is_some()))
+    }
+
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
         holds.set(PlacedAt(cluster.time().as_second()));
         Ok(())
     }
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
     fn services(&self) -> &'static [&'static str] {
         &["node/:nodeName"]
     }
@@ -134,6 +134,11 @@ impl Plugin for LoadAwareScheduling {
         shown::on_node(cluster.state()?, cluster, cluster.row(node)?)
     }
 
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         let row = match event {
             Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => cluster.row(&node.name),
             Event::Object(change) => is_metric(change).and_then(|node| cluster.row(node)),

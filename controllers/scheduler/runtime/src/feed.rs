@@ -47,6 +47,13 @@ pub enum Delta {
     },
     /// A pod is gone, or has ended.
     PodGone(Uid),
+    /// The node of a pod has rejected it for want of a resource, and it has failed.
+    PodRejected {
+        /// The pod.
+        uid: Uid,
+        /// Such as `cpu`.
+        resource: Arc<str>,
+    },
     /// What there is of a pod's name now, after nobody knows which of its pods were told before.
     PodAgain {
         /// The namespace and name.
@@ -217,6 +224,7 @@ impl Delta {
             }
             Self::Object(object) => engine.set_object(object, now),
             Self::ObjectGone(type_, key) => engine.remove_object(type_, key.as_str(), now),
+            Self::PodRejected { uid, resource } => engine.reject_pod(&uid, &resource, now),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use koord_engine::{
-    engine::{Attempt, Engine, Outcome},
+    engine::{Attempt, Engine, Lap, Outcome},
     pod::Pod,
 };
 use koord_runtime::{
@@ -60,7 +60,7 @@ pub struct Scheduler {
     /// Writes beside attempts.
     upkeeps: Upkeeps,
     /// Writes that are on their way, by object, with those that come after.
-    in_flight: BTreeMap<Subject, VecDeque<Work>>,
+    in_flight: BTreeMap<Subject, InFlight>,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     measures: Option<Measures>,
@@ -81,6 +81,14 @@ pub struct Scheduler {
 /// What is to be done next.
 #[derive(Debug)]
 pub enum Next {
+    is_leading: bool,
+}
+
+/// A write that is on its way.
+struct InFlight {
+    since: Moment,
+    /// What comes after it.
+    after: VecDeque<Work>,
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
     /// This is to be asked; [`crate::install`] brings the answer back.
@@ -101,7 +109,7 @@ impl Scheduler {
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
         let (asking, questions) = questions();
         Self {
-            engine,
+            engine: engine.timed_by(Arc::clone(&clock)),
             feed,
             events,
             clock,
@@ -128,6 +136,7 @@ impl Scheduler {
     pub fn measured_by(self, measures: Measures) -> Self {
         Self { measures: Some(measures), ..self }
     }
+            is_leading: false,
 
     /// The same, which waits for this when it becomes leader.
     pub fn behind(self, barrier: Option<SyncBarrier>) -> Self {
@@ -196,12 +205,18 @@ impl Scheduler {
         let is_behind = deltas.len() == Self::DELTAS_MAX;
         self.apply(deltas);
         is_behind
+        self.is_leading = true;
     }
 
     pub(crate) fn apply(&mut self, deltas: Vec<Delta>) {
         self.recover();
         self.is_working = true;
         if !deltas.is_empty() {
+    /// Only follows the cluster from now on.
+    pub(crate) fn follow(&mut self) {
+        self.is_leading = false;
+    }
+
             self.upkeeps.changed();
         }
         self.preparing.is_due |= deltas.iter().any(may_take_effect);
@@ -221,15 +236,27 @@ impl Scheduler {
         match self.decide() {
             Next::Send(work) => match self.in_flight.entry(subject(&work.write)) {
                 btree_map::Entry::Vacant(first) => {
-                    first.insert(VecDeque::new());
+                    first.insert(InFlight { since: self.clock.moment(), after: VecDeque::new() });
                     Next::Send(work)
                 }
                 btree_map::Entry::Occupied(mut queue) => {
-                    queue.get_mut().push_back(work);
+            self.count_rejection(&delta);
+                    queue.get_mut().after.push_back(work);
                     Next::Attempted
                 }
             },
             next => next,
+        }
+    }
+
+    /// Counts a pod that its node has rejected, on the leader alone.
+    fn count_rejection(&self, delta: &Delta) {
+        let Delta::PodRejected { uid, resource } = delta else { return };
+        let Some(placed) = self.engine.cluster().pod(uid) else { return };
+        let node = self.engine.cluster().name(placed.row);
+        tracing::warn!(pod = %placed.pod.key, node = node.map(|node| &**node), resource = &**resource, "the node has rejected a pod for want of a resource");
+        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading) {
+            measures.rejected(&placed.pod.template.scheduler, resource);
         }
     }
 
@@ -277,12 +304,18 @@ impl Scheduler {
             self.monitor.began(&attempt, now);
         }
         match &attempt.outcome {
+        for Lap { part, is_success, took } in self.engine.take_laps() {
+            self.measures.iter().for_each(|measures| {
+                measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
+            });
+        }
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } | Outcome::Asks { .. } => Next::Attempted,
             Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }
 
+            self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
     /// Whether all objects are known, without which nothing is decided.
     pub(crate) fn is_complete(&self) -> bool {
         self.feed.is_complete()
@@ -326,7 +359,7 @@ impl Scheduler {
         self.upkeeps = Upkeeps::default();
         self.upkeeps.changed();
         self.further.clear();
-        self.in_flight.values_mut().for_each(VecDeque::clear);
+        self.in_flight.values_mut().for_each(|write| write.after.clear());
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());
     }

@@ -97,6 +97,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
 
 /// Makes attempts while there are any, and room for what follows from them. Says whether more may follow at once.
 fn attempt_some(
+    scheduler.follow();
     scheduler: &mut Scheduler,
     api: &Api,
     writes: &mut JoinSet<Written>,

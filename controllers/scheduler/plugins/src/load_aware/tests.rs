@@ -170,6 +170,21 @@ fn the_load_of_a_node_is_shown_with_what_its_pods_are_estimated_to_add() {
 }
 
 #[test]
+fn a_report_that_is_too_old_is_no_good_measure_and_none_is_no_old_one() {
+    let mut world = World::new(&thresholds(), &["n1", "n2", "n3"]);
+    world.use_of("n1", "30", "10Gi");
+    world.report("n2", 301, &json!({}));
+    let plugin = LoadAwareScheduling::new(&LoadAwareSchedulingArgs::default());
+    let is_stale = |world: &World, name| {
+        let cluster = world.engine.cluster();
+        plugin.is_input_stale(cluster, cluster.row(name).unwrap())
+    };
+    assert_eq!(["n1", "n2", "n3"].map(|name| is_stale(&world, name)), [false, true, false]);
+    world.pass(280);
+    assert!(is_stale(&world, "n1"), "its time is over");
+}
+
+#[test]
 fn a_pod_of_a_daemon_set_runs_on_busy_nodes() {
     let mut world = World::new(&thresholds(), &["n1"]);
     world.use_of("n1", "80", "1Gi");

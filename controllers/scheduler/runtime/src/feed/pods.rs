@@ -15,7 +15,7 @@ use koord_runtime::{
 use super::Delta;
 use crate::{
     transform::{Transformers, WithPods},
-    view::PodViewBy,
+    view::{Life, PodViewBy},
 };
 
 /// The cache of pods, by whatever transformers.
@@ -83,7 +83,7 @@ impl Pods {
 
 fn all<const T: u8>(store: &Store<PodViewBy<T>>) -> Vec<Delta> {
     let pods = store.read();
-    let living = pods.iter().filter(|(_, entry)| !entry.value.0.has_ended);
+    let living = pods.iter().filter(|(_, entry)| !entry.value.0.has_ended());
     living.map(|(_, entry)| Delta::Pod { pod: Arc::clone(&entry.value.0.pod), replaced: None }).collect()
 }
 
@@ -91,11 +91,11 @@ fn said<const T: u8>(store: &Store<PodViewBy<T>>, pod: &Pod) -> Option<Said> {
     let pods = store.read();
     let entry = pods.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting)?;
     let view = &entry.value.0;
-    Some(Said { unscheduled: view.unscheduled.clone(), nominated: view.pod.nominated.clone() })
+    Some(Said { unscheduled: view.unscheduled().cloned(), nominated: view.pod.nominated.clone() })
 }
 
 fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {
-    let living = |entry: &&Entry<PodViewBy<T>>| !entry.value.0.has_ended;
+    let living = |entry: &&Entry<PodViewBy<T>>| !entry.value.0.has_ended();
     if change.again {
         let pod = change.new.as_ref().filter(living).map(|new| Arc::clone(&new.value.0.pod));
         return Some(Delta::PodAgain { key: change.key.clone(), pod });
@@ -106,7 +106,10 @@ fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {
             let replaced = known.filter(|known| **known != new.uid).cloned();
             Some(Delta::Pod { pod: Arc::clone(&new.value.0.pod), replaced })
         }
-        None => known.cloned().map(Delta::PodGone),
+        None => known.cloned().map(|uid| match change.new.as_ref().map(|new| &new.value.0.life) {
+            Some(Life::Ended { lacked: Some(resource) }) => Delta::PodRejected { uid, resource: Arc::clone(resource) },
+            _ => Delta::PodGone(uid),
+        }),
     }
 }
 
@@ -135,3 +138,7 @@ mod tests {
         assert!(matches!(delta(None, living(), true), Some(Delta::PodAgain { pod: Some(_), .. })));
     }
 }
+        let rejected = || entry(r#""status": {"phase": "Failed", "reason": "OutOfcpu"}"#);
+        let known = delta(Some(living()), rejected(), false);
+        assert!(matches!(known, Some(Delta::PodRejected { resource, .. }) if &*resource == "cpu"));
+        assert!(delta(None, rejected(), false).is_none(), "that was before");

@@ -43,6 +43,7 @@ mod metrics;
 mod questions;
 mod quotas;
 mod resize;
+mod rejections;
 mod volumes;
 
 // === the stage ===
@@ -156,10 +157,20 @@ impl Stage {
             Arc::clone(&recorder) as _,
         );
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(7));
+    ) -> (Manager, Metrics, Questions) {
+        self.program_as(|scheduler| scheduler.behind(barrier), client, profile, identity)
+    }
+
+    fn program_as(
+        &self,
+        made: impl FnOnce(Scheduler) -> Scheduler,
+        client: Client,
+        profile: Profile,
+        identity: &str,
         let feed = Feed::transforming(&mut core, &engine.reads(), self.transformers);
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
-        let scheduler = scheduler.behind(barrier);
+        let scheduler = made(scheduler);
         let asking = scheduler.asking();
         if let Some(writes) = self.explains {
             explain(&mut core, asking.clone(), self.transformers, writes);
