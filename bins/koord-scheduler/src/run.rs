@@ -26,6 +26,9 @@ use crate::{
     resources, services,
 };
 
+/// How long a new leader waits for its caches to agree with the API server.
+const AGREEMENT_MAX: Duration = Duration::from_secs(10);
+
 /// How the scheduler runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -126,6 +129,8 @@ async fn run_profiles(
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
     let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
     let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
+    let is_elected = values.leader_election.leader_elect != Some(false);
+    let scheduler = scheduler.agreeing(is_elected.then_some(AGREEMENT_MAX));
     explain(core, scheduler.asking(), transformers, explain_waiting);
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));

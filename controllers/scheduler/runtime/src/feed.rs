@@ -71,6 +71,7 @@ pub enum Delta {
 pub struct Feed {
     pub(crate) pods: Pods,
     pub(crate) nodes: Arc<Store<NodeView>>,
+    nodes_watches: Vec<Arc<Watch>>,
     others: Vec<Followed>,
     pub(crate) objects: Option<Objects>,
     pub(crate) stream: ChangeStream<Delta>,
@@ -141,9 +142,11 @@ impl Feed {
                 None => Delta::NodeGone(change.key.name().into()),
             })
         });
+        let is_of_nodes = |watch: &&Arc<Watch>| watch.kind == ResourceKind::NODE && watch.selection.fields.is_empty();
+        let nodes_watches = core.watches().iter().filter(is_of_nodes).map(Arc::clone).collect();
         let mut caches = Caches { core, sender, reads, followed: Vec::new() };
         object::follow(&mut caches);
-        Self { pods, nodes, others: caches.followed, objects: None, stream }
+        Self { pods, nodes, nodes_watches, others: caches.followed, objects: None, stream }
     }
 
     /// Keeps whole pods too, and whole nodes where these webhooks do not know them.
@@ -189,6 +192,11 @@ impl Feed {
         self.watches().find(|watch| watch.kind == kind).map_or(kind, |watch| watch.asked())
     }
 
+    /// What feeds all caches.
+    pub(crate) fn all_watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
+        self.pods.watches.iter().chain(&self.nodes_watches).chain(self.watches())
+    }
+
     fn watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
         self.others.iter().flat_map(|followed| &followed.watches)
     }
@@ -216,6 +224,7 @@ impl Delta {
                 engine.set_pod(pod, now);
             }
             Self::PodGone(uid) => engine.remove_pod(&uid, now),
+            Self::PodRejected { uid, resource } => engine.reject_pod(&uid, &resource, now),
             Self::PodAgain { key, pod } => {
                 engine.remove_others(&key, pod.as_ref().map(|pod| &pod.uid), now);
                 if let Some(pod) = pod {
@@ -224,7 +233,6 @@ impl Delta {
             }
             Self::Object(object) => engine.set_object(object, now),
             Self::ObjectGone(type_, key) => engine.remove_object(type_, key.as_str(), now),
-            Self::PodRejected { uid, resource } => engine.reject_pod(&uid, &resource, now),
         }
     }
 }

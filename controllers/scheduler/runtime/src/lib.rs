@@ -6,6 +6,7 @@
 //! Read first: [`Scheduler`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod agreement;
 mod barrier;
 mod explanations;
 mod extender;

@@ -73,14 +73,11 @@ pub struct Scheduler {
     webhooks: Vec<Arc<Webhook>>,
     /// What it waits for when it becomes leader.
     pub(crate) barrier: Option<SyncBarrier>,
+    /// How long it waits then until its caches agree with the API server; none where it does not.
+    pub(crate) agrees_within: Option<Duration>,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
-}
-
-/// What is to be done next.
-#[derive(Debug)]
-pub enum Next {
     is_leading: bool,
 }
 
@@ -89,6 +86,11 @@ struct InFlight {
     since: Moment,
     /// What comes after it.
     after: VecDeque<Work>,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+pub enum Next {
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
     /// This is to be asked; [`crate::install`] brings the answer back.
@@ -127,8 +129,10 @@ impl Scheduler {
             questions,
             webhooks: Vec::new(),
             barrier: None,
+            agrees_within: None,
             is_working: false,
             has_led: false,
+            is_leading: false,
         }
     }
 
@@ -136,11 +140,15 @@ impl Scheduler {
     pub fn measured_by(self, measures: Measures) -> Self {
         Self { measures: Some(measures), ..self }
     }
-            is_leading: false,
 
     /// The same, which waits for this when it becomes leader.
     pub fn behind(self, barrier: Option<SyncBarrier>) -> Self {
         Self { barrier, ..self }
+    }
+
+    /// The same, which waits until its caches agree with the API server when it becomes leader, for this long at most.
+    pub fn agreeing(self, within: Option<Duration>) -> Self {
+        Self { agrees_within: within, ..self }
     }
 
     /// The same, with other times of the monitor.
@@ -188,10 +196,16 @@ impl Scheduler {
 
     /// Begins to schedule. What it decided while it led before does not count any more: another has led since.
     pub fn lead(&mut self) {
+        self.is_leading = true;
         if std::mem::replace(&mut self.has_led, true) {
             self.in_flight.clear();
             self.is_working = true;
         }
+    }
+
+    /// Only follows the cluster from now on.
+    pub(crate) fn follow(&mut self) {
+        self.is_leading = false;
     }
 
     /// What it knows now.
@@ -205,30 +219,36 @@ impl Scheduler {
         let is_behind = deltas.len() == Self::DELTAS_MAX;
         self.apply(deltas);
         is_behind
-        self.is_leading = true;
     }
 
     pub(crate) fn apply(&mut self, deltas: Vec<Delta>) {
         self.recover();
         self.is_working = true;
         if !deltas.is_empty() {
-    /// Only follows the cluster from now on.
-    pub(crate) fn follow(&mut self) {
-        self.is_leading = false;
-    }
-
             self.upkeeps.changed();
         }
         self.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
             let now = self.clock.moment();
             let operation = delta.quota_operation();
+            self.count_rejection(&delta);
             delta.apply(&mut self.engine, now);
             if let (Some(operation), Some(measures)) = (operation, &self.measures) {
                 measures.quota_processed(operation, now, self.clock.moment());
             }
         }
         self.is_working = false;
+    }
+
+    /// Counts a pod that its node has rejected, on the leader alone.
+    fn count_rejection(&self, delta: &Delta) {
+        let Delta::PodRejected { uid, resource } = delta else { return };
+        let Some(placed) = self.engine.cluster().pod(uid) else { return };
+        let node = self.engine.cluster().name(placed.row);
+        tracing::warn!(pod = %placed.pod.key, node = node.map(|node| &**node), resource = &**resource, "the node has rejected a pod for want of a resource");
+        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading) {
+            measures.rejected(&placed.pod.template.scheduler, resource);
+        }
     }
 
     /// The next write, or attempt. Decisions wait until all objects are known. An object has one write on its way at a time.
@@ -240,23 +260,11 @@ impl Scheduler {
                     Next::Send(work)
                 }
                 btree_map::Entry::Occupied(mut queue) => {
-            self.count_rejection(&delta);
                     queue.get_mut().after.push_back(work);
                     Next::Attempted
                 }
             },
             next => next,
-        }
-    }
-
-    /// Counts a pod that its node has rejected, on the leader alone.
-    fn count_rejection(&self, delta: &Delta) {
-        let Delta::PodRejected { uid, resource } = delta else { return };
-        let Some(placed) = self.engine.cluster().pod(uid) else { return };
-        let node = self.engine.cluster().name(placed.row);
-        tracing::warn!(pod = %placed.pod.key, node = node.map(|node| &**node), resource = &**resource, "the node has rejected a pod for want of a resource");
-        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading) {
-            measures.rejected(&placed.pod.template.scheduler, resource);
         }
     }
 
@@ -287,12 +295,18 @@ impl Scheduler {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
         let Some(attempt) = attempt else { return Next::Rest };
+        for Lap { part, is_success, took } in self.engine.take_laps() {
+            self.measures.iter().for_each(|measures| {
+                measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
+            });
+        }
         if let Outcome::Asks { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }
         self.upkeeps.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
             self.tell_ignored_of(&attempt);
+            self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
         }
         if let Some(measures) = &self.measures {
             measures.decided(&attempt, decided);
@@ -304,18 +318,12 @@ impl Scheduler {
             self.monitor.began(&attempt, now);
         }
         match &attempt.outcome {
-        for Lap { part, is_success, took } in self.engine.take_laps() {
-            self.measures.iter().for_each(|measures| {
-                measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
-            });
-        }
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } | Outcome::Asks { .. } => Next::Attempted,
             Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }
 
-            self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
     /// Whether all objects are known, without which nothing is decided.
     pub(crate) fn is_complete(&self) -> bool {
         self.feed.is_complete()
