@@ -322,8 +322,14 @@ impl Engine {
 
     /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
     pub fn upkeep(&self) -> Upkeep {
+        self.upkeep_of(|_| true)
+    }
+
+    /// The same of some plugins, by their names.
+    pub fn upkeep_of(&self, is_asked: impl Fn(&str) -> bool) -> Upkeep {
         let mut plugins = BTreeMap::new();
-        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+        let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        for plugin in all.filter(|plugin| is_asked(plugin.name())) {
             plugins.entry(plugin.name()).or_insert(plugin);
         }
         plugins.values().fold(Upkeep::default(), |mut all, plugin| {

@@ -8,6 +8,7 @@
 
 mod agreement;
 mod barrier;
+mod controllers;
 mod explanations;
 mod extender;
 pub mod feed;
@@ -21,6 +22,7 @@ mod transform;
 mod view;
 
 pub use barrier::SyncBarrier;
+pub use controllers::Controllers;
 pub use explanations::{EXPLANATIONS, explain};
 pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};

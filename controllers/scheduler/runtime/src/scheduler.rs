@@ -37,6 +37,7 @@ use self::{
 };
 use crate::{
     barrier::SyncBarrier,
+    controllers::Controllers,
     extender::Webhook,
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
@@ -75,6 +76,8 @@ pub struct Scheduler {
     pub(crate) barrier: Option<SyncBarrier>,
     /// How long it waits then until its caches agree with the API server; none where it does not.
     pub(crate) agrees_within: Option<Duration>,
+    /// Whose writes beside attempts are made.
+    controllers: Controllers,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
@@ -130,6 +133,7 @@ impl Scheduler {
             webhooks: Vec::new(),
             barrier: None,
             agrees_within: None,
+            controllers: Controllers::default(),
             is_working: false,
             has_led: false,
             is_leading: false,
@@ -149,6 +153,11 @@ impl Scheduler {
     /// The same, which waits until its caches agree with the API server when it becomes leader, for this long at most.
     pub fn agreeing(self, within: Option<Duration>) -> Self {
         Self { agrees_within: within, ..self }
+    }
+
+    /// The same, which makes only these plugins' writes beside attempts.
+    pub fn controlling(self, controllers: Controllers) -> Self {
+        Self { controllers, ..self }
     }
 
     /// The same, with other times of the monitor.
