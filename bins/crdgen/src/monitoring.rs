@@ -57,7 +57,7 @@ const COMPONENTS: [Component; 2] = [
         metrics: koord_scheduler::metrics,
         alerts: SCHEDULER_ALERTS,
         page: "docs/reference/scheduler-metrics.md",
-        served: "Served as `/metrics` on --port (10251). [config/scheduler/monitoring](../../config/scheduler/monitoring) has a\n\
+        served: "Served on --port (10251). [config/scheduler/monitoring](../../config/scheduler/monitoring) has a\n\
                  dashboard, the alerts below, and a PodMonitor.",
         folder: "config/scheduler/monitoring",
         scrape: ("pod_monitor", scrape_scheduler),
@@ -133,13 +133,14 @@ fn scrape() -> Vec<Value> {
 /// Who is to scrape the replicas of koord-scheduler.
 fn scrape_scheduler() -> Vec<Value> {
     let labels = json!({"koord-app": "koord-scheduler"});
+    let endpoint = |path: &str| json!({"port": "metrics", "path": path, "interval": "30s"});
     vec![json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
         "metadata": {"name": "koord-scheduler-metrics-podmonitor", "namespace": NAMESPACE, "labels": labels},
         "spec": {
             "jobLabel": "koord-app",
             "selector": {"matchLabels": labels},
-            "podMetricsEndpoints": [{"port": "metrics", "path": "/metrics", "interval": "30s"}],
+            "podMetricsEndpoints": [endpoint("/metrics"), endpoint("/metrics/slis")],
         },
     })]
 }

@@ -14,7 +14,7 @@ const VALUES: &str = "\
     kube-api-content-type emulated-version min-compatibility-version \
     allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
     log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
-    debug-scores debug-diagnosis-queue-size debug-diagnosis-worker-count controller-plugins \
+    debug-scores debug-diagnosis-queue-size debug-diagnosis-worker-count \
     scheduling-drop-unhandled-timeout \
     workload-auditor-metric-labels workload-auditor-victim-reschedule-duration workload-auditor-victim-deletion-duration \
     workload-auditor-victim-deleting-retries workload-auditor-scheduling-event-interval";

@@ -13,6 +13,7 @@ use koord_program::{
     logs,
 };
 use koord_runtime::{key::ObjectKey, manager::ListenAddress};
+use koord_scheduler_runtime::Controllers;
 use serde_json::{Map, Value, json};
 
 use crate::{Preset, Secure, accepted, identity::BUILD};
@@ -104,6 +105,9 @@ pub struct Options {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     pub explain_waiting: bool,
+    /// Plugins whose controllers run, which write beside scheduling: `*` for all, `-NAME` for all but one, or names.
+    #[arg(long, default_value = "*", value_delimiter = ',', value_name = "NAME,…", allow_hyphen_values = true)]
+    controller_plugins: Vec<String>,
     /// Namespace of the pod that a new leader writes with the feature gate SyncBarrier, to wait until it has seen that.
     #[arg(long, default_value = "kube-system", value_name = "NAMESPACE")]
     sync_barrier_pod_namespace: String,
@@ -161,6 +165,11 @@ impl Options {
     pub(crate) fn listen(&self) -> Option<ListenAddress> {
         let address = SocketAddr::new(self.address, self.port);
         (self.port != 0).then_some(ListenAddress { address, set_by: "--port" })
+    }
+
+    /// Plugins whose controllers run.
+    pub(crate) fn controllers(&self) -> Controllers {
+        Controllers::of(self.controller_plugins.iter().cloned())
     }
 
     /// The pod that a new leader writes, and how long it waits at most.
@@ -273,6 +282,7 @@ mod tests {
         let Checked { options, .. } = parse(all).unwrap();
         let secure = options.secure().unwrap();
         assert_eq!((options.listen(), secure.address.to_string().as_str()), (None, "0.0.0.0:10259"));
+        assert!(options.controllers().runs("Coscheduling") && !options.controllers().runs("Reservation"));
         assert_eq!((secure.files, secure.is_chosen), (Some(("x".into(), "y".into())), true));
     }
 

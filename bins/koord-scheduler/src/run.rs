@@ -13,7 +13,9 @@ use koord_program::{
 };
 use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
 use koord_scheduler_plugins::{BuiltProfile, build};
-use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install};
+use koord_scheduler_runtime::{
+    Controllers, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
+};
 use kube::Config;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +28,9 @@ use crate::{
     resources, services,
 };
 
+/// How long a new leader waits for its caches to agree with the API server.
+const AGREEMENT_MAX: Duration = Duration::from_secs(10);
+
 /// How the scheduler runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -37,6 +42,8 @@ pub struct Settings {
     pub secure: Option<Secure>,
     /// How long a pod that was refused waits for an event that may help.
     pub parked_max: Duration,
+    /// Plugins whose controllers run.
+    pub controllers: Controllers,
     /// What lasts for too long.
     pub monitoring: Monitoring,
     /// Whether ScheduleExplanations are written for pods and gangs that wait.
@@ -56,7 +63,19 @@ impl Settings {
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
         let (listen, secure, barrier, own_pod, explain_waiting) = (None, None, None, None, false);
-        Self { configuration, listen, secure, parked_max, monitoring, explain_waiting, barrier, own_pod, gates }
+        let controllers = Controllers::default();
+        Self {
+            configuration,
+            listen,
+            secure,
+            parked_max,
+            controllers,
+            monitoring,
+            explain_waiting,
+            barrier,
+            own_pod,
+            gates,
+        }
     }
 }
 
@@ -77,6 +96,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         listen: options.listen(),
         secure: options.secure(),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
+        controllers: options.controllers(),
         explain_waiting: options.explain_waiting,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
@@ -101,9 +121,9 @@ async fn run_profiles(
     dependencies: Dependencies,
     stop: CancellationToken,
 ) -> Result<()> {
-    report(&profiles, &settings.gates);
+    report(&profiles, &settings);
     let Settings { configuration, listen, secure, parked_max, monitoring, .. } = settings;
-    let Settings { explain_waiting, barrier, own_pod, gates, .. } = settings;
+    let Settings { controllers, explain_waiting, barrier, own_pod, gates, .. } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
     let policy = gates::policy(&gates, own_pod);
@@ -131,6 +151,8 @@ async fn run_profiles(
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
     let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
     let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
+    let is_elected = values.leader_election.leader_elect != Some(false);
+    let scheduler = scheduler.agreeing(is_elected.then_some(AGREEMENT_MAX)).controlling(controllers);
     explain(core, scheduler.asking(), transformers, explain_waiting);
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
@@ -191,7 +213,7 @@ pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Resu
 }
 
 /// Says what of the configuration has no effect.
-fn report(profiles: &[BuiltProfile], gates: &Gates) {
+fn report(profiles: &[BuiltProfile], Settings { gates, controllers, .. }: &Settings) {
     for BuiltProfile { profile, idle } in profiles {
         for idle in idle {
             tracing::warn!(profile = &*profile.scheduler, "{idle}");
@@ -199,6 +221,11 @@ fn report(profiles: &[BuiltProfile], gates: &Gates) {
     }
     for gate in gates::without_effect(gates) {
         tracing::warn!(gate, "the feature gate has no effect");
+    }
+    let is_known =
+        |name: &str| profiles.iter().flat_map(|built| &built.profile.plugins).any(|plugin| plugin.name() == name);
+    for name in controllers.names().filter(|name| !is_known(name)) {
+        tracing::warn!(name, "--controller-plugins names a plugin that no profile has");
     }
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use axum::{
     Router,
-    extract::{Path, State},
+    extract::{Path, Query as Parameters, State},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use koord_engine::plugin::Query;
 use koord_scheduler_runtime::{Questions, Unanswered};
 use serde_json::{Value, json};
 
@@ -20,8 +21,13 @@ pub(crate) fn routes(questions: Questions) -> Router {
     Router::new().route("/apis/v1/{*path}", get(answer).with_state(questions))
 }
 
-async fn answer(State(questions): State<Questions>, Path(path): Path<String>) -> Response {
-    match tokio::time::timeout(ANSWER_MAX, questions.ask(&path)).await {
+async fn answer(
+    State(questions): State<Questions>,
+    Path(path): Path<String>,
+    Parameters(parameters): Parameters<Vec<(String, String)>>,
+) -> Response {
+    let query: Query = parameters.into_iter().collect();
+    match tokio::time::timeout(ANSWER_MAX, questions.ask_with(&path, query)).await {
         Ok(Ok(answer)) => with(StatusCode::OK, &answer),
         Ok(Err(Unanswered::Unknown)) => refused(StatusCode::NOT_FOUND, &format!("nothing is known as {path}")),
         Ok(Err(not_leading @ Unanswered::NotLeading)) => {

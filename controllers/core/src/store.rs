@@ -32,6 +32,10 @@ pub trait Sink: Send + Sync {
     fn end_list(&self);
     /// Whether one list was completed.
     fn synced(&self) -> bool;
+    /// Whether an object is known as it was at this revision, or later. What keeps no objects lacks none.
+    fn holds(&self, _key: &ObjectKey, _revision: Revision) -> bool {
+        true
+    }
     /// How many objects are known, how many are quarantined, and how many texts they share.
     fn sizes(&self) -> Sizes;
     /// Repeats what was left undone because something panicked. Says whether a new list is needed for the rest.
@@ -204,6 +208,13 @@ impl<P: Projection> Sink for Store<P> {
         self.synced.load(Ordering::Acquire)
     }
 
+    fn holds(&self, key: &ObjectKey, revision: Revision) -> bool {
+        let cache = self.read();
+        let known = cache.get(key.as_str()).map(|entry| entry.revision);
+        let quarantined = cache.quarantined(key.as_str()).map(|quarantined| quarantined.revision);
+        known.max(quarantined) >= Some(revision)
+    }
+
     fn sizes(&self) -> Sizes {
         self.read().sizes()
     }
@@ -239,6 +250,10 @@ impl<P: Projection> Sink for Feed<P> {
 
     fn synced(&self) -> bool {
         self.store.read().is_listed(&self.namespace)
+    }
+
+    fn holds(&self, key: &ObjectKey, revision: Revision) -> bool {
+        self.store.holds(key, revision)
     }
 
     fn sizes(&self) -> Sizes {

@@ -290,6 +290,10 @@ impl Sink for Sinks {
         self.attached.read().iter().all(|attached| attached.sink.synced())
     }
 
+    fn holds(&self, key: &ObjectKey, revision: Revision) -> bool {
+        self.attached.read().iter().all(|attached| attached.sink.holds(key, revision))
+    }
+
     fn sizes(&self) -> Sizes {
         self.attached.read().iter().map(|attached| attached.sink.sizes()).fold(Sizes::default(), |sum, sizes| Sizes {
             objects: sum.objects.max(sizes.objects),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Result};
 
-/// Which of the three registries a metric belongs to.
+/// Which of the registries a metric belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// The runtime: `/metrics`.
@@ -14,6 +14,8 @@ pub enum Audience {
     Internal,
     /// Other systems: `/external-metrics`.
     External,
+    /// Those who measure whether the program is up: `/metrics/slis`.
+    Slis,
 }
 
 impl Audience {
@@ -23,6 +25,7 @@ impl Audience {
             Self::Runtime => "/metrics",
             Self::Internal => "/internal-metrics",
             Self::External => "/external-metrics",
+            Self::Slis => "/metrics/slis",
         }
     }
 }

@@ -23,12 +23,14 @@ use prometheus::{
 /// The registries of a program. Cheap to clone.
 ///
 /// Three registries are served, as by the original: the runtime's at `/metrics`, the components' at
-/// `/internal-metrics`, those for other systems at `/external-metrics`; `/all-metrics` merges them.
+/// `/internal-metrics`, those for other systems at `/external-metrics`; `/all-metrics` merges them. A fourth one has the
+/// service level indicators of Kubernetes, at `/metrics/slis`.
 #[derive(Clone, Default)]
 pub struct Registries {
     runtime: Registry,
     internal: Registry,
     external: Registry,
+    slis: Registry,
     made: Arc<Mutex<BTreeMap<&'static str, (Description, Made)>>>,
 }
 
@@ -64,6 +66,7 @@ impl Registries {
             Audience::Runtime => &self.runtime,
             Audience::Internal => &self.internal,
             Audience::External => &self.external,
+            Audience::Slis => &self.slis,
         }
     }
 

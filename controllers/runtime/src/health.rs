@@ -9,6 +9,9 @@ use axum::{
     routing::get,
 };
 use parking_lot::RwLock;
+use prometheus::{IntCounterVec, IntGaugeVec};
+
+use crate::metrics::Metrics;
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
@@ -17,9 +20,31 @@ type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 pub struct Health {
     live: Arc<RwLock<BTreeMap<String, Check>>>,
     ready: Arc<RwLock<BTreeMap<String, Check>>>,
+    slis: Option<Slis>,
+}
+
+/// What has come of checks, as Kubernetes programs count it.
+#[derive(Clone)]
+struct Slis {
+    last: IntGaugeVec,
+    all: IntCounterVec,
+}
+
+impl Slis {
+    fn count(&self, page: &str, name: &str, is_passed: bool) {
+        let status = if is_passed { "success" } else { "error" };
+        self.last.with_label_values(&[name, page]).set(is_passed.into());
+        self.all.with_label_values(&[name, status, page]).inc();
+    }
 }
 
 impl Health {
+    /// Without checks yet. What comes of them whenever a page is asked for is counted at `/metrics/slis`.
+    pub fn measured(metrics: &Metrics) -> Self {
+        let slis = Slis { last: metrics.health_check.clone(), all: metrics.health_checks.clone() };
+        Self { slis: Some(slis), ..Self::default() }
+    }
+
     /// Adds a check to `/healthz` and `/livez`; an error says what is wrong.
     pub fn live(&self, name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         self.live.write().insert(name.to_owned(), Arc::new(check));
@@ -38,31 +63,52 @@ impl Health {
     /// The endpoints. `/readyz/NAME` asks one check.
     pub fn router(&self) -> Router {
         Router::new()
-            .route("/healthz", get(all).with_state(Arc::clone(&self.live)))
-            .route("/healthz/{name}", get(one).with_state(Arc::clone(&self.live)))
-            .route("/livez", get(all).with_state(Arc::clone(&self.live)))
-            .route("/readyz", get(all).with_state(Arc::clone(&self.ready)))
-            .route("/readyz/{name}", get(one).with_state(Arc::clone(&self.ready)))
+            .route("/healthz", get(all).with_state(self.page("healthz")))
+            .route("/healthz/{name}", get(one).with_state(self.page("healthz")))
+            .route("/livez", get(all).with_state(self.page("livez")))
+            .route("/readyz", get(all).with_state(self.page("readyz")))
+            .route("/readyz/{name}", get(one).with_state(self.page("readyz")))
+    }
+
+    fn page(&self, name: &'static str) -> Page {
+        let checks = Arc::clone(if name == "readyz" { &self.ready } else { &self.live });
+        Page { name, checks, slis: self.slis.clone() }
     }
 }
 
-type Checks = Arc<RwLock<BTreeMap<String, Check>>>;
+/// The checks behind a page.
+#[derive(Clone)]
+struct Page {
+    name: &'static str,
+    checks: Arc<RwLock<BTreeMap<String, Check>>>,
+    slis: Option<Slis>,
+}
 
-async fn all(State(checks): State<Checks>) -> (StatusCode, String) {
+impl Page {
+    fn run(&self, name: &str, check: &Check) -> Result<(), String> {
+        let result = check();
+        if let Some(slis) = &self.slis {
+            slis.count(self.name, name, result.is_ok());
+        }
+        result
+    }
+}
+
+async fn all(State(page): State<Page>) -> (StatusCode, String) {
     let mut failed = false;
-    let mut line = |(name, check): (&String, &Check)| match check() {
+    let mut line = |(name, check): (&String, &Check)| match page.run(name, check) {
         Ok(()) => format!("[+]{name} ok\n"),
         Err(reason) => {
             failed = true;
             format!("[-]{name} failed: {reason}\n")
         }
     };
-    let lines: String = checks.read().iter().map(&mut line).collect();
+    let lines: String = page.checks.read().iter().map(&mut line).collect();
     if failed { (StatusCode::INTERNAL_SERVER_ERROR, lines) } else { (StatusCode::OK, "ok".to_owned()) }
 }
 
-async fn one(State(checks): State<Checks>, Path(name): Path<String>) -> (StatusCode, String) {
-    match checks.read().get(&name).map(|check| check()) {
+async fn one(State(page): State<Page>, Path(name): Path<String>) -> (StatusCode, String) {
+    match page.checks.read().get(&name).map(|check| page.run(&name, check)) {
         None => (StatusCode::NOT_FOUND, format!("there is no check {name:?}")),
         Some(Ok(())) => (StatusCode::OK, "ok".to_owned()),
         Some(Err(reason)) => (StatusCode::INTERNAL_SERVER_ERROR, reason),
@@ -72,18 +118,29 @@ async fn one(State(checks): State<Checks>, Path(name): Path<String>) -> (StatusC
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Audience;
 
     #[tokio::test]
     async fn a_failing_check_is_named_and_the_endpoint_is_always_there() {
-        let health = Health::default();
-        assert_eq!(all(State(Arc::clone(&health.ready))).await, (StatusCode::OK, "ok".to_owned()));
+        let metrics = Metrics::new().unwrap();
+        let health = Health::measured(&metrics);
+        assert_eq!(all(State(health.page("readyz"))).await, (StatusCode::OK, "ok".to_owned()));
         health.ready("webhook-ready", || Err("the certificate is not known yet".to_owned()));
         health.ready("caches", || Ok(()));
-        let (code, body) = all(State(Arc::clone(&health.ready))).await;
+        let (code, body) = all(State(health.page("readyz"))).await;
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(body, "[+]caches ok\n[-]webhook-ready failed: the certificate is not known yet\n");
         assert_eq!(health.is_ready().unwrap_err(), "webhook-ready: the certificate is not known yet");
-        let one = |name: &str| one(State(Arc::clone(&health.ready)), Path(name.to_owned()));
+        let one = |name: &str| one(State(health.page("readyz")), Path(name.to_owned()));
         assert_eq!((one("caches").await.0, one("x").await.0), (StatusCode::OK, StatusCode::NOT_FOUND));
+        let text = metrics.text(&[Audience::Slis]);
+        for line in [
+            r#"kubernetes_healthcheck{name="caches",type="readyz"} 1"#,
+            r#"kubernetes_healthcheck{name="webhook-ready",type="readyz"} 0"#,
+            r#"kubernetes_healthchecks_total{name="caches",status="success",type="readyz"} 2"#,
+            r#"kubernetes_healthchecks_total{name="webhook-ready",status="error",type="readyz"} 1"#,
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line}: {text}");
+        }
     }
 }

@@ -110,7 +110,8 @@ impl Manager {
         let limit = (settings.requests_per_second, settings.requests_burst);
         let api = Api::new(client, Arc::clone(&clock), core.metrics().requests(), core.field_manager(), limit);
         let tasks = Tasks::new(core.guard().clone(), Arc::clone(&clock), core.random().clone());
-        let (core, health, leading) = (Arc::new(core), Health::default(), Arc::new(watch::Sender::new(false)));
+        let health = Health::measured(core.metrics());
+        let (core, leading) = (Arc::new(core), Arc::new(watch::Sender::new(false)));
         let ready = Arc::clone(&core);
         health.ready("caches", move || ready.readiness());
         let live = (Arc::clone(&core), tasks.clone());
@@ -477,7 +478,8 @@ fn metrics_router(core: &Arc<Core>) -> Router {
         .route("/metrics", page(&[Audience::Runtime]))
         .route("/internal-metrics", page(&[Audience::Internal]))
         .route("/external-metrics", page(&[Audience::External]))
-        .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External]))
+        .route("/metrics/slis", page(&[Audience::Slis]))
+        .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External, Audience::Slis]))
 }
 
 fn listen(at: Option<ListenAddress>, purpose: &'static str) -> Result<Option<TcpListener>, RunError> {

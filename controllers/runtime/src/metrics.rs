@@ -39,6 +39,8 @@ pub struct Metrics {
     pub(crate) watch_age: IntGaugeVec,
     pub(crate) panics: IntCounterVec,
     pub(crate) trace_spans: IntCounterVec,
+    pub(crate) health_check: IntGaugeVec,
+    pub(crate) health_checks: IntCounterVec,
 }
 
 impl Metrics {
@@ -71,6 +73,8 @@ impl Metrics {
             watch_age: of.gauge(families::WATCH_AGE)?,
             panics: of.counter(families::PANICS)?,
             trace_spans: of.counter(families::TRACE_SPANS)?,
+            health_check: of.gauge(families::HEALTH_CHECK)?,
+            health_checks: of.counter(families::HEALTH_CHECKS)?,
             registries: of,
         })
     }

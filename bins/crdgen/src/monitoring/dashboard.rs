@@ -5,9 +5,28 @@ use serde_json::{Value, json};
 
 /// Rows by the beginning of the names that belong there; the first that fits takes a metric.
 const ROWS: &[(&str, &[&str])] = &[
-    ("Replicas", &["koord_manager_build_info", "koord_scheduler_build_info", "leader_election_", "koord_webhook_"]),
-    ("Queue", &["scheduler_pending_", "scheduler_queue_", "scheduler_unschedulable_"]),
-    ("Attempts", &["scheduler_schedul", "scheduler_pod_scheduling_", "scheduler_permit_"]),
+    (
+        "Replicas",
+        &[
+            "koord_manager_build_info",
+            "koord_scheduler_build_info",
+            "leader_election_",
+            "koord_webhook_",
+            "kubernetes_healthcheck",
+        ],
+    ),
+    ("Queue", &["scheduler_pending_", "koord_scheduler_pending_", "scheduler_queue_", "scheduler_unschedulable_"]),
+    (
+        "Attempts",
+        &[
+            "scheduler_schedul",
+            "scheduler_pod_scheduling_",
+            "scheduler_permit_",
+            "scheduler_framework_",
+            "koord_scheduler_node_conflicts_",
+            "koord_scheduler_stale_",
+        ],
+    ),
     (
         "Quotas, gangs and reservations",
         &[

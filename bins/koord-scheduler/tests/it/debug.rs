@@ -58,3 +58,26 @@ async fn verbosity_is_set_and_resources_of_pods_are_shown() {
     assert!(text.contains(series), "{text}");
     assert_eq!(program.terminate(), Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_of_plugins_take_parameters_and_health_is_counted() {
+    let server = Server::start().await;
+    server.add_node("only", "8").await;
+    let plugins =
+        "profiles: [{schedulerName: default-scheduler, plugins: {preFilter: {enabled: [{name: Reservation}]}}}]\n";
+    let port = free();
+    let (mut program, _) = server.logged(&format!("{CONFIG}{plugins}"), port).await;
+    server.add_pod("a", "default-scheduler").await;
+    assert_eq!(server.node_of("a").await, "only");
+    let index = "/apis/v1/plugins/Reservation/reservationSelectorIndex";
+    let asked = async |path: &str| request(port, "GET", path, "").await;
+    let (short, detailed) = (asked(index).await, asked(&format!("{index}?detail=true")).await);
+    assert_eq!(short.1, r#"{"reservations":0,"selectors":0,"unindexed":0}"#);
+    assert!(detailed.1.contains(r#""unindexedReservations":[]"#), "{}", detailed.1);
+    let (status, body) = asked("/apis/v1/plugins/DeviceShare/nodeDeviceSummaries").await;
+    assert!(status.contains(" 404 ") && body.contains("message"), "no profile has it: {status} {body}");
+    assert_eq!(asked("/healthz").await.1, "ok");
+    let slis = answer(port, "/metrics/slis").await.unwrap();
+    assert!(slis.contains(r#"kubernetes_healthcheck{name="tasks",type="healthz"} 1"#), "{slis}");
+    assert_eq!(program.terminate(), Some(0));
+}

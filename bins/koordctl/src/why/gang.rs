@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow, bail};
 use koord_engine::{
     engine::{Engine, Outcome, Why},
+    plugin::Query,
     pod::Pod,
 };
 use koord_runtime::clock::Moment;
@@ -113,5 +114,5 @@ impl Member {
 /// What the plugin says.
 fn service(engine: &Engine, path: &[&str]) -> Option<Value> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    plugins.find(|plugin| plugin.name() == "Coscheduling")?.service(path, engine.cluster())
+    plugins.find(|plugin| plugin.name() == "Coscheduling")?.service(path, &Query::default(), engine.cluster())
 }

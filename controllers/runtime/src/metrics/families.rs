@@ -2,7 +2,7 @@
 //! `controller_runtime_*`, `workqueue_*` and `leader_election_*` are those of controller-runtime and client-go.
 
 use koord_client::metrics::{REST_DURATION, REST_LIMITED, REST_REQUESTS};
-use koord_metrics::{Description, Unit};
+use koord_metrics::{Audience, Description, Unit};
 
 const CONTROLLER: &[&str] = &["controller"];
 const QUEUE: &[&str] = &["name", "controller"];
@@ -139,6 +139,21 @@ pub(super) const TRACE_SPANS: Description = Description::counter(
 )
 .advice("Dropped or failed: the collector is slow or gone; nothing else suffers from it.");
 
+pub(super) const HEALTH_CHECK: Description = Description::gauge(
+    "kubernetes_healthcheck",
+    &["name", "type"],
+    "Whether a check has passed (1) when /healthz, /livez or /readyz was asked for last; `type` is the page.",
+)
+.unit(Unit::YesNo)
+.to(Audience::Slis)
+.advice("0: ask the page, which says what is wrong.");
+pub(super) const HEALTH_CHECKS: Description = Description::counter(
+    "kubernetes_healthchecks_total",
+    &["name", "status", "type"],
+    "Checks that were made for /healthz, /livez and /readyz, by result (success, error).",
+)
+.to(Audience::Slis);
+
 /// The runtime's metrics, those of the process aside.
 pub const RUNTIME: &[Description] = &[
     RECONCILE_TOTAL,
@@ -168,4 +183,6 @@ pub const RUNTIME: &[Description] = &[
     WATCH_AGE,
     PANICS,
     TRACE_SPANS,
+    HEALTH_CHECK,
+    HEALTH_CHECKS,
 ];

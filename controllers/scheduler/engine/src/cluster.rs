@@ -324,6 +324,17 @@ impl Cluster {
         });
     }
 
+    /// The node of a pod has rejected it for want of a resource.
+    pub(crate) fn rejected(&mut self, placed: &Placed, resource: &str) {
+        self.with_states(|states, cluster| {
+            let rejected = |state: &mut Box<dyn State>| state.rejected(cluster, placed, resource);
+            let rows: Vec<Row> = states.iter_mut().flat_map(rejected).collect();
+            for row in rows {
+                cluster.log.note(row);
+            }
+        });
+    }
+
     /// Time has passed.
     pub fn tick(&mut self, now: Timestamp) {
         self.time = now;

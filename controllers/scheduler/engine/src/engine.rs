@@ -10,6 +10,7 @@ mod asking;
 mod attempting;
 mod jobs;
 mod judge;
+mod laps;
 mod told;
 mod verdicts;
 mod waiting;
@@ -25,9 +26,10 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write:
 use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
-use self::{asking::Asking, jobs::Jobs, judge::Judged, waiting::Waiting};
+use self::{asking::Asking, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waiting};
 pub use self::{
     jobs::Ended,
+    laps::{Lap, Part},
     verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
@@ -68,6 +70,7 @@ pub struct Engine {
     jobs: Jobs,
     verdicts: Verdicts,
     asking: Asking,
+    laps: Laps,
 }
 
 /// One attempt to place a pod.
@@ -145,8 +148,8 @@ impl Engine {
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
         let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
-        let is_unsettled = false;
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking }
+        let (is_unsettled, laps) = (false, Laps::default());
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking, laps }
     }
 
     /// The same under this policy, before anything is known.
@@ -327,8 +330,14 @@ impl Engine {
 
     /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
     pub fn upkeep(&self) -> Upkeep {
+        self.upkeep_of(|_| true)
+    }
+
+    /// The same of some plugins, by their names.
+    pub fn upkeep_of(&self, is_asked: impl Fn(&str) -> bool) -> Upkeep {
         let mut plugins = BTreeMap::new();
-        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+        let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        for plugin in all.filter(|plugin| is_asked(plugin.name())) {
             plugins.entry(plugin.name()).or_insert(plugin);
         }
         plugins.values().fold(Upkeep::default(), |mut all, plugin| {

@@ -12,6 +12,7 @@ mod found;
 mod nodes;
 mod plan;
 mod profile;
+mod query;
 mod reason;
 mod upkeep;
 
@@ -30,6 +31,7 @@ pub use self::{
     nodes::{Filter, PreFilter, Refusal, Score, default_normalize, default_scaled},
     plan::Plan,
     profile::{AddError, Profile},
+    query::Query,
     reason::{Reason, ReasonCode},
     upkeep::Upkeep,
 };
@@ -178,6 +180,11 @@ pub trait Plugin: Any + Send + Sync {
         None
     }
 
+    /// Whether what was measured of a node, and this decides by, is too old to be trusted.
+    fn is_input_stale(&self, _cluster: &Cluster, _row: Row) -> bool {
+        false
+    }
+
     /// Whether a refusal is one of Reserve that is only known earlier, so that other nodes can be tried. Where no other node
     /// takes the pod, it is all that is said, and no room is made.
     fn is_of_reserve(&self, _refusal: &Refusal) -> bool {
@@ -252,7 +259,7 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// What it knows, for people; none where it knows nothing of this path.
-    fn service(&self, _path: &[&str], _cluster: &Cluster) -> Option<Value> {
+    fn service(&self, _path: &[&str], _query: &Query, _cluster: &Cluster) -> Option<Value> {
         None
     }
 

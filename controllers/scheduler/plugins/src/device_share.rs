@@ -21,6 +21,7 @@ mod refusal;
 mod request;
 mod scope;
 mod score;
+mod shown;
 mod state;
 mod template;
 #[cfg(test)]

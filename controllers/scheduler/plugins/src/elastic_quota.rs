@@ -31,7 +31,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     cycle::Profile,
     event::{Event, Events},
-    plugin::{Figure, Found, Orders, Plugin, PostFilter, Rejection, Request, Upkeep},
+    plugin::{Figure, Found, Orders, Plugin, PostFilter, Query, Rejection, Request, Upkeep},
     pod::Pod,
     preemption::{Attempted, Rules, Width},
     state::State,
@@ -141,11 +141,11 @@ impl Plugin for ElasticQuotaPlugin {
         &["quotas", "quotas/:name"]
     }
 
-    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
+    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Option<Value> {
         let quotas = cluster.state::<Quotas>()?;
         match *path {
-            ["quotas"] => Some(quotas.summaries()),
-            ["quotas", name] => quotas.summary(name),
+            ["quotas"] => quotas.summaries_of(query, cluster),
+            ["quotas", name] => quotas.summary_with(name, query, cluster),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ mod loads;
 mod metric;
 mod node_load;
 mod settings;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod thresholds;
@@ -22,11 +23,12 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{Filter, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::Pod,
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 use self::loads::{PlacedAt, is_metric};
 pub use self::{
@@ -113,9 +115,23 @@ impl Plugin for LoadAwareScheduling {
         u64::try_from(cluster.time().as_second().saturating_sub(updated)).ok().map(Duration::from_secs)
     }
 
+    fn is_input_stale(&self, cluster: &Cluster, row: Row) -> bool {
+        let view = cluster.state::<Loads>().and_then(|loads| loads.view(row));
+        view.is_some_and(|view| view.is_expired && view.metric.is_some_and(|metric| metric.updated.is_some()))
+    }
+
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
         holds.set(PlacedAt(cluster.time().as_second()));
         Ok(())
+    }
+
+    fn services(&self) -> &'static [&'static str] {
+        &["node/:nodeName"]
+    }
+
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
+        let ["node", node] = *path else { return None };
+        shown::on_node(cluster.state()?, cluster, cluster.row(node)?)
     }
 
     fn events(&self) -> Events {

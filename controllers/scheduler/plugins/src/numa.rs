@@ -15,6 +15,7 @@ mod node;
 mod plugin;
 mod policy;
 mod score;
+mod shown;
 mod state;
 mod wanted;
 mod ways;

@@ -9,10 +9,10 @@ use koord_resource::controller::ResourceKind;
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, DynamicResources, Extenders, ImageLocality,
-    InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus,
-    NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates,
-    SchedulingHint, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin,
-    load_aware::LoadAwareScheduling,
+    InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeRejections, NodeResourcesFit,
+    NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, Reservation, ScarceResourceAvoidance,
+    SchedulingGates, SchedulingHint, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone,
+    elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// Whether a feature gate is on.
@@ -145,8 +145,10 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
             (plugin, NotBuilt) => idle.push(Idle { plugin }),
         }
     }
+    // No configuration names it.
+    plugins.push(Arc::new(NodeRejections));
     let index = |name: &str| (0_u8..).zip(&plugins).find(|(_, plugin)| plugin.name() == name).map(|(index, _)| index);
-    let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
+    let indexes = |names: &[&str]| -> Vec<u8> { names.iter().filter_map(|name| index(name)).collect() };
     let scores = resolved.at(Point::Score).iter();
     let at = |point| -> Vec<u8> { resolved.at(point).iter().filter_map(|name| index(name)).collect() };
     let is_of = |at: u8, names: &[&str]| plugins.get(usize::from(at)).is_some_and(|one| names.contains(&one.name()));
@@ -159,7 +161,7 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
         admits,
-        filters: indexes(&filters(resolved)),
+        filters: indexes(&filters(resolved)).into_iter().chain(index(NodeRejections.name())).collect(),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
         post_filters: at(Point::PostFilter),
         reserves,
@@ -239,7 +241,7 @@ mod tests {
         assert_eq!(
             names(&profile, profile.filters.iter().copied()),
             "NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions \
-             NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DynamicResources"
+             NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DynamicResources NodeRejections"
         );
         let weights: Vec<i64> = profile.scores.iter().map(|(_, weight)| *weight).collect();
         assert_eq!(

@@ -41,7 +41,7 @@ use self::{
 use crate::{
     questions::Questions,
     transform::{Transformers, WithPods},
-    view::{PodView, PodViewBy},
+    view::PodViewBy,
 };
 
 /// The component of its events.
@@ -220,8 +220,9 @@ fn left(time: Timestamp, now: Timestamp) -> Duration {
 
 /// The explanation of a pod that waits: its own, or that of its gang.
 fn explained_by<const T: u8>(key: &ObjectKey, entry: &Entry<PodViewBy<T>>) -> Option<ObjectKey> {
-    let PodView { pod, unscheduled, has_ended } = &entry.value.0;
-    if pod.deleting || *has_ended || pod.node.is_some() || unscheduled.is_none() {
+    let view = &entry.value.0;
+    let pod = &view.pod;
+    if pod.deleting || pod.node.is_some() || view.unscheduled().is_none() {
         return None;
     }
     let texts = |texts: &koord_engine::labels::Labels| {

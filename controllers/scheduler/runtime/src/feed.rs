@@ -47,6 +47,13 @@ pub enum Delta {
     },
     /// A pod is gone, or has ended.
     PodGone(Uid),
+    /// The node of a pod has rejected it for want of a resource, and it has failed.
+    PodRejected {
+        /// The pod.
+        uid: Uid,
+        /// Such as `cpu`.
+        resource: Arc<str>,
+    },
     /// What there is of a pod's name now, after nobody knows which of its pods were told before.
     PodAgain {
         /// The namespace and name.
@@ -64,6 +71,7 @@ pub enum Delta {
 pub struct Feed {
     pub(crate) pods: Pods,
     pub(crate) nodes: Arc<Store<NodeView>>,
+    nodes_watches: Vec<Arc<Watch>>,
     others: Vec<Followed>,
     pub(crate) objects: Option<Objects>,
     pub(crate) stream: ChangeStream<Delta>,
@@ -134,9 +142,11 @@ impl Feed {
                 None => Delta::NodeGone(change.key.name().into()),
             })
         });
+        let is_of_nodes = |watch: &&Arc<Watch>| watch.kind == ResourceKind::NODE && watch.selection.fields.is_empty();
+        let nodes_watches = core.watches().iter().filter(is_of_nodes).map(Arc::clone).collect();
         let mut caches = Caches { core, sender, reads, followed: Vec::new() };
         object::follow(&mut caches);
-        Self { pods, nodes, others: caches.followed, objects: None, stream }
+        Self { pods, nodes, nodes_watches, others: caches.followed, objects: None, stream }
     }
 
     /// Keeps whole pods too, and whole nodes where these webhooks do not know them.
@@ -182,6 +192,11 @@ impl Feed {
         self.watches().find(|watch| watch.kind == kind).map_or(kind, |watch| watch.asked())
     }
 
+    /// What feeds all caches.
+    pub(crate) fn all_watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
+        self.pods.watches.iter().chain(&self.nodes_watches).chain(self.watches())
+    }
+
     fn watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
         self.others.iter().flat_map(|followed| &followed.watches)
     }
@@ -209,6 +224,7 @@ impl Delta {
                 engine.set_pod(pod, now);
             }
             Self::PodGone(uid) => engine.remove_pod(&uid, now),
+            Self::PodRejected { uid, resource } => engine.reject_pod(&uid, &resource, now),
             Self::PodAgain { key, pod } => {
                 engine.remove_others(&key, pod.as_ref().map(|pod| &pod.uid), now);
                 if let Some(pod) = pod {

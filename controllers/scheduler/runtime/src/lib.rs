@@ -6,7 +6,9 @@
 //! Read first: [`Scheduler`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod agreement;
 mod barrier;
+mod controllers;
 mod explanations;
 mod extender;
 pub mod feed;
@@ -20,6 +22,7 @@ mod transform;
 mod view;
 
 pub use barrier::SyncBarrier;
+pub use controllers::Controllers;
 pub use explanations::{EXPLANATIONS, explain};
 pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};

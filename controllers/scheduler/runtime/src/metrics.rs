@@ -5,6 +5,7 @@
 
 mod families;
 mod koordinator;
+mod requests;
 
 use std::time::Duration;
 
@@ -56,6 +57,9 @@ pub struct Measures {
     counted: Arrivals,
     /// When the queue and the cluster were read last.
     read: Option<Moment>,
+    conflicts: IntCounterVec,
+    stale: IntCounterVec,
+    points: HistogramVec,
     of_koordinator: OfKoordinator,
 }
 
@@ -110,6 +114,9 @@ impl Measures {
             audited: metrics.gauge(families::AUDITED)?.with_label_values(none),
             counted: Arrivals::default(),
             read: None,
+            conflicts: metrics.counter(families::CONFLICTS)?,
+            stale: metrics.counter(families::STALE)?,
+            points: metrics.histogram(families::EXTENSION_POINTS)?,
             of_koordinator: OfKoordinator::new(metrics)?,
         })
     }
@@ -123,6 +130,30 @@ impl Measures {
         };
         measured.observe(seconds(attempt.began, now));
         self.of_koordinator.decided(attempt);
+    }
+
+    /// A pod has got its node.
+    pub(crate) fn placed(&self, engine: &Engine, attempt: &Attempt) {
+        let (Outcome::Bind { node, .. } | Outcome::Waiting { node }) = &attempt.outcome else { return };
+        let (cluster, scheduler) = (engine.cluster(), &*attempt.pod.template.scheduler);
+        let (Some(row), Some(profile)) = (cluster.row(node), engine.profile(scheduler)) else { return };
+        for plugin in profile.plugins.iter().filter(|plugin| plugin.is_input_stale(cluster, row)) {
+            self.stale.with_label_values(&[plugin.name(), scheduler]).inc();
+        }
+    }
+
+    /// The node of a pod has rejected it for want of a resource.
+    pub(crate) fn rejected(&self, scheduler: &str, resource: &str) {
+        if self.profiles.iter().any(|profile| profile.name == scheduler) {
+            self.conflicts.with_label_values(&[resource, scheduler]).inc();
+        }
+    }
+
+    /// A part of an attempt of a pod of this scheduler is over.
+    pub(crate) fn part(&self, (point, is_success): (&str, bool), scheduler: &str, took: Duration) {
+        let refused = if matches!(point, "PreBind" | "Bind") { "Error" } else { "Unschedulable" };
+        let status = if is_success { "Success" } else { refused };
+        self.points.with_label_values(&[point, status, scheduler]).observe(took.as_secs_f64());
     }
 
     /// Pods that are tried together have been tried.

@@ -5,7 +5,9 @@ mod verdicts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node, pod::Pod};
+use koord_engine::{
+    cluster::Cluster, columns::Row, engine::Engine, node::Node, plugin::Query, pod::Pod, volume::Volume,
+};
 use koord_runtime::clock::Moment;
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
@@ -31,8 +33,8 @@ pub enum Unanswered {
 
 /// A question, and where its answer goes.
 pub(crate) enum Question {
-    /// What is known of a path.
-    Path(String, oneshot::Sender<Result<Value, Unanswered>>),
+    /// What is known of a path, with these parameters.
+    Path(String, Query, oneshot::Sender<Result<Value, Unanswered>>),
     /// A copy of all that is known, with its time.
     Copy(oneshot::Sender<Result<(Box<Engine>, Moment), Unanswered>>),
     /// All pods.
@@ -48,9 +50,14 @@ pub(crate) fn questions() -> (Questions, mpsc::Receiver<Question>) {
 impl Questions {
     /// What the scheduler knows about a path such as `nodes/NAME` or `plugins/PLUGIN/…`.
     pub async fn ask(&self, path: &str) -> Result<Value, Unanswered> {
+        self.ask_with(path, Query::default()).await
+    }
+
+    /// The same, with parameters such as `includePods=true`.
+    pub async fn ask_with(&self, path: &str, query: Query) -> Result<Value, Unanswered> {
         let (answer, answered) = oneshot::channel();
         // Nobody listens any more where this fails.
-        let _ = self.0.send(Question::Path(path.to_owned(), answer)).await;
+        let _ = self.0.send(Question::Path(path.to_owned(), query, answer)).await;
         answered.await.unwrap_or(Err(Unanswered::NotLeading))
     }
 
@@ -76,8 +83,9 @@ impl Question {
         let known = engine.ok_or(Unanswered::NotLeading);
         // Whoever asked may be gone.
         match self {
-            Self::Path(path, to) => {
-                let answer = known.and_then(|(engine, now)| answer(engine, &path, now).ok_or(Unanswered::Unknown));
+            Self::Path(path, query, to) => {
+                let answer =
+                    known.and_then(|(engine, now)| answer(engine, &path, &query, now).ok_or(Unanswered::Unknown));
                 let _ = to.send(answer);
             }
             Self::Copy(to) => {
@@ -94,7 +102,7 @@ fn pods(engine: &Engine) -> Vec<Arc<Pod>> {
     cluster.pods().map(|placed| &placed.pod).chain(cluster.pending()).cloned().collect()
 }
 
-fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
+fn answer(engine: &Engine, path: &str, query: &Query, now: Moment) -> Option<Value> {
     let cluster = engine.cluster();
     match *path.split('/').collect::<Vec<_>>() {
         ["__services__"] => Some(services(engine)),
@@ -107,7 +115,7 @@ fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
         ["verdicts", namespace, name] => verdicts::of(engine, namespace, name),
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-            plugins.find(|known| known.name() == plugin)?.service(rest, cluster)
+            plugins.find(|known| known.name() == plugin)?.service(rest, query, cluster)
         }
         _ => None,
     }
@@ -133,11 +141,33 @@ fn node(cluster: &Cluster, node: &Arc<Node>, row: Row) -> Value {
         let known = resources.names().filter_map(|name| Some((name, of(resources.get(name)?))));
         known.filter(|(_, amount)| *amount != 0).collect()
     };
-    let pods: Vec<String> = cluster.pods_on(row).map(|placed| placed.pod.key.to_string()).collect();
+    let pods = |is_one: fn(&Pod) -> bool| -> Vec<String> {
+        let placed = cluster.pods_on(row).filter(|placed| is_one(&placed.pod));
+        placed.map(|placed| placed.pod.key.to_string()).collect()
+    };
+    let ports = cluster.pods_on(row).flat_map(|placed| &placed.pod.template.host_ports);
+    let ports = ports.map(|port| json!({"protocol": &*port.protocol, "hostIP": &*port.address, "port": port.port}));
+    let mut claims: BTreeMap<String, usize> = BTreeMap::new();
+    for placed in cluster.pods_on(row) {
+        for volume in &placed.pod.template.volumes {
+            if let Volume::Claim(name) = volume {
+                *claims.entry(format!("{}/{name}", placed.pod.key.namespace())).or_default() += 1;
+            }
+        }
+    }
+    let images = node.images.iter().map(|(name, size)| {
+        let nodes = cluster.image(name).map_or(0, |image| image.rows.len());
+        (name.to_string(), json!({"size": size, "numNodes": nodes}))
+    });
     let [cpu, memory] = cluster.assumed_usage(row);
     json!({
         "node": &*node.name,
-        "pods": pods,
+        "pods": pods(|_| true),
+        "podsWithAffinity": pods(|pod| pod.template.pod_affinity.terms().next().is_some()),
+        "podsWithRequiredAntiAffinity": pods(|pod| !pod.template.pod_affinity.forbidden.is_empty()),
+        "usedPorts": ports.collect::<Vec<_>>(),
+        "imageStates": images.collect::<Value>(),
+        "pvcRefCounts": claims,
         "requested": amounts(&|id| cluster.requested(id, row)),
         "nonZeroRequested": {"cpu": cpu, "memory": memory},
         "allocatable": amounts(&|id| cluster.allocatable(id, row)),

@@ -16,7 +16,7 @@ use std::{
 };
 
 use koord_engine::{
-    engine::{Attempt, Engine, Outcome},
+    engine::{Attempt, Engine, Lap, Outcome},
     pod::Pod,
 };
 use koord_runtime::{
@@ -37,6 +37,7 @@ use self::{
 };
 use crate::{
     barrier::SyncBarrier,
+    controllers::Controllers,
     extender::Webhook,
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
@@ -60,7 +61,7 @@ pub struct Scheduler {
     /// Writes beside attempts.
     upkeeps: Upkeeps,
     /// Writes that are on their way, by object, with those that come after.
-    in_flight: BTreeMap<Subject, VecDeque<Work>>,
+    in_flight: BTreeMap<Subject, InFlight>,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     measures: Option<Measures>,
@@ -73,9 +74,21 @@ pub struct Scheduler {
     webhooks: Vec<Arc<Webhook>>,
     /// What it waits for when it becomes leader.
     pub(crate) barrier: Option<SyncBarrier>,
+    /// How long it waits then until its caches agree with the API server; none where it does not.
+    pub(crate) agrees_within: Option<Duration>,
+    /// Whose writes beside attempts are made.
+    controllers: Controllers,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
+    is_leading: bool,
+}
+
+/// A write that is on its way.
+struct InFlight {
+    since: Moment,
+    /// What comes after it.
+    after: VecDeque<Work>,
 }
 
 /// What is to be done next.
@@ -101,7 +114,7 @@ impl Scheduler {
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
         let (asking, questions) = questions();
         Self {
-            engine,
+            engine: engine.timed_by(Arc::clone(&clock)),
             feed,
             events,
             clock,
@@ -119,8 +132,11 @@ impl Scheduler {
             questions,
             webhooks: Vec::new(),
             barrier: None,
+            agrees_within: None,
+            controllers: Controllers::default(),
             is_working: false,
             has_led: false,
+            is_leading: false,
         }
     }
 
@@ -132,6 +148,16 @@ impl Scheduler {
     /// The same, which waits for this when it becomes leader.
     pub fn behind(self, barrier: Option<SyncBarrier>) -> Self {
         Self { barrier, ..self }
+    }
+
+    /// The same, which waits until its caches agree with the API server when it becomes leader, for this long at most.
+    pub fn agreeing(self, within: Option<Duration>) -> Self {
+        Self { agrees_within: within, ..self }
+    }
+
+    /// The same, which makes only these plugins' writes beside attempts.
+    pub fn controlling(self, controllers: Controllers) -> Self {
+        Self { controllers, ..self }
     }
 
     /// The same, with other times of the monitor.
@@ -179,10 +205,16 @@ impl Scheduler {
 
     /// Begins to schedule. What it decided while it led before does not count any more: another has led since.
     pub fn lead(&mut self) {
+        self.is_leading = true;
         if std::mem::replace(&mut self.has_led, true) {
             self.in_flight.clear();
             self.is_working = true;
         }
+    }
+
+    /// Only follows the cluster from now on.
+    pub(crate) fn follow(&mut self) {
+        self.is_leading = false;
     }
 
     /// What it knows now.
@@ -208,6 +240,7 @@ impl Scheduler {
         for delta in deltas {
             let now = self.clock.moment();
             let operation = delta.quota_operation();
+            self.count_rejection(&delta);
             delta.apply(&mut self.engine, now);
             if let (Some(operation), Some(measures)) = (operation, &self.measures) {
                 measures.quota_processed(operation, now, self.clock.moment());
@@ -216,16 +249,27 @@ impl Scheduler {
         self.is_working = false;
     }
 
+    /// Counts a pod that its node has rejected, on the leader alone.
+    fn count_rejection(&self, delta: &Delta) {
+        let Delta::PodRejected { uid, resource } = delta else { return };
+        let Some(placed) = self.engine.cluster().pod(uid) else { return };
+        let node = self.engine.cluster().name(placed.row);
+        tracing::warn!(pod = %placed.pod.key, node = node.map(|node| &**node), resource = &**resource, "the node has rejected a pod for want of a resource");
+        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading) {
+            measures.rejected(&placed.pod.template.scheduler, resource);
+        }
+    }
+
     /// The next write, or attempt. Decisions wait until all objects are known. An object has one write on its way at a time.
     pub fn step(&mut self) -> Next {
         match self.decide() {
             Next::Send(work) => match self.in_flight.entry(subject(&work.write)) {
                 btree_map::Entry::Vacant(first) => {
-                    first.insert(VecDeque::new());
+                    first.insert(InFlight { since: self.clock.moment(), after: VecDeque::new() });
                     Next::Send(work)
                 }
                 btree_map::Entry::Occupied(mut queue) => {
-                    queue.get_mut().push_back(work);
+                    queue.get_mut().after.push_back(work);
                     Next::Attempted
                 }
             },
@@ -260,12 +304,18 @@ impl Scheduler {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
         let Some(attempt) = attempt else { return Next::Rest };
+        for Lap { part, is_success, took } in self.engine.take_laps() {
+            self.measures.iter().for_each(|measures| {
+                measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
+            });
+        }
         if let Outcome::Asks { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }
         self.upkeeps.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
             self.tell_ignored_of(&attempt);
+            self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
         }
         if let Some(measures) = &self.measures {
             measures.decided(&attempt, decided);
@@ -326,7 +376,7 @@ impl Scheduler {
         self.upkeeps = Upkeeps::default();
         self.upkeeps.changed();
         self.further.clear();
-        self.in_flight.values_mut().for_each(VecDeque::clear);
+        self.in_flight.values_mut().for_each(|write| write.after.clear());
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());
     }

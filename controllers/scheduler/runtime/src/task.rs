@@ -17,6 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    agreement::agree,
     feed::Delta,
     metrics::Measures,
     scheduler::{Answered, Next, Scheduler, Work},
@@ -65,6 +66,9 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     if let Some(barrier) = scheduler.barrier.clone() {
         barrier.pass(&scheduler.feed, clock, &api, &end).await;
     }
+    if let Some(limit) = scheduler.agrees_within {
+        agree(&scheduler.feed, clock, &api, &end, limit).await;
+    }
     scheduler.lead();
     let mut arrivals = Arrivals::default();
     while !end.is_cancelled() {
@@ -93,6 +97,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     while let Some(ended) = writes.join_next().await {
         written(scheduler, ended);
     }
+    scheduler.follow();
 }
 
 /// Makes attempts while there are any, and room for what follows from them. Says whether more may follow at once.

@@ -23,7 +23,7 @@ use koord_runtime::{
 };
 use serde_json::value::RawValue;
 
-use self::made_of::MadeOf;
+use self::{made_of::MadeOf, wire::Status};
 pub(crate) use self::{node::NodeView, wire::PodMembers};
 use crate::transform::Transformers;
 
@@ -31,10 +31,22 @@ use crate::transform::Transformers;
 #[derive(Debug)]
 pub(crate) struct PodView {
     pub(crate) pod: Arc<Pod>,
+    pub(crate) life: Life,
+}
+
+/// Whether a pod uses anything.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It waits or runs.
+    Living {
+        /// The message of the condition `PodScheduled`, while it is `False`.
+        unscheduled: Option<Arc<str>>,
+    },
     /// It has succeeded or failed: it uses nothing any more.
-    pub(crate) has_ended: bool,
-    /// The message of the condition `PodScheduled`, while it is `False`.
-    pub(crate) unscheduled: Option<Arc<str>>,
+    Ended {
+        /// The resource for want of which its node has rejected it.
+        lacked: Option<Arc<str>>,
+    },
 }
 
 /// A pod as the transformers of these bits make it.
@@ -75,7 +87,6 @@ impl PodView {
             spec: &spec,
         };
         let template = made_of.template(&status, strings, transformers)?;
-        let unscheduled = status.condition("PodScheduled", "False");
         let evicted = status.condition("DisruptionTarget", "True").and_then(|known| known.reason.as_deref());
         let gates = spec.scheduling_gates.iter().flatten().map(|gate| strings.intern(&gate.name));
         let since = |condition: &str| {
@@ -107,17 +118,43 @@ impl PodView {
             is_ready,
             ..Pod::default()
         };
-        Ok(Self {
-            pod: Arc::new(pod),
-            has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
-            unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
-        })
+        Ok(Self { pod: Arc::new(pod), life: Life::of(&status, strings) })
+    }
+
+    /// Whether it uses nothing any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.life, Life::Ended { .. })
+    }
+
+    /// What its condition says of why it has no node.
+    pub(crate) fn unscheduled(&self) -> Option<&Arc<str>> {
+        match &self.life {
+            Life::Living { unscheduled } => unscheduled.as_ref(),
+            Life::Ended { .. } => None,
+        }
+    }
+}
+
+impl Life {
+    fn of(status: &Status<'_>, strings: &mut Interner) -> Self {
+        match &*status.phase {
+            "Succeeded" => Self::Ended { lacked: None },
+            "Failed" => {
+                let lacked = status.reason.as_deref().and_then(|reason| reason.strip_prefix("OutOf"));
+                Self::Ended { lacked: lacked.filter(|name| !name.is_empty()).map(|name| strings.intern(name)) }
+            }
+            _ => {
+                let unscheduled = status.condition("PodScheduled", "False");
+                let message = unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into());
+                Self::Living { unscheduled: message }
+            }
+        }
     }
 }
 
 impl PartialEq for PodView {
     fn eq(&self, other: &Self) -> bool {
-        (self.has_ended, &self.unscheduled) == (other.has_ended, &other.unscheduled) && self.pod == other.pod
+        self.life == other.life && self.pod == other.pod
     }
 }
 

@@ -1,7 +1,7 @@
 //! Gangs that have not enough members.
 
 use koord_api::pod_group::PodGroup;
-use koord_engine::{engine::Engine, pod::Pod};
+use koord_engine::{engine::Engine, plugin::Query, pod::Pod};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
@@ -34,7 +34,8 @@ pub(super) fn completed(subject: &Subject, reason: &str) -> Vec<Change> {
 pub(super) fn smaller(engine: &Engine, pod: &Pod) -> Vec<Change> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let gangs = plugins.find(|plugin| plugin.name() == "Coscheduling");
-    let gangs = gangs.and_then(|plugin| plugin.service(&["gangs"], engine.cluster())).unwrap_or_default();
+    let gangs =
+        gangs.and_then(|plugin| plugin.service(&["gangs"], &Query::default(), engine.cluster())).unwrap_or_default();
     let key = json!(pod.key.to_string());
     let has_pod = |gang: &&Value| gang["children"].as_array().is_some_and(|children| children.contains(&key));
     let gang = gangs.as_object().into_iter().flatten().map(|(_, gang)| gang).find(has_pod);

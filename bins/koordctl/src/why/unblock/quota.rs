@@ -1,7 +1,7 @@
 //! Quotas that a pod does not fit into.
 
 use koord_api::elastic_quota::ElasticQuota;
-use koord_engine::engine::Engine;
+use koord_engine::{engine::Engine, plugin::Query};
 use koord_resource::{Quantity, controller::ResourceKind};
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) fn larger(engine: &Engine, request: &koord_resource::ResourceList, me
     let Some(short) = Short::of(message) else { return Vec::new() };
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let mut known = plugins.filter(|plugin| plugin.name() == "ElasticQuota");
-    let summary = known.find_map(|plugin| plugin.service(&["quotas", short.name], engine.cluster()));
+    let summary = known.find_map(|plugin| plugin.service(&["quotas", short.name], &Query::default(), engine.cluster()));
     let mut objects = engine.cluster().objects().of::<ElasticQuota>();
     let key = objects.find(|(key, _)| key.name() == short.name).map(|(key, _)| key.clone());
     let (Some(summary), Some(key)) = (summary, key) else { return Vec::new() };

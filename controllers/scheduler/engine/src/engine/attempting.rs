@@ -6,6 +6,7 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{
     Attempt, Engine, Outcome, Refused,
+    laps::Part,
     verdicts::{NodeClass, Why},
     waiting::Waiting,
 };
@@ -25,12 +26,14 @@ use crate::{
 impl Engine {
     pub(super) fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         let profile = Arc::clone(&self.profiles[index]);
+        self.laps.begin();
         self.hide(&profile, &pod);
         let mut found = self.search(index, &profile, &pod);
         if found.is_outdated() {
             self.forget_answers();
             found = self.search(index, &profile, &pod);
         }
+        self.laps.end(Part::Filter, matches!(found, Found::Node { .. }));
         let searched = found.searched();
         let class = self.cluster.class(&pod.template);
         let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
@@ -94,6 +97,7 @@ impl Engine {
             plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
         });
         let refused = given.find_map(Result::err);
+        self.laps.end(Part::Reserve, refused.is_none());
         if let Some(refused) = refused {
             return self.refuse_in_reserve(profile, pod, tried, refused, now);
         }
@@ -112,6 +116,7 @@ impl Engine {
                 }
             }
         }
+        self.laps.end(Part::Permit, refused.is_none());
         let outcome = if let Some((index, message)) = refused {
             let (refused_by, refused) = rejected(profile, index, Rejection::unschedulable(message));
             self.unreserve(pod, tried, refused.why(refused_by), true, now);
@@ -223,6 +228,7 @@ impl Engine {
                 }
             }
         }
+        self.laps.end(Part::PostFilter, nominated.is_some());
         self.cluster.show();
         let mut rows: BTreeSet<Row> = together.iter().map(|(_, row)| *row).collect();
         for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {

@@ -143,6 +143,14 @@ impl Engine {
         self.is_unsettled = true;
     }
 
+    /// The node of a pod has rejected it for want of this resource. It has failed, and uses nothing any more.
+    pub fn reject_pod(&mut self, uid: &Uid, resource: &str, now: Moment) {
+        if let Some(placed) = self.cluster.pod(uid).cloned() {
+            self.cluster.rejected(&placed, resource);
+        }
+        self.remove_pod(uid, now);
+    }
+
     /// Pods of this name are gone, but for one.
     pub fn remove_others(&mut self, key: &ObjectKey, but: Option<&Uid>, now: Moment) {
         let placed = self.cluster.pods().map(|placed| &placed.pod);

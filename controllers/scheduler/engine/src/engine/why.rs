@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, Outcome, Tried, verdicts::Verdicts};
+use super::{Engine, Outcome, Tried, laps::Laps, verdicts::Verdicts};
 use crate::{
     cycle::{Memory, OnNode},
     plugin::{Reason, Rejection, Request},
@@ -51,6 +51,7 @@ impl Engine {
             jobs: self.jobs.clone(),
             verdicts: Verdicts::default(),
             asking: self.asking.clone(),
+            laps: Laps::default(),
         }
     }
 

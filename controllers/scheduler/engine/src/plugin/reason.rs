@@ -272,6 +272,11 @@ reason_codes! {
         look: "`status.updateTime` of the NodeMetric, the koordlet of the node.",
         remedy: "Repair koordlet, or accept such nodes (`enableScheduleWhenNodeMetricsExpired`)."
     }
+    /// The kubelet of the node has rejected a pod that requests no more than this one, less than half a minute ago.
+    NodeRejected {
+        look: "The metric `koord_scheduler_node_conflicts_total`, pods of the node that have failed with a reason such as `OutOfcpu`, and pods that other schedulers place there.",
+        remedy: "It is tried again by itself. Give each scheduler its own nodes, or let one of them place all pods."
+    }
     /// No NUMA node, or no combination that the policy allows, has enough of a resource.
     NumaUnavailable {
         look: "The NodeResourceTopology of the node, its NUMA topology policy, and what the pods of the node hold.",

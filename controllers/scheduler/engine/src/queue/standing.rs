@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use koord_core::clock::Moment;
 
-use super::{Place, PluginSet, Queue, Tried};
+use super::{Entry, Place, PluginSet, Queue, Tried};
 use crate::pod::Pod;
 
 /// A part of the queue, or beside it.
@@ -41,7 +41,23 @@ pub struct Standing<'q> {
     pub stopped_by: PluginSet,
 }
 
+impl Entry {
+    fn stands(&self) -> Stands {
+        match self.place {
+            Place::Active => Stands::Active,
+            Place::Backoff { .. } => Stands::Backoff,
+            Place::Parked if self.gate.is_none() => Stands::Unschedulable,
+            Place::Parked | Place::Held => Stands::Gated,
+        }
+    }
+}
+
 impl Queue {
+    /// The pods that wait, with the part in which each is.
+    pub fn waiting(&self) -> impl Iterator<Item = (&Arc<Pod>, Stands)> {
+        self.entries.values().map(|entry| (&entry.pod, entry.stands()))
+    }
+
     /// All pods, part by part, in the order in which they would be tried.
     pub fn standings(&self) -> Vec<Standing<'_>> {
         let in_flight = self.in_flight.values().map(|flying| Standing {
@@ -62,11 +78,10 @@ impl Queue {
         let mut standings: Vec<Standing<'_>> = waiting
             .filter_map(|uid| {
                 let entry = self.entries.get(uid)?;
-                let (stands, until) = match entry.place {
-                    Place::Active => (Stands::Active, None),
-                    Place::Backoff { end, .. } => (Stands::Backoff, Some(Self::pause_over(end))),
-                    Place::Parked if entry.gate.is_none() => (Stands::Unschedulable, None),
-                    Place::Parked | Place::Held => (Stands::Gated, None),
+                let stands = entry.stands();
+                let until = match entry.place {
+                    Place::Backoff { end, .. } => Some(Self::pause_over(end)),
+                    Place::Active | Place::Parked | Place::Held => None,
                 };
                 let (pod, tried, since) = (&entry.pod, entry.tried, Some(entry.since));
                 Some(Standing { pod, stands, before: 0, tried, since, until, stopped_by: entry.stopped_by() })

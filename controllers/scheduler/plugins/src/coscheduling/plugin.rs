@@ -15,7 +15,7 @@ use koord_engine::{
     cycle::{Found, Profile, Rehearsal},
     event::{Event, Events},
     plugin::{
-        Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Reason, ReasonCode, Refusal,
+        Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Query, Reason, ReasonCode, Refusal,
         Rejection, Request, Score, Upkeep, unavailable,
     },
     pod::Pod,
@@ -131,7 +131,7 @@ impl Plugin for Coscheduling {
         &["gangs", "gang/:namespace/:name"]
     }
 
-    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
         let gangs = &cluster.state::<Context>()?.gangs;
         match *path {
             ["gangs"] => Some(gangs.summaries()),

@@ -18,12 +18,15 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::{Holds, Resized},
-    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{
+        Filter, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+    },
     pod::{Pod, Template},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::NumaMask;
+use serde_json::Value;
 
 use self::wanted::{Compared, KEPT, UNSHAREABLE, Wanted};
 use super::{
@@ -35,6 +38,7 @@ use super::{
     refusal::Refused,
     request::{DeviceRequest, InvalidDevices, Kind},
     score::{Preference, Scorer},
+    shown,
     state::Devices,
 };
 use crate::{
@@ -256,6 +260,19 @@ impl Plugin for DeviceShare {
         let written = pod.given.get(DEVICE_ALLOCATED.name()).and_then(|text| DEVICE_ALLOCATED.read(text).ok());
         if let Some(written) = written {
             holds.set(Allocation::read(&written));
+        }
+    }
+
+    fn services(&self) -> &'static [&'static str] {
+        &["nodeDeviceSummaries", "nodeDeviceSummaries/:nodeName"]
+    }
+
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
+        let devices = cluster.state::<Devices>()?;
+        match *path {
+            ["nodeDeviceSummaries"] => Some(shown::all(devices, cluster)),
+            ["nodeDeviceSummaries", node] => shown::on_node(devices, cluster, cluster.row(node)?),
+            _ => None,
         }
     }
 

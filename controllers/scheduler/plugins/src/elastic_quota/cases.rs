@@ -126,6 +126,32 @@ const SHORT: &str = "0/1 nodes are available: Insufficient quotas, quotaName: q1
 const EXPECTED: &str = " preemption: expected at least one victim pod on node \"n1\"";
 
 #[test]
+fn quotas_are_shown_by_tree_and_with_their_pods() {
+    let mut world = World::new(Settings { has_trees: true, ..Settings::default() });
+    world.quota("q1", "5", "10", &json!({}));
+    world.quota("qa", "5", "10", &json!({"labels": {"quota.scheduling.koordinator.sh/tree-id": "ta"}}));
+    world.place(pod("a", "q1", "6", 0));
+    world.refuse(pod("b", "q1", "6", 0));
+    let plugin = ElasticQuotaPlugin::from(Settings::default());
+    let shown = |path: &[&str], query: &[(&str, &str)]| {
+        plugin.service(path, &query.iter().copied().collect(), world.engine.cluster())
+    };
+    let pods = [("includePods", "true")];
+    let requested = json!({"cpu": "6", "memory": "1Gi"});
+    let expected = json!({
+        "ns/a": {"isAssigned": true, "resource": requested},
+        "ns/b": {"isAssigned": false, "resource": requested},
+    });
+    assert_eq!(shown(&["quotas", "q1"], &pods).unwrap()["podCache"], expected);
+    assert_eq!(shown(&["quotas"], &pods).unwrap()["q1"]["podCache"], expected);
+    assert!(shown(&["quotas", "q1"], &[]).unwrap().get("podCache").is_none(), "only where it is asked for");
+    let names = |shown: Value| shown.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(shown(&["quotas"], &[("tree", "ta")]).unwrap()), ["qa"]);
+    assert!(shown(&["quotas"], &[("tree", "none")]).is_none());
+    assert_eq!((shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)), (None, None));
+}
+
+#[test]
 fn a_pod_waits_until_its_quota_has_room() {
     let full = || {
         let mut world = World::new(Settings::default());

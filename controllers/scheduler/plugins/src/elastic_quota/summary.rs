@@ -1,10 +1,19 @@
 //! The quotas as people see them, under the names of the original.
 
-use koord_engine::plugin::Figure;
+use koord_engine::{
+    cluster::Cluster,
+    plugin::{Figure, Query},
+    pod::Pod,
+};
 use koord_resource::ResourceList;
 use serde_json::{Map, Value, json};
 
 use super::{Forest, Quotas, forest::Node};
+
+/// Whether the pods of quotas are listed.
+const WITH_PODS: &str = "includePods";
+/// The tree whose quotas are listed.
+const TREE: &str = "tree";
 
 impl Quotas {
     /// All quotas, by name.
@@ -17,6 +26,46 @@ impl Quotas {
     pub fn summary(&self, name: &str) -> Option<Value> {
         let forest = self.forest();
         forest.node(name).map(|node| summary(forest, name, node))
+    }
+
+    /// The quotas that are asked for, by name; none where a tree is asked for that has no quota.
+    pub(super) fn summaries_of(&self, query: &Query, cluster: &Cluster) -> Option<Value> {
+        let forest = self.forest();
+        let tree = query.get(TREE);
+        let asked = forest.nodes().filter(|(_, node)| tree.is_none_or(|tree| node.quota.tree_id == tree));
+        let mut summaries: Map<String, Value> =
+            asked.map(|(name, node)| (name.to_string(), summary(forest, name, node))).collect();
+        if query.is_set(WITH_PODS) {
+            self.list_pods(&mut summaries, cluster);
+        }
+        (tree.is_none() || !summaries.is_empty()).then(|| summaries.into())
+    }
+
+    /// A quota, with its pods where they are asked for.
+    pub(super) fn summary_with(&self, name: &str, query: &Query, cluster: &Cluster) -> Option<Value> {
+        let mut summaries: Map<String, Value> = [(name.to_owned(), self.summary(name)?)].into_iter().collect();
+        if query.is_set(WITH_PODS) {
+            self.list_pods(&mut summaries, cluster);
+        }
+        summaries.remove(name)
+    }
+
+    fn list_pods(&self, summaries: &mut Map<String, Value>, cluster: &Cluster) {
+        summaries.values_mut().for_each(|summary| summary["podCache"] = json!({}));
+        let placed = cluster.pods().map(|placed| (&placed.pod, true));
+        // What is assumed to be placed is known as pending too.
+        let waiting = cluster.pending().filter(|pod| cluster.pod(&pod.uid).is_none());
+        let pods = placed.chain(waiting.map(|pod| (pod, false)));
+        for (pod, is_assigned) in pods.filter(|(pod, _)| self.counts(pod)) {
+            let summary = self.quota_of(&pod.template).and_then(|name| summaries.get_mut(&**name));
+            if let Some(summary) = summary {
+                summary["podCache"][pod.key.as_str()] = self.shown(pod, is_assigned);
+            }
+        }
+    }
+
+    fn shown(&self, pod: &Pod, is_assigned: bool) -> Value {
+        json!({"isAssigned": is_assigned, "resource": *self.requests(&pod.template)})
     }
 }
 

@@ -120,16 +120,21 @@ impl Loads {
     }
 
     fn assigned(&mut self, placed: &Placed) -> AssignedPod {
-        let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
         let adds = self.estimates.of(&placed.class, &self.settings);
-        let since = scheduled.or(placed.holds.get::<PlacedAt>().map(|at| at.0)).unwrap_or(*created);
-        let annotation = |name: &str| template.annotations.get(name);
-        let until = self.settings.estimator.until(annotation, since, *initialized);
-        AssignedPod { key: key.clone(), since, until, adds }
+        self.settings.assigned(placed, adds)
     }
 }
 
 impl Settings {
+    /// A pod on its node, which adds this.
+    pub(super) fn assigned(&self, placed: &Placed, adds: Arc<Incoming>) -> AssignedPod {
+        let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
+        let since = scheduled.or(placed.holds.get::<PlacedAt>().map(|at| at.0)).unwrap_or(*created);
+        let annotation = |name: &str| template.annotations.get(name);
+        let until = self.estimator.until(annotation, since, *initialized);
+        AssignedPod { key: key.clone(), since, until, adds }
+    }
+
     /// What a pod of a template adds to the load of a node.
     pub fn incoming(&self, template: &Template) -> Incoming {
         let label = |key: &str| template.labels.get(key);

@@ -147,6 +147,44 @@ fn a_node_that_uses_too_much_is_refused_by_the_first_resource() {
 }
 
 #[test]
+fn the_load_of_a_node_is_shown_with_what_its_pods_are_estimated_to_add() {
+    let mut world = World::new(&thresholds(), &["n1", "n2"]);
+    world.use_of("n1", "30", "10Gi");
+    assert_eq!(world.create(sized("a", "10", "1Gi")), "n1");
+    let plugin = LoadAwareScheduling::new(&LoadAwareSchedulingArgs::default());
+    let shown = |path: &[&str]| plugin.service(path, &Query::default(), world.engine.cluster());
+    let node = shown(&["node", "n1"]).unwrap();
+    let pod = &node["pods"][0];
+    assert_eq!((&pod["pod"], &pod["estimated"]["cpu"]), (&json!("ns/a"), &json!(8500)));
+    let metric = &node["nodeMetric"];
+    assert_eq!(
+        (&metric["nodeUsage"]["cpu"], &metric["ageSeconds"], &metric["isExpired"]),
+        (&json!(30_000), &json!(20), &json!(false))
+    );
+    let compared = &node["compared"][0];
+    assert_eq!(
+        (&compared["measure"], &compared["used"]["cpu"], &compared["thresholdsPercent"]["cpu"]),
+        (&json!("average"), &json!(38_500), &json!(65))
+    );
+    assert_eq!((&shown(&["node", "n2"]).unwrap()["nodeMetric"], shown(&["node", "n3"])), (&Value::Null, None));
+}
+
+#[test]
+fn a_report_that_is_too_old_is_no_good_measure_and_none_is_no_old_one() {
+    let mut world = World::new(&thresholds(), &["n1", "n2", "n3"]);
+    world.use_of("n1", "30", "10Gi");
+    world.report("n2", 301, &json!({}));
+    let plugin = LoadAwareScheduling::new(&LoadAwareSchedulingArgs::default());
+    let is_stale = |world: &World, name| {
+        let cluster = world.engine.cluster();
+        plugin.is_input_stale(cluster, cluster.row(name).unwrap())
+    };
+    assert_eq!(["n1", "n2", "n3"].map(|name| is_stale(&world, name)), [false, true, false]);
+    world.pass(280);
+    assert!(is_stale(&world, "n1"), "its time is over");
+}
+
+#[test]
 fn a_pod_of_a_daemon_set_runs_on_busy_nodes() {
     let mut world = World::new(&thresholds(), &["n1"]);
     world.use_of("n1", "80", "1Gi");

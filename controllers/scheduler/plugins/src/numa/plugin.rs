@@ -17,16 +17,18 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Code, Filter, Patch, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{Code, Filter, Patch, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::{Pod, Template},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 use super::{
     asked::{Asked, Configured, Place, Refused},
     devices::WantedDevices,
     policy::{Bind, Fill},
+    shown,
     state::{NumaHold, NumaState},
     wanted::{Invalid, Wanted},
 };
@@ -191,6 +193,15 @@ impl Plugin for NodeNumaResource {
             let exclusive = wanted(&pod.template, self.settings.bind).unwrap_or_default().exclusive;
             holds.set(NumaHold::of(&status, exclusive));
         }
+    }
+
+    fn services(&self) -> &'static [&'static str] {
+        &["nodes/:nodeName"]
+    }
+
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
+        let ["nodes", node] = *path else { return None };
+        shown::on_node(cluster.state()?, cluster, cluster.row(node)?)
     }
 
     fn events(&self) -> Events {

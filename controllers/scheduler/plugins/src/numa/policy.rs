@@ -120,6 +120,16 @@ impl Fill {
 }
 
 impl Policy {
+    /// As labels of nodes say it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::BestEffort => "BestEffort",
+            Self::Restricted => "Restricted",
+            Self::SingleNumaNode => "SingleNUMANode",
+        }
+    }
+
     pub(crate) fn of(policy: &NumaTopologyPolicy) -> Self {
         match policy {
             NumaTopologyPolicy::BestEffort => Self::BestEffort,

@@ -1,6 +1,7 @@
 //! The reservations of a cluster and who uses them: what the plugin keeps.
 
 mod audit;
+mod index;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -21,8 +21,8 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Patch, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request,
-        Score, StandIn, Upkeep,
+        Explanation, Figure, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection,
+        Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
@@ -340,13 +340,16 @@ impl Plugin for Reservation {
     }
 
     fn services(&self) -> &'static [&'static str] {
-        &["nodeReservations/:nodeName"]
+        &["nodeReservations/:nodeName", "reservationSelectorIndex"]
     }
 
-    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
-        let ["nodeReservations", node] = *path else { return None };
-        let row = cluster.row(node)?;
-        cluster.state::<Kept>().map(|kept| shown::on_node(kept, cluster, row))
+    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Option<Value> {
+        let kept = cluster.state::<Kept>()?;
+        match *path {
+            ["nodeReservations", node] => Some(shown::on_node(kept, cluster, cluster.row(node)?)),
+            ["reservationSelectorIndex"] => Some(kept.index(query.is_set("detail"))),
+            _ => None,
+        }
     }
 
     fn events(&self) -> Events {

@@ -17,7 +17,7 @@ use koord_api::{
 use koord_engine::{
     cycle::OnNode,
     engine::{Decision, Engine, Outcome, Refused},
-    plugin::Reason,
+    plugin::{Query, Reason},
     pod::Pod,
 };
 use koord_runtime::{clock::Moment, key::ObjectKey};
@@ -98,7 +98,10 @@ fn members(engine: &Engine, gang: &ObjectKey) -> BTreeSet<String> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let path = ["gang", gang.namespace(), gang.name()];
     let summary = plugins.find_map(|plugin| {
-        plugin.services().contains(&"gang/:namespace/:name").then(|| plugin.service(&path, engine.cluster()))
+        plugin
+            .services()
+            .contains(&"gang/:namespace/:name")
+            .then(|| plugin.service(&path, &Query::default(), engine.cluster()))
     });
     let children = summary.flatten().unwrap_or_default()["children"].as_array().cloned().unwrap_or_default();
     children.iter().filter_map(Value::as_str).map(str::to_owned).collect()

@@ -15,7 +15,7 @@ use koord_runtime::{
 use super::Delta;
 use crate::{
     transform::{Transformers, WithPods},
-    view::PodViewBy,
+    view::{Life, PodViewBy},
 };
 
 /// The cache of pods, by whatever transformers.
@@ -24,8 +24,9 @@ pub(crate) struct Pods {
     /// All that live.
     pub(super) all: Box<dyn Fn() -> Vec<Delta> + Send + Sync>,
     said: Box<SaidOf>,
+    without_node: Box<dyn Fn() -> usize + Send + Sync>,
     /// What feeds the cache.
-    watches: Vec<Arc<Watch>>,
+    pub(super) watches: Vec<Arc<Watch>>,
 }
 
 type SaidOf = dyn Fn(&Pod) -> Option<Said> + Send + Sync;
@@ -60,19 +61,25 @@ impl Pods {
     fn by<const T: u8>(core: &mut Core, sender: &ChangeSender<Delta>) -> Self {
         let store: Arc<Store<PodViewBy<T>>> = core.store(&Selection::default());
         sender.follow(&store, |change: &Change<PodViewBy<T>>| delta(change));
-        let (complete, every) = (Arc::clone(&store), Arc::clone(&store));
+        let (complete, every, counted) = (Arc::clone(&store), Arc::clone(&store), Arc::clone(&store));
         let is_of_all = |watch: &&Arc<Watch>| watch.kind == ResourceKind::POD && watch.selection.fields.is_empty();
         Self {
             watches: core.watches().iter().filter(is_of_all).map(Arc::clone).collect(),
             are_complete: Box::new(move || complete.synced()),
             all: Box::new(move || all(&every)),
             said: Box::new(move |pod| said(&store, pod)),
+            without_node: Box::new(move || without_node(&counted)),
         }
     }
 
     /// The cache holds what was written of pods up to this revision.
     pub(crate) fn revision(&self) -> Revision {
         self.watches.iter().map(|watch| watch.revision()).min().unwrap_or_default()
+    }
+
+    /// How many pods have no node, those that have ended among them.
+    pub(crate) fn without_node(&self) -> usize {
+        (self.without_node)()
     }
 
     /// What the status of this pod says; none of one that is gone or being deleted.
@@ -83,19 +90,23 @@ impl Pods {
 
 fn all<const T: u8>(store: &Store<PodViewBy<T>>) -> Vec<Delta> {
     let pods = store.read();
-    let living = pods.iter().filter(|(_, entry)| !entry.value.0.has_ended);
+    let living = pods.iter().filter(|(_, entry)| !entry.value.0.has_ended());
     living.map(|(_, entry)| Delta::Pod { pod: Arc::clone(&entry.value.0.pod), replaced: None }).collect()
+}
+
+fn without_node<const T: u8>(store: &Store<PodViewBy<T>>) -> usize {
+    store.read().iter().filter(|(_, entry)| entry.value.0.pod.node.is_none()).count()
 }
 
 fn said<const T: u8>(store: &Store<PodViewBy<T>>, pod: &Pod) -> Option<Said> {
     let pods = store.read();
     let entry = pods.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting)?;
     let view = &entry.value.0;
-    Some(Said { unscheduled: view.unscheduled.clone(), nominated: view.pod.nominated.clone() })
+    Some(Said { unscheduled: view.unscheduled().cloned(), nominated: view.pod.nominated.clone() })
 }
 
 fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {
-    let living = |entry: &&Entry<PodViewBy<T>>| !entry.value.0.has_ended;
+    let living = |entry: &&Entry<PodViewBy<T>>| !entry.value.0.has_ended();
     if change.again {
         let pod = change.new.as_ref().filter(living).map(|new| Arc::clone(&new.value.0.pod));
         return Some(Delta::PodAgain { key: change.key.clone(), pod });
@@ -106,7 +117,10 @@ fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {
             let replaced = known.filter(|known| **known != new.uid).cloned();
             Some(Delta::Pod { pod: Arc::clone(&new.value.0.pod), replaced })
         }
-        None => known.cloned().map(Delta::PodGone),
+        None => known.cloned().map(|uid| match change.new.as_ref().map(|new| &new.value.0.life) {
+            Some(Life::Ended { lacked: Some(resource) }) => Delta::PodRejected { uid, resource: Arc::clone(resource) },
+            _ => Delta::PodGone(uid),
+        }),
     }
 }
 
@@ -131,6 +145,10 @@ mod tests {
         };
         assert!(matches!(delta(Some(living()), ended(), false), Some(Delta::PodGone(_))));
         assert!(delta(None, ended(), false).is_none(), "nobody was told of it");
+        let rejected = || entry(r#""status": {"phase": "Failed", "reason": "OutOfcpu"}"#);
+        let known = delta(Some(living()), rejected(), false);
+        assert!(matches!(known, Some(Delta::PodRejected { resource, .. }) if &*resource == "cpu"));
+        assert!(delta(None, rejected(), false).is_none(), "that was before");
         assert!(matches!(delta(None, ended(), true), Some(Delta::PodAgain { pod: None, .. })));
         assert!(matches!(delta(None, living(), true), Some(Delta::PodAgain { pod: Some(_), .. })));
     }

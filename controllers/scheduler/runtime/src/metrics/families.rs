@@ -5,6 +5,7 @@ use koord_runtime::metrics::{Description, Unit, exponential_buckets};
 
 const DURATION_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
 const POD_DURATION_BUCKETS: &[f64] = &exponential_buckets::<20>(0.01, 2.0);
+const POINT_BUCKETS: &[f64] = &exponential_buckets::<12>(0.0001, 2.0);
 const ATTEMPT_BUCKETS: &[f64] = &exponential_buckets::<5>(1.0, 2.0);
 const VICTIM_BUCKETS: &[f64] = &exponential_buckets::<7>(1.0, 2.0);
 
@@ -95,6 +96,32 @@ pub(super) const AUDITED: Description = Description::gauge(
 )
 .advice("A round takes a second for 64 nodes, and one for each plugin that keeps sums. Much older: the task is stuck; see `koord_panics_total`.");
 
+pub(super) const CONFLICTS: Description = Description::counter(
+    "koord_scheduler_node_conflicts_total",
+    &["resource", "profile"],
+    "Pods that the kubelet of their node rejected because it had not enough of a resource (OutOfcpu and the like).",
+)
+.advice("Somebody else places pods on these nodes: another scheduler, or static pods. The node is avoided for half a minute by pods that request as much; the pod itself has failed, and its controller makes another.");
+pub(super) const STALE: Description = Description::counter(
+    "koord_scheduler_stale_placements_total",
+    &["plugin", "profile"],
+    "Pods that got a node whose usage was measured too long ago for a plugin to trust it.",
+)
+.advice("The koordlets of nodes do not report: see `status.updateTime` of the NodeMetrics. `filterExpiredNodeMetrics` and `enableScheduleWhenNodeMetricsExpired` of LoadAwareScheduling say whether such nodes get pods.");
+pub(super) const REQUESTS: Description = Description::gauge(
+    "koord_scheduler_pending_requests",
+    &["queue", "resource"],
+    "What the pods request that wait, by part of the queue as in `scheduler_pending_pods`: cores, bytes and numbers.",
+)
+.advice("What the cluster lacks, as far as the pods of `unschedulable` wait for room; what they wait for otherwise `scheduler_unschedulable_pods` says.");
+pub(super) const EXTENSION_POINTS: Description = Description::histogram(
+    "scheduler_framework_extension_point_duration_seconds",
+    &["extension_point", "status", "profile"],
+    POINT_BUCKETS,
+    "Time of the parts of attempts: Filter (the whole search, from PreFilter to Score), PostFilter, Reserve, Permit; PreBind and Bind are requests to the API server, of which PreBind has one for each object that is written.",
+)
+.advice("`Filter` and `PostFilter` long: constraints that concern every node. `PreBind` and `Bind` long: the API server is slow; see `rest_client_request_duration_seconds`.");
+
 /// The scheduler's own metrics: kube-scheduler's, then Koordinator's.
 pub const METRICS: &[Description] = &{
     let [
@@ -126,6 +153,10 @@ pub const METRICS: &[Description] = &{
         UNSCHEDULABLE,
         MISMATCHES,
         AUDITED,
+        CONFLICTS,
+        STALE,
+        REQUESTS,
+        EXTENSION_POINTS,
         timeouts,
         evaluated,
         feasible,

@@ -13,6 +13,8 @@ use koord_runtime::{
 };
 use prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Result};
 
+use super::{families, requests};
+
 const NODE_BUCKETS: &[f64] = &exponential_buckets::<24>(1.0, 2.0);
 const PROCESS_BUCKETS: &[f64] = &exponential_buckets::<24>(0.00001, 2.0);
 const JOB_BUCKETS: &[f64] = &exponential_buckets::<20>(0.001, 2.0);
@@ -134,7 +136,7 @@ pub(super) struct OfKoordinator {
 impl OfKoordinator {
     pub(super) fn new(metrics: &Registries) -> Result<Self> {
         let none: &[&str] = &[];
-        let gauges = [PHASE, RESERVED, QUOTA_SPEC, QUOTA_AMOUNTS, WAITING_GANGS];
+        let gauges = [PHASE, RESERVED, QUOTA_SPEC, QUOTA_AMOUNTS, WAITING_GANGS, families::REQUESTS];
         Ok(Self {
             timeouts: metrics.counter(TIMEOUTS)?,
             evaluated: metrics.histogram(EVALUATED)?.with_label_values(none),
@@ -177,7 +179,8 @@ impl OfKoordinator {
             return;
         }
         self.read = Some(now);
-        let reported = engine.figures().into_iter().map(|Figure { name, labels, value }| ((name, labels), value));
+        let figures = engine.figures().into_iter().chain(requests::pending(engine));
+        let reported = figures.map(|Figure { name, labels, value }| ((name, labels), value));
         let reported: BTreeMap<_, _> = reported.collect();
         for ((name, labels), _) in self.figures.iter().filter(|(key, _)| !reported.contains_key(key)) {
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
@@ -268,12 +271,25 @@ mod tests {
             reservation_selector_index_candidates_count inline_batch_schedule_duration_seconds elastic_quota_spec \
             elastic_quota_status update_elastic_quota_status_duration_seconds batch_algorithm_by_node_duration_seconds \
             batch_algorithm_by_pod_duration_seconds batch_partial_bind_jobs_total batch_partial_bind_pods_total \
-            batch_bind_failures_total batch_assumed_pods_cleanup_total";
+            batch_bind_failures_total batch_assumed_pods_cleanup_total workload_auditor_repeated_preemptions_total \
+            workload_auditor_preemption_invalidations_total workload_auditor_victim_reschedule_duration_seconds \
+            workload_auditor_preemption_victim_deleting_retries workload_auditor_preemption_to_victim_deleted_seconds \
+            workload_auditor_preemption_cycle_interrupted_seconds workload_auditor_scheduling_events_before_outcome \
+            workload_auditor_scheduling_event_interval_seconds workload_auditor_record_method_duration_seconds";
+        const OF_KUBE_SCHEDULER: &str = "schedule_attempts_total event_handling_duration_seconds \
+            scheduling_attempt_duration_seconds scheduling_algorithm_duration_seconds preemption_victims \
+            preemption_attempts_total pending_pods inflight_events goroutines pod_scheduling_sli_duration_seconds \
+            pod_scheduling_attempts framework_extension_point_duration_seconds plugin_execution_duration_seconds \
+            queueing_hint_execution_duration_seconds queue_incoming_pods_total permit_wait_duration_seconds cache_size \
+            unschedulable_pods plugin_evaluation_total preemption_goroutines_duration_seconds \
+            preemption_goroutines_execution_total async_api_call_execution_total \
+            async_api_call_execution_duration_seconds batch_attempts_total batch_cache_flushed_total \
+            get_node_hint_duration_seconds store_schedule_results_duration_seconds";
         let page = include_str!("../../../../../docs/scheduler.md");
         let (_, left_out) = page.split_once("These of the original are left out:").unwrap();
         let (left_out, _) = left_out.split_once("\n\n## ").unwrap();
-        for name in ORIGINAL.split_whitespace() {
-            let is_served = METRICS.iter().any(|metric| metric.name == format!("scheduler_{name}"));
+        for name in ORIGINAL.split_whitespace().chain(OF_KUBE_SCHEDULER.split_whitespace()) {
+            let is_served = families::METRICS.iter().any(|metric| metric.name == format!("scheduler_{name}"));
             assert_ne!(is_served, left_out.contains(&format!("`{name}`")), "{name}");
         }
         assert_eq!(ORIGINAL.split_whitespace().filter(|name| !left_out.contains(name)).count(), METRICS.len());

@@ -7,7 +7,7 @@ use koord_engine::{
     cycle::Profile,
     engine::Engine,
     event::Events,
-    plugin::Plugin,
+    plugin::{Plugin, Query},
     pod::Pod,
     queue::{Depths, Standing, Stands},
 };
@@ -102,7 +102,8 @@ fn profile<'e>(engine: &'e Engine, pod: &Pod) -> Option<&'e Profile> {
 
 /// The gang of a pod.
 fn gang(plugin: &dyn Plugin, pod: &Pod, cluster: &Cluster) -> Option<Value> {
-    let gangs: BTreeMap<String, Value> = serde_json::from_value(plugin.service(&["gangs"], cluster)?).ok()?;
+    let gangs: BTreeMap<String, Value> =
+        serde_json::from_value(plugin.service(&["gangs"], &Query::default(), cluster)?).ok()?;
     let key = json!(pod.key.to_string());
     gangs.into_values().find(|gang| gang["children"].as_array().is_some_and(|children| children.contains(&key)))
 }

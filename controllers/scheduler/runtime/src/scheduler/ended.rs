@@ -20,8 +20,12 @@ impl Scheduler {
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
         // What waited for this write is sent before anything that follows from it.
-        let waited = self.in_flight.remove(&subject(&work.write));
-        self.further.extend(waited.into_iter().flatten());
+        let sent = self.in_flight.remove(&subject(&work.write));
+        if let (Some(sent), Some(measures), Some((point, pod))) = (&sent, &self.measures, work.purpose.part()) {
+            let took = self.clock.moment().since(sent.since);
+            measures.part((point, result.is_ok()), &pod.template.scheduler, took);
+        }
+        self.further.extend(sent.into_iter().flat_map(|sent| sent.after));
         match (work.purpose, result) {
             (Purpose::Prepare(attempt, index), Ok(())) => {
                 let next = self.prepare(attempt, index + 1);

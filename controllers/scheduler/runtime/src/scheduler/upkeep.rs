@@ -115,7 +115,7 @@ impl Scheduler {
         let time = self.clock.now();
         self.is_working = true;
         self.engine.tick(time);
-        let mut upkeep = self.engine.upkeep();
+        let mut upkeep = self.engine.upkeep_of(|plugin| self.controllers.runs(plugin));
         self.is_working = false;
         let wanted = upkeep.writes.len();
         upkeep.writes.retain(|write| !self.feed.is_absent(write.kind));

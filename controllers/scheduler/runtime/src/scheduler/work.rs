@@ -55,6 +55,17 @@ pub(super) enum Purpose {
     Evict { victim: Arc<Pod>, message: String },
 }
 
+impl Purpose {
+    /// The extension point that the write is, and the pod for which it is; none of writes beside bindings.
+    pub(super) fn part(&self) -> Option<(&'static str, &Pod)> {
+        match self {
+            Self::Prepare(attempt, _) | Self::Give(attempt) => Some(("PreBind", &attempt.pod)),
+            Self::Bind(attempt) | Self::BindBy(_, attempt) => Some(("Bind", &attempt.pod)),
+            Self::Lock(..) | Self::Keep | Self::Explain | Self::Condemn { .. } | Self::Evict { .. } => None,
+        }
+    }
+}
+
 pub(super) fn give(attempt: Box<Attempt>) -> Work {
     let Patch { annotations, labels, .. } = match &attempt.outcome {
         Outcome::Bind { patch, .. } => patch.clone(),

@@ -121,7 +121,7 @@ impl MadeOf<'_> {
         if self.spec.containers.iter().chain(&self.spec.init_containers).flatten().all(has_all) {
             return Ok(None);
         }
-        let is_infeasible = status.reason("PodResizePending").or(status.resize.as_deref()) == Some("Infeasible");
+        let is_infeasible = status.reason_of("PodResizePending").or(status.resize.as_deref()) == Some("Infeasible");
         let resized = resize::resized(&self.spec()?, statuses(), is_infeasible);
         resized.map_err(|error| DecodeError::new("status.containerStatuses", error))
     }

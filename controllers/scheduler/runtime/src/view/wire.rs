@@ -142,6 +142,8 @@ pub(super) struct Status<'a> {
     #[serde(borrow)]
     pub(super) phase: Cow<'a, str>,
     #[serde(borrow)]
+    pub(super) reason: Option<Text<'a>>,
+    #[serde(borrow)]
     pub(super) nominated_node_name: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) start_time: Option<Text<'a>>,
@@ -180,7 +182,7 @@ impl Status<'_> {
     }
 
     /// The reason of a condition, whatever its status.
-    pub(super) fn reason(&self, type_: &str) -> Option<&str> {
+    pub(super) fn reason_of(&self, type_: &str) -> Option<&str> {
         let known = self.conditions.iter().flatten().find(|known| known.type_ == type_)?;
         Some(known.reason.as_deref().unwrap_or_default())
     }

@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
+mod agreement;
 mod audit;
 mod barrier;
 mod bindings;
@@ -43,6 +44,7 @@ mod leading;
 mod metrics;
 mod questions;
 mod quotas;
+mod rejections;
 mod resize;
 mod volumes;
 
@@ -138,10 +140,31 @@ impl Stage {
         self.program_behind(None, client, profile, identity)
     }
 
+    /// The same, whose caches agree with the API server when it becomes leader, or so much time has passed.
+    fn program_agreeing(
+        &self,
+        within: Duration,
+        client: Client,
+        profile: Profile,
+        identity: &str,
+    ) -> (Manager, Metrics, Questions) {
+        self.program_as(|scheduler| scheduler.agreeing(Some(within)), client, profile, identity)
+    }
+
     /// The same, which waits for this when it becomes leader.
     fn program_behind(
         &self,
         barrier: Option<SyncBarrier>,
+        client: Client,
+        profile: Profile,
+        identity: &str,
+    ) -> (Manager, Metrics, Questions) {
+        self.program_as(|scheduler| scheduler.behind(barrier), client, profile, identity)
+    }
+
+    fn program_as(
+        &self,
+        made: impl FnOnce(Scheduler) -> Scheduler,
         client: Client,
         profile: Profile,
         identity: &str,
@@ -160,7 +183,7 @@ impl Stage {
         let feed = Feed::transforming(&mut core, &engine.reads(), self.transformers);
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
-        let scheduler = scheduler.behind(barrier);
+        let scheduler = made(scheduler);
         let asking = scheduler.asking();
         if let Some(writes) = self.explains {
             explain(&mut core, asking.clone(), self.transformers, writes);

@@ -1,5 +1,6 @@
 //! What the scheduler measures.
 
+use koord_engine::{cluster::Cluster, columns::Row, plugin::Plugin};
 use koord_runtime::metrics::Audience;
 
 use super::*;
@@ -13,7 +14,7 @@ async fn attempts_queues_and_sizes_are_measured() {
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(5).await;
     stage.add_pod("waits", "2");
-    stage.pass(5).await;
+    stage.pass(6).await;
     let text = metrics.text(&[Audience::Runtime]);
     let has = |line: &str| assert!(text.lines().any(|known| known == line), "{line} is not in\n{text}");
     has(r#"scheduler_schedule_attempts_total{profile="koord-scheduler",result="scheduled"} 1"#);
@@ -31,6 +32,16 @@ async fn attempts_queues_and_sizes_are_measured() {
     has(r#"scheduler_queue_incoming_pods_total{event="UnschedulablePodAdd",queue="active"} 2"#);
     has(r#"scheduler_cache_size{type="nodes"} 1"#);
     has(r#"scheduler_cache_size{type="pods"} 1"#);
+    has(r#"koord_scheduler_pending_requests{queue="unschedulable",resource="cpu"} 2"#);
+    let point = |point: &str, status: &str, times: u32| {
+        let labels = format!(r#"extension_point="{point}",profile="koord-scheduler",status="{status}""#);
+        has(&format!("scheduler_framework_extension_point_duration_seconds_count{{{labels}}} {times}"));
+    };
+    for name in ["Filter", "Reserve", "Permit", "Bind"] {
+        point(name, "Success", 1);
+    }
+    point("Filter", "Unschedulable", 1);
+    point("PostFilter", "Unschedulable", 1);
 
     stage.send(Method::DELETE, &format!("{PODS}/fits"), &json!({"gracePeriodSeconds": 0}));
     stage.pass(5).await;
@@ -41,6 +52,40 @@ async fn attempts_queues_and_sizes_are_measured() {
     has(r#"scheduler_pending_pods{queue="unschedulable"} 0"#);
     has(r#"scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="koord-scheduler"} 0"#);
     has(r#"scheduler_cache_size{type="assumed_pods"} 0"#);
+    stage.pass(2).await;
+    assert!(!metrics.text(&[Audience::Runtime]).contains("koord_scheduler_pending_requests{"), "nobody waits");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// Decides by a measure that is always too old.
+struct Outdated;
+
+impl Plugin for Outdated {
+    fn name(&self) -> &'static str {
+        "Outdated"
+    }
+
+    fn is_input_stale(&self, _: &Cluster, _: Row) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn placements_by_a_measure_that_is_too_old_are_counted() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    stage.add_pod("a", "3");
+    stage.add_pod("waits", "3");
+    let mut profile = default_profile("koord-scheduler").unwrap();
+    profile.add(Arc::new(Outdated), 0).unwrap();
+    let client = Client::new(stage.server.router(), "default");
+    let (stop, (manager, metrics, _)) = (CancellationToken::new(), stage.program(client, profile, "one"));
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    let text = metrics.text(&[Audience::Runtime]);
+    let line = r#"koord_scheduler_stale_placements_total{plugin="Outdated",profile="koord-scheduler"} 1"#;
+    assert!(text.lines().any(|known| known == line), "{text}");
     stop.cancel();
     running.await.unwrap().unwrap();
 }

@@ -22,6 +22,7 @@ async fn the_replica_that_schedules_answers_and_the_others_say_that_they_do_not(
         [&node["requested"]["cpu"], &node["allocatable"]["cpu"], &node["remaining"]["cpu"]],
         [&json!(3000), &json!(4000), &json!(1000)]
     );
+    assert_eq!(node["podsWithAffinity"], json!([]));
     let services = leader.ask("__services__").await.unwrap();
     let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     assert_eq!(services["GET"], json!(own.map(|path| format!("/apis/v1/{path}"))));

@@ -9,6 +9,7 @@ use koord_resource::{
     document::{Declared, custom_resource_definition},
 };
 use koord_scheduler_plugins::build;
+use koord_scheduler_runtime::Controllers;
 
 use super::*;
 
@@ -51,6 +52,25 @@ async fn quotas_are_made_when_their_definition_is_there_and_not_tried_before() {
         quotas["items"].as_array().unwrap().iter().filter_map(|quota| quota["metadata"]["name"].as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["koordinator-default-quota", "koordinator-root-quota", "koordinator-system-quota"]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_controllers_of_a_plugin_can_be_left_to_others() {
+    let stage = Stage::new();
+    let definition = custom_resource_definition(&[Declared::of::<ElasticQuota>()], Hardening::Hardened);
+    stage.send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    let client = Client::new(stage.server.router(), "default");
+    let controllers = Controllers::of(["*".to_owned(), "-ElasticQuota".to_owned()]);
+    let (manager, ..) = stage.program_as(|scheduler| scheduler.controlling(controllers), client, profile(), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.add_node("only", "4");
+    stage.add_pod("a", "3");
+    stage.pass(200).await;
+    assert_eq!(stage.place("a"), "only");
+    assert_eq!(stage.send(Method::GET, QUOTAS, &Value::Null)["items"], json!([]), "no quota is made");
     stop.cancel();
     running.await.unwrap().unwrap();
 }

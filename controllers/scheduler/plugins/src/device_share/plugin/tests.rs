@@ -197,6 +197,27 @@ fn pods_get_devices_one_after_the_other_until_none_are_left() {
 }
 
 #[test]
+fn the_devices_of_nodes_are_shown_with_who_has_them() {
+    let mut scheduler = Scheduler::of("gpu0@0/a gpu1!@0/a");
+    scheduler.labelled("n2", "", &json!({}));
+    assert_eq!(scheduler.schedule("a", &share(30)), "a on n1: gpu0:30");
+    let plugin = DeviceShare::default();
+    let shown = |path: &[&str]| plugin.service(path, &Query::default(), scheduler.engine.cluster());
+    let node = shown(&["nodeDeviceSummaries", "n1"]).unwrap();
+    let core = |amounts: &Value| amounts["koordinator.sh/gpu-core"].clone();
+    assert_eq!([&node["deviceTotal"], &node["deviceUsed"], &node["deviceFree"]].map(core), ["100", "30", "70"]);
+    assert_eq!(core(&node["deviceFreeDetail"]["gpu"]["0"]), "70");
+    assert_eq!(node["deviceTotalDetail"]["gpu"]["1"], json!({}), "it is not healthy");
+    assert_eq!(
+        (&node["devices"]["gpu"]["0"]["pcie"], &node["devices"]["gpu"]["1"]["isHealthy"]),
+        (&json!("a"), &json!(false))
+    );
+    assert_eq!(core(&node["allocateSet"]["gpu"]["ns/a"]["0"]), "30");
+    assert_eq!(shown(&["nodeDeviceSummaries"]).unwrap(), json!({"n1": node}));
+    assert_eq!(shown(&["nodeDeviceSummaries", "n2"]), None, "it has none");
+}
+
+#[test]
 fn what_is_free_in_sum_is_not_free_on_one_device() {
     let mut scheduler = Scheduler::of("gpu0@0/0 gpu1@1/1");
     assert_eq!(scheduler.schedule("a", &share(60)), "a on n1: gpu0:60");

@@ -538,11 +538,26 @@ fn the_reservations_of_a_node_are_shown() {
     world.reserve("r", 4, &json!({"allocateOnce": false}));
     world.owner("p", 3, "");
     let plugin = Reservation::default();
-    let shown = plugin.service(&["nodeReservations", "n1"], world.engine.cluster()).unwrap();
+    let shown = plugin.service(&["nodeReservations", "n1"], &Query::default(), world.engine.cluster()).unwrap();
     let expected = json!([{
         "name": "r", "uid": "r", "isPod": false, "isAssumed": false, "isMatchable": true,
         "allocatable": {"cpu": 4000}, "allocated": {"cpu": 3000}, "withheld": {}, "owners": ["ns/p"],
     }]);
     assert_eq!(shown, expected);
-    assert_eq!(plugin.service(&["nodeReservations", "n2"], world.engine.cluster()), None);
+    assert_eq!(plugin.service(&["nodeReservations", "n2"], &Query::default(), world.engine.cluster()), None);
+}
+
+#[test]
+fn the_index_of_owners_is_shown() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({"allocateOnce": false}));
+    let plugin = Reservation::default();
+    let index = |query: &[(&str, &str)]| {
+        let query = query.iter().copied().collect();
+        plugin.service(&["reservationSelectorIndex"], &query, world.engine.cluster()).unwrap()
+    };
+    let counts = json!({"reservations": 1, "selectors": 1, "unindexed": 0});
+    assert_eq!((index(&[]), index(&[("detail", "false")])), (counts.clone(), counts));
+    let detail = index(&[("detail", "true")]);
+    assert_eq!((&detail["bySelector"]["app"], &detail["unindexedReservations"]), (&json!({"x": ["r"]}), &json!([])));
 }

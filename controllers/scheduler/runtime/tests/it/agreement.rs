@@ -1,0 +1,99 @@
+//! A leader that waits until its caches agree with the API server.
+
+use http_body_util::BodyExt as _;
+use tokio::sync::watch;
+
+use super::*;
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+
+/// A client whose watches of pods begin when the gate is open.
+fn without_watch_of_pods(server: &Server) -> (Client, watch::Sender<bool>) {
+    let (gate, open) = watch::channel(false);
+    let client = client(server, move |request| {
+        let is_held =
+            request.uri().path() == "/api/v1/pods" && request.uri().query().unwrap_or("").contains("watch=true");
+        let mut open = open.clone();
+        async move {
+            if is_held {
+                open.wait_for(|is_open| *is_open).await.unwrap();
+            }
+        }
+    });
+    (client, gate)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_last_leader_bound_counts_before_anything_is_decided() {
+    let stage = Stage::new();
+    stage.add_node("only", "2");
+    stage.add_pod("a", "2");
+    stage.add_pod("b", "2");
+    let held = json!({"holderIdentity": "another", "leaseDurationSeconds": 15, "renewTime": format!("{:.6}", stage.clock.now())});
+    stage.send(Method::POST, LEASES, &json!({"metadata": {"name": "koord-scheduler"}, "spec": held}));
+    let (client, gate) = without_watch_of_pods(&stage.server);
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let leading = manager.leading();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    let target = json!({"apiVersion": "v1", "kind": "Node", "name": "only"});
+    stage.send(Method::POST, &format!("{PODS}/a/binding"), &json!({"metadata": {"name": "a"}, "target": target}));
+    stage.pass(20).await;
+    assert!(*leading.borrow());
+    assert_eq!(stage.place("b"), "-", "nothing is decided while the cache does not know of a");
+    gate.send_replace(true);
+    stage.pass(2).await;
+    assert!(stage.place("b").starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{}", stage.place("b"));
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// Where a pod is 5 and 30 seconds after a leader has begun in a cluster in which nothing happens, to whom the API server says that its
+/// collections of this path are so many revisions newer, and have one object more.
+async fn places(path: &'static str, revisions: u64) -> [String; 2] {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    stage.add_pod("a", "1");
+    let router = stage.server.router();
+    let service = service_fn(move |request: http::Request<Body>| {
+        let is_compared = request.uri().path() == path && request.uri().query().unwrap_or("").contains("limit=1");
+        let router = router.clone();
+        async move {
+            let answer = router.oneshot(request).await?;
+            if !is_compared || !answer.status().is_success() {
+                return Ok::<_, std::convert::Infallible>(answer);
+            }
+            let (head, body) = answer.into_parts();
+            let mut list: Value = serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap();
+            let revision: u64 = list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+            list["metadata"]["resourceVersion"] = json!((revision + revisions).to_string());
+            if revisions > 1_000_000 {
+                list["metadata"]["remainingItemCount"] = json!(1);
+            }
+            Ok(http::Response::from_parts(head, list.to_string().into()))
+        }
+    });
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) =
+        stage.program_agreeing(Duration::from_secs(20), Client::new(service, "default"), profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    let soon = stage.place("a");
+    stage.pass(25).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    [soon, stage.place("a")]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_holds_the_same_agrees_though_its_watch_has_not_come_as_far() {
+    assert_eq!(places("/api/v1/pods", 1_000_000).await[0], "only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_stays_behind_delays_the_leader_for_its_time_at_most() {
+    assert_eq!(places("/api/v1/pods", 2_000_000).await, ["-", "only"]);
+}
