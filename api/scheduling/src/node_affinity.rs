@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm};
 
+use koord_schema::names;
+
 use crate::{
     Selector,
     selector::{Term, Test},
@@ -18,6 +20,8 @@ pub struct NodeAffinity {
     labels: Selector,
     /// One of them must hold, where there are any. A term that cannot be parsed holds for no node.
     required: Option<Box<[NodeTerm]>>,
+    /// The names of the nodes that can be allowed at all; none where that is not a matter of names.
+    names: Option<BTreeSet<Box<str>>>,
 }
 
 /// One term: all that it says about labels and fields must hold.
@@ -57,6 +61,7 @@ impl NodeAffinity {
         Self {
             labels: Selector::of_terms(labels),
             required: required.map(|required| required.node_selector_terms.iter().filter_map(NodeTerm::new).collect()),
+            names: required.and_then(|required| names_in(&required.node_selector_terms)),
         }
     }
 
@@ -72,12 +77,8 @@ impl NodeAffinity {
     }
 
     /// The names of the nodes that can be allowed at all; none where that is not a matter of names.
-    pub fn names(&self) -> Option<BTreeSet<&str>> {
-        let mut names = BTreeSet::new();
-        for term in self.required.as_ref().filter(|terms| !terms.is_empty())? {
-            names.extend(term.fields.only_values(NAME)?);
-        }
-        Some(names)
+    pub fn names(&self) -> Option<&BTreeSet<Box<str>>> {
+        self.names.as_ref()
     }
 }
 
@@ -103,8 +104,28 @@ impl PreferredNodes {
     }
 }
 
+/// The names that the terms allow, as they are written; none where one of them does not say, and without terms.
+fn names_in(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<Box<str>>> {
+    let of_term = |term: &NodeSelectorTerm| {
+        let lists = term.match_fields.iter().flatten().filter(|field| field.key == NAME && field.operator == "In");
+        let sets = lists.map(|field| field.values.iter().flatten().map(|name| Box::from(&**name)).collect());
+        sets.reduce(|known: BTreeSet<Box<str>>, more| known.intersection(&more).cloned().collect())
+    };
+    let names: Vec<BTreeSet<Box<str>>> = terms.iter().map(of_term).collect::<Option<_>>()?;
+    (!names.is_empty()).then(|| names.into_iter().flatten().collect())
+}
+
+/// A test of a label. What no label can be or have makes the term hold for no node.
 fn requirement(requirement: &NodeSelectorRequirement) -> Option<Term> {
     let values = requirement.values.clone().unwrap_or_default();
+    let is_valid = |value: &String| names::label_value(value).is_empty();
+    if !names::qualified_name(&requirement.key).is_empty() || !values.iter().all(is_valid) {
+        return None;
+    }
+    test(requirement, values)
+}
+
+fn test(requirement: &NodeSelectorRequirement, values: Vec<String>) -> Option<Term> {
     let bound = || match values.as_slice() {
         [bound] => bound.parse::<i64>().ok(),
         _ => None,
@@ -125,7 +146,7 @@ fn requirement(requirement: &NodeSelectorRequirement) -> Option<Term> {
 fn field(field: &NodeSelectorRequirement) -> Option<Term> {
     let one = field.values.as_ref().is_some_and(|values| values.len() == 1);
     let operator = matches!(field.operator.as_str(), "In" | "NotIn");
-    (field.key == NAME && one && operator).then(|| requirement(field)).flatten()
+    (field.key == NAME && one && operator).then(|| test(field, field.values.clone().unwrap_or_default())).flatten()
 }
 
 #[cfg(test)]
@@ -181,6 +202,8 @@ mod tests {
             ("cpus", "Gt", &["x"]),
             ("cpus", "Gt", &["1", "2"]),
             ("zone", "Near", &["a"]),
+            ("zone", "NotIn", &["no label: @"]),
+            ("zone of a", "DoesNotExist", &[]),
         ] {
             assert!(!expression(key, operator, values), "{key} {operator} {values:?}");
         }
@@ -201,7 +224,7 @@ mod tests {
         assert!(holds(&named("In", &["n1"])) && holds(&named("NotIn", &["n2"])));
         assert!(!holds(&named("In", &["n2"])) && !holds(&named("In", &["n1", "n2"])) && !holds(&named("Exists", &[])));
         let names = |terms: &Value| {
-            affinity(terms).names().map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
+            affinity(terms).names().map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         assert_eq!(
             names(&json!([named("In", &["b"]), named("In", &["a"])])),
@@ -214,6 +237,7 @@ mod tests {
         ]}]);
         assert_eq!(names(&both), Some(vec![]), "both must hold");
         assert_eq!(names(&json!([{}])), None, "a term that holds for no node is about no name");
+        assert_eq!(names(&json!([named("In", &["b"]), {}])), None, "nor are those beside it");
         assert_eq!(NodeAffinity::default().names(), None);
     }
 

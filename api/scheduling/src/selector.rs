@@ -2,10 +2,7 @@
 
 mod text;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_schema::{go_text::quote, names};
@@ -116,15 +113,6 @@ impl Selector {
             Outcome { term: term.to_string(), key, found, holds }
         };
         self.terms.iter().map(outcome).collect()
-    }
-
-    /// The values of which a label must have one; none where the selector does not say.
-    pub(crate) fn only_values(&self, key: &str) -> Option<BTreeSet<&str>> {
-        let lists = self.terms.iter().filter(|term| term.key == key).filter_map(|term| match &term.test {
-            Test::In(values) => Some(values.iter().map(String::as_str).collect::<BTreeSet<_>>()),
-            _ => None,
-        });
-        lists.reduce(|known, more| known.intersection(&more).copied().collect())
     }
 }
 

@@ -31,6 +31,8 @@ mod taint_toleration;
 #[cfg(test)]
 mod testing;
 mod texts;
+#[cfg(test)]
+mod vectors;
 mod volumes;
 
 pub use balanced_allocation::BalancedAllocation;

@@ -67,12 +67,12 @@ impl Plugin for NodeAffinity {
             return PreFilter::Skip;
         }
         let names = template.affinity.names();
-        if names.as_ref().is_some_and(BTreeSet::is_empty) {
+        if names.is_some_and(BTreeSet::is_empty) {
             return PreFilter::None(Refusal::unresolvable(CONFLICT));
         }
         let required = Box::new(Required { added: Arc::clone(&self.added), template: Arc::clone(template) });
         match names {
-            Some(names) => PreFilter::Among(names.into_iter().map(Box::from).collect(), Some(required)),
+            Some(names) => PreFilter::Among(names.iter().cloned().collect(), Some(required)),
             None => PreFilter::Nodes(required),
         }
     }

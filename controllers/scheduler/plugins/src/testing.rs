@@ -6,6 +6,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
+    hold::Holds,
     labels::Labels,
     node::Node,
     plugin::{Filter, Plugin, PreFilter, Reason, Refusal, Request},
@@ -45,6 +46,84 @@ pub(crate) fn labelled(namespace: &str, name: &str, labels: &[(&str, &str)], spe
         template: Arc::new(template),
         ..Pod::default()
     })
+}
+
+/// Labels as `a=1,b`; without a value it is empty.
+pub(crate) fn pairs(text: &str) -> Vec<(&str, &str)> {
+    text.split(',').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, ""))).collect()
+}
+
+/// The same, as an object has them.
+pub(crate) fn labels(text: &str) -> Value {
+    pairs(text).into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Nodes `n0`, `n1` and so on by their labels, and pods by the index of their node, their labels and their spec. A node with the
+/// label `tainted` is; `elsewhere/` is another namespace, and a pod whose labels end with `!` is being deleted.
+pub(crate) fn world(nodes: &[&str], pods: &[(usize, &str, Value)]) -> Cluster {
+    let nodes = nodes.iter().enumerate().map(|(number, text)| {
+        let labels = labels(text);
+        let is_tainted = labels.get("tainted").is_some();
+        let taints = if is_tainted { json!([{"key": "t", "effect": "NoSchedule"}]) } else { json!([]) };
+        node(&format!("n{number}"), &json!({"metadata": {"labels": labels}, "spec": {"taints": taints}}))
+    });
+    let mut cluster = cluster(&nodes.collect::<Vec<_>>());
+    for (number, (node, labels, spec)) in pods.iter().enumerate() {
+        cluster.place(resident(&format!("p{number}"), labels, spec), &format!("n{node}").into(), Holds::default());
+    }
+    cluster
+}
+
+/// A pod of a [`world`].
+pub(crate) fn resident(name: &str, labels: &str, spec: &Value) -> Arc<Pod> {
+    let (namespace, labels) = labels.split_once('/').unwrap_or(("ns", labels));
+    let mut pod = labelled(namespace, name, &pairs(labels.trim_end_matches('!')), spec);
+    Arc::make_mut(&mut pod).deleting = labels.ends_with('!');
+    pod
+}
+
+/// Resources as an object has them, of a text such as `cpu=1 memory=2Gi`.
+pub(crate) fn amounts(text: &str) -> Value {
+    let amounts = text.split_whitespace().map(|part| part.split_once('=').unwrap());
+    amounts.map(|(name, amount)| (name.to_owned(), json!(amount))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// A spec of a text such as `cpu=1; init: cpu=2; sidecar: memory=1Gi; overhead: cpu=100m; pod: cpu=3`: what each container requests,
+/// nothing for `-`, what is overhead, and what the pod requests as a whole.
+pub(crate) fn requesting(text: &str) -> Value {
+    let mut spec = json!({"containers": [], "initContainers": []});
+    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let (kind, requests) = part.split_once(':').unwrap_or(("containers", part));
+        let requests = amounts(requests.trim_start_matches('-'));
+        let container = json!({"name": "c", "resources": {"requests": requests}});
+        match kind {
+            "containers" => spec["containers"].as_array_mut().unwrap().push(container),
+            "init" => spec["initContainers"].as_array_mut().unwrap().push(container),
+            "sidecar" => {
+                let mut sidecar = container;
+                sidecar["restartPolicy"] = json!("Always");
+                spec["initContainers"].as_array_mut().unwrap().push(sidecar);
+            }
+            "overhead" => spec["overhead"] = requests,
+            "pod" => spec["resources"] = json!({"requests": requests}),
+            other => panic!("{other}"),
+        }
+    }
+    spec
+}
+
+/// A node `n0`, `n1` and so on that offers each of these, and pods on them by the index of their node and what they request.
+pub(crate) fn offering(nodes: &[&str], pods: &[(usize, &str)]) -> Cluster {
+    let nodes = nodes
+        .iter()
+        .enumerate()
+        .map(|(number, offered)| node(&format!("n{number}"), &json!({"status": {"allocatable": amounts(offered)}})));
+    let mut cluster = cluster(&nodes.collect::<Vec<_>>());
+    for (number, (node, requests)) in pods.iter().enumerate() {
+        let pod = pod(&format!("p{number}"), &requesting(requests));
+        cluster.place(pod, &format!("n{node}").into(), Holds::default());
+    }
+    cluster
 }
 
 pub(crate) fn cluster(nodes: &[Arc<Node>]) -> Cluster {
@@ -110,4 +189,34 @@ pub(crate) fn scored_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<P
         assert!(scores.iter().all(|score| *score == all), "{scores:?} are not all {all}");
     }
     Some(scores)
+}
+
+/// Checks that an answer which is brought up to date is the one that would be given anew: with another pod on a node, and
+/// without it again.
+pub(crate) fn followed(
+    plugin: &dyn Plugin,
+    cluster: &mut Cluster,
+    pod: &Arc<Pod>,
+    node: usize,
+    other: &Arc<Pod>,
+    what: &str,
+) {
+    let class = cluster.class(&pod.template);
+    let row = cluster.row(&format!("n{node}")).unwrap();
+    let prepared = |cluster: &Cluster| match plugin.filter(&Request { pod, class: &class, plugins: &[] }, cluster) {
+        PreFilter::Nodes(filter) => Some(filter),
+        _ => None,
+    };
+    let answers = |filter: &dyn Filter, cluster: &Cluster| -> Vec<Result<(), Refusal>> {
+        cluster.rows().map(|(row, _)| filter.filter(cluster, row)).collect()
+    };
+    let Some(mut kept) = prepared(cluster) else { panic!("{what}: nothing is asked of nodes") };
+    let before = answers(&*kept, cluster);
+    cluster.place(Arc::clone(other), &format!("n{node}").into(), Holds::default());
+    kept.refresh(cluster, row);
+    let anew = prepared(cluster).expect(what);
+    assert_eq!(answers(&*kept, cluster), answers(&*anew, cluster), "{what}: after it came");
+    cluster.remove_pod(&other.uid);
+    kept.refresh(cluster, row);
+    assert_eq!(answers(&*kept, cluster), before, "{what}: after it went");
 }

@@ -10,6 +10,8 @@ mod restrictions;
 mod storage;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod vectors;
 mod zone;
 
 pub use binding::VolumeBinding;

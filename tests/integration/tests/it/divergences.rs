@@ -1,7 +1,7 @@
 //! Each row of docs/divergences.md names a test that exists and can show the difference.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -9,6 +9,8 @@ use std::{
 use integration::installed::repository;
 
 const PAGE: &str = "docs/divergences.md";
+/// Which test holds which case of others' tests.
+const CASES: &str = "docs/scheduler-cases.md";
 
 /// What a row may say about the direction.
 const DIRECTIONS: [&str; 3] = ["stricter", "laxer", "different"];
@@ -166,7 +168,6 @@ fn every_row_names_a_test_that_exists_and_can_show_it() {
 
 #[test]
 fn every_case_of_the_scheduler_names_tests_that_exist() {
-    const CASES: &str = "docs/scheduler-cases.md";
     let (page, packages) = (fs::read_to_string(repository(CASES)).unwrap(), packages());
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| 6.") || line.starts_with("| 7.")).collect();
     assert!(rows.len() > 40, "{} rows were found", rows.len());
@@ -176,6 +177,59 @@ fn every_case_of_the_scheduler_names_tests_that_exist() {
         for test in tests {
             let (roots, path) = place(&test, &packages).unwrap();
             assert!(exists(&roots, &path), "{CASES}: there is no test {test}");
+        }
+    }
+}
+
+/// The packages of kube-scheduler whose table tests are restated.
+const IN_TREE: [&str; 16] = [
+    "defaultpreemption",
+    "dynamicresources",
+    "imagelocality",
+    "interpodaffinity",
+    "nodeaffinity",
+    "nodename",
+    "nodeports",
+    "noderesources",
+    "nodeunschedulable",
+    "nodevolumelimits",
+    "podtopologyspread",
+    "schedulinggates",
+    "tainttoleration",
+    "volumebinding",
+    "volumerestrictions",
+    "volumezone",
+];
+
+#[test]
+fn every_table_of_kube_scheduler_names_tests_that_exist_and_every_restated_case_is_named() {
+    let (page, packages) = (fs::read_to_string(repository(CASES)).unwrap(), packages());
+    let mut named = BTreeSet::new();
+    let mut of_packages = BTreeSet::new();
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let [package, tables, _, tests] = cells[..] else {
+            panic!("{CASES}: {} columns instead of four: {row}", cells.len())
+        };
+        assert!(tables.contains("Test"), "{CASES}: no table is named: {row}");
+        of_packages.insert(package.trim().trim_matches('`').to_owned());
+        let tests = commands(tests);
+        assert!(!tests.is_empty(), "{CASES}: no test holds {row}");
+        for test in tests {
+            let (roots, path) = place(&test, &packages).unwrap();
+            assert!(exists(&roots, &path), "{CASES}: there is no test {test}");
+            named.insert(path.join("::"));
+        }
+    }
+    assert_eq!(of_packages, IN_TREE.map(str::to_owned).into());
+    let mut files = Vec::new();
+    modules(&packages["koord-scheduler-plugins"].join("src"), &[], &mut files);
+    for (module, file) in files.iter().filter(|(module, _)| module.iter().any(|part| part == "vectors")) {
+        let text = fs::read_to_string(file).unwrap();
+        let functions = text.lines().filter_map(|line| line.strip_prefix("fn ")?.strip_suffix("() {"));
+        for function in functions.filter(|function| is_test(&text, function)) {
+            let path = [module.join("::"), function.to_owned()].join("::");
+            assert!(named.contains(&path), "{CASES}: no row names {path}");
         }
     }
 }

@@ -3,31 +3,7 @@ use koord_engine::{hold::Holds, object::Object};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{cluster, filtered_pod, labelled, node, scored_pod};
-
-/// Labels as `a=1,b`; without a value it is empty.
-fn pairs(text: &str) -> Vec<(&str, &str)> {
-    text.split(',').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, ""))).collect()
-}
-
-/// Nodes by their labels, and pods by the index of their node, their labels and their spec; `elsewhere/` is another namespace.
-fn world(nodes: &[&str], pods: &[(usize, &str, Value)]) -> Cluster {
-    let nodes = nodes.iter().enumerate().map(|(number, labels)| {
-        let labels: serde_json::Map<String, Value> =
-            pairs(labels).into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
-        node(&format!("n{number}"), &json!({"metadata": {"labels": labels}}))
-    });
-    let mut cluster = cluster(&nodes.collect::<Vec<_>>());
-    for (number, (node, labels, spec)) in pods.iter().enumerate() {
-        let (namespace, labels) = labels.split_once('/').unwrap_or(("ns", labels));
-        cluster.place(
-            labelled(namespace, &format!("p{number}"), &pairs(labels), spec),
-            &format!("n{node}").into(),
-            Holds::default(),
-        );
-    }
-    cluster
-}
+use crate::testing::{filtered_pod, labelled, node, pairs, scored_pod, world};
 
 /// A term about pods with a label, given as `key=value` or as a key with any value.
 fn term(key: &str, label: &str) -> Value {

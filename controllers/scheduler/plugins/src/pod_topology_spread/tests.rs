@@ -1,33 +1,13 @@
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{hold::Holds, object::Object};
+use koord_engine::object::Object;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{cluster, filtered_pod, labelled, node, scored_pod};
+use crate::testing::{self, filtered_pod, labelled, node, pairs, scored_pod};
 
-/// Labels as `a=1,b`; without a value it is empty.
-fn pairs(text: &str) -> Vec<(&str, &str)> {
-    text.split(',').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, ""))).collect()
-}
-
-/// Nodes by their labels, and pods by the index of their node and their labels; `elsewhere/` is another namespace, and a
-/// pod whose labels end with `!` is being deleted.
+/// Nodes by their labels, and pods by the index of their node and their labels.
 fn world(nodes: &[&str], pods: &[(usize, &str)]) -> Cluster {
-    let nodes = nodes.iter().enumerate().map(|(number, labels)| {
-        let labels: serde_json::Map<String, Value> =
-            pairs(labels).into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
-        let taints =
-            if labels.contains_key("tainted") { json!([{"key": "t", "effect": "NoSchedule"}]) } else { json!([]) };
-        node(&format!("n{number}"), &json!({"metadata": {"labels": labels}, "spec": {"taints": taints}}))
-    });
-    let mut cluster = cluster(&nodes.collect::<Vec<_>>());
-    for (number, (node, labels)) in pods.iter().enumerate() {
-        let (namespace, labels) = labels.split_once('/').unwrap_or(("ns", labels));
-        let mut pod = labelled(namespace, &format!("p{number}"), &pairs(labels.trim_end_matches('!')), &json!({}));
-        Arc::make_mut(&mut pod).deleting = labels.ends_with('!');
-        cluster.place(pod, &format!("n{node}").into(), Holds::default());
-    }
-    cluster
+    testing::world(nodes, &pods.iter().map(|(node, labels)| (*node, *labels, json!({}))).collect::<Vec<_>>())
 }
 
 /// A constraint over pods that have the label of this key; all pods for `*` and none for nothing.

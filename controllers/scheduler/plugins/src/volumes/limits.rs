@@ -112,12 +112,14 @@ impl Filter for Brought {
         let Some(node) = cluster.node(row) else { return Ok(()) };
         let Some(csi_node) = cluster.objects().get::<CSINode>(&node.name) else { return Ok(()) };
         let limits = limits(csi_node);
-        let brought: Vec<&CsiVolume> = self.0.iter().filter(|volume| limits.contains_key(&*volume.driver)).collect();
+        let counts = |volume: &CsiVolume| limits.contains_key(&*volume.driver) && volume.counts_on(csi_node);
+        let brought: Vec<&CsiVolume> = self.0.iter().filter(|volume| counts(volume)).collect();
         if brought.is_empty() {
             return Ok(());
         }
         let attached = cluster.state::<Attached>().map(|state| state.on(cluster, row, &node.name));
         let mut attached = attached.unwrap_or_default();
+        attached.retain(counts);
         let mut drivers = BTreeSet::new();
         for volume in brought {
             // A volume that is there already is not attached again.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec},
-    storage::v1::{StorageClass, VolumeAttachment},
+    storage::v1::{CSINode, StorageClass, VolumeAttachment},
 };
 use koord_core::key::ObjectKey;
 use koord_engine::{
@@ -21,7 +21,14 @@ pub(super) struct CsiVolume {
     pub(super) driver: Arc<str>,
     /// What the driver knows it by; the claim of one that is still to be made.
     handle: String,
+    /// The plugin that a node has to have handed over to the driver: the volume is none of the driver's before.
+    handed_over: Option<&'static str>,
 }
+
+/// Which plugins a node has handed over to drivers.
+const MIGRATED_PLUGINS: &str = "storage.alpha.kubernetes.io/migrated-plugins";
+/// Not every node has handed this one over; all others are gone.
+const PORTWORX: &str = "kubernetes.io/portworx-volume";
 
 /// Providers whose disks a CSI driver serves: the old name of their volumes, and the driver.
 const PROVIDERS: [(DiskKind, &str, &str); 5] = [
@@ -29,7 +36,7 @@ const PROVIDERS: [(DiskKind, &str, &str); 5] = [
     (DiskKind::Gce, "kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
     (DiskKind::Azure, "kubernetes.io/azure-disk", "disk.csi.azure.com"),
     (DiskKind::Cinder, "kubernetes.io/cinder", "cinder.csi.openstack.org"),
-    (DiskKind::Portworx, "kubernetes.io/portworx-volume", "pxd.portworx.com"),
+    (DiskKind::Portworx, PORTWORX, "pxd.portworx.com"),
 ];
 
 impl CsiVolume {
@@ -43,7 +50,14 @@ impl CsiVolume {
         let class = objects.get::<StorageClass>(class_of_claim(claim))?;
         let provider = PROVIDERS.iter().find(|(_, name, _)| *name == class.provisioner);
         let driver = provider.map_or(class.provisioner.as_str(), |(_, _, driver)| *driver);
-        Some(Self { driver: driver.into(), handle: format!("the claim {key}") })
+        let handed_over = handed_over(&class.provisioner);
+        Some(Self { driver: driver.into(), handle: format!("the claim {key}"), handed_over })
+    }
+
+    /// Whether it is one of its driver on this node.
+    pub(super) fn counts_on(&self, node: &CSINode) -> bool {
+        let plugins = || node.metadata.annotations.as_ref()?.get(MIGRATED_PLUGINS).map(String::as_str);
+        self.handed_over.is_none_or(|plugin| plugins().unwrap_or_default().split(',').any(|known| known == plugin))
     }
 
     /// The volume of a disk; none where no driver serves such disks.
@@ -56,12 +70,13 @@ impl CsiVolume {
         let volume = attachment.spec.source.persistent_volume_name.as_deref()?;
         let source = objects.get::<PersistentVolume>(volume)?.spec.as_ref()?.csi.as_ref()?;
         let driver = Some(&*attachment.spec.attacher).filter(|attacher| !attacher.is_empty())?;
-        Some(Self { driver: driver.into(), handle: source.volume_handle.clone() })
+        Some(Self { driver: driver.into(), handle: source.volume_handle.clone(), handed_over: None })
     }
 
     fn of_spec(spec: &PersistentVolumeSpec) -> Option<Self> {
         if let Some(source) = &spec.csi {
-            return Some(Self { driver: source.driver.as_str().into(), handle: source.volume_handle.clone() });
+            let driver = source.driver.as_str().into();
+            return Some(Self { driver, handle: source.volume_handle.clone(), handed_over: None });
         }
         let aws = spec.aws_elastic_block_store.as_ref().map(|source| (DiskKind::Aws, &source.volume_id));
         let gce = spec.gce_persistent_disk.as_ref().map(|source| (DiskKind::Gce, &source.pd_name));
@@ -73,9 +88,13 @@ impl CsiVolume {
     }
 
     fn of_provider(kind: DiskKind, name: &str) -> Option<Self> {
-        let (_, _, driver) = PROVIDERS.iter().find(|(known, _, _)| *known == kind)?;
+        let (_, plugin, driver) = PROVIDERS.iter().find(|(known, _, _)| *known == kind)?;
         // Ids of volumes at Amazon may be written as `aws://zone/id`.
         let id = if kind == DiskKind::Aws { name.rsplit('/').next().unwrap_or(name) } else { name };
-        Some(Self { driver: (*driver).into(), handle: id.to_owned() })
+        Some(Self { driver: (*driver).into(), handle: id.to_owned(), handed_over: handed_over(plugin) })
     }
+}
+
+fn handed_over(plugin: &str) -> Option<&'static str> {
+    (plugin == PORTWORX).then_some(PORTWORX)
 }

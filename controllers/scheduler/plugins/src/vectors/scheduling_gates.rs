@@ -1,0 +1,24 @@
+use koord_engine::{
+    cluster::Cluster,
+    event::{Event, Events},
+    plugin::Plugin as _,
+    pod::Pod,
+};
+use serde_json::json;
+
+use crate::{SchedulingGates, testing::pod};
+
+#[test]
+fn a_pod_waits_while_it_has_gates_and_is_woken_by_its_own_change_alone() {
+    for (gates, said) in [
+        (&[][..], None),
+        (&["example.com/one"], Some("waiting for scheduling gates: [example.com/one]")),
+        (&["one", "two"], Some("waiting for scheduling gates: [one two]")),
+    ] {
+        let pod = Pod { gates: gates.iter().map(|gate| (*gate).into()).collect(), ..Pod::clone(&pod("p", &json!({}))) };
+        let refused = SchedulingGates.pre_enqueue(&pod, &Cluster::default()).err();
+        assert_eq!(refused.map(|reason| reason.text).as_deref(), said);
+    }
+    assert_eq!(SchedulingGates.events(), Events::POD_CHANGED, "changes of other pods are no events of it");
+    assert!(SchedulingGates.may_help(&pod("p", &json!({})), &Event::PodChanged, &Cluster::default()));
+}
