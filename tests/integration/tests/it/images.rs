@@ -186,8 +186,8 @@ fn what_was_built_is_what_the_image_says() {
     // Nothing of this machine is in the programs.
     let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{}/.cargo", std::env::var("HOME").unwrap()));
     let repository = repository("").canonicalize().unwrap().display().to_string();
-    let others = ["koordctl"].into_iter().filter(|program| out.join(program).exists());
     let in_root = format!("root/{program}");
+    let others = ["koordctl"].into_iter().filter(|program| out.join(program).exists());
     for program in [in_root.as_str(), program].into_iter().chain(others) {
         let bytes = std::fs::read(out.join(program)).unwrap();
         assert!(is_static(&bytes), "{program} is linked dynamically");
