@@ -12,7 +12,7 @@ use crate::{DurationText, Problems};
 pub struct LeaderElection {
     /// Whether only one replica works at a time. Default true.
     pub leader_elect: Option<bool>,
-    /// How long other replicas wait before they take over a lease that is not renewed. Default 15s.
+    /// How long other replicas wait before they take over a lease that is not renewed: longer than renewDeadline. Default 15s.
     #[schemars(with = "Option<DurationText>")]
     pub lease_duration: Option<Duration>,
     /// How long the leader tries to renew before it stops leading. Default 10s.

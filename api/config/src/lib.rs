@@ -33,6 +33,7 @@ mod kind;
 mod leader_election;
 mod plugin_set;
 mod problem;
+mod published;
 pub mod scheduler;
 mod strict;
 

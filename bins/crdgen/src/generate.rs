@@ -12,7 +12,7 @@ use koord_scheduler::{Gated, ReasonCode};
 use serde_json::{Value, json};
 
 use crate::{
-    chart,
+    chart, configuration,
     document::{COMMAND, Document, yaml_stream, yaml_text},
     installation::{
         MANAGER_ROLE, MUTATING_CONFIGURATION, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, SERVICE,
@@ -22,8 +22,14 @@ use crate::{
 };
 
 /// Folders in which every file is generated.
-const FOLDERS: &[&str] =
-    &["config/crd/bases", "config/samples/skeletons", "docs/reference", "charts/koordinator/files/crds", chart::FILES];
+const FOLDERS: &[&str] = &[
+    "config/crd/bases",
+    "config/samples/skeletons",
+    "docs/reference",
+    "charts/koordinator/files/crds",
+    chart::FILES,
+    configuration::SCHEMAS,
+];
 
 /// All generated files, in the order of kinds.
 pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
@@ -57,6 +63,7 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
         documents.extend(pages(versions));
     }
     documents.extend(monitoring::documents()?);
+    documents.extend(configuration::documents()?);
     documents.push(Document { path: "docs/reference/scheduling-reasons.md".to_owned(), text: reasons() });
     documents.push(Document { path: "docs/reference/README.md".to_owned(), text: index() });
     Ok(documents)
@@ -156,6 +163,6 @@ fn index() -> String {
         let _ =
             writeln!(text, "| [{}]({}.md) | {} | {:?} |", info.kind, info.kind.to_lowercase(), info.group, info.scope);
     }
-    text += "\nFor operators: metrics and alerts [of koord-manager](metrics.md) and [of koord-scheduler](scheduler-metrics.md), [values of the chart](values.md), [codes of why pods wait](scheduling-reasons.md).\n";
+    text += "\nFor operators: metrics and alerts [of koord-manager](metrics.md) and [of koord-scheduler](scheduler-metrics.md), [values of the chart](values.md), [the configuration of koord-scheduler](scheduler-configuration.md), [codes of why pods wait](scheduling-reasons.md).\n";
     text
 }

@@ -10,6 +10,7 @@
 
 pub mod chart;
 pub mod compare;
+mod configuration;
 pub mod document;
 pub mod generate;
 mod installation;

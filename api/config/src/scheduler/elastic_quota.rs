@@ -42,7 +42,7 @@ pub struct ElasticQuotaArgs {
     /// How often the quotas are copied for that. Default 2m.
     #[schemars(with = "Option<DurationText>")]
     pub quota_snapshot_update_interval: Option<Duration>,
-    /// Plugins of the plugin.
+    /// Plugins of the plugin. They are compiled into a scheduler, and this one has none: an entry is refused.
     pub hook_plugins: Vec<HookPlugin>,
 }
 

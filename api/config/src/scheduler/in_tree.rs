@@ -13,7 +13,7 @@ use crate::{Args, DurationText, Problems};
 pub struct NodeResourcesFitArgs {
     /// Extended resources that are not looked at.
     pub ignored_resources: Vec<String>,
-    /// Domains of extended resources that are not looked at, such as example.com.
+    /// Domains of extended resources that are not looked at, such as example.com, without a slash.
     pub ignored_resource_groups: Vec<String>,
     /// How nodes are scored.
     pub scoring_strategy: FitStrategy,
@@ -28,7 +28,7 @@ pub struct FitStrategy {
     pub type_: FitStrategyType,
     /// The resources that count. Default cpu and memory.
     pub resources: Vec<ResourceSpec>,
-    /// The line of RequestedToCapacityRatio.
+    /// The line of RequestedToCapacityRatio, which needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_to_capacity_ratio: Option<CapacityRatio>,
 }
@@ -60,7 +60,7 @@ pub struct ResourceSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CapacityRatio {
-    /// Its points, by rising utilization.
+    /// Its points by rising utilization, one at least.
     pub shape: Vec<ShapePoint>,
 }
 
@@ -125,7 +125,7 @@ impl Args for NodeResourcesFitArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeResourcesBalancedAllocationArgs {
-    /// The resources that are compared. Default cpu and memory.
+    /// The resources that are compared, each once and with the weight 1. Default cpu and memory.
     pub resources: Vec<ResourceSpec>,
 }
 
@@ -185,7 +185,7 @@ impl Args for InterPodAffinityArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PodTopologySpreadArgs {
-    /// The constraints of pods without any, where defaultingType is List.
+    /// The constraints of pods without any, where defaultingType is List; each pair of topologyKey and whenUnsatisfiable once.
     pub default_constraints: Vec<DefaultConstraint>,
     /// Whether pods without constraints are spread as Kubernetes does, or by the list. Default System.
     pub defaulting_type: DefaultingType,
@@ -288,10 +288,10 @@ impl Args for DynamicResourcesArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DefaultPreemptionArgs {
-    /// The share of nodes that are candidates. Default 10.
+    /// The share of nodes, in percent, that are candidates. Default 10.
     #[schemars(range(min = 0, max = 100))]
     pub min_candidate_nodes_percentage: Option<i64>,
-    /// The least number of nodes that are candidates. Default 100.
+    /// The least number of nodes that are candidates; not 0 where the share is 0. Default 100.
     #[schemars(range(min = 0))]
     pub min_candidate_nodes_absolute: Option<i64>,
 }

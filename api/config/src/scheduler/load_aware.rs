@@ -19,13 +19,14 @@ pub struct LoadAwareSchedulingArgs {
     pub node_metric_expiration_seconds: Option<i64>,
     /// Whether pods are scheduled to such nodes all the same. Default false.
     pub enable_schedule_when_node_metrics_expired: Option<bool>,
-    /// Weights of resources in the score. Default 1 for cpu and memory, unless the dominant resource has a weight.
+    /// Weights of resources in the score, each with an entry in estimatedScalingFactors. Default 1 for cpu and memory, unless the dominant resource has a
+    /// weight.
     pub resource_weights: BTreeMap<String, Weight>,
     /// The weight of the resource that is used most. Default 0.
     pub dominant_resource_weight: Percent,
-    /// Nodes that use more are passed over. Default cpu 65, memory 95.
+    /// Nodes that use more of a resource are passed over, in percent of what they offer; 0 is no bound. Default cpu 65, memory 95.
     pub usage_thresholds: BTreeMap<String, Percent>,
-    /// The same for what production pods use, and production pods.
+    /// The same of what production pods use, for production pods.
     pub prod_usage_thresholds: BTreeMap<String, i64>,
     /// Whether what the system uses counts as used by production pods. Default false.
     pub prod_usage_include_sys: bool,
@@ -33,7 +34,7 @@ pub struct LoadAwareSchedulingArgs {
     pub score_according_prod_usage: bool,
     /// What estimates the usage of new pods. Default defaultEstimator.
     pub estimator: String,
-    /// The share of its request that a new pod is estimated to use. Default cpu 85, memory 70.
+    /// What a new pod is estimated to use, in percent of its limit or request. Default cpu 85, memory 70.
     pub estimated_scaling_factors: BTreeMap<String, Weight>,
     /// For how long after it was scheduled a pod's usage is estimated.
     pub estimated_seconds_after_pod_scheduled: Option<i64>,
@@ -51,7 +52,7 @@ pub struct LoadAwareSchedulingArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Aggregated {
-    /// Nodes that use more are passed over.
+    /// Nodes that use more of a resource are passed over, in percent of what they offer.
     pub usage_thresholds: BTreeMap<String, Percent>,
     /// Which value of the usage counts for that.
     pub usage_aggregation_type: Option<AggregationType>,

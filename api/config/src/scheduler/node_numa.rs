@@ -13,9 +13,9 @@ pub struct NodeNumaResourceArgs {
     /// How CPUs are bound where pod and node do not say. Default FullPCPUs.
     #[serde(rename = "defaultCPUBindPolicy")]
     pub default_cpu_bind_policy: Option<CpuBindPolicy>,
-    /// How nodes are scored.
+    /// How nodes are scored: LeastAllocated or MostAllocated.
     pub scoring_strategy: Option<ScoringStrategy>,
-    /// How NUMA nodes are scored.
+    /// How NUMA nodes are scored: LeastAllocated or MostAllocated.
     pub numa_scoring_strategy: Option<ScoringStrategy>,
 }
 

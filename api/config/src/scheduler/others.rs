@@ -20,7 +20,7 @@ pub struct NodeResourcesFitPlusArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourceScore {
-    /// The rule.
+    /// The rule: LeastAllocated or MostAllocated.
     #[serde(rename = "type")]
     pub type_: ScoringType,
     /// Its weight.

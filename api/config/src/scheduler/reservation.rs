@@ -11,7 +11,7 @@ use crate::{Args, Percent, Problems};
 pub struct ReservationArgs {
     /// Whether pods may be preempted for a Reservation. Default false.
     pub enable_preemption: bool,
-    /// The share of nodes among which victims are looked for. Default 10.
+    /// The share of nodes, in percent, among which victims are looked for. Default 10.
     pub min_candidate_nodes_percentage: Option<Percent>,
     /// The least number of such nodes. Default 100.
     #[schemars(range(min = 0))]
@@ -32,9 +32,9 @@ pub struct ReservationArgs {
     pub resync_interval_seconds: i64,
     /// Reservations that may take the place of running pods.
     pub pre_allocation_config: Option<PreAllocation>,
-    /// Extended resources that a Reservation does not reserve.
+    /// Extended resources, such as example.com/device, that a Reservation does not reserve.
     pub ignored_resources: Vec<String>,
-    /// Prefixes of such resources.
+    /// Prefixes of such resources, such as example.com, without a slash.
     pub ignored_resource_groups: Vec<String>,
     /// Whether Reservations are indexed by the labels that pods select.
     pub reservation_selector_index: SelectorIndex,

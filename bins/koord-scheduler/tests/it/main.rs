@@ -5,6 +5,7 @@ mod claims;
 mod debug;
 mod extenders;
 mod messages;
+mod page;
 mod program;
 mod readiness;
 mod replicas;

@@ -19,6 +19,7 @@ mod program;
 mod quota;
 mod reference;
 mod replay;
+mod scheduler_page;
 mod scheduling_scenario;
 mod simulate;
 mod snapshot;

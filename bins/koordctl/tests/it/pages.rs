@@ -1,4 +1,5 @@
-//! docs/quickstart.md, docs/manager.md and docs/install.md are true: each of their commands is run, and prints what the page says.
+//! docs/quickstart.md, docs/manager.md and docs/install.md are true: each of their commands is run, and prints what the page says. So is
+//! docs/scheduler.md, in a file of its own.
 //!
 //! A block ```` ```sh ```` is run by bash in the cluster of the page; a block ```` ```sh empty ```` in one where nothing is installed yet. A block
 //! ```` ```text ```` right after it is what it prints, errors included. In such a block `…` stands for anything within a line, and a line of `…` alone
@@ -28,24 +29,24 @@ use tokio::sync::watch;
 use crate::program::{PROGRAM, Up, folder};
 
 /// The repository, in which the commands are typed.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(ROOT).join("docs").join(name)).unwrap()
 }
 
 /// Commands and what they print.
 #[derive(Debug)]
-struct Step {
+pub(crate) struct Step {
     /// Line of the page on which the commands begin.
-    line: usize,
+    pub(crate) line: usize,
     /// Whether they belong into a cluster where nothing is installed.
     empty: bool,
-    commands: String,
+    pub(crate) commands: String,
     printed: Option<String>,
 }
 
-fn steps(page: &str) -> Vec<Step> {
+pub(crate) fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut block: Option<(&str, usize, String)> = None;
     // Whether nothing but blank lines lies between the last commands and here.
@@ -184,22 +185,24 @@ async fn tell_ready(client: &Client) {
 }
 
 /// An address that nobody listens on, for what must be named before it is opened.
-fn free() -> SocketAddr {
+pub(crate) fn free() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 /// Where the commands of a page are run.
-struct Desk {
-    kubeconfig: PathBuf,
+pub(crate) struct Desk {
+    pub(crate) kubeconfig: PathBuf,
     empty_kubeconfig: PathBuf,
     metrics: SocketAddr,
+    /// Where the scheduler of the page is asked.
+    pub(crate) scheduler: SocketAddr,
     home: PathBuf,
     path: String,
 }
 
 impl Desk {
     /// None where there is no kubectl.
-    fn set_up(page: &str) -> Option<Self> {
+    pub(crate) fn set_up(page: &str) -> Option<Self> {
         let home = folder(page);
         let kubeconfig = home.join("koord.kubeconfig");
         let kubectl = Kubectl::find(&kubeconfig, &home).unwrap()?;
@@ -208,7 +211,14 @@ impl Desk {
         symlink(kubectl.program(), bin.join("kubectl")).unwrap();
         symlink(PROGRAM, bin.join("koordctl")).unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-        Some(Self { kubeconfig, empty_kubeconfig: home.join("empty.kubeconfig"), metrics: free(), home, path })
+        Some(Self {
+            kubeconfig,
+            empty_kubeconfig: home.join("empty.kubeconfig"),
+            metrics: free(),
+            scheduler: free(),
+            home,
+            path,
+        })
     }
 
     /// What a step prints, and whether it succeeds.
@@ -220,13 +230,14 @@ impl Desk {
             .env("HOME", &self.home)
             .env("KUBECONFIG", if step.empty { &self.empty_kubeconfig } else { &self.kubeconfig })
             .env("METRICS", self.metrics.to_string())
+            .env("SCHEDULER", self.scheduler.to_string())
             .output()
             .unwrap();
         (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success())
     }
 
     /// What is wrong with a step, if anything is.
-    fn check(&self, page: &str, step: &Step) -> Option<String> {
+    pub(crate) fn check(&self, page: &str, step: &Step) -> Option<String> {
         const WRITES: [&str; 12] = [
             "create",
             "apply",
@@ -293,36 +304,6 @@ fn the_page_about_installing_is_true() {
 #[test]
 fn the_quickstart_is_true() {
     every_command_prints_what_the_page_says("quickstart.md", &[]);
-}
-
-/// Runs the commands of a section, which need no cluster. There are at least so many of this one.
-#[track_caller]
-fn section_is_true(home: &str, title: &str, command: &str, least: usize) {
-    let Some(desk) = Desk::set_up(home) else { return };
-    let page = page("scheduler.md");
-    let (before, section) = page.split_once(&format!("## {title}\n")).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let lines = before.lines().count() + 1;
-    let steps = steps(section).into_iter().map(|step| Step { line: step.line + lines, ..step });
-    let wrong: Vec<String> = steps.filter_map(|step| desk.check("scheduler.md", &step)).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let commands = section.matches(command).count();
-    assert!(commands >= least, "{commands}");
-}
-
-#[test]
-fn the_section_about_simulations_is_true() {
-    section_is_true("scheduler.md", "Before it happens: simulate", "koordctl simulate ", 4);
-}
-
-#[test]
-fn the_section_about_replays_is_true() {
-    section_is_true("replay.md", "What a saved cluster would get: replay", "koordctl snapshot replay ", 3);
-}
-
-#[test]
-fn the_section_about_benchmarks_is_true() {
-    section_is_true("bench.md", "How fast it is: bench", "koordctl bench ", 3);
 }
 
 /// The flags with which the guide starts its cluster, as it says them.

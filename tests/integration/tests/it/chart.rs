@@ -3,6 +3,7 @@
 mod drills;
 mod install;
 mod render;
+mod scheduler_drills;
 
 use std::{fs, path::Path};
 

@@ -1,7 +1,12 @@
 //! The images: what their Containerfiles say, held against the Deployments and the scripts that they call.
 //! What the scripts build is started by `.ci/nightly`.
 
-use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeSet,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use integration::{installed::repository, skipped};
 use serde_json::Value;
@@ -131,6 +136,12 @@ fn built() -> Option<PathBuf> {
     folder
 }
 
+/// The program of the image that was built, by the Containerfile that would start it.
+fn program_of(root: &Path) -> (&'static str, &'static str) {
+    let known = IMAGES.map(|(file, _)| (file, file.trim_start_matches("images/").trim_end_matches(".Containerfile")));
+    known.into_iter().find(|(_, program)| root.join(program).is_file()).expect("no program of an image")
+}
+
 /// Of a program in ELF: whether it wants an interpreter, which is what dynamic linking begins with. Panics on what is no program of 64 bits.
 fn is_static(program: &[u8]) -> bool {
     assert_eq!(&program[..6], b"\x7fELF\x02\x01", "an ELF file of 64 bits, little-endian");
@@ -146,6 +157,7 @@ fn is_static(program: &[u8]) -> bool {
 fn what_was_built_is_what_the_image_says() {
     let Some(out) = built() else { return };
     let root = out.join("root");
+    let (file, program) = program_of(&root);
     let mut found = Vec::new();
     let mut times = BTreeSet::new();
     for entry in std::fs::read_dir(&root).unwrap() {
@@ -155,10 +167,9 @@ fn what_was_built_is_what_the_image_says() {
         times.insert(about.modified().unwrap());
     }
     found.sort();
-    let expected =
-        [("LICENSE", 0o644), ("NOTICE", 0o644), ("koord-manager", 0o755), ("sbom.cdx.json", 0o644), ("tmp", 0o1777)];
+    let expected = [("LICENSE", 0o644), ("NOTICE", 0o644), (program, 0o755), ("sbom.cdx.json", 0o644), ("tmp", 0o1777)];
     assert_eq!(found, expected.map(|(name, mode)| (name.to_owned(), mode)));
-    let all = instructions(MANAGER);
+    let all = instructions(file);
     let entrypoint = all.iter().rfind(|(name, _)| name == "ENTRYPOINT").map(|(_, rest)| rest).unwrap();
     let entrypoint: [String; 1] = serde_json::from_str(entrypoint).unwrap();
     assert!(root.join(entrypoint[0].trim_start_matches('/')).is_file(), "{entrypoint:?}");
@@ -170,13 +181,14 @@ fn what_was_built_is_what_the_image_says() {
     assert_eq!(bill, std::fs::read(out.join("sbom.cdx.json")).unwrap());
     let bill: Value = serde_json::from_slice(&bill).unwrap();
     assert_eq!(bill["metadata"]["timestamp"], time.to_string());
-    assert_eq!(bill["metadata"]["component"]["name"], "koord-manager");
+    assert_eq!(bill["metadata"]["component"]["name"], program);
 
     // Nothing of this machine is in the programs.
     let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{}/.cargo", std::env::var("HOME").unwrap()));
     let repository = repository("").canonicalize().unwrap().display().to_string();
+    let in_root = format!("root/{program}");
     let others = ["koordctl"].into_iter().filter(|program| out.join(program).exists());
-    for program in ["root/koord-manager", "koord-manager"].into_iter().chain(others) {
+    for program in [in_root.as_str(), program].into_iter().chain(others) {
         let bytes = std::fs::read(out.join(program)).unwrap();
         assert!(is_static(&bytes), "{program} is linked dynamically");
         for path in [cargo_home.as_str(), &repository] {
@@ -192,11 +204,12 @@ fn what_was_built_is_what_the_image_says() {
 #[test]
 fn what_was_built_leads_with_nothing_around_it() {
     let Some(out) = built() else { return };
-    let machine = std::fs::read(out.join("root/koord-manager")).unwrap()[0x12];
+    let (file, program) = program_of(&out.join("root"));
+    let machine = std::fs::read(out.join("root").join(program)).unwrap()[0x12];
     if machine != (if cfg!(target_arch = "x86_64") { 62 } else { 183 }) {
         return skipped("starting the image", "it is built for another machine");
     }
-    let all = instructions(MANAGER);
+    let all = instructions(file);
     let user = all.iter().rfind(|(name, _)| name == "USER").map(|(_, rest)| rest).unwrap();
     let id = Command::new("id").arg("-u").output().unwrap();
     let is_root = id.stdout.trim_ascii() == b"0";
@@ -210,27 +223,39 @@ fn what_was_built_leads_with_nothing_around_it() {
         }
         let (mut command, kubeconfig) = if is_root {
             let mut command = Command::new("chroot");
-            command.arg(format!("--userspec={user}")).arg(root.path()).arg("/koord-manager");
+            command.arg(format!("--userspec={user}")).arg(root.path()).arg(format!("/{program}"));
             (command, "/kubeconfig".to_owned())
         } else {
             skipped("the image as its own file system and user", "only root may change them");
-            (Command::new(root.path().join("koord-manager")), root.path().join("kubeconfig").display().to_string())
+            (Command::new(root.path().join(program)), root.path().join("kubeconfig").display().to_string())
         };
-        let mut manager = command
+        let (lease, quiet): (_, &[&str]) = match file {
+            MANAGER => (
+                "koordinator-manager",
+                &[
+                    "--controllers=none",
+                    "--feature-gates=WebhookFramework=false",
+                    "--metrics-addr=0",
+                    "--health-probe-addr=0",
+                ],
+            ),
+            _ => ("image", &["--leader-elect-resource-name=image", "--port=0", "--secure-port=0"]),
+        };
+        let namespace =
+            if file == MANAGER { "--leader-election-namespace" } else { "--leader-elect-resource-namespace" };
+        let mut started = command
             .arg(format!("--kubeconfig={kubeconfig}"))
-            .arg(format!("--leader-election-namespace={}", scene.namespace))
-            .args(["--controllers=none", "--feature-gates=WebhookFramework=false"])
-            .args(["--metrics-addr=0", "--health-probe-addr=0"])
+            .arg(format!("{namespace}={}", scene.namespace))
+            .args(quiet)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .spawn()
             .unwrap();
-        let holder =
-            || scene.run(&["get", "lease", "koordinator-manager", "-o", "jsonpath={.spec.holderIdentity}"], None);
+        let holder = || scene.run(&["get", "lease", lease, "-o", "jsonpath={.spec.holderIdentity}"], None);
         scene.comes_true("it leads", || holder().stdout.contains('_'));
-        let ended = Command::new("kill").arg(manager.id().to_string()).status().unwrap();
+        let ended = Command::new("kill").arg(started.id().to_string()).status().unwrap();
         assert!(ended.success());
-        assert!(manager.wait().unwrap().success(), "SIGTERM is a request, and it follows");
+        assert!(started.wait().unwrap().success(), "SIGTERM is a request, and it follows");
         assert_eq!(holder().stdout, "", "it has given its lease back");
     });
 }

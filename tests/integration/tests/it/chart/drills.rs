@@ -58,15 +58,19 @@ fn run_the_original(place: &Place) -> (Value, String) {
     (data.into(), authority)
 }
 
-/// The other parts: uid and what they are, without what servers count.
-fn others(place: &Place) -> Vec<(Value, Value, Value)> {
+/// Objects: uid and what they are, without what servers count.
+pub(super) fn contents(place: &Place, names: &[&str]) -> Vec<(Value, Value, Value)> {
     let get = |name: &&str| {
         let text = place.run(&["-n", NAMESPACE, "get", name, "-o", "json"], None).unwrap();
         let object: Value = serde_json::from_str(&text).unwrap();
         let content = ["spec", "data", "rules", "roleRef", "subjects"].map(|field| object[field].clone());
         (object["metadata"]["uid"].clone(), object["metadata"]["labels"].clone(), content.to_vec().into())
     };
-    OTHERS.iter().map(get).collect()
+    names.iter().map(get).collect()
+}
+
+fn others(place: &Place) -> Vec<(Value, Value, Value)> {
+    contents(place, OTHERS)
 }
 
 fn other_revisions(place: &Place) -> Vec<String> {
