@@ -177,7 +177,7 @@ fn configurations(page: &str) -> Vec<(&str, Value)> {
                 found.extend(is_one.then(|| (heading, serde_saphyr::from_str(&text).unwrap())));
                 block = None;
             }
-            Some(text) => *text += &format!("{line}\n"),
+            Some(text) => text.extend([line, "\n"]),
             None if line == "```yaml" => block = Some(String::new()),
             None => heading = line.strip_prefix("### ").unwrap_or(heading),
         }

@@ -110,7 +110,7 @@ async fn read(watch: &Watch, feed: &Feed, clock: &SharedClock, api: &Api) -> Opt
             Ok(snapshot) => return snapshot,
             Err(_) if watch.idle().is_some() => return None,
             Err(error) => {
-                tracing::warn!(%error, kind = watch.kind.kind, "what a cache is compared with could not be read")
+                tracing::warn!(%error, kind = watch.kind.kind, "what a cache is compared with could not be read");
             }
         }
         clock.sleep(PAUSE).await;

@@ -152,7 +152,7 @@ async fn measure(options: &Options, row: &Row, program: &Program<'_>) -> Result<
     let pids = [scheduler.id()];
     let (first, last) = (times.first().context("no pod")?, times.last().context("no pod")?);
     Ok(Measured {
-        rate: row.waiting as f64 / (*last - *first).as_secs_f64(),
+        rate: row.waiting as f64 / last.saturating_sub(*first).as_secs_f64(),
         cpu_ms: cpu_time(&pids)?.as_secs_f64() * 1e3 / row.waiting as f64,
         requests_ms,
         resident_mb: resident_bytes(&pids)? as f64 / 1e6,
@@ -236,7 +236,7 @@ async fn requests_alone(kubeconfig: &Path, client: &Client, row: &Row) -> Result
     while let Some(answer) = bound.next().await {
         answer?;
     }
-    Ok((cpu_time(&pids)? - before).as_secs_f64() * 1e3 / row.waiting as f64)
+    Ok(cpu_time(&pids)?.saturating_sub(before).as_secs_f64() * 1e3 / row.waiting as f64)
 }
 
 /// Starts a scheduler without leader election and without a limit on its requests.

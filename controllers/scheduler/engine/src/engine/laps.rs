@@ -47,7 +47,7 @@ pub struct Lap {
 pub(super) struct Laps {
     clock: Option<SharedClock>,
     since: Moment,
-    laps: Vec<Lap>,
+    ended: Vec<Lap>,
 }
 
 impl Laps {
@@ -64,10 +64,10 @@ impl Laps {
     pub(super) fn end(&mut self, part: Part, is_success: bool) {
         let Some(clock) = &self.clock else { return };
         let now = clock.moment();
-        if self.laps.len() >= Self::MAX {
-            self.laps.remove(0);
+        if self.ended.len() >= Self::MAX {
+            self.ended.remove(0);
         }
-        self.laps.push(Lap { part, is_success, took: now.since(self.since) });
+        self.ended.push(Lap { part, is_success, took: now.since(self.since) });
         self.since = now;
     }
 }
@@ -82,6 +82,6 @@ impl Engine {
 
     /// What was measured since this was asked last.
     pub fn take_laps(&mut self) -> impl Iterator<Item = Lap> + '_ {
-        self.laps.laps.drain(..)
+        self.laps.ended.drain(..)
     }
 }

@@ -21,8 +21,9 @@ pub(super) fn all(devices: &Devices, cluster: &Cluster) -> Value {
 
 /// The devices of a node: what they have, what of it is free and used, and by whom. None of a node without devices.
 pub(super) fn on_node(devices: &Devices, cluster: &Cluster, row: Row) -> Option<Value> {
+    type Of = fn(&Device) -> Amounts;
     let node = devices.of(row)?;
-    let amounts: [(&str, fn(&Device) -> Amounts); 3] =
+    let amounts: [(&str, Of); 3] =
         [("deviceTotal", |device| device.total), ("deviceFree", Device::free), ("deviceUsed", |device| device.used)];
     let mut summary = Map::new();
     for (name, of) in amounts {

@@ -19,7 +19,7 @@ impl Kept {
         };
         let mut index = json!({
             "reservations": self.infos.len(),
-            "selectors": self.by_mark.values().map(|of_key| of_key.len()).sum::<usize>(),
+            "selectors": self.by_mark.values().map(BTreeMap::len).sum::<usize>(),
             "unindexed": self.unmarked.len(),
         });
         if has_detail {
