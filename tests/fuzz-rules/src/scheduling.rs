@@ -1,42 +1,87 @@
 //! koord-scheduler, in a cluster of which one object may be or say anything.
 
+mod cluster;
+mod switches;
+#[cfg(test)]
+mod tests;
+
 use koord_api::catalogue::KEYS;
 use koord_config::{Kind, scheduler::SchedulerConfiguration};
 use koord_core::clock::Moment;
 use koord_engine::engine::{Engine, Outcome};
-use koord_program::{gates::Gates, plan::Source};
+use koord_program::plan::Source;
 use koord_resource::yaml;
-use koord_scheduler::{BUILD, Configuration, snapshot};
+use koord_scheduler::snapshot;
 use koord_scheduler_plugins::build;
 use koord_schema::patch;
 use serde_json::{Value, json};
 use tokio::runtime;
 
+use self::{
+    cluster::{APART, BYSTANDERS, cluster},
+    switches::Switches,
+};
 use crate::in_time;
 
 /// More attempts than this for so few pods never end.
 const ATTEMPTS_MAX: usize = 100;
-/// Where the pod lives that has nothing to do with the others.
-const APART: &str = "far-away-from-all-others";
+/// In the first byte: with every gate and every optional argument that the scheduler has, instead of those that it has by default.
+const ALL_ON: u8 = 0x80;
+
+/// Keys that are read as they are, without a declaration of what they may say.
+const OTHER_KEYS: [&str; 17] = [
+    "quota.scheduling.koordinator.sh/name",
+    "quota.scheduling.koordinator.sh/parent",
+    "quota.scheduling.koordinator.sh/tree-id",
+    "quota.scheduling.koordinator.sh/profile",
+    "koordinator.sh/qosClass",
+    "koordinator.sh/priority-class",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+    "scheduling.koordinator.sh/scheduling-hint",
+    "internal.scheduling.koordinator.sh/scheduling-hint",
+    "internal.scheduling.koordinator.sh/bind-gang-group-id",
+    "internal.scheduling.koordinator.sh/bind-gang-member-count",
+    "scheduling.koordinator.sh/gpu-minors",
+    "scheduling.koordinator.sh/bind-timestamp",
+    "scheduling.koordinator.sh/reservation-name",
+    "scheduling.koordinator.sh/reservation-node",
+    "scheduling.koordinator.sh/reserve-pod",
+];
+
+/// Every label and annotation that something reads.
+fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|entry| entry.name()).chain(OTHER_KEYS)
+}
 
 /// Whatever one object says in an annotation and a label, or whatever its fields are: attempts come to an end, and a pod that has nothing
-/// to do with the object gets a node. The first byte chooses the object, the second the key; where it chooses none, the text is a
-/// merge patch of the object.
+/// to do with the object gets a node. The first byte chooses the object, and by its highest bit what is switched on; the second the key:
+/// where it chooses none, the text is a merge patch of the object.
 pub fn scheduler(data: &[u8]) {
     let Some((&[object, key], text)) = data.split_first_chunk() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let mut objects = cluster();
-    let odd = usize::from(object) % (objects.len() - BYSTANDERS);
-    if let Some(entry) = KEYS.get(usize::from(key)) {
-        objects[odd]["metadata"]["annotations"][entry.name()] = json!(text);
-        objects[odd]["metadata"]["labels"][entry.name()] = json!(text);
+    let odd = usize::from(object & !ALL_ON) % (objects.len() - BYSTANDERS);
+    if let Some(key) = keys().nth(usize::from(key)) {
+        says(&mut objects[odd], key, text);
     } else {
         let Ok(patch) = serde_json::from_str::<Value>(text) else { return };
         objects[odd] = patch::merge::apply(objects[odd].take(), &patch);
     }
+    holds(objects, if object & ALL_ON == 0 { &switches::SHIPPED } else { &switches::ALL_ON });
+}
+
+/// Has an object say this, as an annotation and as a label.
+fn says(object: &mut Value, key: &str, text: &str) {
+    object["metadata"]["annotations"][key] = json!(text);
+    object["metadata"]["labels"][key] = json!(text);
+}
+
+/// Attempts come to an end, and the pod that has nothing to do with the others gets a node.
+fn holds(objects: Vec<Value>, switches: &Switches) {
     in_time(|| {
         // Objects that cannot be read are left out.
-        let Some(mut engine) = engine(objects) else { return };
+        let Some(mut engine) = engine(objects, switches) else { return };
         let mut bound = false;
         let mut attempts = 0;
         while let Some(attempt) = engine.attempt(Moment::default()) {
@@ -72,51 +117,8 @@ pub fn configuration(data: &[u8]) {
     });
 }
 
-fn engine(objects: Vec<Value>) -> Option<Engine> {
-    let configuration = Configuration::shipped_for_all_pods().expect("it is shipped");
+fn engine(objects: Vec<Value>, Switches { configuration, gates }: &Switches) -> Option<Engine> {
     let runtime = runtime::Builder::new_current_thread().build().expect("a runtime");
     let now = "2026-01-02T03:04:05Z".parse().expect("a time");
-    runtime.block_on(snapshot(&configuration, Gates::new(BUILD.gates), Source::Files(objects), now)).ok()
-}
-
-/// How many objects at the end of [`cluster`] stay as they are.
-const BYSTANDERS: usize = 2;
-
-/// One object of each kind that matters, and then a node and a pod for which they do not matter.
-fn cluster() -> Vec<Value> {
-    let koordinator = "scheduling.koordinator.sh/v1alpha1";
-    let sigs = "scheduling.sigs.k8s.io/v1alpha1";
-    let requests = json!({"cpu": "1", "memory": "1Gi"});
-    let template = json!({"schedulerName": "koord-scheduler", "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]});
-    let devices = json!([{"type": "gpu", "minor": 0, "health": true, "id": "GPU-0", "resources": {
-        "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "16Gi", "koordinator.sh/gpu-memory-ratio": "100"}}]);
-    let zones = json!([{"name": "node-0", "type": "Node", "resources": [
-        {"name": "cpu", "capacity": "8", "allocatable": "8", "available": "8"}]}]);
-    let node = |name: &str| {
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "spec": {},
-            "status": {"allocatable": {"cpu": "8", "memory": "16Gi", "pods": "110", "koordinator.sh/gpu-core": "100",
-                "koordinator.sh/gpu-memory-ratio": "100", "koordinator.sh/gpu-memory": "16Gi"}}})
-    };
-    let pod = |namespace: &str, name: &str| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name, "uid": name}, "spec": template,
-            "status": {"phase": "Pending"}})
-    };
-    vec![
-        pod("default", "odd"),
-        node("n1"),
-        json!({"apiVersion": koordinator, "kind": "Device", "metadata": {"name": "n1"}, "spec": {"devices": devices}}),
-        json!({"apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology", "metadata": {"name": "n1"},
-            "topologyPolicies": ["None"], "zones": zones}),
-        json!({"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": "n1"},
-            "spec": {"metricCollectPolicy": {"reportIntervalSeconds": 60}},
-            "status": {"updateTime": "2026-01-02T03:04:00Z", "nodeMetric": {"nodeUsage": {"resources": {"cpu": "1", "memory": "1Gi"}}}}}),
-        json!({"apiVersion": koordinator, "kind": "Reservation", "metadata": {"name": "r", "uid": "r"}, "spec": {
-            "owners": [{"labelSelector": {"matchLabels": {"app": "r"}}}],
-            "template": {"metadata": {"namespace": "default"}, "spec": template}}}),
-        json!({"apiVersion": sigs, "kind": "PodGroup", "metadata": {"namespace": "default", "name": "g"}, "spec": {"minMember": 1}}),
-        json!({"apiVersion": sigs, "kind": "ElasticQuota", "metadata": {"namespace": "default", "name": "q", "uid": "q"},
-            "spec": {"max": {"cpu": "4"}, "min": {"cpu": "1"}}}),
-        node("n2"),
-        pod(APART, "even"),
-    ]
+    runtime.block_on(snapshot(configuration, gates.clone(), Source::Files(objects), now)).ok()
 }

@@ -6,22 +6,11 @@ const NEWEST: &str = "/apis/resource.k8s.io/v1/";
 
 /// A client of a server that serves the group in this version alone, and says so of all that it is asked for.
 fn serving(server: &Server, version: &'static str) -> Client {
-    let router = server.router();
-    let service = service_fn(move |request: http::Request<Body>| {
-        let router = router.clone();
-        async move {
-            let (mut head, body) = request.into_parts();
-            let uri = head.uri.to_string();
-            let served = format!("/apis/resource.k8s.io/{version}/");
-            if uri.starts_with("/apis/resource.k8s.io/") {
-                let path =
-                    if uri.starts_with(&served) { uri.replacen(&served, NEWEST, 1) } else { "/nowhere".to_owned() };
-                head.uri = path.parse().unwrap();
-            }
-            router.oneshot(http::Request::from_parts(head, body)).await
-        }
-    });
-    Client::new(service, "default")
+    rerouted(server, move |path| {
+        let served = format!("/apis/resource.k8s.io/{version}/");
+        let is_served = path.starts_with(&served) || !path.starts_with("/apis/resource.k8s.io/");
+        is_served.then(|| path.replacen(&served, NEWEST, 1))
+    })
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,6 +32,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
+mod absent;
 mod agreement;
 mod audit;
 mod barrier;
@@ -218,6 +219,21 @@ where
         async move {
             seen.await;
             router.oneshot(request).await
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A client for which a server has these paths in the place of those that it asks for; nothing is found where there is none.
+fn rerouted(server: &Server, path: impl Fn(&str) -> Option<String> + Clone + Send + 'static) -> Client {
+    let router = server.router();
+    let service = service_fn(move |request: http::Request<Body>| {
+        let (path, router) = (path.clone(), router.clone());
+        async move {
+            let (mut head, body) = request.into_parts();
+            let uri = path(&head.uri.to_string()).unwrap_or_else(|| "/nowhere".to_owned());
+            head.uri = uri.parse().unwrap();
+            router.oneshot(http::Request::from_parts(head, body)).await
         }
     });
     Client::new(service, "default")
