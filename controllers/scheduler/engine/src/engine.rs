@@ -331,6 +331,12 @@ impl Engine {
         })
     }
 
+    /// What of [`Engine::upkeep`] is not to wait until that is asked again.
+    pub fn urgent(&mut self) -> Vec<Write> {
+        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        plugins.flat_map(|plugin| plugin.urgent(&mut self.cluster)).collect()
+    }
+
     /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
     pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));

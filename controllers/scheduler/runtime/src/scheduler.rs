@@ -247,6 +247,7 @@ impl Scheduler {
             let attempt = first.remove();
             return Next::Send(self.bind(attempt));
         }
+        self.hurry(now);
         self.keep_up(now);
         if let Some(work) = self.further.pop_front() {
             return Next::Send(work);

@@ -56,6 +56,8 @@ pub(crate) struct Kept {
     generation: u64,
     /// By reservation, whether it is known or not.
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
+    /// Those whose owners on nodes have changed since they were taken out of here.
+    used_anew: BTreeSet<Uid>,
 }
 
 /// A reservation.
@@ -102,6 +104,18 @@ impl Kept {
     pub(super) fn orphans<'k>(&'k self, is_known: impl Fn(&Uid) -> bool + 'k) -> impl Iterator<Item = &'k Uid> {
         let gone = self.consumers.iter().filter(move |(uid, _)| self.info(uid).is_none() && !is_known(uid));
         gone.flat_map(|(_, pods)| pods.keys())
+    }
+
+    /// The reservations whose owners on nodes have changed since this was asked.
+    pub(super) fn take_used_anew(&mut self) -> BTreeSet<Uid> {
+        std::mem::take(&mut self.used_anew)
+    }
+
+    /// An owner comes or goes; one without a node is not in any status.
+    fn note_use(&mut self, of: &Uid, owner: &Pod) {
+        if owner.node.is_some() && self.infos.contains_key(of) {
+            self.used_anew.insert(of.clone());
+        }
     }
 
     /// The reservations of a node.
@@ -367,6 +381,7 @@ impl State for Kept {
                 }
             }
             self.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
+            self.note_use(uid, &placed.pod);
         }
     }
 
@@ -392,6 +407,7 @@ impl State for Kept {
                     self.consumers.remove(uid);
                 }
             }
+            self.note_use(uid, &placed.pod);
         }
     }
 
@@ -416,6 +432,9 @@ impl State for Kept {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let before = old.and_then(|old| self.forget(cluster, &uid(old)));
+        if let (Some(old), None) = (old, new) {
+            self.used_anew.remove(&uid(old));
+        }
         let assumed = new.and_then(|new| assumed_on(cluster.pod(&uid(new))?, cluster));
         let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(cluster, new, assumed));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()

@@ -315,6 +315,12 @@ impl Plugin for Reservation {
             .unwrap_or_default()
     }
 
+    fn urgent(&self, cluster: &mut Cluster) -> Vec<Write> {
+        let uids = cluster.state_mut::<Kept>().map(Kept::take_used_anew).unwrap_or_default();
+        let kept = cluster.state::<Kept>().filter(|_| !uids.is_empty());
+        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster)).unwrap_or_default()
+    }
+
     fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
         figures(cluster)
     }
