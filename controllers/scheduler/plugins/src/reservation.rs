@@ -18,6 +18,7 @@ mod over_pods;
 mod owners;
 mod plugin;
 mod pre_allocation;
+mod preemption;
 mod reserve_pod;
 mod scores;
 mod shown;

@@ -25,6 +25,7 @@ mod gates;
 mod memory;
 mod parts;
 mod pods;
+mod refused;
 
 /// A scheduler with nodes of so many cores.
 struct World {
@@ -57,6 +58,10 @@ impl World {
             post_filters: vec![0],
             ..Profile::of("default-scheduler", plugins)
         };
+        Self::of_profile(profile, cpus)
+    }
+
+    fn of_profile(profile: Profile, cpus: &[u32]) -> Self {
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, now: Moment::default(), objects: BTreeMap::new(), events: Vec::new() };
         for (index, cpus) in cpus.iter().enumerate() {
