@@ -30,7 +30,7 @@ pub use fits::{Needs, NodeRoom, Unfit, fits};
 pub use info::{AllocatePolicy, ReservationInfo};
 pub(crate) use kept::{CountedTwice, Kept};
 pub(crate) use lots::Within;
-pub use owners::{Owners, PodIdentity};
+pub use owners::Owners;
 pub use plugin::Reservation;
 pub use pre_allocation::{Candidate, PreAllocation, pre_allocate};
 pub use reserve_pod::{ReservePod, ReservePodError};

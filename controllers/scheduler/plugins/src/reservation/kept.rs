@@ -26,7 +26,7 @@ use koord_resource::ResourceList;
 use koord_scheduling::{ResourceId, ResourceVector};
 
 use super::{
-    Amounts, Match, NodeRoom, Owners, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over,
+    Amounts, Match, NodeRoom, Owners, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over, owners::marks,
 };
 
 /// What a pod was given: a reservation.
@@ -129,15 +129,15 @@ impl Kept {
     }
 
     /// Whether a pod is an owner of any reservation as one of its kind is not.
-    pub(super) fn names(&self, pod: &PodIdentity<'_>) -> bool {
+    pub(super) fn names(&self, pod: &Pod) -> bool {
         let owners = |uid: &Uid| self.info(uid).and_then(|info| info.owners.as_ref());
         let is_named = |owners: &Owners| owners.name_pods() && owners.match_pod(pod);
         self.named > 0 && self.candidates(pod).into_iter().filter_map(owners).any(is_named)
     }
 
     /// The reservations of which a pod may be an owner, by their uids.
-    fn candidates(&self, pod: &PodIdentity<'_>) -> Vec<&Uid> {
-        let marked = pod.marks().filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
+    fn candidates(&self, pod: &Pod) -> Vec<&Uid> {
+        let marked = marks(pod).filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
         let mut uids: Vec<&Uid> = marked.chain([&self.unmarked]).flatten().collect();
         uids.sort();
         uids.dedup();
@@ -157,8 +157,8 @@ impl Kept {
         if self.is_empty() {
             return (matched, summary);
         }
-        let pod = identity_of(request.pod);
-        let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(&pod) };
+        let pod = &**request.pod;
+        let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(pod) };
         let only_on = wish.name().and_then(|name| node_of(name, cluster));
         for (uid, known) in candidates.into_iter().filter_map(|uid| Some((uid, self.infos.get(uid)?))) {
             let Some((row, node)) = known.node(cluster) else { continue };
@@ -168,7 +168,7 @@ impl Kept {
                 continue;
             }
             let labels = if has_node_labels { &node.labels } else { &info.labels };
-            let said = wish.matches(&pod, &request.template().requests, info, allocatable, labels);
+            let said = wish.matches(pod, &request.template().requests, info, allocatable, labels);
             summary.count(&said, wish);
             if matches!(said, Match::Matched | Match::Ignored) {
                 matched.entry(row).or_default().push(uid.clone());
@@ -317,11 +317,6 @@ impl<'c> CountedTwice<'c> {
     pub(crate) fn of(&self, resource: ResourceId) -> i64 {
         self.0.map_or(0, |twice| twice.get(resource))
     }
-}
-
-/// What owner terms look at in a pod.
-pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
-    PodIdentity { key: &pod.key, uid: &pod.uid, labels: &pod.template.labels, controller: pod.controller.as_deref() }
 }
 
 /// The node of the Reservation with this name; none before it has one.

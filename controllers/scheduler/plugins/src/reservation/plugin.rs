@@ -32,7 +32,7 @@ use super::{
     attempt::Attempt,
     figures::figures,
     info::AllocatePolicy,
-    kept::{Allocated, Assumed, Kept, Matched, identity_of, keeps, object_of},
+    kept::{Allocated, Assumed, Kept, Matched, keeps, object_of},
     lifecycle::{self, Garbage, is_over},
     message,
     over_pods::{OverPods, TakenOver},
@@ -193,7 +193,7 @@ impl Plugin for Reservation {
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let names = |kept: &Kept| kept.names(&identity_of(pod));
+        let names = |kept: &Kept| kept.names(pod);
         pod.is_reservation() || cluster.state::<Kept>().is_some_and(names)
     }
 

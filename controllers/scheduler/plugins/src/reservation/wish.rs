@@ -10,11 +10,11 @@ use koord_api::{
         ReservationAffinity,
     },
 };
-use koord_engine::labels::Labels;
+use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::ResourceList;
 use koord_scheduling::{Effect, NodeTerm, tolerates, untolerated};
 
-use super::{PodIdentity, ReservationInfo};
+use super::ReservationInfo;
 
 /// What a pod says about reservations.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +99,7 @@ impl Wish {
     /// Whether a pod with these requests may use a reservation on a node with these labels. The lists are exact.
     pub fn matches(
         &self,
-        pod: &PodIdentity<'_>,
+        pod: &Pod,
         requests: &ResourceList,
         info: &ReservationInfo,
         allocatable: &ResourceList,
@@ -225,8 +225,7 @@ mod tests {
     }
 
     fn matched_by(wish: &Wish, members: Value) -> Match {
-        let (key, uid, labels) = (ObjectKey::new("ns", "p"), Uid::from("p"), Labels::default());
-        let pod = PodIdentity { key: &key, uid: &uid, labels: &labels, controller: None };
+        let pod = Pod { key: ObjectKey::new("ns", "p"), uid: Uid::from("p"), ..Pod::default() };
         let list = |cpu: &str| [("cpu", cpu.parse().unwrap())].into_iter().collect();
         let node_labels = [("zone", "a")].into_iter().collect();
         wish.matches(&pod, &list("3"), &reservation(members), &list("4"), &node_labels)
