@@ -28,6 +28,7 @@ use koord_scheduling::{ResourceId, ResourceVector};
 use super::{
     Amounts, Match, NodeRoom, Owners, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over, owners::marks,
 };
+use crate::SchedulingHint;
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,8 +145,8 @@ impl Kept {
         uids
     }
 
-    /// The reservations that a pod matches, and why it does not match others: of the node of the reservation that it names, or
-    /// of all nodes that it selects (3C.5).
+    /// The reservations that a pod matches, and why it does not match others: of the nodes that its scheduling hint names, or of
+    /// the node of the reservation that it names, or of all nodes that it selects (3C.5).
     pub(super) fn matched(
         &self,
         request: &Request<'_>,
@@ -159,12 +160,16 @@ impl Kept {
         }
         let pod = &**request.pod;
         let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(pod) };
-        let only_on = wish.name().and_then(|name| node_of(name, cluster));
+        let hints = request.plugin::<SchedulingHint>().is_some();
+        let hinted = if hints { SchedulingHint::nodes(request.template()) } else { Vec::new() };
+        let named = wish.name().filter(|_| hinted.is_empty()).and_then(|name| node_of(name, cluster));
+        let is_asked = |node: &str| {
+            named.is_none_or(|named| named == node) && (hinted.is_empty() || hinted.iter().any(|hinted| hinted == node))
+        };
         for (uid, known) in candidates.into_iter().filter_map(|uid| Some((uid, self.infos.get(uid)?))) {
             let Some((row, node)) = known.node(cluster) else { continue };
             let Known { info, allocatable, .. } = known;
-            let is_asked = only_on.is_none_or(|only| *only == *node.name);
-            if !is_asked || !request.template().affinity.selects(&node.name, |key| node.labels.get(key)) {
+            if !is_asked(&node.name) || !request.template().affinity.selects(&node.name, |key| node.labels.get(key)) {
                 continue;
             }
             let labels = if has_node_labels { &node.labels } else { &info.labels };
