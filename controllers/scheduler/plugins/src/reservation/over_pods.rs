@@ -149,13 +149,12 @@ impl TakenOver {
     }
 }
 
-/// Whether a running pod says nothing against this Reservation, which keeps what its template requests.
+/// Whether a running pod, be it an owner or marked for all Reservations, says nothing against this one, which keeps what its
+/// template requests.
 fn is_allowed(placed: &Placed, info: &ReservationInfo, requests: &ResourceList, cluster: &Cluster) -> bool {
     let template = &placed.pod.template;
     let (Ok(wish), Some(node)) = (Wish::new(&template.labels, &template.annotations), cluster.node(placed.row)) else {
         return false;
     };
-    // In the mode for the whole cluster the label has decided already.
-    let said = wish.matches(&placed.pod, &template.requests, info, requests, &node.labels);
-    matches!(said, Match::Matched | Match::Ignored | Match::NotOwner)
+    matches!(wish.accepts(&template.requests, info, requests, &node.labels), Match::Matched | Match::Ignored)
 }

@@ -105,11 +105,24 @@ impl Wish {
         allocatable: &ResourceList,
         node_labels: &Labels,
     ) -> Match {
+        let is_owner = info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod));
+        if is_owner || self.is_ignoring {
+            self.accepts(requests, info, allocatable, node_labels)
+        } else {
+            Match::NotOwner
+        }
+    }
+
+    /// The same, whoever its owners are.
+    pub fn accepts(
+        &self,
+        requests: &ResourceList,
+        info: &ReservationInfo,
+        allocatable: &ResourceList,
+        node_labels: &Labels,
+    ) -> Match {
         if self.is_ignoring {
             return Match::Ignored;
-        }
-        if !info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod)) {
-            return Match::NotOwner;
         }
         if !info.is_matchable() {
             return Match::Mismatch(Mismatch::NotMatchable);
