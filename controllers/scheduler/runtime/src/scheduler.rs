@@ -248,7 +248,10 @@ impl Scheduler {
             return Next::Send(self.bind(attempt));
         }
         self.hurry(now);
-        self.keep_up(now);
+        // What a gang uses while its members are tried is not worth a write: it gives all of it back where one does not fit.
+        if self.engine.waiting().next().is_none() {
+            self.keep_up(now);
+        }
         if let Some(work) = self.further.pop_front() {
             return Next::Send(work);
         }
@@ -260,7 +263,10 @@ impl Scheduler {
         for job in self.engine.take_ended_jobs() {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
-        let Some(attempt) = attempt else { return Next::Rest };
+        let Some(attempt) = attempt else {
+            self.keep_up(now);
+            return self.further.pop_front().map_or(Next::Rest, Next::Send);
+        };
         if let Outcome::Asks { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }
