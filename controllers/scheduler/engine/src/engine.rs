@@ -348,6 +348,13 @@ impl Engine {
         })
     }
 
+    /// What of [`Engine::upkeep_of`] these plugins is not to wait until that is asked again.
+    pub fn urgent_of(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<Write> {
+        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        let plugins = plugins.filter(|plugin| is_asked(plugin.name()));
+        plugins.flat_map(|plugin| plugin.urgent(&mut self.cluster)).collect()
+    }
+
     /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
     pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));

@@ -221,6 +221,12 @@ pub trait Plugin: Any + Send + Sync {
         Upkeep::default()
     }
 
+    /// What of [`Plugin::upkeep`] does not wait until that is asked again: writes about what has changed since this was asked. It
+    /// is asked on the leader, after every change.
+    fn urgent(&self, _cluster: &mut Cluster) -> Vec<Write> {
+        Vec::new()
+    }
+
     /// The pod that is placed in the place of an object which the plugin reads.
     fn stand_in(&self, _object: &Object) -> StandIn {
         StandIn::None

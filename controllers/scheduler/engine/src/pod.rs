@@ -118,6 +118,8 @@ pub struct Pod {
     pub given: Labels,
     /// The ResourceClaims that were made for it.
     pub generated_claims: Box<[GeneratedClaim]>,
+    /// Its owners beside the one that controls it.
+    pub further_owners: Box<[FurtherOwner]>,
     /// When it was created, in seconds since 1970.
     pub created: i64,
     /// When its node began to run it; none before.
@@ -145,7 +147,16 @@ pub struct Reference {
     pub key: ObjectKey,
 }
 
-/// The object that controls a pod.
+/// An owner of a pod that does not control it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FurtherOwner {
+    /// The object.
+    pub owner: Arc<Owner>,
+    /// What the reference says in `controller`.
+    pub controller: Option<bool>,
+}
+
+/// An object that owns a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// Such as `apps/v1`.
@@ -192,10 +203,18 @@ impl Controller {
 }
 
 impl Pod {
+    /// All of its owners, each with what its reference says in `controller`; the one that controls the pod is the first.
+    pub fn owners(&self) -> impl Iterator<Item = (&Owner, Option<bool>)> {
+        let controller = self.controller.as_deref().map(|owner| (owner, Some(true)));
+        let further = self.further_owners.iter().map(|FurtherOwner { owner, controller }| (&**owner, *controller));
+        controller.into_iter().chain(further)
+    }
+
     /// Whether it differs from how it was in what decides its placement: a status alone, such as the node on which room is made
     /// for it, wakes nobody.
     pub fn differs(&self, was: &Self) -> bool {
         !self.has_template_of(was)
+            || self.further_owners != was.further_owners
             || (&self.gates, &self.given, &self.controller, self.deleting)
                 != (&was.gates, &was.given, &was.controller, was.deleting)
             || self.generated_claims != was.generated_claims
@@ -216,6 +235,7 @@ impl PartialEq for Pod {
             is_preempted,
             given,
             generated_claims,
+            further_owners,
             created,
             started,
             scheduled,
@@ -228,6 +248,7 @@ impl PartialEq for Pod {
         (key, uid, gates, node, nominated) == (&other.key, &other.uid, &other.gates, &other.node, &other.nominated)
             && (deleting, ends, is_preempted) == (&other.deleting, &other.ends, &other.is_preempted)
             && (given, generated_claims, controller) == (&other.given, &other.generated_claims, &other.controller)
+            && *further_owners == other.further_owners
             && (created, started, scheduled) == (&other.created, &other.started, &other.scheduled)
             && (initialized, is_running, is_ready) == (&other.initialized, &other.is_running, &other.is_ready)
             && reservation == &other.reservation

@@ -29,6 +29,11 @@ impl SchedulingHint {
         let max = args.max_hint_nodes.and_then(|max| usize::try_from(max).ok());
         Self { preferred_max: max.unwrap_or(Self::PREFERRED_MAX) }
     }
+
+    /// The only nodes that a pod may go to by its hint; none named where it may go to all.
+    pub(crate) fn nodes(template: &Template) -> Vec<String> {
+        hint_of(template).ok().flatten().map(|hint| hint.node_names).unwrap_or_default()
+    }
 }
 
 impl Plugin for SchedulingHint {
@@ -42,11 +47,9 @@ impl Plugin for SchedulingHint {
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        match hint_of(request.template()) {
-            Ok(Some(hint)) if !hint.node_names.is_empty() => {
-                PreFilter::Among(hint.node_names.into_iter().map(Box::from).collect(), None)
-            }
-            _ => PreFilter::Skip,
+        match Self::nodes(request.template()) {
+            names if names.is_empty() => PreFilter::Skip,
+            names => PreFilter::Among(names.into_iter().map(Box::from).collect(), None),
         }
     }
 

@@ -291,7 +291,11 @@ impl Scheduler {
             let attempt = first.remove();
             return Next::Send(self.bind(attempt));
         }
-        self.keep_up(now);
+        self.hurry(now);
+        // What a gang uses while its members are tried is not worth a write: it gives all of it back where one does not fit.
+        if self.engine.waiting().next().is_none() {
+            self.keep_up(now);
+        }
         if let Some(work) = self.further.pop_front() {
             return Next::Send(work);
         }
@@ -303,7 +307,10 @@ impl Scheduler {
         for job in self.engine.take_ended_jobs() {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
-        let Some(attempt) = attempt else { return Next::Rest };
+        let Some(attempt) = attempt else {
+            self.keep_up(now);
+            return self.further.pop_front().map_or(Next::Rest, Next::Send);
+        };
         for Lap { part, is_success, took } in self.engine.take_laps() {
             self.measures.iter().for_each(|measures| {
                 measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);

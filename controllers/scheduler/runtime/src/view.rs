@@ -10,7 +10,7 @@ use koord_api::reservation_protocol::OPERATING_MODE;
 use koord_engine::{
     dynamic::GeneratedClaim,
     labels::Labels,
-    pod::{Owner, Pod},
+    pod::{FurtherOwner, Owner, Pod},
     template::{is_given, is_wish},
     workload::Controller,
 };
@@ -78,7 +78,9 @@ impl PodView {
     ) -> Result<Self, DecodeError> {
         let (metadata, PodMembers { spec, status }) = (wire.metadata, wire.members);
         let annotations = texts(metadata.annotations, "metadata.annotations")?;
-        let owner = controller(metadata.owner_references)?;
+        let mut owners = owners(metadata.owner_references)?;
+        let controls = owners.iter().position(|owner| owner.controller == Some(true));
+        let owner = controls.map(|at| owners.remove(at));
         let made_of = MadeOf {
             namespace: &metadata.namespace,
             controller: owner.as_ref().and_then(spreading_controller),
@@ -114,6 +116,7 @@ impl PodView {
             scheduled: since("PodScheduled"),
             initialized: since("Initialized"),
             controller: owner.map(|owner| shared_owner(&owner, strings)),
+            further_owners: owners.iter().map(|owner| further_owner(owner, strings)).collect(),
             is_running: status.phase == "Running",
             is_ready,
             ..Pod::default()
@@ -162,19 +165,21 @@ fn named(node: Option<&Text<'_>>, strings: &mut Interner) -> Option<Arc<str>> {
     node.filter(|node| !node.is_empty()).map(|node| strings.intern(node))
 }
 
-/// The owner that controls the object.
-fn controller(owners: Option<&RawValue>) -> Result<Option<wire::Owner<'_>>, DecodeError> {
-    let Some(owners) = owners else { return Ok(None) };
-    let owners: Vec<wire::Owner<'_>> =
-        serde_json::from_str(owners.get()).map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
-    Ok(owners.into_iter().find(|owner| owner.controller == Some(true)))
+/// All owners of the object.
+fn owners(owners: Option<&RawValue>) -> Result<Vec<wire::Owner<'_>>, DecodeError> {
+    let Some(owners) = owners else { return Ok(Vec::new()) };
+    serde_json::from_str(owners.get()).map_err(|error| DecodeError::new("metadata.ownerReferences", error))
 }
 
 fn spreading_controller(owner: &wire::Owner<'_>) -> Option<Controller> {
     Controller::of(&owner.api_version, &owner.kind, &owner.name)
 }
 
-/// All pods of a controller share what is known of it.
+fn further_owner(owner: &wire::Owner<'_>, strings: &mut Interner) -> FurtherOwner {
+    FurtherOwner { owner: shared_owner(owner, strings), controller: owner.controller }
+}
+
+/// All pods of an owner share what is known of it.
 fn shared_owner(owner: &wire::Owner<'_>, strings: &mut Interner) -> Arc<Owner> {
     let uid = Uid::from(&*owner.uid);
     let is_same = |known: &&Arc<Owner>| {
@@ -311,6 +316,30 @@ mod tests {
         let templates: std::collections::BTreeSet<usize> =
             cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.0.pod.template).addr()).collect();
         assert_eq!(templates.len(), texts.len());
+    }
+
+    #[test]
+    fn all_owners_of_a_pod_are_known_and_shared_with_other_pods() {
+        let store = Store::<PodViewBy<0>>::default();
+        let owner = |name: &str, controller: &Value| {
+            let mut owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name});
+            if !controller.is_null() {
+                owner["controller"] = controller.clone();
+            }
+            owner
+        };
+        for name in ["a", "b"] {
+            let owners = [owner("x", &Value::Null), owner("y", &json!(true)), owner("z", &json!(false))];
+            let metadata = json!({
+                "name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "ownerReferences": owners,
+            });
+            store.upsert(&json!({"metadata": metadata, "spec": {"containers": []}}).to_string()).unwrap();
+        }
+        let cache = store.read();
+        let [a, b] = ["ns/a", "ns/b"].map(|key| &cache.get(key).unwrap().value.0.pod);
+        let shown: Vec<(&str, Option<bool>)> = a.owners().map(|(owner, controls)| (&*owner.name, controls)).collect();
+        assert_eq!(shown, [("y", Some(true)), ("x", None), ("z", Some(false))]);
+        assert!(a.owners().zip(b.owners()).all(|((one, _), (other, _))| std::ptr::eq(one, other)));
     }
 
     #[test]

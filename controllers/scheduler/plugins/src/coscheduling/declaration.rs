@@ -222,6 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn a_gang_belongs_to_its_group_whether_that_names_it_or_not() {
+        let group = |ids: &str| {
+            let declared = of_pod(&[("min-available", "1"), ("groups", ids)]).unwrap();
+            declared.group.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(group("[]"), ["ns/g"]);
+        assert_eq!(group(r#"["ns/other"]"#), ["ns/g", "ns/other"]);
+        assert_eq!(group(r#"["ns/other"]"#), group(r#"["ns/other","ns/g"]"#));
+    }
+
+    #[test]
     fn a_pod_group_without_a_timeout_has_the_default() {
         let of = |spec: serde_json::Value| {
             let object = serde_json::from_value(json!({"spec": spec})).unwrap();

@@ -23,11 +23,13 @@ pub struct Counts {
     pub failed: i32,
 }
 
-/// The status of a PodGroup that needs `min` pods. `owner` is the workload of its first pod.
+/// The status of a PodGroup that needs `min` pods. `owners` are the workloads of its first pod; they count once there are enough
+/// pods.
 ///
 /// A group that was scheduled once does not go back: pods that end are forgotten, and their group stays what it was.
-pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owner: Option<&str>) -> PodGroupStatus {
+pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owners: Option<&str>) -> PodGroupStatus {
     let Counts { members, scheduled, running, succeeded, failed } = counts;
+    let is_complete = members >= min && members > 0;
     let phase = if failed > 0 && failed + running + succeeded >= min {
         PodGroupPhase::Failed
     } else if succeeded >= min && succeeded > 0 {
@@ -38,7 +40,7 @@ pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owner: Option<&str
         PodGroupPhase::Scheduled
     } else if scheduled > 0 {
         PodGroupPhase::Scheduling
-    } else if members >= min && members > 0 {
+    } else if is_complete {
         PodGroupPhase::PreScheduling
     } else {
         PodGroupPhase::Pending
@@ -47,8 +49,8 @@ pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owner: Option<&str
         return old.clone();
     }
     let known = old.phase.clone().filter(|known| old.scheduled > 0 && progress(known) > progress(&phase));
-    let occupied_by = match owner {
-        Some(owner) if old.occupied_by.is_empty() => owner.to_owned(),
+    let occupied_by = match owners {
+        Some(owners) if old.occupied_by.is_empty() && is_complete => owners.to_owned(),
         _ => old.occupied_by.clone(),
     };
     PodGroupStatus {
@@ -109,6 +111,15 @@ mod tests {
         assert_eq!(one_ended, scheduled);
         let other = status(&scheduled, 2, counts, Some("ns/k"));
         assert_eq!(other.occupied_by, "ns/j", "the first owner stays");
+    }
+
+    #[test]
+    fn a_group_is_occupied_as_soon_as_it_has_enough_pods() {
+        let occupied = |members, scheduled| {
+            let counts = Counts { members, scheduled, ..Counts::default() };
+            status(&PodGroupStatus::default(), 2, counts, Some("ns/j")).occupied_by
+        };
+        assert_eq!([occupied(1, 0), occupied(1, 1), occupied(2, 0), occupied(3, 2)], ["", "", "ns/j", "ns/j"]);
     }
 
     #[test]

@@ -49,8 +49,8 @@ fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluste
         ..Counts::default()
     };
     let first = pods.iter().filter(|_| group.status.occupied_by.is_empty()).min_by_key(|pod| &pod.key);
-    let owner = first.and_then(|pod| Some(format!("{}/{}", pod.key.namespace(), pod.controller.as_ref()?.name)));
-    let mut new = status(&group.status, group.spec.min_member, counts, owner.as_deref());
+    let owners = first.map(|pod| owners(pod));
+    let mut new = status(&group.status, group.spec.min_member, counts, owners.as_deref());
     if new.scheduled > 0 && new.schedule_start_time.is_none() {
         let first = pods.iter().filter_map(|pod| pod.scheduled).min();
         new.schedule_start_time = first.and_then(|second| Timestamp::from_second(second).ok()).map(Time);
@@ -59,6 +59,14 @@ fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluste
         let uid = cluster.objects().entry::<PodGroup>(key.as_str()).map(|object| &object.uid);
         write(ResourceKind::typed::<PodGroup>(), key, "", json!({"metadata": {"uid": uid}, "status": patch(&new)}))
     })
+}
+
+/// The owners of a pod, sorted.
+fn owners(pod: &Pod) -> String {
+    let mut owners: Vec<String> =
+        pod.owners().map(|(owner, _)| format!("{}/{}", pod.key.namespace(), owner.name)).collect();
+    owners.sort_unstable();
+    owners.join(",")
 }
 
 /// The status as a merge patch, which removes what is not there any more.

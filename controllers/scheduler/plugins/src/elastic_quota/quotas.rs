@@ -9,7 +9,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_api::elastic_quota::ElasticQuota;
+use koord_api::{
+    elastic_quota::ElasticQuota,
+    resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
+};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
@@ -203,7 +206,20 @@ impl Read {
 
 /// What decides of an object. The scheduler's own annotations are no change.
 pub(super) fn decisive(object: &ElasticQuota) -> Quota {
-    Quota { guaranteed: ResourceList::new(), requested: ResourceList::new(), ..Quota::from(object) }
+    let mut quota = Quota { guaranteed: ResourceList::new(), requested: ResourceList::new(), ..Quota::from(object) };
+    [&mut quota.min, &mut quota.max].into_iter().for_each(rename);
+    quota
+}
+
+/// Gives batch resources the names that pods request them by, unless that name is there too (1.7).
+fn rename(amounts: &mut ResourceList) {
+    for (old, new) in DEPRECATED.iter().filter(|(_, new)| [BATCH_CPU, BATCH_MEMORY].contains(new)) {
+        if !amounts.contains(new)
+            && let Some(amount) = amounts.remove(old)
+        {
+            amounts.insert(*new, amount);
+        }
+    }
 }
 
 impl State for Quotas {

@@ -27,8 +27,9 @@ use koord_resource::ResourceList;
 use koord_scheduling::{ResourceId, ResourceVector};
 
 use super::{
-    Amounts, Match, NodeRoom, Owners, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over,
+    Amounts, Match, NodeRoom, Owners, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over, owners::marks,
 };
+use crate::SchedulingHint;
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub(crate) struct Kept {
     generation: u64,
     /// By reservation, whether it is known or not.
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
+    /// Those whose owners on nodes have changed since they were taken out of here.
+    used_anew: BTreeSet<Uid>,
 }
 
 /// A reservation.
@@ -105,6 +108,18 @@ impl Kept {
         gone.flat_map(|(_, pods)| pods.keys())
     }
 
+    /// The reservations whose owners on nodes have changed since this was asked.
+    pub(super) fn take_used_anew(&mut self) -> BTreeSet<Uid> {
+        std::mem::take(&mut self.used_anew)
+    }
+
+    /// An owner comes or goes; one without a node is not in any status.
+    fn note_use(&mut self, of: &Uid, owner: &Pod) {
+        if owner.node.is_some() && self.infos.contains_key(of) {
+            self.used_anew.insert(of.clone());
+        }
+    }
+
     /// The reservations of a node.
     pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
@@ -116,23 +131,23 @@ impl Kept {
     }
 
     /// Whether a pod is an owner of any reservation as one of its kind is not.
-    pub(super) fn names(&self, pod: &PodIdentity<'_>) -> bool {
+    pub(super) fn names(&self, pod: &Pod) -> bool {
         let owners = |uid: &Uid| self.info(uid).and_then(|info| info.owners.as_ref());
         let is_named = |owners: &Owners| owners.name_pods() && owners.match_pod(pod);
         self.named > 0 && self.candidates(pod).into_iter().filter_map(owners).any(is_named)
     }
 
     /// The reservations of which a pod may be an owner, by their uids.
-    fn candidates(&self, pod: &PodIdentity<'_>) -> Vec<&Uid> {
-        let marked = pod.marks().filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
+    fn candidates(&self, pod: &Pod) -> Vec<&Uid> {
+        let marked = marks(pod).filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
         let mut uids: Vec<&Uid> = marked.chain([&self.unmarked]).flatten().collect();
         uids.sort();
         uids.dedup();
         uids
     }
 
-    /// The reservations that a pod matches, and why it does not match others: of the node of the reservation that it names, or
-    /// of all nodes that it selects (3C.5).
+    /// The reservations that a pod matches, and why it does not match others: of the nodes that its scheduling hint names, or of
+    /// the node of the reservation that it names, or of all nodes that it selects (3C.5).
     pub(super) fn matched(
         &self,
         request: &Request<'_>,
@@ -144,18 +159,22 @@ impl Kept {
         if self.is_empty() {
             return (matched, summary);
         }
-        let pod = identity_of(request.pod);
-        let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(&pod) };
-        let only_on = wish.name().and_then(|name| node_of(name, cluster));
+        let pod = &**request.pod;
+        let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(pod) };
+        let hints = request.plugin::<SchedulingHint>().is_some();
+        let hinted = if hints { SchedulingHint::nodes(request.template()) } else { Vec::new() };
+        let named = wish.name().filter(|_| hinted.is_empty()).and_then(|name| node_of(name, cluster));
+        let is_asked = |node: &str| {
+            named.is_none_or(|named| named == node) && (hinted.is_empty() || hinted.iter().any(|hinted| hinted == node))
+        };
         for (uid, known) in candidates.into_iter().filter_map(|uid| Some((uid, self.infos.get(uid)?))) {
             let Some((row, node)) = known.node(cluster) else { continue };
             let Known { info, allocatable, .. } = known;
-            let is_asked = only_on.is_none_or(|only| *only == *node.name);
-            if !is_asked || !request.template().affinity.selects(&node.name, |key| node.labels.get(key)) {
+            if !is_asked(&node.name) || !request.template().affinity.selects(&node.name, |key| node.labels.get(key)) {
                 continue;
             }
             let labels = if has_node_labels { &node.labels } else { &info.labels };
-            let said = wish.matches(&pod, &request.template().requests, info, allocatable, labels);
+            let said = wish.matches(pod, &request.template().requests, info, allocatable, labels);
             summary.count(&said, wish);
             if matches!(said, Match::Matched | Match::Ignored) {
                 matched.entry(row).or_default().push(uid.clone());
@@ -306,11 +325,6 @@ impl<'c> CountedTwice<'c> {
     }
 }
 
-/// What owner terms look at in a pod.
-pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
-    PodIdentity { key: &pod.key, uid: &pod.uid, labels: &pod.template.labels, controller: pod.controller.as_deref() }
-}
-
 /// The node of the Reservation with this name; none before it has one.
 fn node_of<'c>(name: &str, cluster: &'c Cluster) -> Option<&'c str> {
     let object = cluster.objects().get::<Reservation>(name)?;
@@ -368,6 +382,7 @@ impl State for Kept {
                 }
             }
             self.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
+            self.note_use(uid, &placed.pod);
         }
     }
 
@@ -393,6 +408,7 @@ impl State for Kept {
                     self.consumers.remove(uid);
                 }
             }
+            self.note_use(uid, &placed.pod);
         }
     }
 
@@ -417,6 +433,9 @@ impl State for Kept {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let before = old.and_then(|old| self.forget(cluster, &uid(old)));
+        if let (Some(old), None) = (old, new) {
+            self.used_anew.remove(&uid(old));
+        }
         let assumed = new.and_then(|new| assumed_on(cluster.pod(&uid(new))?, cluster));
         let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(cluster, new, assumed));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()

@@ -27,7 +27,7 @@ use serde_json::json;
 
 use super::{
     Amounts, Candidate, Match, Owners, PreAllocation, ReservationInfo, ReservePod, Wish,
-    kept::{Allocated, Kept, identity_of},
+    kept::{Allocated, Kept},
     pre_allocate, reservation_score,
 };
 
@@ -68,7 +68,7 @@ impl OverPods {
             let by_mode = if of_cluster {
                 labels.get(&settings.cluster_label_key) == Some("true")
             } else {
-                owners.match_pod(&identity_of(&placed.pod))
+                owners.match_pod(&placed.pod)
             };
             by_mode && !placed.pod.is_reservation() && placed.holds.get::<Allocated>().is_none()
         };
@@ -149,14 +149,12 @@ impl TakenOver {
     }
 }
 
-/// Whether a running pod says nothing against this Reservation, which keeps what its template requests.
+/// Whether a running pod, be it an owner or marked for all Reservations, says nothing against this one, which keeps what its
+/// template requests.
 fn is_allowed(placed: &Placed, info: &ReservationInfo, requests: &ResourceList, cluster: &Cluster) -> bool {
     let template = &placed.pod.template;
     let (Ok(wish), Some(node)) = (Wish::new(&template.labels, &template.annotations), cluster.node(placed.row)) else {
         return false;
     };
-    let pod = identity_of(&placed.pod);
-    // In the mode for the whole cluster the label has decided already.
-    let said = wish.matches(&pod, &template.requests, info, requests, &node.labels);
-    matches!(said, Match::Matched | Match::Ignored | Match::NotOwner)
+    matches!(wish.accepts(&template.requests, info, requests, &node.labels), Match::Matched | Match::Ignored)
 }

@@ -4,22 +4,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use koord_api::reservation::{ReservationControllerReference, ReservationOwner};
-use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{labels::Labels, pod::Owner};
+use koord_engine::pod::Pod;
 use koord_scheduling::{Selector, SelectorError};
-
-/// What owner terms look at.
-#[derive(Clone, Copy, Debug)]
-pub struct PodIdentity<'a> {
-    /// Its namespace and name.
-    pub key: &'a ObjectKey,
-    /// Its uid.
-    pub uid: &'a Uid,
-    /// Its labels.
-    pub labels: &'a Labels,
-    /// The object that controls it.
-    pub controller: Option<&'a Owner>,
-}
 
 /// The owner terms of a reservation, of which one must match.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,24 +51,22 @@ impl Owners {
     }
 
     /// Whether a pod may use the reservation.
-    pub fn match_pod(&self, pod: &PodIdentity<'_>) -> bool {
+    pub fn match_pod(&self, pod: &Pod) -> bool {
         self.0.iter().any(|term| {
             term.object.as_ref().is_none_or(|object| is_object(object, pod))
-                && term.controller.as_ref().is_none_or(|controller| is_controlled_by(controller, pod))
-                && term.labels.as_ref().is_none_or(|labels| labels.selects(|key| pod.labels.get(key)))
+                && term.controller.as_ref().is_none_or(|controller| is_owned_by(controller, pod))
+                && term.labels.as_ref().is_none_or(|labels| labels.selects(|key| pod.template.labels.get(key)))
         })
     }
 }
 
-impl PodIdentity<'_> {
-    /// All that terms may ask for.
-    pub(super) fn marks(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
-        let own = [(POD_NAME, Cow::Borrowed(self.key.name())), (POD_UID, Cow::Owned(self.uid.to_string()))];
-        let controller = self.controller.into_iter().flat_map(|owner| {
-            [(CONTROLLER_NAME, Cow::Borrowed(&*owner.name)), (CONTROLLER_UID, Cow::Owned(owner.uid.to_string()))]
-        });
-        self.labels.iter().map(|(key, value)| (key, Cow::Borrowed(value))).chain(own).chain(controller)
-    }
+/// All that terms may ask for in a pod.
+pub(super) fn marks(pod: &Pod) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+    let own = [(POD_NAME, Cow::Borrowed(pod.key.name())), (POD_UID, Cow::Owned(pod.uid.to_string()))];
+    let owners = pod.owners().flat_map(|(owner, _)| {
+        [(CONTROLLER_NAME, Cow::Borrowed(&*owner.name)), (CONTROLLER_UID, Cow::Owned(owner.uid.to_string()))]
+    });
+    pod.template.labels.iter().map(|(key, value)| (key, Cow::Borrowed(value))).chain(own).chain(owners)
 }
 
 /// Something that every pod has which a term matches.
@@ -105,43 +89,56 @@ fn says(text: Option<&str>, is: &str) -> bool {
     text.is_none_or(|text| text.is_empty() || text == is)
 }
 
-fn is_object(object: &ObjectReference, pod: &PodIdentity<'_>) -> bool {
+fn is_object(object: &ObjectReference, pod: &Pod) -> bool {
     says(object.uid.as_deref(), &pod.uid.to_string())
         && says(object.name.as_deref(), pod.key.name())
         && says(object.namespace.as_deref(), pod.key.namespace())
 }
 
-fn is_controlled_by(wanted: &ReservationControllerReference, pod: &PodIdentity<'_>) -> bool {
-    let Some(owner) = pod.controller else { return false };
+/// Whether an owner of the pod is the one that is wanted, be it the one that controls the pod or not, where that is not said.
+fn is_owned_by(wanted: &ReservationControllerReference, pod: &Pod) -> bool {
+    let mut owners = pod.owners();
     says(Some(&wanted.namespace), pod.key.namespace())
-        && wanted.controller != Some(false)
-        && says(Some(&wanted.uid), &owner.uid.to_string())
-        && says(Some(&wanted.name), &owner.name)
-        && says(Some(&wanted.kind), &owner.kind)
-        && says(Some(&wanted.api_version), &owner.api_version)
+        && owners.any(|(owner, controller)| {
+            (wanted.controller.is_none() || wanted.controller == controller)
+                && says(Some(&wanted.uid), &owner.uid.to_string())
+                && says(Some(&wanted.name), &owner.name)
+                && says(Some(&wanted.kind), &owner.kind)
+                && says(Some(&wanted.api_version), &owner.api_version)
+        })
 }
 
 #[cfg(test)]
 mod tests {
+    use koord_core::{key::ObjectKey, uid::Uid};
+    use koord_engine::pod::{FurtherOwner, Owner, Template};
     use serde_json::{Value, json};
 
     use super::*;
 
+    fn owner(name: &str, uid: &str) -> Arc<Owner> {
+        let (api_version, kind) = ("apps/v1".into(), "ReplicaSet".into());
+        Arc::new(Owner { api_version, kind, name: name.into(), uid: Uid::from(uid) })
+    }
+
     fn matches(owners: Value, namespace: &str, name: &str, app: &str, controller: &str) -> bool {
-        let owners: Vec<ReservationOwner> = serde_json::from_value(owners).unwrap();
-        let owner = Owner {
-            api_version: "apps/v1".into(),
-            kind: "ReplicaSet".into(),
-            name: controller.into(),
-            uid: Uid::from("u"),
+        let controller = (!controller.is_empty()).then(|| owner(controller, "u"));
+        let labels = [("app", app)].into_iter().collect();
+        let pod = Pod {
+            key: ObjectKey::new(namespace, name),
+            uid: Uid::from("1"),
+            template: Arc::new(Template { labels, ..Template::default() }),
+            controller,
+            ..Pod::default()
         };
-        let (key, uid, labels) =
-            (ObjectKey::new(namespace, name), Uid::from("1"), [("app", app)].into_iter().collect());
-        let controller = (!controller.is_empty()).then_some(&owner);
-        let (owners, pod) =
-            (Owners::new(&owners).unwrap(), PodIdentity { key: &key, uid: &uid, labels: &labels, controller });
-        let is_owner = owners.match_pod(&pod);
-        let has = |mark: &Mark| pod.marks().any(|(key, value)| (key, &*value) == (&*mark.0, &*mark.1));
+        matches_pod(owners, &pod)
+    }
+
+    fn matches_pod(owners: Value, pod: &Pod) -> bool {
+        let owners: Vec<ReservationOwner> = serde_json::from_value(owners).unwrap();
+        let owners = Owners::new(&owners).unwrap();
+        let is_owner = owners.match_pod(pod);
+        let has = |mark: &Mark| marks(pod).any(|(key, value)| (key, &*value) == (&*mark.0, &*mark.1));
         assert!(!is_owner || owners.marks().is_none_or(|marks| marks.into_iter().any(has)), "it is not found");
         is_owner
     }
@@ -167,6 +164,32 @@ mod tests {
         }
         assert!(!matches(json!([{"controller": set}]), "ns", "p", "y", ""), "owner-controller: a pod of nobody");
         assert!(!matches(json!([{"controller": set}]), "other", "p", "y", "rs"));
+    }
+
+    #[test]
+    fn a_term_may_name_an_owner_that_does_not_control_the_pod() {
+        let further = |name: &str, uid: &str, controller| FurtherOwner { owner: owner(name, uid), controller };
+        let pod = Pod {
+            key: ObjectKey::new("ns", "p"),
+            controller: Some(owner("rs", "u")),
+            further_owners: [further("job", "v", None), further("set", "w", Some(false))].into(),
+            ..Pod::default()
+        };
+        for (reference, expected) in [
+            (json!({"name": "job"}), true),
+            (json!({"name": "set", "uid": "w"}), true),
+            (json!({"name": "job", "uid": "w"}), false),
+            (json!({"name": "rs", "controller": true}), true),
+            (json!({"name": "rs", "controller": false}), false),
+            (json!({"name": "set", "controller": false}), true),
+            (json!({"name": "set", "controller": true}), false),
+            (json!({"name": "job", "controller": false}), false),
+            (json!({"controller": false}), true),
+        ] {
+            let mut whole = json!({"apiVersion": "", "kind": "", "name": "", "uid": ""});
+            whole.as_object_mut().unwrap().extend(reference.as_object().unwrap().clone());
+            assert_eq!(matches_pod(json!([{"controller": whole}]), &pod), expected, "{reference}");
+        }
     }
 
     #[test]

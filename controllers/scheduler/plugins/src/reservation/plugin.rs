@@ -1,13 +1,8 @@
 //! Reservation as a plugin.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_api::{
-    pod_annotations::DISABLE_PREEMPTIBLE,
     protocol::Text,
     reservation::Reservation as ReservationObject,
     reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, ReservationAllocated},
@@ -21,11 +16,11 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection,
-        Request, Score, StandIn, Upkeep,
+        Explanation, Figure, Found, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
+        Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
-    preemption::{Attempted, Rules, Width},
+    preemption::{Attempted, Width},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -37,17 +32,14 @@ use super::{
     attempt::Attempt,
     figures::figures,
     info::AllocatePolicy,
-    kept::{Allocated, Assumed, Kept, Matched, identity_of, keeps, object_of},
+    kept::{Allocated, Assumed, Kept, Matched, keeps, object_of},
     lifecycle::{self, Garbage, is_over},
     message,
     over_pods::{OverPods, TakenOver},
+    preemption::preempt,
     shown, upkeep,
 };
-use crate::{
-    DeviceShare, NodeNumaResource,
-    default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims},
-    texts::Texts,
-};
+use crate::{DeviceShare, NodeNumaResource, default_preemption::DefaultPreemption, texts::Texts};
 
 /// Lets pods use what is reserved for them, and keeps others from it.
 #[derive(Debug, Default)]
@@ -145,11 +137,17 @@ impl Reservation {
         if matched.is_empty() {
             return Vec::new();
         }
-        let prepared = profile.prepare(request, cluster);
+        // A plugin that rejects the pod as a whole says the same of every node.
+        let of_all = match attempted.found {
+            Found::Never(_, rejection) => Some(&rejection.reasons),
+            Found::Node { .. } | Found::Nothing(_) => None,
+        };
+        let prepared = of_all.is_none().then(|| profile.prepare(request, cluster));
         let mut counts = BTreeMap::<String, usize>::new();
         for (row, reservations) in matched {
-            let verdict = prepared.filter(cluster, *row).err();
-            let reasons = verdict.map(|verdict| profile.reasons(&verdict, cluster)).unwrap_or_default();
+            let verdict = prepared.as_ref().and_then(|prepared| prepared.filter(cluster, *row).err());
+            let of_node = verdict.map(|verdict| profile.reasons(&verdict, cluster));
+            let reasons = of_node.or_else(|| of_all.cloned()).unwrap_or_default();
             let texts = reasons.into_iter().map(|reason| reason.text);
             for reason in texts.filter(|text| !text.starts_with("Reservation(s) ")) {
                 *counts.entry(reason).or_default() += reservations.len();
@@ -195,7 +193,7 @@ impl Plugin for Reservation {
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let names = |kept: &Kept| kept.names(&identity_of(pod));
+        let names = |kept: &Kept| kept.names(pod);
         pod.is_reservation() || cluster.state::<Kept>().is_some_and(names)
     }
 
@@ -242,21 +240,21 @@ impl Plugin for Reservation {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
-        if let Some(preemption) = &self.preemption {
-            let rules = Preemptible(LowerPriority { priority: request.template().priority });
-            let may_preempt = request.template().preempts && !waits_for_victims(request, attempted, &rules);
-            let nominated = may_preempt.then(|| preemption.preempt(request, attempted, &rules));
-            if let Some(Ok(nominated)) = nominated {
-                return nominated;
-            }
+        let (mut said, mut has_no_room) = (Vec::new(), false);
+        match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted)) {
+            None => {}
+            Some(PostFilter::Nothing(words)) => said.push(words),
+            Some(PostFilter::NoRoom(words)) => (has_no_room, said) = (true, vec![words]),
+            Some(done) => return done,
         }
         let cluster = &*attempted.cluster;
         let chosen = (!request.pod.is_reservation()).then(|| self.choose(request, cluster)).flatten();
-        let lines = chosen.map(|chosen| {
+        said.extend(chosen.into_iter().flat_map(|chosen| {
             let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
-            chosen.summary.lines(&chosen.wish, &of_nodes).join(", ")
-        });
-        PostFilter::Nothing(lines.unwrap_or_default())
+            chosen.summary.lines(&chosen.wish, &of_nodes)
+        }));
+        let said = said.join(", ");
+        if has_no_room { PostFilter::NoRoom(said) } else { PostFilter::Nothing(said) }
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
@@ -315,6 +313,12 @@ impl Plugin for Reservation {
             .unwrap_or_default()
     }
 
+    fn urgent(&self, cluster: &mut Cluster) -> Vec<Write> {
+        let uids = cluster.state_mut::<Kept>().map(Kept::take_used_anew).unwrap_or_default();
+        let kept = cluster.state::<Kept>().filter(|_| !uids.is_empty());
+        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster)).unwrap_or_default()
+    }
+
     fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
         figures(cluster)
     }
@@ -368,24 +372,6 @@ impl Plugin for Reservation {
             Event::PodAssigned(pod) => keeps(pod),
             _ => true,
         }
-    }
-}
-
-/// Pods of a lower priority may go that do not say otherwise.
-struct Preemptible(LowerPriority);
-
-impl Rules for Preemptible {
-    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
-        let is_protected = placed.pod.template.labels.get(DISABLE_PREEMPTIBLE.name()) == Some("true");
-        !is_protected && self.0.may_evict(placed, cluster)
-    }
-
-    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
-        self.0.protected(pods, cluster)
-    }
-
-    fn no_victims(&self, node: &str) -> String {
-        self.0.no_victims(node)
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
             continue;
         }
         let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        let node_exists = cluster.row(&object.status.node_name).is_some_and(|row| cluster.node(row).is_some());
+        let node_exists = has_node(object, cluster);
         if garbage.is_some_and(|garbage| lifecycle::is_garbage(object, node_exists, garbage, now)) {
             upkeep.writes.push(Write { kind: KIND, key: key.clone(), action: Action::Delete(Deletion::of(uid)) });
             continue;
@@ -88,12 +88,37 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
             upkeep.writes.extend(refused(key, object, &error.to_string(), now));
             continue;
         }
-        let status = lifecycle::synced(object, &consumers(kept, &uid, cluster), node_exists, now);
-        upkeep.writes.extend(write(key, object, &status));
+        upkeep.writes.extend(synced(kept, key, object, cluster));
         upkeep
             .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
     }
     upkeep
+}
+
+/// That the owners of these reservations have changed.
+pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster) -> Vec<Write> {
+    let objects = uids.iter().filter_map(|uid| {
+        let name = &kept.info(uid)?.name;
+        let entry = cluster.objects().entry::<Reservation>(name).filter(|entry| entry.uid == *uid)?;
+        Some((ObjectKey::cluster(name), entry.get::<Reservation>()?))
+    });
+    let stays = |object: &Reservation| object.metadata.deletion_timestamp.is_none();
+    objects
+        .filter(|(_, object)| stays(object))
+        .filter_map(|(key, object)| synced(kept, &key, object, cluster))
+        .collect()
+}
+
+/// What brings the status of a Reservation to where its node and its owners are.
+fn synced(kept: &Kept, key: &ObjectKey, object: &Reservation, cluster: &Cluster) -> Option<Write> {
+    let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+    let status = lifecycle::synced(object, &consumers(kept, &uid, cluster), has_node(object, cluster), cluster.time());
+    write(key, object, &status)
+}
+
+/// Whether the node of a Reservation exists.
+fn has_node(object: &Reservation, cluster: &Cluster) -> bool {
+    cluster.row(&object.status.node_name).is_some_and(|row| cluster.node(row).is_some())
 }
 
 /// That pods use no reservation any more whose Reservation is gone.

@@ -10,11 +10,11 @@ use koord_api::{
         ReservationAffinity,
     },
 };
-use koord_engine::labels::Labels;
+use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::ResourceList;
 use koord_scheduling::{Effect, NodeTerm, tolerates, untolerated};
 
-use super::{PodIdentity, ReservationInfo};
+use super::ReservationInfo;
 
 /// What a pod says about reservations.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +99,23 @@ impl Wish {
     /// Whether a pod with these requests may use a reservation on a node with these labels. The lists are exact.
     pub fn matches(
         &self,
-        pod: &PodIdentity<'_>,
+        pod: &Pod,
+        requests: &ResourceList,
+        info: &ReservationInfo,
+        allocatable: &ResourceList,
+        node_labels: &Labels,
+    ) -> Match {
+        let is_owner = info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod));
+        if is_owner || self.is_ignoring {
+            self.accepts(requests, info, allocatable, node_labels)
+        } else {
+            Match::NotOwner
+        }
+    }
+
+    /// The same, whoever its owners are.
+    pub fn accepts(
+        &self,
         requests: &ResourceList,
         info: &ReservationInfo,
         allocatable: &ResourceList,
@@ -107,9 +123,6 @@ impl Wish {
     ) -> Match {
         if self.is_ignoring {
             return Match::Ignored;
-        }
-        if !info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod)) {
-            return Match::NotOwner;
         }
         if !info.is_matchable() {
             return Match::Mismatch(Mismatch::NotMatchable);
@@ -225,8 +238,7 @@ mod tests {
     }
 
     fn matched_by(wish: &Wish, members: Value) -> Match {
-        let (key, uid, labels) = (ObjectKey::new("ns", "p"), Uid::from("p"), Labels::default());
-        let pod = PodIdentity { key: &key, uid: &uid, labels: &labels, controller: None };
+        let pod = Pod { key: ObjectKey::new("ns", "p"), uid: Uid::from("p"), ..Pod::default() };
         let list = |cpu: &str| [("cpu", cpu.parse().unwrap())].into_iter().collect();
         let node_labels = [("zone", "a")].into_iter().collect();
         wish.matches(&pod, &list("3"), &reservation(members), &list("4"), &node_labels)

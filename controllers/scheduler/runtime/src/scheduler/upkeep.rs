@@ -76,6 +76,11 @@ impl Upkeeps {
         let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
         // What has helped, or is not wanted any more, may be sent at once when it is wanted again.
         self.sent.retain(|subject, sent| sent.until.is_none() || wanted.contains_key(subject));
+        self.pick(wanted, now)
+    }
+
+    /// The writes among some that are wanted that are sent now.
+    fn pick(&mut self, wanted: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
         let mut taken = Vec::new();
         for (subject, write) in wanted {
             let is_new = self.sent.get(&subject).is_none_or(|sent| {
@@ -107,6 +112,18 @@ impl Upkeeps {
 }
 
 impl Scheduler {
+    /// Asks plugins what they want to be written at once.
+    pub(super) fn hurry(&mut self, now: Moment) {
+        self.is_working = true;
+        let writes = self.engine.urgent_of(|plugin| self.controllers.runs(plugin));
+        self.is_working = false;
+        if !writes.is_empty() {
+            let wanted = writes.into_iter().map(|write| (subject(&write), write)).collect();
+            let writes = self.upkeeps.pick(wanted, now).into_iter();
+            self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Keep }));
+        }
+    }
+
     /// Asks plugins what they want to be written beside attempts, where that may be something new.
     pub(super) fn keep_up(&mut self, now: Moment) {
         if !self.upkeeps.has_work(now, self.clock.now()) {
@@ -186,6 +203,25 @@ mod tests {
             upkeeps.ended(&write(2), false, at(100 * failure));
             assert_eq!(sent(&mut upkeeps, &[2], 100 * failure + 60), 1, "after a minute at the latest");
         }
+    }
+
+    #[test]
+    fn what_is_wanted_at_once_waits_for_the_write_on_its_way_and_leaves_those_of_others_alone() {
+        let mut upkeeps = Upkeeps::default();
+        let other = |value: u64| Write { key: ObjectKey::cluster("other"), ..write(value) };
+        let picked = |upkeeps: &mut Upkeeps, wanted: Write, second: u64| {
+            upkeeps.pick([(subject(&wanted), wanted)].into(), at(second)).len()
+        };
+        assert_eq!(sent(&mut upkeeps, &[1], 0), 1);
+        upkeeps.ended(&write(1), false, at(0));
+        assert_eq!([picked(&mut upkeeps, other(1), 0), picked(&mut upkeeps, other(2), 0)], [1, 0]);
+        upkeeps.ended(&other(1), true, at(0));
+        assert_eq!(
+            [picked(&mut upkeeps, other(1), 0), picked(&mut upkeeps, other(2), 0)],
+            [0, 1],
+            "it was not seen yet"
+        );
+        assert_eq!(picked(&mut upkeeps, write(1), 0), 0, "it has failed, and waits");
     }
 
     #[test]

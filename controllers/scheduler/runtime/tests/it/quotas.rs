@@ -16,7 +16,10 @@ use super::*;
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/kube-system/elasticquotas";
 
 fn profile() -> Profile {
-    let points = json!({"preFilter": {"enabled": [{"name": "ElasticQuota"}]}});
+    profile_of(&json!({"preFilter": {"enabled": [{"name": "ElasticQuota"}]}}))
+}
+
+fn profile_of(points: &Value) -> Profile {
     let args = json!([{"name": "ElasticQuota", "args": {"quotaGroupNamespace": "kube-system"}}]);
     let profile = json!({"schedulerName": "koord-scheduler", "plugins": points, "pluginConfig": args});
     let document = json!({
@@ -71,6 +74,37 @@ async fn the_controllers_of_a_plugin_can_be_left_to_others() {
     stage.pass(200).await;
     assert_eq!(stage.place("a"), "only");
     assert_eq!(stage.send(Method::GET, QUOTAS, &Value::Null)["items"], json!([]), "no quota is made");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_gang_uses_while_it_is_tried_is_not_written() {
+    let stage = Stage::new();
+    let definition = custom_resource_definition(&[Declared::of::<ElasticQuota>()], Hardening::Hardened);
+    stage.send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    let points = json!({"multiPoint": {"enabled": [{"name": "ElasticQuota"}, {"name": "Coscheduling"}]}});
+    let (manager, ..) = stage.program(Client::new(stage.server.router(), "default"), profile_of(&points), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.add_node("only", "4");
+    stage.pass(5).await;
+    let status = || stage.send(Method::GET, &format!("{QUOTAS}/koordinator-default-quota"), &Value::Null);
+    let member = |name: &str, cpu: &str| {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+        let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+        let gang = |key: &str| format!("gang.scheduling.koordinator.sh/{key}");
+        let annotations = json!({gang("name"): "g", gang("min-available"): "2"});
+        json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec})
+    };
+    for (name, cpu) in [("a", "3"), ("b", "3")] {
+        stage.send(Method::POST, PODS, &member(name, cpu));
+    }
+    stage.pass(5).await;
+    assert!(stage.place("b").contains("Insufficient cpu") || stage.place("a").contains("Insufficient cpu"));
+    let quota = status();
+    assert_eq!(quota["metadata"]["annotations"]["quota.scheduling.koordinator.sh/request"], r#"{"cpu":"6"}"#);
+    assert_eq!(quota["status"]["used"], Value::Null);
     stop.cancel();
     running.await.unwrap().unwrap();
 }

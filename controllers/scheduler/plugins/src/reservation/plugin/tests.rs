@@ -25,6 +25,7 @@ mod gates;
 mod memory;
 mod parts;
 mod pods;
+mod refused;
 
 /// A scheduler with nodes of so many cores.
 struct World {
@@ -57,6 +58,10 @@ impl World {
             post_filters: vec![0],
             ..Profile::of("default-scheduler", plugins)
         };
+        Self::of_profile(profile, cpus)
+    }
+
+    fn of_profile(profile: Profile, cpus: &[u32]) -> Self {
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, now: Moment::default(), objects: BTreeMap::new(), events: Vec::new() };
         for (index, cpus) in cpus.iter().enumerate() {
@@ -243,6 +248,41 @@ fn several_owners_share_what_allows_it() {
     // What the owners use is kept once.
     world.engine.remove_pod(&Uid::from("p"), world.now);
     assert_eq!(world.pod("other", 1, &[], ""), FULL);
+}
+
+#[test]
+fn what_owners_use_beyond_their_reservation_is_not_free() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({"allocateOnce": false}));
+    assert_eq!([world.owner("p", 3, ""), world.owner("q", 3, "")], ["n1 in r", "n1 in r"]);
+    assert_eq!(world.pod("other", 3, &[], ""), FULL, "six of eight cores are used");
+    assert_eq!(world.pod("small", 2, &[], ""), "n1");
+}
+
+#[test]
+fn a_bound_owner_is_shown_at_once_in_its_reservation_alone() {
+    let mut world = World::new(&[8]);
+    for name in ["r", "s"] {
+        world.reserve(name, 2, &json!({"labels": {"k": name}, "allocateOnce": false}));
+    }
+    assert_eq!(world.owner("p", 2, r#"{"name":"r"}"#), "n1 in r");
+    assert_eq!(world.engine.urgent_of(|_| true), [], "it is not bound yet");
+    let owner = world.engine.cluster().pod(&Uid::from("p")).unwrap().pod.clone();
+    let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"r","uid":"r"}"#)];
+    let bound = Pod { node: Some("n1".into()), given: given.into_iter().collect(), ..Pod::clone(&owner) };
+    world.engine.set_pod(Arc::new(bound), world.now);
+    let mut written = |owners: Value| {
+        let writes = world.engine.urgent_of(|_| true);
+        let keys: Vec<&str> = writes.iter().map(|write| write.key.as_str()).collect();
+        assert_eq!(keys, ["r"]);
+        world.write(&writes[0]);
+        assert_eq!(world.objects["r"]["status"]["currentOwners"][0]["name"], owners);
+        assert_eq!(world.engine.urgent_of(|_| true), [], "nothing is new");
+        assert_eq!(world.upkeep(), 0, "nothing is left");
+        world.engine.remove_pod(&Uid::from("p"), world.now);
+    };
+    written(json!("p"));
+    written(Value::Null);
 }
 
 #[test]

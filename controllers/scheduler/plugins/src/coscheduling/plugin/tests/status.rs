@@ -1,7 +1,7 @@
 //! What is written beside attempts.
 
 use koord_core::write::Action;
-use koord_engine::pod::Owner;
+use koord_engine::pod::{FurtherOwner, Owner};
 
 use super::*;
 
@@ -53,6 +53,30 @@ fn the_status_of_a_pod_group_follows_its_pods() {
     let key = ObjectKey::new("ns", "g");
     world.engine.set_object(Object::new(key, Uid::from("g"), false, Arc::new(value)), world.now);
     assert_eq!(wanted(&world), []);
+}
+
+#[test]
+fn a_pod_group_is_occupied_by_all_owners_of_its_first_pod() {
+    let mut world = World::new(&[8]);
+    world.pod_group("g", 2);
+    let owned = |world: &mut World, name: &str, controller: Option<&str>, further: &[&str]| {
+        world.put(name, 1, &json!({"podGroup": "g"}));
+        let owner = |name: &str| Arc::new(Owner { name: name.into(), ..Owner::default() });
+        let further = further.iter().map(|name| FurtherOwner { owner: owner(name), controller: None });
+        let pod = Pod {
+            controller: controller.map(owner),
+            further_owners: further.collect(),
+            ..Pod::clone(&world.pods[name])
+        };
+        world.engine.set_pod(Arc::new(pod), world.now);
+    };
+    let occupied_by = |world: &World| wanted(world)[0].2["status"]["occupiedBy"].clone();
+    owned(&mut world, "p1", Some("z"), &["b", "a"]);
+    assert_eq!(occupied_by(&world), json!(null), "it has too few pods");
+    owned(&mut world, "p2", Some("other"), &[]);
+    assert_eq!(occupied_by(&world), "ns/a,ns/b,ns/z");
+    owned(&mut world, "p1", None, &["only"]);
+    assert_eq!(occupied_by(&world), "ns/only", "nobody controls it");
 }
 
 #[test]

@@ -157,17 +157,22 @@ fn marked_pods_of_the_whole_cluster_are_taken_over_by_their_priority() {
     let taken = |first: &str, second: &str| {
         let pre_allocation = koord_config::scheduler::PreAllocation { enable_cluster_mode: true, ..Default::default() };
         let args = ReservationArgs { pre_allocation_config: Some(pre_allocation), ..ReservationArgs::default() };
-        let mut world = World::of_plugin(Reservation::new(&args, |_| false), &[8]);
+        let mut world = World::of_plugin(Reservation::new(&args, |_| false), &[10]);
         let label = [("pod.koordinator.sh/is-pre-allocatable", "true")];
         let mut run = |name: &str, labels: &[(&str, &str)], priority: &str| {
             let pod = World::of(name, 2, labels, "");
-            let annotations = [("pod.koordinator.sh/pre-allocatable-priority", priority)].into_iter().collect();
+            // One asks for another Reservation.
+            let affinity = ("scheduling.koordinator.sh/reservation-affinity", r#"{"name":"other"}"#);
+            let affinity = (name == "bound elsewhere").then_some(affinity);
+            let annotations = [("pod.koordinator.sh/pre-allocatable-priority", priority)].into_iter();
+            let annotations = annotations.chain(affinity).collect();
             let template = Arc::new(Template { annotations, ..Template::clone(&pod.template) });
             world.engine.set_pod(Arc::new(Pod { template, node: Some("n1".into()), ..pod }), world.now);
         };
         run("a", &label, first);
         run("b", &label, second);
         run("unmarked", &[], "100");
+        run("bound elsewhere", &label, "100");
         // The priority counts that a pod has when the Reservation is placed.
         run("c", &label, "100");
         run("c", &label, "0");

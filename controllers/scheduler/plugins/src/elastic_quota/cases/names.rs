@@ -1,0 +1,43 @@
+//! Resources under names that they had before.
+
+use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
+
+use super::*;
+
+#[test]
+fn min_and_max_limit_batch_resources_under_their_deprecated_names() {
+    let read = |amounts: &Value| {
+        let spec = json!({"min": amounts, "max": amounts});
+        let object: ElasticQuota = serde_json::from_value(json!({"metadata": {"name": "q"}, "spec": spec})).unwrap();
+        let quota = quotas::decisive(&object);
+        assert_eq!(quota.min, quota.max);
+        json!(quota.max)
+    };
+    let (old, new) = (["koordinator.sh/batch-cpu", "koordinator.sh/batch-memory"], [BATCH_CPU, BATCH_MEMORY]);
+    for (written, known) in [
+        (json!({old[0]: "1k", old[1]: "1Gi", "cpu": "2"}), json!({new[0]: "1k", new[1]: "1Gi", "cpu": "2"})),
+        (json!({old[0]: "1k", new[0]: "2k"}), json!({old[0]: "1k", new[0]: "2k"})),
+        (json!({old[0]: "1k", new[1]: "1Gi"}), json!({new[0]: "1k", new[1]: "1Gi"})),
+        (json!({"kubernetes.io/gpu": "1"}), json!({"kubernetes.io/gpu": "1"})),
+    ] {
+        assert_eq!(read(&written), known, "{written}");
+    }
+}
+
+#[test]
+fn a_quota_of_batch_cpu_under_its_deprecated_name_refuses_what_is_more() {
+    let mut world = World::new(Settings::default());
+    let spec = json!({"max": {"koordinator.sh/batch-cpu": "1000"}});
+    let metadata = json!({"name": "q1", "namespace": "ns"});
+    let quota: ElasticQuota = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+    let object = Object::new(ObjectKey::new("ns", "q1"), Uid::from("q1"), false, Arc::new(quota));
+    let now = world.now();
+    world.engine.set_object(object, now);
+    let requests = json!({"containers": [{"resources": {"requests": {BATCH_CPU: "1500"}}}], "schedulerName": "test"});
+    let large = testing::labelled("ns", "a", &[("quota.scheduling.koordinator.sh/name", "q1")], &requests);
+    let message = world.refuse(large).message;
+    assert!(
+        message.contains("quotaName: q1") && message.contains("exceedDimensions: [kubernetes.io/batch-cpu]"),
+        "{message}"
+    );
+}

@@ -1,0 +1,47 @@
+//! Room that is made for pods and Reservations where `enablePreemption` says so (3C.13).
+
+use std::collections::BTreeSet;
+
+use koord_api::pod_annotations::DISABLE_PREEMPTIBLE;
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    plugin::{PostFilter, Request},
+    preemption::{Attempted, Rules},
+};
+
+use crate::default_preemption::{DefaultPreemption, LowerPriority, no_room, not_eligible, waits_for_victims};
+
+/// Makes room for a pod or a Reservation by the eviction of less important pods.
+pub(super) fn preempt(
+    preemption: &DefaultPreemption,
+    request: &Request<'_>,
+    attempted: &mut Attempted<'_>,
+) -> PostFilter {
+    if !request.template().preempts {
+        return not_eligible("preemptionPolicy=Never.");
+    }
+    let rules = Preemptible(LowerPriority { priority: request.template().priority });
+    if waits_for_victims(request, attempted, &rules) {
+        return not_eligible("a terminating pod on the nominated node.");
+    }
+    preemption.preempt(request, attempted, &rules).unwrap_or_else(no_room)
+}
+
+/// Pods of a lower priority may go that do not say otherwise.
+struct Preemptible(LowerPriority);
+
+impl Rules for Preemptible {
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        let is_protected = placed.pod.template.labels.get(DISABLE_PREEMPTIBLE.name()) == Some("true");
+        !is_protected && self.0.may_evict(placed, cluster)
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        self.0.protected(pods, cluster)
+    }
+
+    fn no_victims(&self, node: &str) -> String {
+        self.0.no_victims(node)
+    }
+}
