@@ -128,6 +128,8 @@ pub struct Pod {
     pub initialized: Option<i64>,
     /// The object that controls it.
     pub controller: Option<Arc<Owner>>,
+    /// Whether a DaemonSet is among its owners, be it the one that controls it or not.
+    pub is_of_daemon_set: bool,
     /// Whether its phase is `Running`.
     pub is_running: bool,
     /// Whether it keeps what it has for its owners, and is ready. Of other pods this is not known.
@@ -198,7 +200,7 @@ impl Pod {
         !self.has_template_of(was)
             || (&self.gates, &self.given, &self.controller, self.deleting)
                 != (&was.gates, &was.given, &was.controller, was.deleting)
-            || self.generated_claims != was.generated_claims
+            || (&self.generated_claims, self.is_of_daemon_set) != (&was.generated_claims, was.is_of_daemon_set)
     }
 }
 
@@ -221,6 +223,7 @@ impl PartialEq for Pod {
             scheduled,
             initialized,
             controller,
+            is_of_daemon_set,
             is_running,
             is_ready,
             reservation,
@@ -230,7 +233,7 @@ impl PartialEq for Pod {
             && (given, generated_claims, controller) == (&other.given, &other.generated_claims, &other.controller)
             && (created, started, scheduled) == (&other.created, &other.started, &other.scheduled)
             && (initialized, is_running, is_ready) == (&other.initialized, &other.is_running, &other.is_ready)
-            && reservation == &other.reservation
+            && (is_of_daemon_set, reservation) == (&other.is_of_daemon_set, &other.reservation)
             && self.has_template_of(other)
     }
 }

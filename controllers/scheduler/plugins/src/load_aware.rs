@@ -62,11 +62,6 @@ impl LoadAwareScheduling {
     }
 }
 
-/// Pods of a DaemonSet run on every node, however busy it is.
-fn is_of_daemon_set(pod: &Pod) -> bool {
-    pod.controller.as_ref().is_some_and(|owner| &*owner.kind == "DaemonSet")
-}
-
 impl Plugin for LoadAwareScheduling {
     fn name(&self) -> &'static str {
         "LoadAwareScheduling"
@@ -81,11 +76,12 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        is_of_daemon_set(pod)
+        pod.is_of_daemon_set
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
-        if is_of_daemon_set(request.pod) {
+        // They run on every node, however busy it is.
+        if request.pod.is_of_daemon_set {
             return PreFilter::Skip;
         }
         PreFilter::Nodes(Box::new(self.ask(request.pod, cluster)))

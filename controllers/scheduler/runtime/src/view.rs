@@ -66,7 +66,9 @@ impl PodView {
     ) -> Result<Self, DecodeError> {
         let (metadata, PodMembers { spec, status }) = (wire.metadata, wire.members);
         let annotations = texts(metadata.annotations, "metadata.annotations")?;
-        let owner = controller(metadata.owner_references)?;
+        let owners = owners(metadata.owner_references)?;
+        let is_of_daemon_set = owners.iter().any(|owner| owner.kind == "DaemonSet");
+        let owner = owners.into_iter().find(|owner| owner.controller == Some(true));
         let made_of = MadeOf {
             namespace: &metadata.namespace,
             controller: owner.as_ref().and_then(spreading_controller),
@@ -103,6 +105,7 @@ impl PodView {
             scheduled: since("PodScheduled"),
             initialized: since("Initialized"),
             controller: owner.map(|owner| shared_owner(&owner, strings)),
+            is_of_daemon_set,
             is_running: status.phase == "Running",
             is_ready,
             ..Pod::default()
@@ -125,12 +128,10 @@ fn named(node: Option<&Text<'_>>, strings: &mut Interner) -> Option<Arc<str>> {
     node.filter(|node| !node.is_empty()).map(|node| strings.intern(node))
 }
 
-/// The owner that controls the object.
-fn controller(owners: Option<&RawValue>) -> Result<Option<wire::Owner<'_>>, DecodeError> {
-    let Some(owners) = owners else { return Ok(None) };
-    let owners: Vec<wire::Owner<'_>> =
-        serde_json::from_str(owners.get()).map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
-    Ok(owners.into_iter().find(|owner| owner.controller == Some(true)))
+/// All owners of the object.
+fn owners(owners: Option<&RawValue>) -> Result<Vec<wire::Owner<'_>>, DecodeError> {
+    let Some(owners) = owners else { return Ok(Vec::new()) };
+    serde_json::from_str(owners.get()).map_err(|error| DecodeError::new("metadata.ownerReferences", error))
 }
 
 fn spreading_controller(owner: &wire::Owner<'_>) -> Option<Controller> {
@@ -274,6 +275,28 @@ mod tests {
         let templates: std::collections::BTreeSet<usize> =
             cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.0.pod.template).addr()).collect();
         assert_eq!(templates.len(), texts.len());
+    }
+
+    #[test]
+    fn a_pod_is_of_a_daemon_set_whichever_of_its_owners_that_is() {
+        let is_of_daemon_set = |owners: &Value| {
+            let metadata =
+                json!({"name": "a", "namespace": "ns", "uid": "a", "resourceVersion": "1", "ownerReferences": owners});
+            let store = Store::<PodViewBy<0>>::default();
+            store.upsert(&json!({"metadata": metadata, "spec": {"containers": []}}).to_string()).unwrap();
+            store.read().get("ns/a").unwrap().value.0.pod.is_of_daemon_set
+        };
+        let owner = |kind: &str, controls: &Value| {
+            let mut owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": kind, "uid": kind});
+            if !controls.is_null() {
+                owner["controller"] = controls.clone();
+            }
+            owner
+        };
+        let (set, other) = (owner("ReplicaSet", &json!(true)), owner("DaemonSet", &Value::Null));
+        assert!(is_of_daemon_set(&json!([owner("DaemonSet", &json!(true))])));
+        assert!(is_of_daemon_set(&json!([set, other])), "another owner controls it");
+        assert!(!is_of_daemon_set(&json!([owner("ReplicaSet", &json!(true))])) && !is_of_daemon_set(&Value::Null));
     }
 
     #[test]

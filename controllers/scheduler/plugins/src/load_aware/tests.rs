@@ -10,7 +10,7 @@ use koord_engine::{
     cycle::Profile,
     engine::{Engine, Outcome},
     object::Object,
-    pod::{Owner, Pod, Template},
+    pod::{Pod, Template},
     queue::Timings,
 };
 use serde_json::{Value, json};
@@ -150,8 +150,7 @@ fn a_node_that_uses_too_much_is_refused_by_the_first_resource() {
 fn a_pod_of_a_daemon_set_runs_on_busy_nodes() {
     let mut world = World::new(&thresholds(), &["n1"]);
     world.use_of("n1", "80", "1Gi");
-    let owner = Owner { kind: "DaemonSet".into(), ..Owner::default() };
-    let daemon = Arc::new(Pod { controller: Some(Arc::new(owner)), ..Pod::clone(&small("d")) });
+    let daemon = Arc::new(Pod { is_of_daemon_set: true, ..Pod::clone(&small("d")) });
     assert_eq!((world.create(daemon), world.create(small("p"))), ("n1".to_owned(), OVER_CPU.to_owned()));
 }
 

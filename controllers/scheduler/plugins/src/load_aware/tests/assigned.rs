@@ -63,7 +63,6 @@ fn pods_of_daemon_sets_count_and_those_that_stand_for_reservations_do_not() {
     let object = Reference { kind: ResourceKind::NODE, key: ObjectKey::cluster("r") };
     world.engine.set_pod(Arc::new(Pod { reservation: Some(Arc::new(object)), ..of("r") }), now);
     assert_eq!(rooms(&world), ["n1", "n2"]);
-    let owner = Owner { kind: "DaemonSet".into(), ..Owner::default() };
-    world.engine.set_pod(Arc::new(Pod { controller: Some(Arc::new(owner)), ..of("daemon") }), now);
+    world.engine.set_pod(Arc::new(Pod { is_of_daemon_set: true, ..of("daemon") }), now);
     assert_eq!(rooms(&world), ["n2"]);
 }
