@@ -8,8 +8,8 @@ use koord_api::{
         AmplificationRatios, CPU_BIND_POLICY, NODE_RESERVATION, NUMA_ALLOCATE_STRATEGY, NUMA_TOPOLOGY_POLICY,
         SYSTEM_QOS_RESOURCE, SystemQosResource,
     },
-    node_resource_topology::{Zone, node_numa},
-    numa::{KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
+    node_resource_topology::{Zone, allocatable},
+    numa::{CPU_TOPOLOGY, KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
     protocol::{Key, Labels, Text},
 };
 use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames, ResourceVector};
@@ -93,14 +93,14 @@ impl Report {
     /// What an object reports; names of resources are numbered by `names`.
     pub(crate) fn of(metadata: &ObjectMeta, zones: &[Zone], policies: &[String], names: &mut ResourceNames) -> Self {
         let annotations = metadata.annotations.clone().unwrap_or_default();
-        let numa = node_numa(metadata, zones).unwrap_or_default();
+        let zones = allocatable(zones);
         let kubelet = read(&KUBELET_CPU_MANAGER_POLICY, &annotations);
         let reserved = reserved_cpus(&annotations, &kubelet.reserved_cpus);
-        let known = numa.zones.values().flat_map(koord_resource::ResourceList::names);
+        let known = zones.values().flat_map(koord_resource::ResourceList::names);
         let known = known.filter_map(|name| names.intern(name)).collect();
         let mut report = Self {
-            zones: numa.zones.iter().map(|(node, amounts)| (*node, names.vector(amounts))).collect(),
-            cpus: numa.topology,
+            zones: zones.iter().map(|(node, amounts)| (*node, names.vector(amounts))).collect(),
+            cpus: read(&CPU_TOPOLOGY, &annotations).by_place(),
             known,
             bind: Bind::of_kubelet(&kubelet),
             policy: Policy::of_kubelet(policies),
