@@ -109,7 +109,13 @@ fn a_node_that_binds_binds_all_pods_or_refuses_them() {
     play(binding(), &[(("LSR", "4", &[MUST_SPREAD]), conflict)]);
     play(Machine::labelled(BIND, "None"), &[(("LS", "4", &[]), "n1".to_owned())]);
     let full_only = r#"{"policy":"static","options":{"full-pcpus-only":"true"}}"#;
-    play(Machine::reporting("kubelet.koordinator.sh/cpu-manager-policy", full_only), &[(("LSR", "3", &[]), odd)]);
+    let of_kubelet = Machine::reporting("kubelet.koordinator.sh/cpu-manager-policy", full_only);
+    play(of_kubelet, &[(("LSR", "3", &[]), odd.clone())]);
+    let both = Machine {
+        reported: json!({"kubelet.koordinator.sh/cpu-manager-policy": full_only}),
+        ..Machine::labelled(BIND, "SpreadByPCPUs")
+    };
+    play(both, &[(("LSR", "3", &[]), odd), (("LSR", "2", &[SPREAD]), cpus("0-1"))]);
 }
 
 #[test]
