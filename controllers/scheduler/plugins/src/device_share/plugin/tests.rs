@@ -284,6 +284,9 @@ fn nodes_are_spread_or_packed() {
     let args: DeviceShareArgs = serde_json::from_value(json!({ "scoringStrategy": strategy })).unwrap();
     let (first, second, on_same) = two(DeviceShare::new(&args), 50);
     assert!(first == second && on_same, "the fuller node and the fuller GPU");
+    let args: DeviceShareArgs = serde_json::from_value(json!({"scoringStrategy": {"type": "MostAllocated"}})).unwrap();
+    let (first, second, on_same) = two(DeviceShare::new(&args), 50);
+    assert!(first == second && on_same, "all kinds of devices count where no resource is named");
 }
 
 #[test]
