@@ -2,6 +2,7 @@
 //!
 //! What is reported and estimated are values, and the decisions functions of them; read [`NodeLoad`] and [`View`] first.
 
+mod by_settings;
 mod decide;
 mod dimensions;
 mod estimate;
@@ -28,8 +29,8 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 
-use self::loads::{PlacedAt, is_metric};
 pub use self::{
+    by_settings::LoadsBySettings,
     decide::{Incoming, TooBusy, View},
     dimensions::{Amounts, Dimensions},
     estimate::{Demand, Estimator},
@@ -39,16 +40,24 @@ pub use self::{
     settings::{Expired, Settings},
     thresholds::{Aggregated, Measure, Thresholds},
 };
+use self::{
+    by_settings::is_metric,
+    loads::PlacedAt,
+};
 
-/// Refuses nodes that would use too much with the pod, and prefers those of which the most is left. Profiles share what is
-/// kept about nodes, so that the first profile says by which arguments.
+/// Refuses nodes that would use too much with the pod, and prefers those of which the most is left. Profiles with the same
+/// arguments share what is kept about nodes.
 #[derive(Clone, Debug)]
 pub struct LoadAwareScheduling {
     settings: Arc<Settings>,
 }
 
 /// What a node is asked for one pod.
-struct Ask(Incoming);
+struct Ask {
+    pod: Incoming,
+    /// Which loads are those of the arguments; none where nothing is kept.
+    loads: Option<usize>,
+}
 
 impl LoadAwareScheduling {
     /// With these arguments, completed.
@@ -57,8 +66,8 @@ impl LoadAwareScheduling {
     }
 
     fn ask(&self, pod: &Pod, cluster: &Cluster) -> Ask {
-        let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
-        Ask(settings.incoming(&pod.template))
+        let loads = cluster.state::<LoadsBySettings>().and_then(|loads| loads.index(&self.settings));
+        Ask { pod: self.settings.incoming(&pod.template), loads }
     }
 }
 
@@ -72,7 +81,7 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Loads::new(Arc::clone(&self.settings))))
+        Some(Box::new(LoadsBySettings::new(Arc::clone(&self.settings))))
     }
 
     fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
@@ -91,9 +100,8 @@ impl Plugin for LoadAwareScheduling {
         Some(Box::new(self.ask(request.pod, cluster)))
     }
 
-    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
-        let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
-        let resource = usize::try_from(refusal.operand).map_or("", |index| settings.dimensions.name(index));
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        let resource = usize::try_from(refusal.operand).map_or("", |index| self.settings.dimensions.name(index));
         let hot = |words: String, measure: &str| {
             ReasonCode::NodeHot.says(words).with("resource", resource).with("measure", measure).into()
         };
@@ -105,7 +113,8 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn input_age(&self, cluster: &Cluster, row: Row) -> Option<Duration> {
-        let updated = cluster.state::<Loads>()?.view(row)?.metric?.updated?;
+        let loads = cluster.state::<LoadsBySettings>()?;
+        let updated = loads.at(loads.index(&self.settings)?)?.view(row)?.metric?.updated?;
         u64::try_from(cluster.time().as_second().saturating_sub(updated)).ok().map(Duration::from_secs)
     }
 
@@ -143,18 +152,24 @@ impl From<TooBusy> for Refusal {
     }
 }
 
+impl Ask {
+    /// What is known of a node, and by what it is judged.
+    fn view<'a>(&self, cluster: &'a Cluster, row: Row) -> Option<(&'a Settings, View<'a>)> {
+        let loads = cluster.state::<LoadsBySettings>()?.at(self.loads?)?;
+        Some((loads.settings(), loads.view(row)?))
+    }
+}
+
 impl Filter for Ask {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let Some(loads) = cluster.state::<Loads>() else { return Ok(()) };
-        let Some(view) = loads.view(row) else { return Ok(()) };
-        loads.settings().check(view, &self.0).map_err(Refusal::from)
+        let view = self.view(cluster, row);
+        view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod).map_err(Refusal::from))
     }
 }
 
 impl Score for Ask {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(loads) = cluster.state::<Loads>() else { return 0 };
-        loads.view(row).map_or(0, |view| loads.settings().score(view, &self.0))
+        self.view(cluster, row).map_or(0, |(settings, view)| settings.score(view, &self.pod))
     }
 
     fn is_local(&self) -> bool {

@@ -18,16 +18,15 @@ use koord_engine::{
     cluster::{Class, ClassId, Cluster, Placed},
     columns::Row,
     node::Node,
-    object::ObjectChange,
     pod::{Pod, Template},
-    state::State,
 };
 
 use super::{
-    Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View, node_load::within_reason,
+    Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View,
+    node_load::within_reason,
 };
 
-/// What is known of the load of nodes, by row.
+/// What is known of the load of nodes, by row, as some arguments count it.
 #[derive(Clone, Debug)]
 pub struct Loads {
     settings: Arc<Settings>,
@@ -94,7 +93,7 @@ impl Loads {
     }
 
     /// Reads the report about a node.
-    fn report(&mut self, cluster: &Cluster, row: Row) {
+    pub(super) fn report(&mut self, cluster: &Cluster, row: Row) {
         let (metric, ahead) = self.reported(cluster, row);
         let load = self.load(cluster, row, metric.as_ref());
         let known = self.known(row);
@@ -169,12 +168,9 @@ impl Estimates {
     }
 }
 
-impl State for Loads {
-    fn copy(&self) -> Box<dyn State> {
-        Box::new(self.clone())
-    }
-
-    fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
+/// Called by the state of the plugin ([`super::LoadsBySettings`]).
+impl Loads {
+    pub(super) fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
         if !counts(cluster, placed) {
             return;
         }
@@ -183,7 +179,7 @@ impl State for Loads {
         known.load.assign(&pod, known.metric.as_ref(), &settings.dimensions);
     }
 
-    fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
+    pub(super) fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
         if !counts(cluster, placed) {
             return;
         }
@@ -192,7 +188,7 @@ impl State for Loads {
         known.load.remove(&pod, known.metric.as_ref(), &settings.dimensions);
     }
 
-    fn node(&mut self, cluster: &Cluster, row: Row) {
+    pub(super) fn node(&mut self, cluster: &Cluster, row: Row) {
         let settings = Arc::clone(&self.settings);
         let known = self.known(row);
         let node = cluster.node(row);
@@ -201,13 +197,7 @@ impl State for Loads {
         self.report(cluster, row);
     }
 
-    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
-        let Some(row) = is_metric(change).and_then(|name| cluster.row(name)) else { return Vec::new() };
-        self.report(cluster, row);
-        vec![row]
-    }
-
-    fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {
+    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<Row> {
         let mut rows = Vec::new();
         while let Some((at, row)) = self.expiries.first().copied().filter(|(at, _)| *at <= now.as_second()) {
             self.expiries.remove(&(at, row));
@@ -219,11 +209,7 @@ impl State for Loads {
         rows
     }
 
-    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
-        self.audit_row(cluster, row)
-    }
-
-    fn wake_at(&self) -> Option<Timestamp> {
+    pub(super) fn wake_at(&self) -> Option<Timestamp> {
         self.expiries.first().and_then(|(at, _)| Timestamp::from_second(*at).ok())
     }
 }
@@ -232,10 +218,4 @@ impl State for Loads {
 /// before they are reported.
 fn counts(cluster: &Cluster, placed: &Placed) -> bool {
     !placed.pod.is_reservation() && !cluster.is_trial()
-}
-
-/// The node that a change of an object is about, if it is one of a NodeMetric.
-pub(super) fn is_metric(change: &ObjectChange) -> Option<&str> {
-    change.of::<node_metric::NodeMetric>()?;
-    change.key().map(koord_core::key::ObjectKey::name)
 }

@@ -19,6 +19,7 @@ use super::*;
 use crate::{DefaultPreemption, testing};
 
 mod assigned;
+mod profiles;
 
 /// When all of it happens, in seconds since 1970.
 const START: i64 = 1_000_000;
