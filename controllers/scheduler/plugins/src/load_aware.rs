@@ -3,6 +3,7 @@
 //! What is reported and estimated are values, and the decisions functions of them; read [`NodeLoad`] and [`View`] first.
 
 mod by_settings;
+mod counted;
 mod decide;
 mod dimensions;
 mod estimate;
@@ -19,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 use koord_api::node_metric;
 use koord_config::scheduler::LoadAwareSchedulingArgs;
 use koord_engine::{
-    cluster::Cluster,
+    cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
     hold::Holds,
@@ -42,7 +43,7 @@ pub use self::{
 };
 use self::{
     by_settings::is_metric,
-    loads::PlacedAt,
+    counted::{CountedAs, PlacedAt},
 };
 
 /// Refuses nodes that would use too much with the pod, and prefers those of which the most is left. Profiles with the same
@@ -121,6 +122,10 @@ impl Plugin for LoadAwareScheduling {
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
         holds.set(PlacedAt(cluster.time().as_second()));
         Ok(())
+    }
+
+    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        CountedAs::keep(was, pod, holds);
     }
 
     fn events(&self) -> Events {

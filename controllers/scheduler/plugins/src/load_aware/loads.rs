@@ -23,6 +23,7 @@ use koord_engine::{
 
 use super::{
     Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View,
+    counted::{CountedAs, PlacedAt},
     node_load::within_reason,
 };
 
@@ -52,10 +53,6 @@ struct Known {
 /// What pods of a class are estimated to use. A class is held, so that no other can have its id.
 #[derive(Clone, Debug, Default)]
 struct Estimates(BTreeMap<ClassId, (Arc<Class>, Arc<Incoming>)>);
-
-/// When a pod was placed that is not reported as scheduled yet, in seconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlacedAt(pub(super) i64);
 
 impl Loads {
     /// Of no nodes.
@@ -120,7 +117,10 @@ impl Loads {
 
     fn assigned(&mut self, placed: &Placed) -> AssignedPod {
         let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
-        let adds = self.estimates.of(&placed.class, &self.settings);
+        let (template, adds) = match placed.holds.get::<CountedAs>() {
+            Some(CountedAs(template)) => (template, Arc::new(self.settings.incoming(template))),
+            None => (template, self.estimates.of(&placed.class, &self.settings)),
+        };
         let since = scheduled.or(placed.holds.get::<PlacedAt>().map(|at| at.0)).unwrap_or(*created);
         let annotation = |name: &str| template.annotations.get(name);
         let until = self.settings.estimator.until(annotation, since, *initialized);
