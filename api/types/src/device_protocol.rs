@@ -257,7 +257,20 @@ impl Text for GpuPartitionTable {
     }
 }
 
-json_texts!(DeviceAllocations, DeviceAllocateHints, DeviceJointAllocate, GpuPartitionSpec);
+impl Text for DeviceAllocateHints {
+    fn read(text: &str) -> Result<Self, String> {
+        // The whole has no name for the decoder.
+        read_json(text).map_err(|error| {
+            error.replace("Go value of type map[string]string", "Go value of type extension.DeviceAllocateHints")
+        })
+    }
+
+    fn write(&self) -> String {
+        write_json(self)
+    }
+}
+
+json_texts!(DeviceAllocations, DeviceJointAllocate, GpuPartitionSpec);
 
 #[cfg(test)]
 mod tests {

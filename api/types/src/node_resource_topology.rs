@@ -2,6 +2,8 @@
 //!
 //! Two versions are served; Koordinator writes and reads the older one.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{Quantity, Resource, ResourceList, Schema, Validate};
 use koord_scheduling::NodeNuma;
@@ -22,14 +24,8 @@ pub fn numa_node_of(zone_name: &str) -> Option<u32> {
     zone_name.strip_prefix("node-")?.parse().ok()
 }
 
-/// The CPUs and NUMA nodes of a node, with nothing allocated: of an object in either version. An error where the annotation with the CPUs cannot be read.
-///
-/// Zones of another type than [`ZONE_TYPE_NODE`] are no NUMA nodes.
-pub fn node_numa(metadata: &ObjectMeta, zones: &[Zone]) -> Result<NodeNuma, ProtocolError> {
-    let topology = match &metadata.annotations {
-        Some(annotations) => CPU_TOPOLOGY.get(annotations)?.unwrap_or_default().by_place(),
-        None => koord_scheduling::CpuTopology::default(),
-    };
+/// What each NUMA node offers. Zones of another type than [`ZONE_TYPE_NODE`] are no NUMA nodes.
+pub fn allocatable(zones: &[Zone]) -> BTreeMap<u32, ResourceList> {
     let zones = zones.iter().filter(|zone| zone.type_ == ZONE_TYPE_NODE).filter_map(|zone| {
         let mut allocatable = ResourceList::new();
         for resource in &zone.resources {
@@ -37,7 +33,16 @@ pub fn node_numa(metadata: &ObjectMeta, zones: &[Zone]) -> Result<NodeNuma, Prot
         }
         Some((numa_node_of(&zone.name)?, allocatable))
     });
-    Ok(NodeNuma::new(topology, zones.collect()))
+    zones.collect()
+}
+
+/// The CPUs and NUMA nodes of a node, with nothing allocated: of an object in either version. An error where the annotation with the CPUs cannot be read.
+pub fn node_numa(metadata: &ObjectMeta, zones: &[Zone]) -> Result<NodeNuma, ProtocolError> {
+    let topology = match &metadata.annotations {
+        Some(annotations) => CPU_TOPOLOGY.get(annotations)?.unwrap_or_default().by_place(),
+        None => koord_scheduling::CpuTopology::default(),
+    };
+    Ok(NodeNuma::new(topology, allocatable(zones)))
 }
 
 /// Version v1alpha1, which Koordinator writes and reads.

@@ -15,6 +15,8 @@
 //! # Ok::<(), koord_api::protocol::ProtocolError>(())
 //! ```
 
+mod names;
+
 use std::{collections::BTreeMap, marker::PhantomData};
 
 use koord_resource::{Duration, Quantity, ResourceList, go_json};
@@ -245,7 +247,7 @@ macro_rules! word_texts {
 pub(crate) use word_texts;
 
 pub(crate) fn read_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    go_json::from_str(text).map_err(|error| error.to_string())
+    go_json::from_str_named(text, &names::NAMES).map_err(|error| error.to_string())
 }
 
 /// Values of the protocol always have JSON; should one not, its annotation says `null`, which reads as unset.

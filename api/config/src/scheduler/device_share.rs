@@ -56,7 +56,7 @@ impl Args for DeviceShareArgs {
             "koordinator.sh/rdma",
             "koordinator.sh/fpga",
         ];
-        self.scoring_strategy.get_or_insert_with(|| ScoringStrategy::least(&SCORED));
+        self.scoring_strategy.get_or_insert_default().complete(&SCORED);
         let templates = self.gpu_shared_resource_templates.get_or_insert_default();
         if templates.config_map_namespace.is_empty() {
             "koordinator-system".clone_into(&mut templates.config_map_namespace);

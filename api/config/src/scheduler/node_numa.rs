@@ -13,9 +13,9 @@ pub struct NodeNumaResourceArgs {
     /// How CPUs are bound where pod and node do not say. Default FullPCPUs.
     #[serde(rename = "defaultCPUBindPolicy")]
     pub default_cpu_bind_policy: Option<CpuBindPolicy>,
-    /// How nodes are scored: LeastAllocated or MostAllocated.
+    /// How nodes are scored: LeastAllocated or MostAllocated. Default LeastAllocated over CPU and memory.
     pub scoring_strategy: Option<ScoringStrategy>,
-    /// How NUMA nodes are scored: LeastAllocated or MostAllocated.
+    /// How NUMA nodes are scored: LeastAllocated or MostAllocated. Default LeastAllocated over CPU and memory.
     pub numa_scoring_strategy: Option<ScoringStrategy>,
 }
 
@@ -38,8 +38,9 @@ impl Args for NodeNumaResourceArgs {
 
     fn complete(&mut self) {
         self.default_cpu_bind_policy.get_or_insert(CpuBindPolicy::FullPcpus);
-        self.scoring_strategy.get_or_insert_default();
-        self.numa_scoring_strategy.get_or_insert_default();
+        for strategy in [&mut self.scoring_strategy, &mut self.numa_scoring_strategy] {
+            strategy.get_or_insert_default().complete(&["cpu", "memory"]);
+        }
     }
 
     fn check(&self, problems: &mut Problems) {

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::Weight;
 
 /// How the amounts of a node are scored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScoringStrategy {
     /// The rule. Default LeastAllocated.
     #[serde(rename = "type")]
     pub type_: ScoringType,
-    /// The resources that count.
+    /// The resources that count. Without any, those that the plugin scores by default, of equal weight.
     pub resources: Vec<ResourceWeight>,
 }
 
@@ -41,16 +41,45 @@ pub struct ResourceWeight {
 }
 
 impl ScoringStrategy {
-    /// LeastAllocated over some resources of equal weight.
-    pub(super) fn least(resources: &[&str]) -> Self {
-        let weight = |name: &&str| ResourceWeight { name: (*name).to_owned(), weight: Weight(1) };
-        Self { type_: ScoringType::LeastAllocated, resources: resources.iter().map(weight).collect() }
+    /// Counts these resources where it names none.
+    pub(super) fn complete(&mut self, resources: &[&str]) {
+        if self.resources.is_empty() {
+            let weight = |name: &&str| ResourceWeight { name: (*name).to_owned(), weight: Weight(1) };
+            self.resources = resources.iter().map(weight).collect();
+        }
     }
 }
 
-/// LeastAllocated over CPU and memory.
-impl Default for ScoringStrategy {
-    fn default() -> Self {
-        Self::least(&["cpu", "memory"])
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        Args,
+        scheduler::{DeviceShareArgs, NodeNumaResourceArgs},
+    };
+
+    /// What is scored with arguments that say this of the strategy.
+    fn scored<A: Args + serde::de::DeserializeOwned>(strategy: &Value, of: fn(A) -> Option<ScoringStrategy>) -> String {
+        let mut args: A = serde_json::from_value(json!({"scoringStrategy": strategy})).unwrap();
+        args.complete();
+        let strategy = of(args).unwrap();
+        let resources = strategy.resources.iter().map(|one| format!(" {}={}", one.name, one.weight.0));
+        format!("{:?}{}", strategy.type_, resources.collect::<String>())
+    }
+
+    #[test]
+    fn a_strategy_that_names_no_resources_has_those_of_its_plugin() {
+        let devices = |strategy: &Value| scored(strategy, |args: DeviceShareArgs| args.scoring_strategy);
+        let numa = |strategy: &Value| scored(strategy, |args: NodeNumaResourceArgs| args.scoring_strategy);
+        let of_devices =
+            "koordinator.sh/gpu-memory-ratio=1 koordinator.sh/gpu-memory=1 koordinator.sh/rdma=1 koordinator.sh/fpga=1";
+        let (most, own) = (json!({"type": "MostAllocated"}), json!({"resources": [{"name": "a", "weight": 2}]}));
+        assert_eq!(devices(&Value::Null), format!("LeastAllocated {of_devices}"));
+        assert_eq!(devices(&most), format!("MostAllocated {of_devices}"));
+        assert_eq!(devices(&own), "LeastAllocated a=2");
+        assert_eq!(numa(&most), "MostAllocated cpu=1 memory=1");
+        assert_eq!(numa(&json!({"resources": []})), "LeastAllocated cpu=1 memory=1");
     }
 }

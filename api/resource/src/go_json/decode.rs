@@ -134,7 +134,7 @@ impl Place<'_> {
         let value = match node {
             Node::Null => "null".to_owned(),
             Node::Bool(_) => "bool".to_owned(),
-            Node::Number(text) if plain_type.contains("int") => format!("number {text}"),
+            Node::Number(text) if plain_type.trim_start_matches('u').starts_with("int") => format!("number {text}"),
             Node::Number(_) => "number".to_owned(),
             Node::String(_) => "string".to_owned(),
             Node::Array(_) => "array".to_owned(),

@@ -291,7 +291,7 @@ impl Cluster {
         self.time
     }
 
-    /// Adds the state of a plugin, before anything is known; a second one of its type is ignored.
+    /// Adds the state of a plugin, before anything is known; a second one of its type joins the first ([`State::join`]).
     pub fn add_state(&mut self, state: Box<dyn State>) {
         self.states.add(state);
     }

@@ -23,6 +23,15 @@ impl Holds {
         holds.push(Arc::new(hold));
     }
 
+    /// Removes the hold of this type.
+    pub fn remove<T: Any>(&mut self) {
+        if self.get::<T>().is_some() {
+            let mut holds = self.0.take().map(Arc::unwrap_or_clone).unwrap_or_default();
+            holds.retain(|known| !known.is::<T>());
+            self.0 = (!holds.is_empty()).then(|| Arc::new(holds));
+        }
+    }
+
     /// Whether nothing is reserved.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -58,5 +67,11 @@ mod tests {
         holds.set("cpus");
         holds.set(2_u32);
         assert_eq!((holds.get::<u32>(), holds.get::<&str>(), holds.get::<i8>()), (Some(&2), Some(&"cpus"), None));
+        let before = holds.clone();
+        holds.remove::<i8>();
+        holds.remove::<u32>();
+        assert_eq!((holds.get::<u32>(), holds.get::<&str>(), before.get::<u32>()), (None, Some(&"cpus"), Some(&2)));
+        holds.remove::<&str>();
+        assert!(holds.is_empty());
     }
 }

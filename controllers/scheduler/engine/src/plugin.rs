@@ -254,6 +254,9 @@ pub trait Plugin: Any + Send + Sync {
     /// What a pod that runs was given, by what is written in it.
     fn given(&self, _pod: &Pod, _holds: &mut Holds) {}
 
+    /// A pod that has its place is known differently. `holds` are those that it had, with what [`Plugin::given`] says now.
+    fn changed(&self, _was: &Placed, _pod: &Pod, _holds: &mut Holds) {}
+
     /// Amounts for metrics, read once in a while.
     fn figures(&self, _cluster: &Cluster) -> Vec<Figure> {
         Vec::new()

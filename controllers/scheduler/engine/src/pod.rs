@@ -130,6 +130,8 @@ pub struct Pod {
     pub initialized: Option<i64>,
     /// The object that controls it.
     pub controller: Option<Arc<Owner>>,
+    /// Whether a DaemonSet is among its owners, be it the one that controls it or not.
+    pub is_of_daemon_set: bool,
     /// Whether its phase is `Running`.
     pub is_running: bool,
     /// Whether it keeps what it has for its owners, and is ready. Of other pods this is not known.
@@ -217,7 +219,7 @@ impl Pod {
             || self.further_owners != was.further_owners
             || (&self.gates, &self.given, &self.controller, self.deleting)
                 != (&was.gates, &was.given, &was.controller, was.deleting)
-            || self.generated_claims != was.generated_claims
+            || (&self.generated_claims, self.is_of_daemon_set) != (&was.generated_claims, was.is_of_daemon_set)
     }
 }
 
@@ -241,6 +243,7 @@ impl PartialEq for Pod {
             scheduled,
             initialized,
             controller,
+            is_of_daemon_set,
             is_running,
             is_ready,
             reservation,
@@ -251,7 +254,7 @@ impl PartialEq for Pod {
             && *further_owners == other.further_owners
             && (created, started, scheduled) == (&other.created, &other.started, &other.scheduled)
             && (initialized, is_running, is_ready) == (&other.initialized, &other.is_running, &other.is_ready)
-            && reservation == &other.reservation
+            && (is_of_daemon_set, reservation) == (&other.is_of_daemon_set, &other.reservation)
             && self.has_template_of(other)
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! What is reported and estimated are values, and the decisions functions of them; read [`NodeLoad`] and [`View`] first.
 
+mod by_settings;
+mod counted;
 mod decide;
 mod dimensions;
 mod estimate;
@@ -19,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 use koord_api::node_metric;
 use koord_config::scheduler::LoadAwareSchedulingArgs;
 use koord_engine::{
-    cluster::Cluster,
+    cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
     hold::Holds,
@@ -30,8 +32,8 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
-use self::loads::{PlacedAt, is_metric};
 pub use self::{
+    by_settings::LoadsBySettings,
     decide::{Incoming, TooBusy, View},
     dimensions::{Amounts, Dimensions},
     estimate::{Demand, Estimator},
@@ -41,16 +43,24 @@ pub use self::{
     settings::{Expired, Settings},
     thresholds::{Aggregated, Measure, Thresholds},
 };
+use self::{
+    by_settings::is_metric,
+    counted::{CountedAs, PlacedAt},
+};
 
-/// Refuses nodes that would use too much with the pod, and prefers those of which the most is left. Profiles share what is
-/// kept about nodes, so that the first profile says by which arguments.
+/// Refuses nodes that would use too much with the pod, and prefers those of which the most is left. Profiles with the same
+/// arguments share what is kept about nodes.
 #[derive(Clone, Debug)]
 pub struct LoadAwareScheduling {
     settings: Arc<Settings>,
 }
 
 /// What a node is asked for one pod.
-struct Ask(Incoming);
+struct Ask {
+    pod: Incoming,
+    /// Which loads are those of the arguments; none where nothing is kept.
+    loads: Option<usize>,
+}
 
 impl LoadAwareScheduling {
     /// With these arguments, completed.
@@ -58,15 +68,16 @@ impl LoadAwareScheduling {
         Self { settings: Arc::new(Settings::from(args)) }
     }
 
-    fn ask(&self, pod: &Pod, cluster: &Cluster) -> Ask {
-        let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
-        Ask(settings.incoming(&pod.template))
+    /// The loads of nodes as its arguments count them.
+    fn loads<'c>(&self, cluster: &'c Cluster) -> Option<&'c Loads> {
+        let loads = cluster.state::<LoadsBySettings>()?;
+        loads.at(loads.index(&self.settings)?)
     }
-}
 
-/// Pods of a DaemonSet run on every node, however busy it is.
-fn is_of_daemon_set(pod: &Pod) -> bool {
-    pod.controller.as_ref().is_some_and(|owner| &*owner.kind == "DaemonSet")
+    fn ask(&self, pod: &Pod, cluster: &Cluster) -> Ask {
+        let loads = cluster.state::<LoadsBySettings>().and_then(|loads| loads.index(&self.settings));
+        Ask { pod: self.settings.incoming(&pod.template), loads }
+    }
 }
 
 impl Plugin for LoadAwareScheduling {
@@ -79,15 +90,16 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Loads::new(Arc::clone(&self.settings))))
+        Some(Box::new(LoadsBySettings::new(Arc::clone(&self.settings))))
     }
 
     fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        is_of_daemon_set(pod)
+        pod.is_of_daemon_set
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
-        if is_of_daemon_set(request.pod) {
+        // They run on every node, however busy it is.
+        if request.pod.is_of_daemon_set {
             return PreFilter::Skip;
         }
         PreFilter::Nodes(Box::new(self.ask(request.pod, cluster)))
@@ -97,9 +109,8 @@ impl Plugin for LoadAwareScheduling {
         Some(Box::new(self.ask(request.pod, cluster)))
     }
 
-    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
-        let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
-        let resource = usize::try_from(refusal.operand).map_or("", |index| settings.dimensions.name(index));
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        let resource = usize::try_from(refusal.operand).map_or("", |index| self.settings.dimensions.name(index));
         let hot = |words: String, measure: &str| {
             ReasonCode::NodeHot.says(words).with("resource", resource).with("measure", measure).into()
         };
@@ -111,12 +122,12 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn input_age(&self, cluster: &Cluster, row: Row) -> Option<Duration> {
-        let updated = cluster.state::<Loads>()?.view(row)?.metric?.updated?;
+        let updated = self.loads(cluster)?.view(row)?.metric?.updated?;
         u64::try_from(cluster.time().as_second().saturating_sub(updated)).ok().map(Duration::from_secs)
     }
 
     fn is_input_stale(&self, cluster: &Cluster, row: Row) -> bool {
-        let view = cluster.state::<Loads>().and_then(|loads| loads.view(row));
+        let view = self.loads(cluster).and_then(|loads| loads.view(row));
         view.is_some_and(|view| view.is_expired && view.metric.is_some_and(|metric| metric.updated.is_some()))
     }
 
@@ -131,7 +142,11 @@ impl Plugin for LoadAwareScheduling {
 
     fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
         let ["node", node] = *path else { return None };
-        shown::on_node(cluster.state()?, cluster, cluster.row(node)?)
+        shown::on_node(self.loads(cluster)?, cluster, cluster.row(node)?)
+    }
+
+    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        CountedAs::keep(was, pod, holds);
     }
 
     fn events(&self) -> Events {
@@ -163,18 +178,24 @@ impl From<TooBusy> for Refusal {
     }
 }
 
+impl Ask {
+    /// What is known of a node, and by what it is judged.
+    fn view<'a>(&self, cluster: &'a Cluster, row: Row) -> Option<(&'a Settings, View<'a>)> {
+        let loads = cluster.state::<LoadsBySettings>()?.at(self.loads?)?;
+        Some((loads.settings(), loads.view(row)?))
+    }
+}
+
 impl Filter for Ask {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let Some(loads) = cluster.state::<Loads>() else { return Ok(()) };
-        let Some(view) = loads.view(row) else { return Ok(()) };
-        loads.settings().check(view, &self.0).map_err(Refusal::from)
+        let view = self.view(cluster, row);
+        view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod).map_err(Refusal::from))
     }
 }
 
 impl Score for Ask {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(loads) = cluster.state::<Loads>() else { return 0 };
-        loads.view(row).map_or(0, |view| loads.settings().score(view, &self.0))
+        self.view(cluster, row).map_or(0, |(settings, view)| settings.score(view, &self.pod))
     }
 
     fn is_local(&self) -> bool {

@@ -79,6 +79,7 @@ impl PodView {
         let (metadata, PodMembers { spec, status }) = (wire.metadata, wire.members);
         let annotations = texts(metadata.annotations, "metadata.annotations")?;
         let mut owners = owners(metadata.owner_references)?;
+        let is_of_daemon_set = owners.iter().any(|owner| owner.kind == "DaemonSet");
         let controls = owners.iter().position(|owner| owner.controller == Some(true));
         let owner = controls.map(|at| owners.remove(at));
         let made_of = MadeOf {
@@ -117,6 +118,7 @@ impl PodView {
             initialized: since("Initialized"),
             controller: owner.map(|owner| shared_owner(&owner, strings)),
             further_owners: owners.iter().map(|owner| further_owner(owner, strings)).collect(),
+            is_of_daemon_set,
             is_running: status.phase == "Running",
             is_ready,
             ..Pod::default()
@@ -340,6 +342,28 @@ mod tests {
         let shown: Vec<(&str, Option<bool>)> = a.owners().map(|(owner, controls)| (&*owner.name, controls)).collect();
         assert_eq!(shown, [("y", Some(true)), ("x", None), ("z", Some(false))]);
         assert!(a.owners().zip(b.owners()).all(|((one, _), (other, _))| std::ptr::eq(one, other)));
+    }
+
+    #[test]
+    fn a_pod_is_of_a_daemon_set_whichever_of_its_owners_that_is() {
+        let is_of_daemon_set = |owners: &Value| {
+            let metadata =
+                json!({"name": "a", "namespace": "ns", "uid": "a", "resourceVersion": "1", "ownerReferences": owners});
+            let store = Store::<PodViewBy<0>>::default();
+            store.upsert(&json!({"metadata": metadata, "spec": {"containers": []}}).to_string()).unwrap();
+            store.read().get("ns/a").unwrap().value.0.pod.is_of_daemon_set
+        };
+        let owner = |kind: &str, controls: &Value| {
+            let mut owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": kind, "uid": kind});
+            if !controls.is_null() {
+                owner["controller"] = controls.clone();
+            }
+            owner
+        };
+        let (set, other) = (owner("ReplicaSet", &json!(true)), owner("DaemonSet", &Value::Null));
+        assert!(is_of_daemon_set(&json!([owner("DaemonSet", &json!(true))])));
+        assert!(is_of_daemon_set(&json!([set, other])), "another owner controls it");
+        assert!(!is_of_daemon_set(&json!([owner("ReplicaSet", &json!(true))])) && !is_of_daemon_set(&Value::Null));
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub trait State: Any + Send + Sync + Debug {
     /// A copy, for a copy of the cluster.
     fn copy(&self) -> Box<dyn State>;
 
+    /// Another plugin, as a rule that of another profile, has a state of this type too: this one serves both from now on. Nothing
+    /// is known yet.
+    fn join(&mut self, _other: Box<dyn State>) {}
+
     /// A pod is on its row from now on: it is bound, assumed to be, or tried there.
     fn placed(&mut self, _cluster: &Cluster, _placed: &Placed) {}
 
@@ -78,11 +82,12 @@ impl States {
         (&mut **state as &mut dyn Any).downcast_mut()
     }
 
-    /// Adds a state, unless there is one of its type.
+    /// Adds a state; one whose type is there joins that.
     pub(crate) fn add(&mut self, state: Box<dyn State>) {
         let type_ = (&*state as &dyn Any).type_id();
-        if !self.0.iter().any(|(known, _)| *known == type_) {
-            self.0.push((type_, state));
+        match self.0.iter_mut().find(|(known, _)| *known == type_) {
+            Some((_, known)) => known.join(state),
+            None => self.0.push((type_, state)),
         }
     }
 

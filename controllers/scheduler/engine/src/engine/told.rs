@@ -106,12 +106,15 @@ impl Engine {
             return;
         }
         let row = self.cluster.row(node);
-        let assumed = known.filter(|known| Some(known.row) == row).map(|known| known.holds.clone());
-        let mut holds = assumed.unwrap_or_default();
+        let was = known.filter(|known| Some(known.row) == row);
+        let mut holds = was.map(|was| was.holds.clone()).unwrap_or_default();
         // Pods of other schedulers hold what they hold all the same.
         let profile = self.profile_of(pod).or(if self.profiles.is_empty() { None } else { Some(0) });
         for plugin in profile.and_then(|index| self.profiles.get(index)).iter().flat_map(|profile| &profile.plugins) {
             plugin.given(pod, &mut holds);
+            if let Some(was) = was {
+                plugin.changed(was, pod, &mut holds);
+            }
         }
         let old = known.map(|known| Arc::clone(&known.pod));
         self.cluster.place(Arc::clone(pod), node, holds);

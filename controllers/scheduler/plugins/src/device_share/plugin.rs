@@ -181,7 +181,7 @@ impl Plugin for DeviceShare {
         let invalid = |invalid: InvalidDevices| ReasonCode::DeviceRequestInvalid.says(invalid.to_string());
         let wanted = read(request.template()).map_err(|error| Rejection::unresolvable(invalid(error)))?;
         let templates = wanted.and_then(|wanted| {
-            let templates = &cluster.state::<Devices>()?.templates;
+            let templates = cluster.state::<Devices>()?.templates(&self.0.templates_in)?;
             templates.needed(wanted.gpus.as_ref()?, &self.0.templates_for)
         });
         match templates {

@@ -21,10 +21,8 @@ use super::{allocation::Allocation, mix::Mix, node::NodeDevices, template::GpuTe
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Devices {
     rows: Vec<NodeDevices>,
-    /// The templates by which GPUs can be divided.
-    pub templates: GpuTemplates,
-    /// The namespace and name of the ConfigMap with these templates.
-    templates_in: String,
+    /// The templates by which GPUs can be divided, by the namespace and name of their ConfigMap.
+    templates: BTreeMap<String, GpuTemplates>,
     /// What pods request of GPUs.
     pub(super) mix: Mix,
 }
@@ -35,7 +33,12 @@ const TEMPLATES: &str = "data.yaml";
 impl Devices {
     /// Nodes without devices. Templates will be those of the ConfigMap of this namespace and name.
     pub fn new(templates_in: String) -> Self {
-        Self { templates_in, ..Self::default() }
+        Self { templates: [(templates_in, GpuTemplates::default())].into(), ..Self::default() }
+    }
+
+    /// The templates of the ConfigMap of this namespace and name; none where no plugin has named it.
+    pub fn templates(&self, map: &str) -> Option<&GpuTemplates> {
+        self.templates.get(map)
     }
 
     /// The devices of a node; none where nothing is known of any.
@@ -65,6 +68,12 @@ impl Devices {
 impl State for Devices {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
+    }
+
+    /// Profiles share the devices; each has the templates of its own ConfigMap.
+    fn join(&mut self, other: Box<dyn State>) {
+        let other: Box<dyn std::any::Any> = other;
+        self.templates.extend(other.downcast::<Self>().map(|other| other.templates).unwrap_or_default());
     }
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
@@ -113,11 +122,12 @@ impl State for Devices {
             return self.device(cluster, key.name(), report);
         }
         match change.of::<ConfigMap>() {
-            Some((_, map)) if key.as_str() == self.templates_in => {
-                self.templates = map.map(templates).unwrap_or_default();
+            Some((_, map)) => {
+                let Some(known) = self.templates.get_mut(key.as_str()) else { return Vec::new() };
+                *known = map.map(templates).unwrap_or_default();
                 cluster.rows().map(|(row, _)| row).filter(|row| self.of(*row).is_some()).collect()
             }
-            _ => Vec::new(),
+            None => Vec::new(),
         }
     }
 }

@@ -117,6 +117,23 @@ fn with(pod: &Arc<Pod>, change: impl FnOnce(&mut Template)) -> Arc<Pod> {
     Arc::new(Pod { template: Arc::new(template), ..Pod::clone(pod) })
 }
 
+#[test]
+fn profiles_share_the_quotas_by_the_arguments_of_the_first() {
+    let admitted = |limits: [&str; 2]| {
+        let plugins = limits.map(|cpu| {
+            let default_max = [("cpu", cpu.parse().unwrap())].into_iter().collect();
+            ElasticQuotaPlugin::from(Settings { default_max, ..Settings::default() })
+        });
+        let mut cluster = Cluster::default();
+        plugins.iter().filter_map(Plugin::state).for_each(|state| cluster.add_state(state));
+        let pod = pod("p", "", "10", 0);
+        let class = cluster.class(&pod.template);
+        let request = Request { pod: &pod, class: &class, plugins: &[] };
+        plugins.map(|plugin| plugin.admit(&request, &cluster).is_ok())
+    };
+    assert_eq!((admitted(["1", "20"]), admitted(["20", "1"])), ([false, false], [true, true]));
+}
+
 fn victims(refused: &Refused) -> Vec<&str> {
     refused.victims.iter().map(|victim| victim.key.name()).collect()
 }

@@ -18,16 +18,16 @@ use koord_engine::{
     cluster::{Class, ClassId, Cluster, Placed},
     columns::Row,
     node::Node,
-    object::ObjectChange,
     pod::{Pod, Template},
-    state::State,
 };
 
 use super::{
-    Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View, node_load::within_reason,
+    Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View,
+    counted::{CountedAs, PlacedAt},
+    node_load::within_reason,
 };
 
-/// What is known of the load of nodes, by row.
+/// What is known of the load of nodes, by row, as some arguments count it.
 #[derive(Clone, Debug)]
 pub struct Loads {
     settings: Arc<Settings>,
@@ -53,10 +53,6 @@ struct Known {
 /// What pods of a class are estimated to use. A class is held, so that no other can have its id.
 #[derive(Clone, Debug, Default)]
 struct Estimates(BTreeMap<ClassId, (Arc<Class>, Arc<Incoming>)>);
-
-/// When a pod was placed that is not reported as scheduled yet, in seconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlacedAt(pub(super) i64);
 
 impl Loads {
     /// Of no nodes.
@@ -94,7 +90,7 @@ impl Loads {
     }
 
     /// Reads the report about a node.
-    fn report(&mut self, cluster: &Cluster, row: Row) {
+    pub(super) fn report(&mut self, cluster: &Cluster, row: Row) {
         let (metric, ahead) = self.reported(cluster, row);
         let load = self.load(cluster, row, metric.as_ref());
         let known = self.known(row);
@@ -120,15 +116,19 @@ impl Loads {
     }
 
     fn assigned(&mut self, placed: &Placed) -> AssignedPod {
-        let adds = self.estimates.of(&placed.class, &self.settings);
-        self.settings.assigned(placed, adds)
+        let Self { estimates, settings, .. } = self;
+        settings.assigned(placed, || estimates.of(&placed.class, settings))
     }
 }
 
 impl Settings {
-    /// A pod on its node, which adds this.
-    pub(super) fn assigned(&self, placed: &Placed, adds: Arc<Incoming>) -> AssignedPod {
+    /// A pod on its node. `adds` is what pods of its class add; one that was counted otherwise when it came adds that.
+    pub(super) fn assigned(&self, placed: &Placed, adds: impl FnOnce() -> Arc<Incoming>) -> AssignedPod {
         let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
+        let (template, adds) = match placed.holds.get::<CountedAs>() {
+            Some(CountedAs(template)) => (template, Arc::new(self.incoming(template))),
+            None => (template, adds()),
+        };
         let since = scheduled.or(placed.holds.get::<PlacedAt>().map(|at| at.0)).unwrap_or(*created);
         let annotation = |name: &str| template.annotations.get(name);
         let until = self.estimator.until(annotation, since, *initialized);
@@ -174,12 +174,9 @@ impl Estimates {
     }
 }
 
-impl State for Loads {
-    fn copy(&self) -> Box<dyn State> {
-        Box::new(self.clone())
-    }
-
-    fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
+/// Called by the state of the plugin ([`super::LoadsBySettings`]).
+impl Loads {
+    pub(super) fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
         if !counts(cluster, placed) {
             return;
         }
@@ -188,7 +185,7 @@ impl State for Loads {
         known.load.assign(&pod, known.metric.as_ref(), &settings.dimensions);
     }
 
-    fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
+    pub(super) fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
         if !counts(cluster, placed) {
             return;
         }
@@ -197,7 +194,7 @@ impl State for Loads {
         known.load.remove(&pod, known.metric.as_ref(), &settings.dimensions);
     }
 
-    fn node(&mut self, cluster: &Cluster, row: Row) {
+    pub(super) fn node(&mut self, cluster: &Cluster, row: Row) {
         let settings = Arc::clone(&self.settings);
         let known = self.known(row);
         let node = cluster.node(row);
@@ -206,13 +203,7 @@ impl State for Loads {
         self.report(cluster, row);
     }
 
-    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
-        let Some(row) = is_metric(change).and_then(|name| cluster.row(name)) else { return Vec::new() };
-        self.report(cluster, row);
-        vec![row]
-    }
-
-    fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {
+    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<Row> {
         let mut rows = Vec::new();
         while let Some((at, row)) = self.expiries.first().copied().filter(|(at, _)| *at <= now.as_second()) {
             self.expiries.remove(&(at, row));
@@ -224,11 +215,7 @@ impl State for Loads {
         rows
     }
 
-    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
-        self.audit_row(cluster, row)
-    }
-
-    fn wake_at(&self) -> Option<Timestamp> {
+    pub(super) fn wake_at(&self) -> Option<Timestamp> {
         self.expiries.first().and_then(|(at, _)| Timestamp::from_second(*at).ok())
     }
 }
@@ -237,10 +224,4 @@ impl State for Loads {
 /// before they are reported.
 fn counts(cluster: &Cluster, placed: &Placed) -> bool {
     !placed.pod.is_reservation() && !cluster.is_trial()
-}
-
-/// The node that a change of an object is about, if it is one of a NodeMetric.
-pub(super) fn is_metric(change: &ObjectChange) -> Option<&str> {
-    change.of::<node_metric::NodeMetric>()?;
-    change.key().map(koord_core::key::ObjectKey::name)
 }

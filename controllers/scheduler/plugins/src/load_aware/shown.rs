@@ -1,5 +1,7 @@
 //! What is known of the load of a node, for people.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use koord_engine::{cluster::Cluster, columns::Row};
 use serde_json::{Value, json};
@@ -10,8 +12,7 @@ use super::{Amounts, Loads, Measure, NodeMetric, Settings, View};
 pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Value> {
     let (settings, view) = (loads.settings(), loads.view(row)?);
     let pods = cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation()).map(|placed| {
-        let incoming = settings.incoming(&placed.pod.template);
-        let assigned = settings.assigned(placed, incoming.into());
+        let assigned = settings.assigned(placed, || Arc::new(settings.incoming(&placed.pod.template)));
         json!({
             "pod": assigned.key.to_string(),
             "timestamp": time(assigned.since),

@@ -10,7 +10,7 @@ use koord_engine::{
     cycle::Profile,
     engine::{Engine, Outcome},
     object::Object,
-    pod::{Owner, Pod, Template},
+    pod::{Pod, Template},
     queue::Timings,
 };
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use super::*;
 use crate::{DefaultPreemption, testing};
 
 mod assigned;
+mod profiles;
 
 /// When all of it happens, in seconds since 1970.
 const START: i64 = 1_000_000;
@@ -188,8 +189,7 @@ fn a_report_that_is_too_old_is_no_good_measure_and_none_is_no_old_one() {
 fn a_pod_of_a_daemon_set_runs_on_busy_nodes() {
     let mut world = World::new(&thresholds(), &["n1"]);
     world.use_of("n1", "80", "1Gi");
-    let owner = Owner { kind: "DaemonSet".into(), ..Owner::default() };
-    let daemon = Arc::new(Pod { controller: Some(Arc::new(owner)), ..Pod::clone(&small("d")) });
+    let daemon = Arc::new(Pod { is_of_daemon_set: true, ..Pod::clone(&small("d")) });
     assert_eq!((world.create(daemon), world.create(small("p"))), ("n1".to_owned(), OVER_CPU.to_owned()));
 }
 

@@ -8,8 +8,8 @@ use koord_api::{
         AmplificationRatios, CPU_BIND_POLICY, NODE_RESERVATION, NUMA_ALLOCATE_STRATEGY, NUMA_TOPOLOGY_POLICY,
         SYSTEM_QOS_RESOURCE, SystemQosResource,
     },
-    node_resource_topology::{Zone, node_numa},
-    numa::{KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
+    node_resource_topology::{Zone, allocatable},
+    numa::{CPU_TOPOLOGY, KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
     protocol::{Key, Labels, Text},
 };
 use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames, ResourceVector};
@@ -30,7 +30,7 @@ pub(crate) struct Report {
     pub(crate) zones: BTreeMap<u32, ResourceVector>,
     /// The resources that some NUMA node reports, be it 0.
     pub(crate) known: BTreeSet<ResourceId>,
-    /// How the kubelet binds CPUs.
+    /// How the kubelet binds CPUs; none where it leaves that open.
     pub(crate) bind: Option<Bind>,
     /// How strictly the kubelet keeps the resources of a pod together.
     pub(crate) policy: Policy,
@@ -93,14 +93,14 @@ impl Report {
     /// What an object reports; names of resources are numbered by `names`.
     pub(crate) fn of(metadata: &ObjectMeta, zones: &[Zone], policies: &[String], names: &mut ResourceNames) -> Self {
         let annotations = metadata.annotations.clone().unwrap_or_default();
-        let numa = node_numa(metadata, zones).unwrap_or_default();
+        let zones = allocatable(zones);
         let kubelet = read(&KUBELET_CPU_MANAGER_POLICY, &annotations);
         let reserved = reserved_cpus(&annotations, &kubelet.reserved_cpus);
-        let known = numa.zones.values().flat_map(koord_resource::ResourceList::names);
+        let known = zones.values().flat_map(koord_resource::ResourceList::names);
         let known = known.filter_map(|name| names.intern(name)).collect();
         let mut report = Self {
-            zones: numa.zones.iter().map(|(node, amounts)| (*node, names.vector(amounts))).collect(),
-            cpus: numa.topology,
+            zones: zones.iter().map(|(node, amounts)| (*node, names.vector(amounts))).collect(),
+            cpus: read(&CPU_TOPOLOGY, &annotations).by_place(),
             known,
             bind: Bind::of_kubelet(&kubelet),
             policy: Policy::of_kubelet(policies),
@@ -174,7 +174,7 @@ impl NumaNode {
             refs_max: 1,
             zones: report.zones.iter().map(|(node, zone)| (*node, amplified(zone))).collect(),
             known: report.known.clone(),
-            bind: settings.bind.or(report.bind),
+            bind: report.bind.or(settings.bind),
             policy: settings.policy.unwrap_or(report.policy),
             fill: settings.fill,
             cpu_ratio: settings.ratios.ratio("cpu"),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policies_of_a_node_come_before_those_of_its_kubelet() {
+    fn the_numa_policy_of_a_node_comes_before_that_of_its_kubelet_whose_full_cores_come_before_the_label() {
         let kubelet = r#"{"policy":"static","options":{"full-pcpus-only":"true"}}"#;
         let (report, names) =
             report(&json!({"kubelet.koordinator.sh/cpu-manager-policy": kubelet}), &["SingleNUMANodePodLevel"]);
@@ -321,7 +321,8 @@ mod tests {
                 ("numa-topology-policy", "Restricted"),
                 ("numa-allocate-strategy", "MostAllocated"),
             ]),
-            (Some(Bind::SpreadByPcpus), Policy::Restricted, Some(Fill::MostAllocated))
+            (Some(Bind::FullPcpus), Policy::Restricted, Some(Fill::MostAllocated)),
+            "the kubelet gives out whole cores whatever the node's label says"
         );
         assert_eq!(
             node(&[

@@ -54,7 +54,8 @@ pub struct NodeNumaResource {
 
 impl NodeNumaResource {
     /// The plugin with these arguments.
-    pub fn new(args: NodeNumaResourceArgs) -> Self {
+    pub fn new(mut args: NodeNumaResourceArgs) -> Self {
+        koord_config::Args::complete(&mut args);
         let bind = match args.default_cpu_bind_policy.unwrap_or(CpuBindPolicy::FullPcpus) {
             CpuBindPolicy::Unset => None,
             CpuBindPolicy::FullPcpus => Some(Bind::FullPcpus),

@@ -143,10 +143,30 @@ impl Policy {
     /// follows for pods.
     pub(crate) fn of_kubelet(policies: &[String]) -> Self {
         match policies.first().map(String::as_str) {
+            // What it keeps to pod by pod is a promise about pods under either name.
             Some("BestEffort" | "BestEffortPodLevel") => Self::BestEffort,
             Some("Restricted" | "RestrictedPodLevel") => Self::Restricted,
             Some("SingleNUMANodePodLevel") => Self::SingleNumaNode,
             _ => Self::None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kubelet_keeps_to_pod_by_pod_holds_for_pods_under_both_of_its_names() {
+        let of = |name: &str| Policy::of_kubelet(&[name.to_owned()]);
+        assert_eq!(["BestEffort", "BestEffortPodLevel"].map(of), [Policy::BestEffort; 2]);
+        assert_eq!(["Restricted", "RestrictedPodLevel"].map(of), [Policy::Restricted; 2]);
+        assert_eq!(of("SingleNUMANodePodLevel"), Policy::SingleNumaNode);
+        let by_container =
+            ["BestEffort", "Restricted", "SingleNUMANode"].map(|name| of(&format!("{name}ContainerLevel")));
+        assert_eq!(
+            (by_container, of("None"), Policy::of_kubelet(&[])),
+            ([Policy::None; 3], Policy::None, Policy::None)
+        );
     }
 }

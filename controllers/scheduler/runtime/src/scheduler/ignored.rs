@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use koord_api::{catalogue, protocol::ProtocolError};
+use koord_api::{catalogue, node_resource_topology::v1alpha1::NodeResourceTopology, protocol::ProtocolError};
 use koord_engine::{columns::Row, engine::Attempt, pod::Pod};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, uid::Uid};
@@ -28,7 +28,7 @@ pub(super) struct Ignored {
 }
 
 impl Scheduler {
-    /// Looks at the next nodes, and at what their pods were given, if that was not done lately.
+    /// Looks at the next nodes, at what is reported of their CPUs, and at what their pods were given, if that was not done lately.
     pub(crate) fn tell_ignored(&mut self) {
         if !self.may_look(self.ignored.looked, PERIOD) {
             return;
@@ -46,17 +46,23 @@ impl Scheduler {
         }
     }
 
-    /// What there is to say of a node and of its pods.
+    /// What there is to say of a node, of the report of its CPUs and of its pods.
     fn remarks(&self, row: Row) -> Vec<(Named, Vec<String>)> {
         let cluster = self.engine.cluster();
         let node = cluster.node(row).and_then(|node| {
             Some((self.node(&node.name)?, ignored(node.labels.iter().chain(node.annotations.iter()))))
         });
+        let name = cluster.node(row).map(|node| &*node.name);
+        let report = name.and_then(|name| cluster.objects().entry::<NodeResourceTopology>(name)).and_then(|entry| {
+            let annotations = entry.get::<NodeResourceTopology>()?.metadata.annotations.iter().flatten();
+            let said = ignored(annotations.map(|(name, text)| (name.as_str(), text.as_str())));
+            Some(((ResourceKind::typed::<NodeResourceTopology>(), entry.key.clone(), entry.uid.clone()), said))
+        });
         let pods = cluster.pods_on(row).map(|placed| &*placed.pod).filter(|pod| !pod.is_reservation());
         let pods = pods
             .filter(|pod| pod.given.iter().next().is_some())
             .map(|pod: &Pod| ((ResourceKind::POD, pod.key.clone(), pod.uid.clone()), ignored(pod.given.iter())));
-        node.into_iter().chain(pods).collect()
+        node.into_iter().chain(report).chain(pods).collect()
     }
 
     /// A pod, or one that stands for an object, has its place in spite of what makes no sense.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use koord_api::cluster_network_topology::{
-    CLUSTER_LAYER, ClusterNetworkTopologySpec, NODE_LAYER, NetworkTopologyDetail, TopologyInfo,
+    CLUSTER_LAYER, ClusterNetworkTopologySpec, NODE_LAYER, NetworkTopologyDetail, NetworkTopologySpec, TopologyInfo,
 };
 use koord_engine::labels::Labels;
 
@@ -143,11 +143,21 @@ impl Tree {
     }
 }
 
+/// The layer above a layer. One that names none is right below the cluster; the cluster itself may be declared too, and has
+/// nothing above it.
+fn parent(layer: &NetworkTopologySpec) -> Option<&str> {
+    match layer.parent_topology_layer.as_str() {
+        _ if layer.topology_layer == CLUSTER_LAYER => None,
+        "" => Some(CLUSTER_LAYER),
+        parent => Some(parent),
+    }
+}
+
 /// The layers from the cluster down to the node.
 fn chain(spec: &ClusterNetworkTopologySpec) -> Option<Vec<String>> {
     let mut layers = vec![CLUSTER_LAYER.to_owned()];
     while let Some(layer) = layers.last().filter(|layer| *layer != NODE_LAYER) {
-        let below = spec.network_topology_spec.iter().find(|below| below.parent_topology_layer == *layer)?;
+        let below = spec.network_topology_spec.iter().find(|below| parent(below) == Some(layer.as_str()))?;
         // A layer below itself would have no end.
         if layers.contains(&below.topology_layer) {
             return None;
@@ -214,6 +224,24 @@ pub(super) mod tests {
         let details = tree(&[("n1", "b1", "s1"), ("n2", "", "s1"), ("n3", "b1", "")]).details();
         let names: Vec<&str> = details.iter().map(|detail| &*detail.topology_info.topology_name).collect();
         assert_eq!((names, details[0].node_num), (vec!["", "s1", "b1", "n2"], 2));
+    }
+
+    #[test]
+    fn a_layer_without_a_parent_is_right_below_the_cluster_which_may_be_declared_too() {
+        let layers = ["ClusterTopologyLayer", "SpineLayer", "BlockLayer", "NodeTopologyLayer"];
+        let mut manual = spec();
+        manual.network_topology_spec[0].parent_topology_layer = String::new();
+        assert_eq!(Tree::new(&manual, []).unwrap().layers, layers);
+        let labels: Labels = [("t/block", "b"), ("t/spine", "s")].into_iter().collect();
+        let details = Tree::new(&manual, [("n", &labels)]).unwrap().details();
+        let NetworkTopologyDetail { topology_info, child_topology_layer, .. } = &details[0];
+        assert_eq!((&*topology_info.topology_layer, &**child_topology_layer), ("ClusterTopologyLayer", "SpineLayer"));
+        let cluster =
+            NetworkTopologySpec { topology_layer: CLUSTER_LAYER.to_owned(), ..NetworkTopologySpec::default() };
+        for spec in [&mut manual, &mut spec()] {
+            spec.network_topology_spec.insert(0, cluster.clone());
+            assert_eq!(Tree::new(spec, []).unwrap().layers, layers);
+        }
     }
 
     #[test]

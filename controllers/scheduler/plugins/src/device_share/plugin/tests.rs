@@ -1,5 +1,6 @@
 mod bound;
 mod least_fragmented;
+mod templates;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -305,6 +306,9 @@ fn nodes_are_spread_or_packed() {
     let args: DeviceShareArgs = serde_json::from_value(json!({ "scoringStrategy": strategy })).unwrap();
     let (first, second, on_same) = two(DeviceShare::new(&args), 50);
     assert!(first == second && on_same, "the fuller node and the fuller GPU");
+    let args: DeviceShareArgs = serde_json::from_value(json!({"scoringStrategy": {"type": "MostAllocated"}})).unwrap();
+    let (first, second, on_same) = two(DeviceShare::new(&args), 50);
+    assert!(first == second && on_same, "all kinds of devices count where no resource is named");
 }
 
 #[test]
@@ -362,35 +366,6 @@ fn only_pods_whose_devices_come_back_are_evicted() {
     assert!(before == devices(&scheduler), "what was tried is undone");
     scheduler.remove("a");
     assert_eq!(scheduler.next().unwrap(), "high on n1: gpu0:50");
-}
-
-#[test]
-fn templates_are_those_of_the_config_map() {
-    let mut scheduler = Scheduler::new(DeviceShare::default());
-    scheduler.labelled(
-        "n1",
-        FOUR,
-        &json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"}),
-    );
-    scheduler.report("n1", FOUR);
-    let npu = list("gpu.shared=1 huawei.com/npu-core=2 huawei.com/npu-cpu=1 gpu-memory=6Gi");
-    let mut offered = json!({"cpu": "64", "pods": "9", "koordinator.sh/gpu-memory": "320Gi"});
-    for name in ["koordinator.sh/gpu.shared", "huawei.com/npu-core", "huawei.com/npu-cpu"] {
-        offered[name] = json!("400");
-    }
-    let labels = json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"});
-    let node = testing::node("n1", &json!({"metadata": {"labels": labels}, "status": {"allocatable": offered}}));
-    scheduler.engine.set_node(node, scheduler.now);
-    assert_eq!(scheduler.schedule("p", &npu), unavailable("p", "no matched GPU shared resource template"));
-    let resources = "{huawei.com/npu-core: 2, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}";
-    let templates = format!("huawei-M:\n  vir02: {resources}\n");
-    let map: ConfigMap = serde_json::from_value(json!({"data": {"data.yaml": templates}})).unwrap();
-    let key = ObjectKey::new("koordinator-system", "gpu-shared-resource-templates");
-    scheduler.engine.set_object(Object::new(key, Uid::from("map"), false, Arc::new(map)), scheduler.now);
-    assert_eq!(scheduler.next().unwrap(), "p on n1: gpu0:7");
-    let placed = scheduler.engine.cluster().pod(&Uid::from("p")).unwrap();
-    let allocation = placed.holds.get::<Allocation>().unwrap();
-    assert_eq!(allocation.of(Kind::Gpu)[0].template.as_deref(), Some("vir02"));
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl Wanted {
         let node: &NodeDevices = devices.of(row).filter(|node| node.is_reported)?;
         let labels = &cluster.node(row)?.labels;
         let gpus = self.request.gpus.as_ref();
-        let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
+        let templates = devices.templates(&self.settings.templates_in);
+        let templates = gpus.and_then(|gpus| templates?.needed(gpus, &self.settings.templates_for));
         let compared = if is_reserving { self.compared(cluster, row) } else { None };
         let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
         for way in ways(cluster, row, node, &self.asks, source) {

@@ -8,7 +8,7 @@ use super::{Known, Loads};
 
 impl Loads {
     /// Compares what is known of a node with its object, its report and its pods, and sets right what differs.
-    pub(super) fn audit_row(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+    pub(in super::super) fn audit_row(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
         let (actual, nothing) = (self.recount(cluster, row), Known::default());
         let kept = self.rows.get(row.index()).unwrap_or(&nothing);
         let mut wrong = Vec::new();
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        load_aware::{NodeLoad, Settings},
+        load_aware::{LoadsBySettings, NodeLoad, Settings},
         testing::{node, pod},
     };
 
@@ -79,7 +79,7 @@ mod tests {
         ];
         for (sum, spoil) in spoil {
             let mut cluster = Cluster::default();
-            cluster.add_state(Box::new(Loads::new(Arc::new(settings()))));
+            cluster.add_state(Box::new(LoadsBySettings::new(Arc::new(settings()))));
             cluster.tick(Timestamp::from_second(1_800_000_000).unwrap());
             cluster.set_node(node("n", &json!({"status": {"allocatable": {"cpu": "9", "memory": "9Gi"}}})));
             let usage = json!({"resources": {"cpu": "1", "memory": "1Gi"}});
@@ -91,14 +91,14 @@ mod tests {
             cluster.place(pod("p", &json!({"containers": [container]})), &"n".into(), Holds::default());
             let row = cluster.row("n").unwrap();
             assert_eq!(cluster.audit(row), []);
-            let right = format!("{:?}", cluster.state::<Loads>().unwrap().rows);
-            let expiries = cluster.state::<Loads>().unwrap().expiries.clone();
+            let loads = |cluster: &Cluster| cluster.state::<LoadsBySettings>().unwrap().at(0).unwrap().clone();
+            let Loads { rows: right, expiries, .. } = loads(&cluster);
             assert_eq!(expiries.len(), 1);
-            spoil(cluster.state_mut::<Loads>().unwrap().known(row));
+            spoil(cluster.state_mut::<LoadsBySettings>().unwrap().first_mut().known(row));
             let found = cluster.audit(row);
             assert_eq!(found.iter().map(|found| found.sum).collect::<Vec<_>>(), [sum], "{found:?}");
-            let loads = cluster.state::<Loads>().unwrap();
-            assert_eq!((format!("{:?}", loads.rows), &loads.expiries), (right, &expiries));
+            let after = loads(&cluster);
+            assert_eq!((format!("{:?}", after.rows), after.expiries), (format!("{right:?}"), expiries));
         }
     }
 }

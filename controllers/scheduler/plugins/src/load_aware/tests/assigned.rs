@@ -56,6 +56,41 @@ fn a_pod_counts_since_its_condition_and_on_its_node() {
 }
 
 #[test]
+fn another_annotation_alone_does_not_change_what_a_pod_is_estimated_to_use() {
+    let mut args = thresholds();
+    args["allowCustomizeEstimation"] = json!(true);
+    let mut world = World::new(&args, &["n1"]);
+    world.use_of("n1", "50", "10Gi");
+    // With 8.5 cores of each of two such pods 67 are used.
+    let running = Pod { node: Some("n1".into()), scheduled: Some(START), ..Pod::clone(&sized("a", "10", "1Gi")) };
+    let factors = |pod: Pod, text: &str| {
+        let factors = [("scheduling.koordinator.sh/load-estimated-scaling-factors", text)];
+        Pod::clone(&with(&Arc::new(pod), |template| template.annotations = factors.into_iter().collect()))
+    };
+    let little = factors(running.clone(), r#"{"cpu":10}"#);
+    let mut tried = |pod: Pod, name: &str| {
+        let now = world.now();
+        world.engine.set_pod(Arc::new(pod), now);
+        assert_eq!(world.engine.cluster().discrepancies(), []);
+        assert_eq!(world.engine.audit_all(), []);
+        let placed = world.create(sized(name, "10", "1Gi"));
+        let now = world.now();
+        world.engine.remove_pod(&Uid::from(name), now);
+        placed
+    };
+    assert_eq!(tried(running.clone(), "p1"), OVER_CPU);
+    assert_eq!(tried(little.clone(), "p2"), OVER_CPU, "it is estimated as before");
+    assert_eq!(tried(factors(little.clone(), r#"{"cpu":20}"#), "p3"), OVER_CPU, "and so after the next change");
+    assert_eq!(tried(Pod { initialized: Some(START), ..little.clone() }, "p4"), "n1", "with its conditions");
+    assert_eq!(
+        tried(Pod { initialized: Some(START), ..running.clone() }, "p5"),
+        "n1",
+        "again it is estimated as before"
+    );
+    assert_eq!(tried(running, "p6"), OVER_CPU);
+}
+
+#[test]
 fn pods_of_daemon_sets_count_and_those_that_stand_for_reservations_do_not() {
     let mut world = measured();
     let now = world.now();
@@ -63,7 +98,6 @@ fn pods_of_daemon_sets_count_and_those_that_stand_for_reservations_do_not() {
     let object = Reference { kind: ResourceKind::NODE, key: ObjectKey::cluster("r") };
     world.engine.set_pod(Arc::new(Pod { reservation: Some(Arc::new(object)), ..of("r") }), now);
     assert_eq!(rooms(&world), ["n1", "n2"]);
-    let owner = Owner { kind: "DaemonSet".into(), ..Owner::default() };
-    world.engine.set_pod(Arc::new(Pod { controller: Some(Arc::new(owner)), ..of("daemon") }), now);
+    world.engine.set_pod(Arc::new(Pod { is_of_daemon_set: true, ..of("daemon") }), now);
     assert_eq!(rooms(&world), ["n2"]);
 }

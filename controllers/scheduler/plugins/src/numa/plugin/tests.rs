@@ -108,6 +108,14 @@ fn cpus_that_others_give_out_are_not_given_to_pods() {
 }
 
 #[test]
+fn numa_nodes_count_though_the_report_of_their_cpus_cannot_be_read() {
+    let bad = json!({"node.koordinator.sh/cpu-topology": "{bad"});
+    let machine = Machine { reports_cpus: false, reported: bad, ..Machine::labelled(KEEP, "SingleNUMANode") };
+    let invalid = refused("node(s) invalid CPU Topology");
+    play(machine, &[(("LS", "2", &[]), shares("", &[(0, "2", "1Gi")])), (("LSR", "2", &[]), invalid)]);
+}
+
+#[test]
 fn a_node_that_binds_binds_all_pods_or_refuses_them() {
     let binding = || Machine::labelled(BIND, "FullPCPUsOnly");
     let written = format!(r#"{} {{"requiredCPUBindPolicy":"FullPCPUs"}}"#, cpus("0-3"));
@@ -119,7 +127,13 @@ fn a_node_that_binds_binds_all_pods_or_refuses_them() {
     play(binding(), &[(("LSR", "4", &[MUST_SPREAD]), conflict)]);
     play(Machine::labelled(BIND, "None"), &[(("LS", "4", &[]), "n1".to_owned())]);
     let full_only = r#"{"policy":"static","options":{"full-pcpus-only":"true"}}"#;
-    play(Machine::reporting("kubelet.koordinator.sh/cpu-manager-policy", full_only), &[(("LSR", "3", &[]), odd)]);
+    let of_kubelet = Machine::reporting("kubelet.koordinator.sh/cpu-manager-policy", full_only);
+    play(of_kubelet, &[(("LSR", "3", &[]), odd.clone())]);
+    let both = Machine {
+        reported: json!({"kubelet.koordinator.sh/cpu-manager-policy": full_only}),
+        ..Machine::labelled(BIND, "SpreadByPCPUs")
+    };
+    play(both, &[(("LSR", "3", &[]), odd), (("LSR", "2", &[SPREAD]), cpus("0-1"))]);
 }
 
 #[test]
