@@ -479,7 +479,7 @@ fn metrics_router(core: &Arc<Core>) -> Router {
         .route("/internal-metrics", page(&[Audience::Internal]))
         .route("/external-metrics", page(&[Audience::External]))
         .route("/metrics/slis", page(&[Audience::Slis]))
-        .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External, Audience::Slis]))
+        .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External]))
 }
 
 fn listen(at: Option<ListenAddress>, purpose: &'static str) -> Result<Option<TcpListener>, RunError> {

@@ -127,6 +127,11 @@ impl Server {
         let claims = json!([{"name": "gpu", "resourceClaimName": "claim"}]);
         self.post(PODS, &pod("claims", &json!({"cpu": "100m"}), &json!({"resourceClaims": claims}))).await;
         assert_eq!(self.node_of("claims").await, "only");
+        // What is left of an earlier binding is taken off, which a binding cannot do.
+        let mut again = pod("again", &json!({"cpu": "100m"}), &json!({}));
+        again["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/bind-gang-member-count": "2"});
+        self.post(PODS, &again).await;
+        assert_eq!(self.node_of("again").await, "only");
         self.post(PODS, &pod("low", &json!({"cpu": "3"}), &json!({}))).await;
         assert_eq!(self.node_of("low").await, "only");
         let explanation = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "ScheduleExplanation",

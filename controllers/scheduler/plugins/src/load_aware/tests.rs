@@ -37,9 +37,7 @@ impl World {
 
     /// And plugins that make room.
     fn with(args: &Value, nodes: &[&str], post_filters: Vec<Arc<dyn Plugin>>) -> Self {
-        let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
-        args.complete();
-        let mut plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(LoadAwareScheduling::new(&args))];
+        let mut plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(plugin(args))];
         let indexes = (1..).zip(&post_filters).map(|(index, _)| index).collect();
         plugins.extend(post_filters);
         let own = Profile { filters: vec![0], scores: vec![(0, 1)], ..Profile::of("test", plugins) };
@@ -128,6 +126,12 @@ fn with(pod: &Arc<Pod>, change: impl FnOnce(&mut Template)) -> Arc<Pod> {
     Arc::new(Pod { template: Arc::new(template), ..Pod::clone(pod) })
 }
 
+fn plugin(args: &Value) -> LoadAwareScheduling {
+    let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
+    args.complete();
+    LoadAwareScheduling::new(&args)
+}
+
 fn thresholds() -> Value {
     json!({"usageThresholds": {"cpu": 65, "memory": 95}, "filterExpiredNodeMetrics": false, "nodeMetricExpirationSeconds": 300})
 }
@@ -152,7 +156,7 @@ fn the_load_of_a_node_is_shown_with_what_its_pods_are_estimated_to_add() {
     let mut world = World::new(&thresholds(), &["n1", "n2"]);
     world.use_of("n1", "30", "10Gi");
     assert_eq!(world.create(sized("a", "10", "1Gi")), "n1");
-    let plugin = LoadAwareScheduling::new(&LoadAwareSchedulingArgs::default());
+    let plugin = plugin(&thresholds());
     let shown = |path: &[&str]| plugin.service(path, &Query::default(), world.engine.cluster());
     let node = shown(&["node", "n1"]).unwrap();
     let pod = &node["pods"][0];
@@ -175,7 +179,7 @@ fn a_report_that_is_too_old_is_no_good_measure_and_none_is_no_old_one() {
     let mut world = World::new(&thresholds(), &["n1", "n2", "n3"]);
     world.use_of("n1", "30", "10Gi");
     world.report("n2", 301, &json!({}));
-    let plugin = LoadAwareScheduling::new(&LoadAwareSchedulingArgs::default());
+    let plugin = plugin(&thresholds());
     let is_stale = |world: &World, name| {
         let cluster = world.engine.cluster();
         plugin.is_input_stale(cluster, cluster.row(name).unwrap())
