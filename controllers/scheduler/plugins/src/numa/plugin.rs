@@ -180,7 +180,13 @@ impl Plugin for NodeNumaResource {
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
-        let Some(hold) = placed.holds.get::<NumaHold>() else { return };
+        let Some(hold) = placed.holds.get::<NumaHold>() else {
+            if placed.pod.given.get(RESOURCE_STATUS.name()).is_some() && !placed.pod.is_reservation() {
+                // It is left of a binding that has failed, perhaps to another node.
+                patch.annotations.insert(RESOURCE_STATUS.name().to_owned(), None);
+            }
+            return;
+        };
         let (name, status) = hold.status();
         patch.annotate(name, status);
         if let Some(spec) = &hold.spec {

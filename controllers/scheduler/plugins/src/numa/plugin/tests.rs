@@ -4,6 +4,7 @@ mod world;
 use std::time::Duration;
 
 use koord_core::uid::Uid;
+use koord_engine::engine::Outcome;
 use serde_json::json;
 
 use self::world::{Machine, Wish, World, pod};
@@ -78,6 +79,18 @@ fn exclusive_pods_get_cpus_of_their_own() {
     play(Machine::default(), &halves);
     let mut world = World::of(&[Machine::default()]);
     assert_eq!(world.create_with("batch", ("LSR", "4", &[]), 5500, "1Gi"), "n1");
+}
+
+#[test]
+fn what_is_left_of_a_failed_binding_is_removed() {
+    let left = (STATUS, r#"{"cpuset":"0-3","numaNodeResources":[{"node":0,"resources":{"cpu":"4"}}]}"#);
+    for (annotations, expected) in [(&[left][..], Some(None)), (&[], None)] {
+        let mut world = World::of(&[Machine::default()]);
+        world.engine.set_pod(pod("p", ("LS", "4", annotations), 9500, "1Gi", None), world.now);
+        let attempt = world.engine.attempt(world.now).unwrap();
+        let Outcome::Bind { patch, .. } = attempt.outcome else { panic!("{attempt:?}") };
+        assert_eq!(patch.annotations.get(STATUS).cloned(), expected);
+    }
 }
 
 #[test]
