@@ -1,4 +1,5 @@
 use koord_runtime::key::ObjectKey;
+use serde_json::json;
 
 use super::*;
 
@@ -30,7 +31,7 @@ fn bound(mut pod: Value) -> Value {
 }
 
 fn binding(name: &str) -> Write {
-    let action = Action::Bind { uid: name.into(), node: "n".to_owned(), annotations: BTreeMap::new() };
+    let action = Action::Bind { uid: name.into(), node: "n".to_owned() };
     Write { kind: ResourceKind::POD, key: ObjectKey::new("default", name), action }
 }
 
