@@ -18,7 +18,7 @@ use koord_runtime::{
     clock::Moment,
     write::{Action, Write},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::knowledge::Knowledge;
 use crate::people::name_of;
@@ -119,7 +119,7 @@ impl Witness {
                 self.giving.insert(uid.to_owned(), patch.clone());
                 Ok(())
             }
-            Action::Bind { uid, node } => {
+            Action::Bind { uid, node, annotations } => {
                 let uid = uid.to_string();
                 let is_again = self.tried.insert(uid.clone(), node.clone()).as_ref() == Some(node);
                 let Some(pod) = self.known.pod(write.key.as_str()).filter(|pod| uid_of(pod) == uid) else {
@@ -130,6 +130,9 @@ impl Witness {
                 }
                 let given = self.given.get(&uid);
                 let mut pod = given.map_or_else(|| pod.clone(), |given| merge::apply(pod.clone(), given));
+                if !annotations.is_empty() {
+                    pod = merge::apply(pod, &json!({"metadata": {"annotations": annotations}}));
+                }
                 pod["spec"]["nodeName"] = node.as_str().into();
                 self.judged += 1;
                 // A decision that is sent again may be as old as this life.

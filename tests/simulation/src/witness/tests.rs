@@ -1,5 +1,4 @@
 use koord_runtime::key::ObjectKey;
-use serde_json::json;
 
 use super::*;
 
@@ -31,7 +30,7 @@ fn bound(mut pod: Value) -> Value {
 }
 
 fn binding(name: &str) -> Write {
-    let action = Action::Bind { uid: name.into(), node: "n".to_owned() };
+    let action = Action::Bind { uid: name.into(), node: "n".to_owned(), annotations: BTreeMap::new() };
     Write { kind: ResourceKind::POD, key: ObjectKey::new("default", name), action }
 }
 
