@@ -285,7 +285,7 @@ impl Connection {
             let plural = self.watch.kind.plural;
             if has_panicked {
                 // What came of it is found out by the list that follows.
-                world.shows(|witness| witness.list_begins(plural));
+                world.shows(|witness| witness.is_lost(plural));
             } else {
                 world.shows(|witness| witness.line(plural, &line));
             }

@@ -191,7 +191,7 @@ impl Program {
         });
         if stepped.is_err() {
             world.note(format_args!("{} panics", connection.task()));
-            world.shows(|witness| witness.list_begins(connection.plural()));
+            world.shows(|witness| witness.is_lost(connection.plural()));
             connection.start_again(self.core.clock().moment());
         }
     }

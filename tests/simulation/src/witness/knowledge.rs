@@ -40,6 +40,8 @@ pub(super) struct Knowledge {
     objects: BTreeMap<(String, String), Value>,
     /// What was listed, up to which revision; zero while a list is under way.
     listed: BTreeMap<String, u64>,
+    /// What counts as unknown until it is listed again.
+    lost: BTreeSet<String>,
     /// Nodes with what belongs to them, the newest last.
     nodes: BTreeMap<String, Vec<Vec<Value>>>,
     quotas: BTreeMap<String, Vec<Value>>,
@@ -48,10 +50,15 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Forgets what is shown anew.
-    pub(super) fn forget(&mut self, plural: &str) {
+    /// Forgets what is shown anew, or what comes before it is.
+    pub(super) fn forget(&mut self, plural: &str, until_listed: bool) {
         self.objects.retain(|(of, _), _| of != plural);
         self.listed.insert(plural.to_owned(), 0);
+        if until_listed {
+            self.lost.insert(plural.to_owned());
+        } else {
+            self.lost.remove(plural);
+        }
         if plural == "nodes" {
             let all: Vec<String> = self.of_kind("reservations").map(uid_of).collect();
             self.homeless.extend(all);
@@ -60,7 +67,7 @@ impl Knowledge {
 
     /// Takes a page of a list; whether it was the last.
     pub(super) fn page(&mut self, plural: &str, body: &str) -> bool {
-        if kind_of(plural).is_none() {
+        if kind_of(plural).is_none() || self.lost.contains(plural) {
             return false;
         }
         let page: Value = serde_json::from_str(body).unwrap_or_default();
@@ -78,6 +85,9 @@ impl Knowledge {
     /// Takes a line of a watch. What was shown before is no news.
     pub(super) fn line(&mut self, plural: &str, line: &str) -> Option<Seen> {
         kind_of(plural)?;
+        if self.lost.contains(plural) {
+            return None;
+        }
         let mut line: Value = serde_json::from_str(line).ok()?;
         let object = line["object"].take();
         let listed = self.listed.entry(plural.to_owned()).or_default();
