@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Parser};
-use koord_manager_controllers::{colocationprofile, selected::selects};
+use koord_manager_controllers::colocationprofile;
 use koord_program::{
     ControllerFlags, ControllerSettings,
     flags::{count, from_go, span, switch},
 };
+use koord_runtime::selected::selects;
 use koord_webhooks::{BindingPolicy, ObjectName, Retries};
 
 use crate::identity::BUILD;

@@ -29,6 +29,7 @@ pub mod queue;
 pub mod random;
 pub mod reflector;
 pub mod refusal;
+pub mod selected;
 pub mod store;
 pub mod trace_context;
 pub mod uid;

@@ -15,7 +15,6 @@ pub mod noderesource;
 pub mod nodeslo;
 mod one_per_node;
 pub mod quotaprofile;
-pub mod selected;
 pub mod view;
 
 pub use config::ConfigSource;

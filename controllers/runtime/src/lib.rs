@@ -26,7 +26,7 @@ pub mod trace;
 pub use koord_client::{api, clock, connect, recorder};
 pub use koord_core::{
     cache, child, condition, effect, error, events, index, intern, key, lease, outcome, ownership, panics, plan,
-    projection, queue, random, reflector, refusal, store, uid, watch::Watch, write,
+    projection, queue, random, reflector, refusal, selected, store, uid, watch::Watch, write,
 };
 
 pub use crate::core::{Core, Wiring};

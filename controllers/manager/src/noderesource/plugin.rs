@@ -1,6 +1,6 @@
 //! The parts of the controller that can be switched off one by one.
 
-use crate::selected::selects;
+use koord_runtime::selected::selects;
 
 /// A part of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 
 mod balanced_allocation;
 mod image_locality;
-mod inter_pod_affinity;
+pub(crate) mod inter_pod_affinity;
 mod inter_pod_affinity_scores;
 mod node_affinity;
 mod node_name;
@@ -11,7 +11,7 @@ mod node_ports;
 mod node_resources_fit;
 mod node_resources_scores;
 mod node_unschedulable;
-mod pod_topology_spread;
+pub(crate) mod pod_topology_spread;
 mod pod_topology_spread_scores;
 mod preemption;
 mod preemption_choice;

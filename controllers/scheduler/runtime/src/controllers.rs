@@ -1,5 +1,7 @@
 //! Whose controllers run: what plugins write beside attempts.
 
+use koord_runtime::selected::selects;
+
 /// A list of plugins: `*` for all, `NAME` for one, `-NAME` for all but one. Of a plugin the first word about it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controllers(Vec<String>);
@@ -18,11 +20,7 @@ impl Controllers {
 
     /// Whether those of a plugin run.
     pub fn runs(&self, plugin: &str) -> bool {
-        let said = self.0.iter().find_map(|word| match word.strip_prefix('-') {
-            Some(name) => (name == plugin).then_some(false),
-            None => (word == plugin).then_some(true),
-        });
-        said.unwrap_or_else(|| self.0.iter().any(|word| word == "*"))
+        selects(&self.0, plugin)
     }
 
     /// The plugins that are named.

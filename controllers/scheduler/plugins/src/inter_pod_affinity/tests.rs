@@ -3,7 +3,10 @@ use koord_engine::{hold::Holds, object::Object};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{filtered_pod, labelled, node, pairs, scored_pod, world};
+use crate::{
+    testing::{labelled, node, pairs, scored_pod, world},
+    vectors::inter_pod_affinity::said,
+};
 
 /// A term about pods with a label, given as `key=value` or as a key with any value.
 fn term(key: &str, label: &str) -> Value {
@@ -28,20 +31,6 @@ fn preferred(near: &[(i32, Value)], apart: &[(i32, Value)]) -> Value {
         "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted(near)},
         "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted(apart)},
     }})
-}
-
-/// What is said of each node: `+`, `near` (unresolvable), `apart` or `unwanted`.
-fn said(cluster: &mut Cluster, labels: &str, spec: &Value) -> String {
-    let (namespace, labels) = labels.split_once('/').unwrap_or(("ns", labels));
-    let said = filtered_pod(&InterPodAffinity::default(), cluster, &labelled(namespace, "tried", &pairs(labels), spec));
-    let words = said.iter().map(|said| match said.as_str() {
-        "" => "+",
-        "UU node(s) didn't match pod affinity rules" => "near",
-        "U node(s) didn't match pod anti-affinity rules" => "apart",
-        "U node(s) didn't satisfy existing pods anti-affinity rules" => "unwanted",
-        other => panic!("{other}"),
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 const NONE: Value = Value::Null;

@@ -3,7 +3,10 @@ use koord_engine::object::Object;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{self, filtered_pod, labelled, node, pairs, scored_pod};
+use crate::{
+    testing::{self, filtered_pod, labelled, node, pairs, scored_pod},
+    vectors::pod_topology_spread::{FOUR, said as of_pod},
+};
 
 /// Nodes by their labels, and pods by the index of their node and their labels.
 fn world(nodes: &[&str], pods: &[(usize, &str)]) -> Cluster {
@@ -32,18 +35,8 @@ fn spec(constraints: &[Value]) -> Value {
 /// What is said of each node to a pod with these labels: `+`, `U` or `UU`.
 fn said(cluster: &mut Cluster, labels: &str, spec: &Value) -> String {
     let pod = labelled("ns", "tried", &pairs(labels), spec);
-    let said = filtered_pod(&PodTopologySpread::default(), cluster, &pod);
-    let codes = said.iter().map(|said| match said.as_str() {
-        "" => "+",
-        "U node(s) didn't match pod topology spread constraints" => "U",
-        "UU node(s) didn't match pod topology spread constraints (missing required label)" => "UU",
-        other => panic!("{other}"),
-    });
-    codes.collect::<Vec<_>>().join(" ")
+    of_pod(&PodTopologySpread::default(), cluster, &pod)
 }
-
-/// Four nodes in two zones.
-const FOUR: [&str; 4] = ["zone=1,node=a", "zone=1,node=b", "zone=2,node=x", "zone=2,node=y"];
 
 #[test]
 fn a_domain_takes_no_more_than_the_skew_above_the_emptiest() {

@@ -57,7 +57,7 @@ pub(super) fn namespace(cluster: &mut Cluster, name: &str, text: &str) {
 }
 
 /// What is said of each node: `+`, `near` (unresolvable), `apart` or `unwanted`.
-fn said(cluster: &mut Cluster, labels: &str, spec: &Value) -> String {
+pub(crate) fn said(cluster: &mut Cluster, labels: &str, spec: &Value) -> String {
     let said = filtered_pod(&InterPodAffinity::default(), cluster, &resident("tried", labels, spec));
     let words = said.iter().map(|said| match said.as_str() {
         "" => "+",

@@ -48,7 +48,7 @@ pub(super) fn spread(counts: &[usize]) -> Vec<(usize, &'static str, Value)> {
 }
 
 /// What is said of each node: `+`, `U` or `UU`.
-fn said(plugin: &PodTopologySpread, cluster: &mut Cluster, pod: &Arc<Pod>) -> String {
+pub(crate) fn said(plugin: &PodTopologySpread, cluster: &mut Cluster, pod: &Arc<Pod>) -> String {
     let said = filtered_pod(plugin, cluster, pod);
     let codes = said.iter().map(|said| match said.as_str() {
         "" => "+",
@@ -60,7 +60,7 @@ fn said(plugin: &PodTopologySpread, cluster: &mut Cluster, pod: &Arc<Pod>) -> St
 }
 
 /// Four nodes in two zones.
-pub(super) const FOUR: [&str; 4] = ["zone=1,node=a", "zone=1,node=b", "zone=2,node=x", "zone=2,node=y"];
+pub(crate) const FOUR: [&str; 4] = ["zone=1,node=a", "zone=1,node=b", "zone=2,node=x", "zone=2,node=y"];
 
 #[test]
 fn one_constraint() {
