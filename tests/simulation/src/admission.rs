@@ -114,7 +114,7 @@ impl Admission {
         runtime.block_on(async {
             let clock = ScaledClock::shared(start(), 1.0);
             let random = Random::seeded(seed);
-            let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options.faults);
+            let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options);
             let route = Route::new(Arc::clone(&disruptions), Arc::clone(&clock));
             let parts = Parts { admission: Some(Box::new(Webhooks::over(route.clone()))), ..Parts::default() };
             let kind = &self.stages[usize::try_from(seed % 2).unwrap_or_default()];
@@ -128,7 +128,15 @@ impl Admission {
             let writes = play.people.writes + program_writes;
             play.route.close_all();
             match ended {
-                Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: play.people.kept, faults }),
+                Ok(()) => Ok(Report {
+                    trace_hash,
+                    steps,
+                    writes,
+                    program_writes,
+                    promises: play.people.kept,
+                    bindings: 0,
+                    faults,
+                }),
                 Err(what) => Err(Failure { seed, what, story }),
             }
         })

@@ -143,7 +143,7 @@ impl Connection {
     }
 
     fn connect(&mut self, reflector: &mut Reflector, now: Moment, random: &Random, world: &mut World) {
-        let path = self.watch.path();
+        let (path, plural) = (self.watch.path(), self.plural());
         let ask = reflector.ask(now, random, &*self.watch.sink);
         if world.faulty() {
             world.note(format_args!("{path}: {ask:?}"));
@@ -156,6 +156,8 @@ impl Connection {
                 if answer.is_success() {
                     reflector.page(&answer.body, now, random, &*self.watch.sink);
                     self.heard = now;
+                    let (is_first, revision) = (!query.contains("continue="), reflector.revision().0);
+                    world.shows(|witness| witness.page(plural, &answer.body, is_first, revision));
                 } else {
                     reflector.failed(&refused(&answer), now, random);
                 }
@@ -168,6 +170,9 @@ impl Connection {
                 match opened {
                     Err(answer) => reflector.failed(&refused(&answer), now, random),
                     Ok(mut watch) => {
+                        if query.contains("sendInitialEvents") {
+                            world.shows(|witness| witness.list_begins(plural));
+                        }
                         let seconds = watch.timeout_seconds().unwrap_or(300);
                         let mut coming: VecDeque<String> = world.stage.lines(&mut watch, IN_FLIGHT).into();
                         if world.faulty() && query.contains("sendInitialEvents") && world.chance(3) {
@@ -267,9 +272,18 @@ impl Connection {
         }
         self.heard = now;
         for line in lines {
+            let panics = world.panics.count();
             if let Err(error) = reflector.line(&line, now, random, &*self.watch.sink) {
                 world.note(format_args!("{path}: {error}"));
                 return;
+            }
+            let has_panicked = world.panics.count() != panics;
+            let plural = self.watch.kind.plural;
+            if has_panicked {
+                // What came of it is found out by the list that follows.
+                world.shows(|witness| witness.is_lost(plural));
+            } else {
+                world.shows(|witness| witness.line(plural, &line));
             }
             if world.faulty() && !line.starts_with(r#"{"type":"BOOKMARK""#) {
                 if open.came.len() == REDELIVERED {

@@ -16,6 +16,7 @@ pub mod name_cards;
 mod network;
 mod oracle;
 mod panics;
+pub mod parts;
 mod people;
 mod program;
 mod quiet;
@@ -29,6 +30,7 @@ mod tasks;
 mod trace;
 mod waiting;
 pub mod whole_manager;
+mod witness;
 pub mod workloads;
 mod world;
 

@@ -10,7 +10,7 @@ use std::{
 
 use axum::{
     Router,
-    body::{Body, BodyDataStream},
+    body::{Body, BodyDataStream, to_bytes},
 };
 use bytes::Bytes;
 use envtest::{request::ApiRequest, server::Outcome};
@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tower::{Service, ServiceExt};
 
-use crate::{fault::Fault, panics::Panics, stage::failure, trace::Trace};
+use crate::{fault::Fault, panics::Panics, run::Options, stage::failure, trace::Trace, witness::ODD};
 
 /// How long an answer may be on its way, at most.
 const DELAY: Duration = Duration::from_secs(3);
@@ -51,6 +51,8 @@ struct State {
     trace: Trace,
     faults: BTreeMap<Fault, u64>,
     trouble: bool,
+    /// See [`Options::calm`].
+    calm: bool,
     outage_until: Moment,
     revoked: Option<Revoked>,
     /// Until when a replica stands still.
@@ -95,6 +97,8 @@ struct Asked {
     uri: Uri,
     verb: &'static str,
     plural: String,
+    /// Whether it says something of an object with nonsense, which is said again and again.
+    is_odd_event: bool,
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -102,13 +106,15 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 // === impl Disruptions ===
 
 impl Disruptions {
-    pub(crate) fn new(clock: SharedClock, random: Random, trouble: bool) -> Arc<Self> {
+    pub(crate) fn new(clock: SharedClock, random: Random, options: Options) -> Arc<Self> {
+        let (trouble, calm) = (options.faults, options.calm);
         let panics = Panics::new(random.number(), trouble);
         let state = State {
             random,
             trace: Trace::new(),
             faults: BTreeMap::new(),
             trouble,
+            calm,
             outage_until: Moment::default(),
             revoked: None,
             stalled: BTreeMap::new(),
@@ -149,6 +155,10 @@ impl Disruptions {
         state.outage_until = Moment::default();
         state.revoked = None;
         state.stalled.clear();
+    }
+
+    fn is_to_stall(&self) -> bool {
+        !self.state.lock().calm && self.chance(60)
     }
 
     /// A replica stands still for a while, its clock and everything that it is about to send with it.
@@ -242,7 +252,7 @@ impl Disruptions {
         }
         match asked.verb {
             "create" | "patch" | "delete" | "update" => Fault::of_write(&state.random),
-            "list" if state.random.below(4) == 0 => Some(Fault::StaleList),
+            "list" if !state.calm && state.random.below(4) == 0 => Some(Fault::StaleList),
             _ if state.random.below(20) == 0 => pick(&state, &[Fault::TooMany, Fault::ErrorBefore, Fault::Lost]),
             _ => None,
         }
@@ -254,7 +264,8 @@ impl Disruptions {
         if !state.trouble || state.random.below(12) != 0 {
             return None;
         }
-        pick(&state, &[Fault::Cut, Fault::Closed, Fault::Expired, Fault::Duplicate, Fault::Slow])
+        let faults = [Fault::Cut, Fault::Closed, Fault::Expired, Fault::Duplicate, Fault::Slow];
+        pick(&state, &faults[..faults.len() - usize::from(state.calm)])
     }
 
     /// Takes note of a request that was answered, or not.
@@ -263,7 +274,7 @@ impl Disruptions {
         if let Some(fault) = fault {
             self.struck(fault);
         }
-        if is_write && (200..300).contains(&code) && asked.plural != "leases" {
+        if is_write && (200..300).contains(&code) && asked.plural != "leases" && !asked.is_odd_event {
             self.state.lock().writes += 1;
         }
         if is_write || fault.is_some() {
@@ -304,13 +315,20 @@ impl Network {
 
     async fn carry(self, request: Request<KubeBody>) -> Result<Response<Body>, BoxError> {
         let (mut parts, body) = request.into_parts();
-        let asked = Asked::of(&parts.method, &parts.uri);
+        let mut asked = Asked::of(&parts.method, &parts.uri);
+        let mut body = Body::new(body);
+        if asked.plural == "events" && asked.verb == "create" {
+            let bytes = to_bytes(body, usize::MAX).await?;
+            let event: Value = serde_json::from_slice(&bytes)?;
+            asked.is_odd_event = event["metadata"]["name"].as_str().unwrap_or_default().starts_with(ODD);
+            body = bytes.into();
+        }
         let started = self.disruptions.clock.moment();
         if self.disruptions.chance(4) {
             let delay = self.disruptions.span(DELAY);
             self.disruptions.clock.sleep(delay).await;
         }
-        let stalls = is_write(&asked) && asked.plural != "leases" && self.disruptions.chance(60);
+        let stalls = is_write(&asked) && asked.plural != "leases" && self.disruptions.is_to_stall();
         if stalls {
             self.disruptions.begin_stall(self.replica);
         }
@@ -346,7 +364,7 @@ impl Network {
                 None => fault = None,
             }
         }
-        let response = self.router.clone().oneshot(Request::from_parts(parts, Body::new(body))).await?;
+        let response = self.router.clone().oneshot(Request::from_parts(parts, body)).await?;
         let code = response.status().as_u16();
         // So old a state may be unknown to any server.
         fault = fault.filter(|fault| *fault != Fault::StaleList || code < 300);
@@ -453,7 +471,8 @@ impl Asked {
             _ => "list",
         };
         let plural = rest.first().copied().unwrap_or_default().to_owned();
-        Self { method: method.clone(), uri: uri.clone(), verb, plural }
+        let is_odd_event = plural == "events" && rest.get(1).is_some_and(|name| name.starts_with(ODD));
+        Self { method: method.clone(), uri: uri.clone(), verb, plural, is_odd_event }
     }
 }
 

@@ -67,6 +67,11 @@ impl Panics {
         result
     }
 
+    /// How often anything has panicked.
+    pub(crate) fn count(&self) -> u64 {
+        self.struck.lock().values().sum()
+    }
+
     /// How often each place has panicked.
     pub(crate) fn faults(&self) -> BTreeMap<Fault, u64> {
         self.struck.lock().iter().map(|(place, times)| (Fault::Panic(*place), *times)).collect()

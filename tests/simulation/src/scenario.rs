@@ -29,6 +29,10 @@ pub trait Scenario: Sync {
     fn denied(&self) -> fn(&Write) -> bool {
         |_| false
     }
+    /// Whether nothing is there that must never be.
+    fn always(&self, _stage: &mut Stage) -> Result<(), String> {
+        Ok(())
+    }
     /// Whether what is, is what should be.
     fn check(&self, stage: &mut Stage) -> Result<(), String>;
 }

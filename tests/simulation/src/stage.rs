@@ -66,7 +66,8 @@ impl Stage {
 
     /// A cluster in the same state, whose server has these parts beside its core.
     pub(crate) fn fork_with(&self, seed: u64, clock: SharedClock, parts: Parts) -> Self {
-        let core = self.server.with_core(|core| core.fork(Self::environment(seed, &clock)));
+        // What was set before has its uids from a seed too, and no two objects have the same.
+        let core = self.server.with_core(|core| core.fork(Self::environment(!seed, &clock)));
         Self { server: Server::new(core, parts), clock, writes: 0 }
     }
 

@@ -28,7 +28,7 @@ impl Simulation<'_> {
         runtime.block_on(async {
             let clock = ScaledClock::shared(start(), 1.0);
             let random = Random::seeded(seed);
-            let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options.faults);
+            let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options);
             let stage = self.stage.fork(seed, Arc::clone(&clock));
             let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&disruptions));
             let mut play = Play { scenario: self.scenario, stage, random, disruptions, replicas };
@@ -37,7 +37,7 @@ impl Simulation<'_> {
             let program_writes = play.disruptions.writes();
             let writes = play.stage.writes() + program_writes;
             match ended {
-                Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: 0, faults }),
+                Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: 0, bindings: 0, faults }),
                 Err(what) => Err(Failure { seed, what, story }),
             }
         })
@@ -58,7 +58,7 @@ impl Play<'_> {
             self.begin_life()?;
         }
         while self.stage.writes() + self.disruptions.writes() < options.writes {
-            self.trouble().await?;
+            self.trouble(options).await?;
         }
         self.disruptions.stop_faults();
         self.scenario.conclude(&mut self.stage);
@@ -82,9 +82,10 @@ impl Play<'_> {
     }
 
     /// A while, something that a person does, and what goes wrong with programs and the server as a whole.
-    async fn trouble(&mut self) -> Result<(), String> {
+    async fn trouble(&mut self, options: Options) -> Result<(), String> {
         let longest = if self.chance(30) { Duration::from_mins(20) } else { Duration::from_secs(20) };
         self.replicas.pass(self.disruptions.span(longest)).await?;
+        self.scenario.always(&mut self.stage)?;
         let Disturbance { what, fault } = self.scenario.disturb(&mut self.stage, &self.random);
         if let Some(fault) = fault {
             self.disruptions.struck(fault);
@@ -97,6 +98,9 @@ impl Play<'_> {
         if self.chance(30) {
             self.replicas.kill_one();
             self.begin_life()?;
+        }
+        if options.calm {
+            return Ok(());
         }
         if self.chance(30) {
             self.disruptions.begin_outage(self.disruptions.span(OUTAGE));

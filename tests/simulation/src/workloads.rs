@@ -90,14 +90,7 @@ impl Scenario for Workloads {
     }
 
     fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
-        let mut document = yaml::parse(SHIPPED).ok()?;
-        let profile = &mut document["profiles"][0];
-        // What is over is forgotten before the end is looked at.
-        let args = json!({"name": "Reservation", "args": {"gcDurationSeconds": 600}});
-        profile["pluginConfig"].as_array_mut()?.push(args);
-        let profile = SchedulerConfiguration::of(&document).ok()?.profiles.first()?.resolved();
-        let built = build(&profile, &|_| false).ok()?;
-        Some(of_profile(built.profile, core, events))
+        shipped(core, events)
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
@@ -180,6 +173,18 @@ impl Scenario for Workloads {
         quotas_say_what_is_used(stage, &pods)?;
         reservations_say_who_owns_them(stage, &pods)
     }
+}
+
+/// The scheduler with the configuration that Koordinator ships.
+pub(crate) fn shipped(core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+    let mut document = yaml::parse(SHIPPED).ok()?;
+    let profile = &mut document["profiles"][0];
+    // What is over is forgotten before the end is looked at.
+    let args = json!({"name": "Reservation", "args": {"gcDurationSeconds": 600}});
+    profile["pluginConfig"].as_array_mut()?.push(args);
+    let profile = SchedulerConfiguration::of(&document).ok()?.profiles.first()?.resolved();
+    let built = build(&profile, &|_| false).ok()?;
+    Some(of_profile(built.profile, core, events))
 }
 
 /// Every quota says how much the pods use that are bound and count to it.

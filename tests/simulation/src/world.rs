@@ -14,6 +14,7 @@ use crate::{
     panics::Panics,
     stage::{Stage, failure},
     trace::Trace,
+    witness::{ODD, Witness},
 };
 
 /// How long a taken-away permission stays away.
@@ -30,11 +31,17 @@ pub(crate) struct World {
     pub(crate) panics: Arc<Panics>,
     pub(crate) faults: BTreeMap<Fault, u64>,
     pub(crate) program_writes: u64,
+    /// Events about objects that say nonsense, which goes on.
+    pub(crate) odd_events: u64,
     pub(crate) broken: Option<String>,
     /// The newest revision that any life has seen.
     pub(crate) seen: u64,
     /// What was denied lately.
     pub(crate) denied: Denials,
+    /// What the present life of a scheduler knows.
+    pub(crate) witness: Option<Box<Witness>>,
+    /// Bindings that witnesses of earlier lives have judged.
+    judged: u64,
     is_denied: fn(&Write) -> bool,
     trouble: bool,
     revoked: Option<Revoked>,
@@ -85,9 +92,12 @@ impl World {
             trace: Trace::new(),
             faults: BTreeMap::new(),
             program_writes: 0,
+            odd_events: 0,
             broken: None,
             seen: 0,
             denied: Denials::default(),
+            witness: None,
+            judged: 0,
             is_denied,
             trouble,
             revoked: None,
@@ -97,6 +107,24 @@ impl World {
 
     pub(crate) fn note(&mut self, what: fmt::Arguments<'_>) {
         self.trace.note(self.clock.moment(), what);
+    }
+
+    /// A life of a program begins; a scheduler is watched.
+    pub(crate) fn begin_witness(&mut self, is_scheduler: bool) {
+        self.judged = self.judged();
+        self.witness = is_scheduler.then(Box::default);
+    }
+
+    /// How many bindings were judged.
+    pub(crate) fn judged(&self) -> u64 {
+        self.judged + self.witness.as_ref().map_or(0, |witness| witness.judged)
+    }
+
+    /// Shows something to the present life of a scheduler.
+    pub(crate) fn shows(&mut self, what: impl FnOnce(&mut Witness)) {
+        if let Some(witness) = &mut self.witness {
+            what(witness);
+        }
     }
 
     /// Whether things go wrong.
@@ -182,6 +210,7 @@ impl World {
         let request = write.request(field_manager);
         let verb = write.action.verb();
         if let Some(refusal) = self.gated(verb, write.kind.plural) {
+            self.sent(write, false);
             self.wrote(write, Some(Fault::Revoked), refusal.code);
             return Ok(refusal);
         }
@@ -207,16 +236,21 @@ impl World {
             Some(Fault::ErrorBefore) => failure(500, "InternalError", "before the commit"),
             Some(Fault::Refused) => failure(403, "Forbidden", "admission webhook denied the request"),
             Some(Fault::ErrorAfter) => {
-                self.stage.send(&request);
+                let arrived = self.stage.send(&request).is_success();
+                self.sent(write, arrived);
                 failure(504, "Timeout", "after the commit")
             }
             Some(Fault::Lost) => {
-                self.stage.send(&request);
+                let arrived = self.stage.send(&request).is_success();
+                self.sent(write, arrived);
                 self.wrote(write, fault, 0);
                 return Err("the connection broke");
             }
             _ => self.stage.send(&request),
         };
+        if fault != Some(Fault::ErrorAfter) {
+            self.sent(write, answer.is_success());
+        }
         if answer.is_success() && changed_nothing(write, &answer) {
             self.broken = Some(format!("a write changed nothing: {write}"));
         }
@@ -224,8 +258,15 @@ impl World {
         Ok(answer)
     }
 
+    fn sent(&mut self, write: &Write, arrived: bool) {
+        if let Some(witness) = &mut self.witness {
+            witness.sent(write, arrived);
+        }
+    }
+
     fn wrote(&mut self, write: &Write, fault: Option<Fault>, code: u16) {
         self.program_writes += 1;
+        self.odd_events += u64::from(write.kind.kind == "Event" && write.key.name().starts_with(ODD));
         match fault {
             Some(fault) => self.note(format_args!("  {write} -> {code} ({fault:?})")),
             None => self.note(format_args!("  {write} -> {code}")),

@@ -1,6 +1,7 @@
 //! Seeds that must go well. A plain `cargo test` runs a few; CI runs 300 and a night 5000 or more, optimised:
 //! `SEEDS=5000 cargo --config tests/optimised.toml test --workspace --test seeds`. `FIRST=42000` continues a
-//! night, and `SEED=4711` runs one seed and prints its story.
+//! night, and `SEED=4711` runs one seed and prints its story. `SCHEDULER_SEEDS` is another number for the scenarios of the scheduler
+//! in all, of which CI plays 5000.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::{
@@ -18,7 +19,7 @@ use std::{
 use koord_runtime::panics::Place;
 use simulation::{
     Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, manager::Manager, name_cards::NameCards,
-    scheduling::Scheduling, whole_manager::WholeManager, workloads::Workloads,
+    parts::Parts, scheduling::Scheduling, whole_manager::WholeManager, workloads::Workloads,
 };
 
 /// People also write nonsense.
@@ -83,6 +84,17 @@ fn chosen(few: u64, one_in: u64) -> Vec<u64> {
     match number("SEED") {
         Some(seed) => vec![seed],
         None => (first..number("SEEDS").map_or(few, |seeds| seeds.div_ceil(one_in))).collect(),
+    }
+}
+
+/// The seeds of one of the scheduler's scenarios, which gets so many of a hundred: all of them together play `SCHEDULER_SEEDS`, or as many
+/// as `SEEDS` says.
+fn of_the_schedulers(few: u64, percent: u64) -> Vec<u64> {
+    let of = |seeds: u64| (seeds * percent).div_ceil(100);
+    let first = of(number("FIRST").unwrap_or_default());
+    match number("SEED") {
+        Some(seed) => vec![seed],
+        None => (first..number("SCHEDULER_SEEDS").or(number("SEEDS")).map_or(few, of)).collect(),
     }
 }
 
@@ -175,14 +187,43 @@ fn of_the_scheduler() -> Vec<Fault> {
     all_but(&never)
 }
 
+/// Runs seeds of a scheduler; of each, some bindings must be such that they can be judged.
+fn scheduler_seeds(scenario: &dyn Scenario, name: &str, chosen: &[u64], expected: &[Fault]) {
+    let bindings = AtomicU64::new(0);
+    let run = || -> Run<'_> {
+        let (run, bindings) = (steps(scenario), &bindings);
+        Box::new(move |seed, options| {
+            let report = run(seed, options)?;
+            bindings.fetch_add(report.bindings, Ordering::Relaxed);
+            Ok(report)
+        })
+    };
+    seeds(run, name, chosen, expected);
+    let bindings = bindings.into_inner();
+    println!("  bindings judged: {bindings}");
+    assert!(bindings >= 5 * chosen.len() as u64, "only {bindings} bindings could be judged");
+}
+
 #[test]
 fn the_scheduler_survives_everything() {
-    seeds(|| steps(&Scheduling { exact: false }), "the_scheduler_survives", &chosen(40, 1), &of_the_scheduler());
+    scheduler_seeds(
+        &Scheduling { exact: false },
+        "the_scheduler_survives",
+        &of_the_schedulers(20, 33),
+        &of_the_scheduler(),
+    );
 }
 
 #[test]
 fn quotas_gangs_and_reservations_survive_everything() {
-    seeds(|| steps(&Workloads), "quotas_gangs_and_reservations", &chosen(20, 2), &of_the_scheduler());
+    scheduler_seeds(&Workloads, "quotas_gangs_and_reservations", &of_the_schedulers(20, 28), &of_the_scheduler());
+}
+
+#[test]
+fn parts_of_nodes_are_given_out_once_whatever_happens() {
+    let mut expected = of_the_scheduler();
+    expected.extend([Fault::Malformed, Fault::Stuck, Fault::Terminating]);
+    scheduler_seeds(&Parts { exact: false }, "parts_of_nodes", &of_the_schedulers(20, 36), &expected);
 }
 
 /// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
@@ -232,7 +273,21 @@ fn tasks_keep_the_manager_right() {
 fn tasks_keep_the_schedulers_right() {
     let never: Vec<Fault> = OF_KEYS.map(Fault::Panic).into_iter().chain([Fault::Stuck]).collect();
     let expected: Vec<Fault> = OF_TASKS.into_iter().filter(|fault| !never.contains(fault)).collect();
-    seeds(|| tasks(&Workloads), "tasks_keep_the_schedulers", &chosen(2, 40), &expected);
+    seeds(|| tasks(&Workloads), "tasks_keep_the_schedulers", &of_the_schedulers(2, 1), &expected);
+}
+
+/// Two schedulers whose caches are never old when one follows the other: no part of a node is given out by both, at any time.
+#[test]
+fn two_schedulers_give_out_no_part_twice() {
+    let never = [Fault::StaleList, Fault::Slow, Fault::Deposed, Fault::Outage, Fault::Revoked];
+    let never: Vec<Fault> = OF_KEYS.map(Fault::Panic).into_iter().chain(never).collect();
+    let mut expected: Vec<Fault> = OF_TASKS.into_iter().filter(|fault| !never.contains(fault)).collect();
+    expected.extend([Fault::Malformed, Fault::Terminating]);
+    let run = || -> Run<'_> {
+        let simulation = Simulation::of(&Parts { exact: true });
+        Box::new(move |seed, options| simulation.run_tasks(seed, Options { calm: true, ..options }))
+    };
+    seeds(run, "two_schedulers_give_out", &of_the_schedulers(2, 2), &expected);
 }
 
 #[test]
@@ -267,8 +322,9 @@ fn different_seeds_give_different_runs() {
 #[test]
 fn a_crash_after_any_write_does_no_harm() {
     let recorded = Options { faults: false, writes: 60, ..Options::default() };
-    let scenarios: [&dyn Scenario; 4] = [&NameCards, &MANAGER, &Scheduling { exact: true }, &Workloads];
-    for (scenario, seed) in scenarios.into_iter().zip([1, 2, 3, 4]) {
+    let scenarios: [&dyn Scenario; 5] =
+        [&NameCards, &MANAGER, &Scheduling { exact: true }, &Workloads, &Parts { exact: true }];
+    for (scenario, seed) in scenarios.into_iter().zip([1, 2, 3, 4, 5]) {
         let simulation = Simulation::of(scenario);
         let writes = simulation.run(seed, recorded).unwrap().program_writes;
         assert!(writes > 10, "only {writes} writes");
