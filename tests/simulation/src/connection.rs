@@ -154,10 +154,12 @@ impl Connection {
                 let refusal = world.gated("list", self.watch.kind.plural);
                 let answer = refusal.unwrap_or_else(|| list(&path, &query, reflector.revision().0, world));
                 if answer.is_success() {
+                    let panics = world.panics.count();
                     reflector.page(&answer.body, now, random, &*self.watch.sink);
                     self.heard = now;
                     let (is_first, revision) = (!query.contains("continue="), reflector.revision().0);
                     world.shows(|witness| witness.page(plural, &answer.body, is_first, revision));
+                    lost_by_panics(plural, panics, world);
                 } else {
                     reflector.failed(&refused(&answer), now, random);
                 }
@@ -277,14 +279,9 @@ impl Connection {
                 world.note(format_args!("{path}: {error}"));
                 return;
             }
-            let has_panicked = world.panics.count() != panics;
             let plural = self.watch.kind.plural;
-            if has_panicked {
-                // What came of it is found out by the list that follows.
-                world.shows(|witness| witness.is_lost(plural));
-            } else {
-                world.shows(|witness| witness.line(plural, &line));
-            }
+            world.shows(|witness| witness.line(plural, &line));
+            lost_by_panics(plural, panics, world);
             if world.faulty() && !line.starts_with(r#"{"type":"BOOKMARK""#) {
                 if open.came.len() == REDELIVERED {
                     open.came.pop_front();
@@ -293,6 +290,13 @@ impl Connection {
             }
         }
         if ends { reflector.closed(now, random) } else { self.line = Line::Open(open) }
+    }
+}
+
+/// Where something has panicked since, nobody knows what was seen of these objects; the list that follows tells.
+fn lost_by_panics(plural: &str, panics: u64, world: &mut World) {
+    if world.panics.count() != panics {
+        world.shows(|witness| witness.is_lost(plural));
     }
 }
 

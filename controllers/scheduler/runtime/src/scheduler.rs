@@ -289,6 +289,11 @@ impl Scheduler {
         }
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
             let attempt = first.remove();
+            // A pod that has ended or is gone meanwhile gave back what it was to use.
+            if self.engine.cluster().pod(&attempt.pod.uid).is_none() {
+                self.ended(&attempt, Ended::Failed);
+                return Next::Attempted;
+            }
             return Next::Send(self.bind(attempt));
         }
         self.hurry(now);
