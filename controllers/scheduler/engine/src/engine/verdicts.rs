@@ -12,7 +12,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use super::{Attempt, Outcome};
 use crate::{
     cluster::Cluster,
-    plugin::{Profile, Reason, Verdict},
+    plugin::{Operands, Profile, Reason, Verdict},
 };
 
 /// Attempts that a ring keeps.
@@ -31,6 +31,8 @@ pub struct NodeClass {
     pub example: Option<Arc<str>>,
     /// How old the plugin's measures of that node were.
     pub input_age: Option<Duration>,
+    /// What the plugin knew of the refusal of that node.
+    pub(super) details: Operands,
     pub(super) why: Why,
 }
 
@@ -109,12 +111,13 @@ struct Ring {
 // === impl NodeClass ===
 
 impl NodeClass {
-    /// The reasons, in words. `profile` is the one of the pod.
+    /// The reasons, in words, with what was known of the example. `profile` is the one of the pod.
     pub fn reasons(&self, profile: Option<&Profile>, cluster: &Cluster) -> Vec<Reason> {
-        match &self.why {
+        let reasons = match &self.why {
             Why::Verdict(verdict) => profile.map(|profile| profile.reasons(verdict, cluster)).unwrap_or_default(),
             Why::Reasons(reasons) => reasons.clone(),
-        }
+        };
+        reasons.into_iter().map(|reason| reason.with_further(&self.details)).collect()
     }
 
     fn bytes(&self) -> usize {
@@ -122,7 +125,8 @@ impl NodeClass {
             Why::Verdict(_) => 0,
             Why::Reasons(reasons) => reasons.iter().map(|reason| size_of::<Reason>() + reason.text.len()).sum(),
         };
-        size_of::<Self>() + words
+        let details: usize = self.details.iter().map(|operand| size_of_val(operand) + operand.1.len()).sum();
+        size_of::<Self>() + words + details
     }
 }
 
@@ -228,7 +232,8 @@ mod tests {
 
     fn refused(text: &str) -> Outcome {
         let why = Why::Reasons(ReasonCode::PluginSpecific.says(text).into());
-        let class = NodeClass { plugin: "P", nodes: Some(1), example: None, input_age: None, why };
+        let class =
+            NodeClass { plugin: "P", nodes: Some(1), example: None, input_age: None, details: Operands::new(), why };
         Outcome::Refused(Refused { by: Arc::from([class]), ..Refused::default() })
     }
 

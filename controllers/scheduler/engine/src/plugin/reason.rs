@@ -57,10 +57,15 @@ reason_codes! {
         look: "The events of the gang's other members, and pods of a higher PriorityClass.",
         remedy: "Give the gang a higher priority, or more room."
     }
-    /// The pod had its place but what it waited for did not happen in time: the other members of its gang had none.
+    /// The pod had its place but what a plugin let it wait for did not happen in time.
     PermitTimeout {
-        look: "`koordctl why gang NAMESPACE/NAME`: which members are missing, and why.",
-        remedy: "Create the missing members, make room for them, or raise the gang's waiting time (`scheduleTimeoutSeconds`)."
+        look: "The plugin that the text names, and its documentation.",
+        remedy: "What the plugin waits for."
+    }
+    /// No profile of this scheduler has the scheduler name of the pod, so that another scheduler is responsible for it, or none.
+    SchedulerMismatch {
+        look: "`spec.schedulerName` of the pod, the `schedulerName` of each profile in the scheduler's configuration, and whether a scheduler of the pod's name runs.",
+        remedy: "Create the pod anew with the `schedulerName` of a profile (a ClusterColocationProfile can set it), or add a profile of its name to the configuration."
     }
     /// The node is cordoned.
     NodeUnschedulable {
@@ -197,6 +202,11 @@ reason_codes! {
         look: "`koordctl explain quota NAME` of the first quota of the path.",
         remedy: "Raise the parent's `max` or `min`, or lower what its other children use."
     }
+    /// The label of the pod names a quota that does not exist, so that the pod counts in the default quota.
+    QuotaNotFound {
+        look: "The label `quota.scheduling.koordinator.sh/name` of the pod; `kubectl get elasticquotas -A`.",
+        remedy: "Create the quota, or correct the label."
+    }
     /// A gang of the pod's gang group does not exist, or nothing legal declares it.
     GangUndeclared {
         look: "The PodGroup of the name in the pod's label, or `min-available` in the annotations of its pods.",
@@ -216,6 +226,11 @@ reason_codes! {
     GangInfeasible {
         look: "The member that the text names: `koordctl why POD`.",
         remedy: "What helps that member; a smaller gang, or mode NonStrict where members are useful alone."
+    }
+    /// The pod had its place, and the other members of its gang had none in time.
+    GangTimeout {
+        look: "`koordctl why gang NAMESPACE/NAME`: which members are missing, and why.",
+        remedy: "Create the missing members, make room for them, or raise the gang's waiting time (`scheduleTimeoutSeconds`)."
     }
     /// The gang is planned as a whole, and the plan has another node, or none, for this pod.
     GangUnplanned {
@@ -237,7 +252,17 @@ reason_codes! {
         look: "`owners` of the Reservations, reservation affinity of the pod, phase of the Reservations.",
         remedy: "Correct the owners or the affinity; create a Reservation; see whether it has expired."
     }
-    /// The reservations on the node have too little left for the pod.
+    /// The pod asks for a reservation that is kept for others: none of its owners is the pod.
+    ReservationOwnerMismatch {
+        look: "The field of the Reservation that the operand `field` names, and what the pod has there: labels, name and namespace, controller.",
+        remedy: "Correct the owners of the Reservation, or the labels of the pod."
+    }
+    /// The pod asks for a reservation that it owns and that has expired.
+    ReservationExpired {
+        look: "`spec.ttl`, `spec.expires` and the conditions of the Reservation; whether its node still exists.",
+        remedy: "Create a new Reservation with more time (`ttl: 0s` is for ever), or let the pod do without."
+    }
+    /// The reservations on the node have too little left for the pod, or the one that it asks for is used up.
     ReservationFull {
         look: "`/apis/v1/plugins/Reservation/nodeReservations/NODE`, `status.allocated` of the Reservation.",
         remedy: "Reserve more, delete an owner, or use a policy that lets owners take the rest from the node."
@@ -271,6 +296,11 @@ reason_codes! {
     NodeMetricStale {
         look: "`status.updateTime` of the NodeMetric, the koordlet of the node.",
         remedy: "Repair koordlet, or accept such nodes (`enableScheduleWhenNodeMetricsExpired`)."
+    }
+    /// The node has no NodeMetric, or one in which nothing was ever reported, so that its load is not known.
+    NodeMetricMissing {
+        look: "`kubectl get nodemetrics`, and the koordlet of the node: the operand `agent_state` says whether a pod of it is there.",
+        remedy: "Let koordlet run on the node; see its log for what it cannot report."
     }
     /// The kubelet of the node has rejected a pod that requests no more than this one, less than half a minute ago.
     NodeRejected {
@@ -306,6 +336,16 @@ reason_codes! {
     DeviceUnavailable {
         look: "The Device object of the node (health, labels), `scheduling.koordinator.sh/device-allocated` of its pods.",
         remedy: "Repair unhealthy devices, relax the selector, lower the request, or make room."
+    }
+    /// The node has too few devices left, and some of this kind are unhealthy.
+    DeviceUnhealthy {
+        look: "The devices of the node's Device object whose `health` is false; the operand `uuid` names them. For a GPU, `nvidia-smi` and the kernel's messages (Xid) on the node.",
+        remedy: "Repair or replace the devices, or drain the node; a pod that can do with less gets what is left."
+    }
+    /// The node reports no GPUs, and offers parts of them that a device plugin made (MIG), which this scheduler does not give out.
+    DeviceUnmanaged {
+        look: "`status.allocatable` of the node: the resources that the operand `mig` names.",
+        remedy: "Request such a resource instead, which is counted as any other, or switch MIG off on the node and let koordlet report its GPUs."
     }
     /// The devices are free, but not in a partition or scope as the pod needs them.
     DevicePartitionFragmented {
@@ -379,6 +419,9 @@ reason_codes! {
     }
 }
 
+/// What belongs to a code, by name: a resource, a quota, numbers.
+pub type Operands = Vec<(&'static str, String)>;
+
 /// Why a pod or a node is refused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reason {
@@ -386,8 +429,8 @@ pub struct Reason {
     pub code: ReasonCode,
     /// For people, as events and conditions show it.
     pub text: String,
-    /// What belongs to the code, by name: a resource, a quota, numbers.
-    pub operands: Vec<(&'static str, String)>,
+    /// What belongs to the code.
+    pub operands: Operands,
 }
 
 // === impl ReasonCode ===
@@ -412,6 +455,15 @@ impl Reason {
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         self.operands.push((name, value.to_string()));
+        self
+    }
+
+    /// The same with those of these operands that it lacks.
+    #[must_use]
+    pub fn with_further(mut self, operands: &[(&'static str, String)]) -> Self {
+        let further = operands.iter().filter(|(name, _)| self.operand(name).is_none()).cloned();
+        let further: Operands = further.collect();
+        self.operands.extend(further);
         self
     }
 
@@ -473,6 +525,12 @@ mod tests {
             json!({"code": "InsufficientResources", "text": "Insufficient cpu", "operands": {"resource": "cpu"}});
         assert_eq!((reason.operand("resource"), reason.operand("quota")), (Some("cpu"), None));
         assert_eq!((reason.document(), reason.to_string()), (document, "Insufficient cpu".to_owned()));
+        let further = reason.clone().with_further(&[("resource", "memory".to_owned()), ("free", "2".to_owned())]);
+        assert_eq!(
+            (further.operand("resource"), further.operand("free")),
+            (Some("cpu"), Some("2")),
+            "what it has stays"
+        );
         let other = ReasonCode::TooManyPods.says("Too many pods");
         assert_eq!(other.document(), json!({"code": "TooManyPods", "text": "Too many pods"}));
         assert_eq!(Reason::joined(&[reason, other]), "Insufficient cpu, Too many pods");
