@@ -189,8 +189,20 @@ mod tests {
 
     /// What Prometheus itself adds to every series, and what a histogram has.
     const ALWAYS: [&str; 3] = ["job", "instance", "le"];
-    const FUNCTIONS: &[&str] =
-        &["absent", "histogram_quantile", "increase", "max", "min", "rate", "sum", "time", "by", "on", "group_left"];
+    const FUNCTIONS: &[&str] = &[
+        "absent",
+        "and",
+        "histogram_quantile",
+        "increase",
+        "max",
+        "min",
+        "rate",
+        "sum",
+        "time",
+        "by",
+        "on",
+        "group_left",
+    ];
 
     /// Words of an expression outside of texts: those in braces and after `by` or `on` are labels.
     fn words(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {

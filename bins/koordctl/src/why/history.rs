@@ -62,7 +62,8 @@ fn rows(attempt: &Value) -> Vec<Vec<String>> {
     let refusals = attempt["refusedBy"].as_array().map_or(&[][..], Vec::as_slice);
     if refusals.is_empty() {
         let node = plain(&attempt["node"]);
-        return vec![[start.to_vec(), ["", "", "", &node, ""].map(str::to_owned).to_vec()].concat()];
+        let code = plain(&attempt["code"]);
+        return vec![[start.to_vec(), ["", "", &code, &node, ""].map(str::to_owned).to_vec()].concat()];
     }
     let line = |(index, refusal): (usize, &Value)| {
         let start = if index == 0 { start.to_vec() } else { vec![String::new(); start.len()] };

@@ -2,6 +2,7 @@
 
 mod asking;
 mod audit;
+mod elsewhere;
 mod ended;
 mod ignored;
 mod monitor;
@@ -29,6 +30,7 @@ pub(crate) use self::asking::Answered;
 pub use self::{asking::Asking, monitor::Monitoring, work::Work};
 use self::{
     audit::Auditing,
+    elsewhere::Elsewhere,
     ignored::Ignored,
     monitor::Monitor,
     prepare::{Preparing, may_take_effect},
@@ -68,6 +70,7 @@ pub struct Scheduler {
     monitor: Monitor,
     auditing: Auditing,
     ignored: Ignored,
+    elsewhere: Elsewhere,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Webhooks that take part, in the order in which they are asked.
@@ -128,6 +131,7 @@ impl Scheduler {
             monitor: Monitor::default(),
             auditing: Auditing::default(),
             ignored: Ignored::default(),
+            elsewhere: Elsewhere::default(),
             asking,
             questions,
             webhooks: Vec::new(),
@@ -173,8 +177,14 @@ impl Scheduler {
             self.timed_out(&pod, "binding", lasts);
         }
         if let Some(measures) = &mut self.measures {
+            measures.set_deciding(self.is_leading && self.feed.is_complete());
             measures.observe(&self.engine, self.clock.moment());
         }
+    }
+
+    /// It leads with caches that did not agree with the API server in time.
+    pub(crate) fn disagreed(&self) {
+        self.measures.iter().for_each(Measures::disagreed);
     }
 
     fn timed_out(&self, pod: &Pod, what: &'static str, lasts: Duration) {
@@ -206,6 +216,7 @@ impl Scheduler {
     /// Begins to schedule. What it decided while it led before does not count any more: another has led since.
     pub fn lead(&mut self) {
         self.is_leading = true;
+        self.elsewhere.set_led_since(Some(self.clock.moment()));
         if std::mem::replace(&mut self.has_led, true) {
             self.in_flight.clear();
             self.is_working = true;
@@ -215,6 +226,7 @@ impl Scheduler {
     /// Only follows the cluster from now on.
     pub(crate) fn follow(&mut self) {
         self.is_leading = false;
+        self.elsewhere.set_led_since(None);
     }
 
     /// What it knows now.
@@ -241,6 +253,7 @@ impl Scheduler {
             let now = self.clock.moment();
             let operation = delta.quota_operation();
             self.count_rejection(&delta);
+            self.notice_binding(&delta);
             delta.apply(&mut self.engine, now);
             if let (Some(operation), Some(measures)) = (operation, &self.measures) {
                 measures.quota_processed(operation, now, self.clock.moment());

@@ -13,6 +13,7 @@ use super::{Attempt, Outcome};
 use crate::{
     cluster::Cluster,
     plugin::{Operands, Profile, Reason, Verdict},
+    pod::Pod,
 };
 
 /// Attempts that a ring keeps.
@@ -81,6 +82,11 @@ pub enum Ending {
         /// The node.
         node: Arc<str>,
     },
+    /// Another program has given the pod this node.
+    Elsewhere {
+        /// The node.
+        node: Arc<str>,
+    },
     /// The pod has no node.
     Refused {
         /// Who refused it.
@@ -136,7 +142,7 @@ impl Record {
     /// About how much memory it takes. Names of nodes and profiles are shared.
     fn bytes(&self) -> usize {
         let by = match &self.ending {
-            Ending::Bound { .. } | Ending::Waiting { .. } => 0,
+            Ending::Bound { .. } | Ending::Waiting { .. } | Ending::Elsewhere { .. } => 0,
             Ending::Refused { by, .. } => by.iter().map(NodeClass::bytes).sum(),
         };
         size_of::<Self>() + self.pod.as_str().len() + by
@@ -178,14 +184,22 @@ impl Verdicts {
             },
             Outcome::Asks { .. } => return,
         };
-        let pod = &attempt.pod;
+        self.keep(&attempt.pod, attempt.tried.attempts, ending, time);
+    }
+
+    /// Keeps that another program has given a pod its node.
+    pub(super) fn note_elsewhere(&mut self, pod: &Pod, node: &Arc<str>, time: Timestamp) {
+        self.keep(pod, 0, Ending::Elsewhere { node: Arc::clone(node) }, time);
+    }
+
+    fn keep(&mut self, pod: &Pod, attempt: u32, ending: Ending, time: Timestamp) {
         self.noted += 1;
         let record = Record {
             time,
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             scheduler: Arc::clone(&pod.template.scheduler),
-            attempt: attempt.tried.attempts,
+            attempt,
             ending,
             number: self.noted,
         };
@@ -221,7 +235,7 @@ impl Verdicts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{engine::Refused, plugin::ReasonCode, pod::Pod, queue::Tried};
+    use crate::{engine::Refused, plugin::ReasonCode, queue::Tried};
     use koord_core::clock::Moment;
 
     fn attempt(name: &str, number: u32, outcome: Outcome) -> Attempt {

@@ -202,6 +202,11 @@ reason_codes! {
         look: "`koordctl explain quota NAME` of the first quota of the path.",
         remedy: "Raise the parent's `max` or `min`, or lower what its other children use."
     }
+    /// Another program has given the pod its node, while it waited for this scheduler.
+    BoundElsewhere {
+        look: "`kubectl get pods -A -o wide | grep -i scheduler` and the Leases: a second installation with another Lease, or another scheduler with a profile of the same name; who binds by hand.",
+        remedy: "Give each scheduler names of its own in `schedulerName`, or remove one: two that do not know of each other give out the same resources twice."
+    }
     /// The label of the pod names a quota that does not exist, so that the pod counts in the default quota.
     QuotaNotFound {
         look: "The label `quota.scheduling.koordinator.sh/name` of the pod; `kubectl get elasticquotas -A`.",

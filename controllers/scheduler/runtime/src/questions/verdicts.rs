@@ -2,7 +2,7 @@
 
 use koord_engine::{
     engine::{Ending, Engine, NodeClass, Record},
-    plugin::Reason,
+    plugin::{Reason, ReasonCode},
 };
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
@@ -35,6 +35,11 @@ fn attempt(engine: &Engine, record: &Record) -> Value {
         }
         Ending::Waiting { node } => {
             (attempt["result"], attempt["node"]) = (json!("waitingInPlace"), json!(&**node));
+        }
+        Ending::Elsewhere { node } => {
+            let code = ReasonCode::BoundElsewhere;
+            (attempt["result"], attempt["node"]) = (json!("boundElsewhere"), json!(&**node));
+            (attempt["code"], attempt["remedy"]) = (json!(code.as_str()), json!(code.remedy()));
         }
         Ending::Refused { by, is_error, nominated, victims } => {
             attempt["result"] = json!(if *is_error { "error" } else { "refused" });
