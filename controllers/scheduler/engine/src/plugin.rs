@@ -28,7 +28,7 @@ pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
     found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
-    nodes::{Filter, PreFilter, Refusal, Score, default_normalize, default_scaled},
+    nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},
     query::Query,

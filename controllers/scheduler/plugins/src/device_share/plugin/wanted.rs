@@ -7,7 +7,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     node::Node,
-    plugin::{Filter, Operands, Refusal, Score, default_scaled},
+    plugin::{Filter, Operands, Refusal, Scale, Score, highest_is_best},
 };
 use koord_scheduling::NumaMask;
 
@@ -193,12 +193,8 @@ impl Score for Compared {
         wanted.first(cluster, row, (nodes, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 
-    fn is_scaled(&self) -> bool {
-        true
-    }
-
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        default_scaled(score, highest, false)
+    fn scale(&self) -> Option<Scale> {
+        Some(highest_is_best)
     }
 
     fn is_local(&self) -> bool {
