@@ -2,6 +2,7 @@
 
 mod asking;
 mod audit;
+mod dumps;
 mod elsewhere;
 mod ended;
 mod ignored;
@@ -27,7 +28,7 @@ use koord_runtime::{
 use tokio::sync::mpsc;
 
 pub(crate) use self::asking::Answered;
-pub use self::{asking::Asking, monitor::Monitoring, work::Work};
+pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work};
 use self::{
     audit::Auditing,
     elsewhere::Elsewhere,
@@ -71,6 +72,7 @@ pub struct Scheduler {
     auditing: Auditing,
     ignored: Ignored,
     elsewhere: Elsewhere,
+    dumps: Dumps,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Webhooks that take part, in the order in which they are asked.
@@ -132,6 +134,7 @@ impl Scheduler {
             auditing: Auditing::default(),
             ignored: Ignored::default(),
             elsewhere: Elsewhere::default(),
+            dumps: Dumps::default(),
             asking,
             questions,
             webhooks: Vec::new(),
@@ -162,6 +165,11 @@ impl Scheduler {
     /// The same, which makes only these plugins' writes beside attempts.
     pub fn controlling(self, controllers: Controllers) -> Self {
         Self { controllers, ..self }
+    }
+
+    /// The same, which logs of attempts what these say.
+    pub fn dumping(self, dumps: Dumps) -> Self {
+        Self { dumps, ..self }
     }
 
     /// The same, with other times of the monitor.
@@ -329,6 +337,7 @@ impl Scheduler {
                 measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
             });
         }
+        self.dump(&attempt);
         if let Outcome::Asks { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }

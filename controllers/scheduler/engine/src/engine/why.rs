@@ -6,6 +6,7 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Engine, Outcome, Tried, laps::Laps, verdicts::Verdicts};
 use crate::{
+    columns::Row,
     cycle::{Memory, OnNode},
     plugin::{Reason, ReasonCode, Rejection, Request},
     pod::Pod,
@@ -103,17 +104,26 @@ impl Engine {
 
     /// What is said about a pod, and what an attempt would bring. The engine is used up: what was tried stays in it.
     pub fn why(mut self, uid: &Uid, now: Moment) -> Option<Why> {
-        let placed = self.cluster.pod(uid).map(|placed| (Arc::clone(&placed.pod), placed.row));
-        let (pod, row) = match placed {
-            Some((pod, row)) => (pod, Some(row)),
-            None => (Arc::clone(self.cluster.pending_pod(uid)?), None),
-        };
+        let (pod, row) = self.pod(uid)?;
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let decision = match self.profile_of(&pod) {
             Some(index) => Ok(self.decide(index, &pod, node.is_some(), now)),
             None => Err(self.mismatch(&pod)),
         };
         Some(Why { pod, node, decision })
+    }
+
+    /// What is said about every node for a pod, as if it had none; none where no profile is responsible for it. The engine is used up.
+    pub fn on_nodes(mut self, uid: &Uid) -> Option<Vec<OnNode>> {
+        let (pod, _) = self.pod(uid)?;
+        let index = self.profile_of(&pod)?;
+        Some(self.say(index, &pod).nodes)
+    }
+
+    /// A pod, with its row.
+    fn pod(&self, uid: &Uid) -> Option<(Arc<Pod>, Option<Row>)> {
+        let placed = self.cluster.pod(uid).map(|placed| (Arc::clone(&placed.pod), Some(placed.row)));
+        placed.or_else(|| Some((Arc::clone(self.cluster.pending_pod(uid)?), None)))
     }
 
     /// Why a pod is not tried that waits; none where it is, or waits no more.
@@ -133,6 +143,14 @@ impl Engine {
     }
 
     fn decide(&mut self, index: usize, pod: &Arc<Pod>, has_node: bool, now: Moment) -> Decision {
+        let said = self.say(index, pod);
+        let is_tried = said.held.is_none() && !has_node;
+        let outcome = is_tried.then(|| self.attempt_with(index, Arc::clone(pod), Tried::default(), now).outcome);
+        Decision { outcome, ..said }
+    }
+
+    /// What is said about a pod, without an attempt.
+    fn say(&mut self, index: usize, pod: &Arc<Pod>) -> Decision {
         let profile = Arc::clone(&self.profiles[index]);
         self.cluster.hide(&pod.uid);
         self.hide(&profile, pod);
@@ -149,8 +167,6 @@ impl Engine {
         let remarks = remarks.collect();
         let nodes = profile.everywhere(&request, &self.cluster);
         self.cluster.show();
-        let is_tried = held.is_none() && !has_node;
-        let outcome = is_tried.then(|| self.attempt_with(index, Arc::clone(pod), Tried::default(), now).outcome);
-        Decision { held, rejected, remarks, nodes, outcome }
+        Decision { held, rejected, remarks, nodes, outcome: None }
     }
 }
