@@ -12,7 +12,7 @@ use koord_resource::ResourceList;
 use super::{ReservationInfo, Wish, ask::NO_MATCH};
 
 /// Reservations that are looked at for a reason.
-const LOOKED_MAX: usize = 256;
+const LOOKED_MAX: usize = 64;
 
 /// The reason for a pod that matches none: of the reservation that it names, or of one that it selects and comes closest to.
 pub(super) fn reason(pod: &Pod, wish: &Wish, cluster: &Cluster) -> Reason {
