@@ -3,6 +3,7 @@
 mod liveness;
 mod network;
 mod preemption;
+mod said;
 mod status;
 
 use std::{any::TypeId, collections::BTreeMap, sync::Arc, time::Duration};
@@ -12,7 +13,7 @@ use koord_api::pod_group::PodGroup;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
-    engine::{Attempt, Ending, Engine, Outcome},
+    engine::{Attempt, Engine, Outcome},
     object::Object,
     pod::{Reference, Template},
     queue::Timings,
@@ -255,29 +256,6 @@ fn the_first_member_that_does_not_fit_refuses_those_that_were_not_tried() {
     let reason = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable \
                   with reason \"0/1 nodes are available: 1 Insufficient cpu.\", alreadyWaitForBound: 0.";
     assert_eq!(world.messages["p1"], reason);
-}
-
-#[test]
-fn who_is_refused_for_another_member_names_it_and_what_it_lacks() {
-    let mut world = World::new(&[8]);
-    world.create(&["p1", "p2", "p3"], 3, &of(3));
-    let records = world.engine.verdicts(&ObjectKey::new("ns", "p1"));
-    let Ending::Refused { by, .. } = &records[0].ending else { panic!("{records:?}") };
-    let reasons = by[0].reasons(world.engine.profile("default-scheduler"), world.engine.cluster());
-    let missing = Some("0/1 nodes are available: 1 Insufficient cpu.");
-    assert_eq!((reasons[0].code, reasons[0].operand("missing")), (ReasonCode::GangInfeasible, missing));
-    let member = reasons[0].operand("member");
-    assert!(member.is_some_and(|member| ["ns/p2", "ns/p3"].contains(&member)), "{member:?}");
-}
-
-#[test]
-fn a_member_that_has_waited_for_too_long_names_its_gang() {
-    let mut world = World::new(&[8]);
-    world.create(&["p1"], 2, &of(2));
-    let pod = Arc::clone(&world.pods["p1"]);
-    let reason = Coscheduling::default().timed_out(&pod, world.engine.cluster(), "1m0s", "too long".to_owned());
-    let operands = ["gang", "elapsed"].map(|name| reason.operand(name).unwrap_or_default());
-    assert_eq!((reason.code, &*reason.text, operands), (ReasonCode::GangTimeout, "too long", ["ns/g", "1m0s"]));
 }
 
 #[test]

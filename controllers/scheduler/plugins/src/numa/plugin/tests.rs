@@ -1,4 +1,5 @@
 mod devices;
+mod said;
 mod world;
 
 use std::time::Duration;
@@ -406,24 +407,4 @@ fn numa_nodes_are_compared_by_the_resources_of_nodes() {
     let args = json!({"scoringStrategy": strategy("cpu"), "numaScoringStrategy": strategy("memory")});
     // cpu 2 of 8, not memory 16 of 32.
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "2", &[]), args), 75);
-}
-
-#[test]
-fn a_refusal_says_what_is_left_where_and_what_is_not_reported() {
-    let mut world = World::of(&[
-        Machine { policies: json!(["SingleNUMANodePodLevel"]), ..Machine::default() },
-        Machine { name: "n2", reports_cpus: false, ..Machine::default() },
-        Machine { name: "n3", numa_nodes: 0, ..Machine::default() },
-    ]);
-    world.create("a", ("LS", "3", &[]));
-    world.create("b", ("LS", "3", &[]));
-    world.engine.set_pod(pod("p", ("LSR", "12", &[]), 9500, "1Gi", None), world.now);
-    assert_eq!(
-        crate::testing::coded(&world.engine, "p", world.now),
-        [
-            "n1: NumaUnavailable policy=SingleNUMANode free_per_numa=0:cpu=8,memory=32Gi,cpus=8;1:cpu=8,memory=32Gi,cpus=8",
-            "n2: CpuTopologyMissing cause=NoCpuTopology",
-            "n3: CpuTopologyMissing cause=NoNodeResourceTopology",
-        ]
-    );
 }
