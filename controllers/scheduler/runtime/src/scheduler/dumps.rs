@@ -1,4 +1,4 @@
-//! What is logged of single attempts where somebody wants to see it: the best nodes with their scores, and who refuses the others.
+//! What is logged of single attempts where it is wanted: the best nodes with their scores, and which plugins refuse the others.
 
 use std::sync::{
     Arc,

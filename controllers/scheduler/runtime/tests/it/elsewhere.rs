@@ -23,7 +23,7 @@ impl Stage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_another_program_binds_is_counted_and_told_once() {
+async fn a_pod_that_another_program_binds_is_counted_and_reported_once() {
     let stage = Stage::new();
     stage.add_node("only", "4");
     for pod in ["early", "large", "larger"] {
