@@ -28,6 +28,7 @@ const FOLDERS: &[&str] = &[
     "docs/reference",
     "charts/koordinator/files/crds",
     chart::FILES,
+    monitoring::CHART,
     configuration::SCHEMAS,
 ];
 

@@ -18,6 +18,9 @@ use crate::{
     installation::NAMESPACE,
 };
 
+/// What the chart installs of it.
+pub(crate) const CHART: &str = "charts/koordinator/files/monitoring";
+
 const SERVICE: &str = "koordinator-manager-metrics";
 
 /// A program that is watched.
@@ -85,15 +88,16 @@ impl Component {
         let metadata = json!({"name": program, "namespace": NAMESPACE, "labels": {"koord-app": program}});
         let rule = json!({"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": metadata, "spec": rules});
         let (scrape, scraped) = self.scrape;
+        let dashboard = serde_json::to_string_pretty(&dashboard::dashboard(&self.dashboard, &metrics))? + "\n";
+        let in_chart = |file: &str, text: String| Document { path: format!("{CHART}/{program}.{file}"), text };
         Ok(vec![
+            in_chart("rules.yaml", generated(yaml::document(&rules)?)),
+            in_chart("dashboard.json", dashboard.clone()),
             Document { path: (*page).to_owned(), text: self.page(&metrics) },
             document("rules.yaml", generated(yaml::document(&rules)?)),
             document("prometheus_rule.yaml", generated(yaml::document(&rule)?)),
             document(&format!("{scrape}.yaml"), generated(yaml::stream(&scraped())?)),
-            document(
-                "dashboard.json",
-                serde_json::to_string_pretty(&dashboard::dashboard(&self.dashboard, &metrics))? + "\n",
-            ),
+            document("dashboard.json", dashboard),
         ])
     }
 }
@@ -185,8 +189,20 @@ mod tests {
 
     /// What Prometheus itself adds to every series, and what a histogram has.
     const ALWAYS: [&str; 3] = ["job", "instance", "le"];
-    const FUNCTIONS: &[&str] =
-        &["absent", "histogram_quantile", "increase", "max", "min", "rate", "sum", "time", "by", "on", "group_left"];
+    const FUNCTIONS: &[&str] = &[
+        "absent",
+        "and",
+        "histogram_quantile",
+        "increase",
+        "max",
+        "min",
+        "rate",
+        "sum",
+        "time",
+        "by",
+        "on",
+        "group_left",
+    ];
 
     /// Words of an expression outside of texts: those in braces and after `by` or `on` are labels.
     fn words(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {

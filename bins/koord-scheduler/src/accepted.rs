@@ -14,7 +14,7 @@ const VALUES: &str = "\
     kube-api-content-type emulated-version min-compatibility-version \
     allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
     log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
-    debug-scores debug-diagnosis-queue-size debug-diagnosis-worker-count \
+    debug-diagnosis-queue-size debug-diagnosis-worker-count \
     scheduling-drop-unhandled-timeout \
     workload-auditor-metric-labels workload-auditor-victim-reschedule-duration workload-auditor-victim-deletion-duration \
     workload-auditor-victim-deleting-retries workload-auditor-scheduling-event-interval";
@@ -24,10 +24,10 @@ const SWITCHES: &str = "\
     disable-http2-serving permit-address-sharing permit-port-sharing \
     authentication-skip-lookup authentication-tolerate-lookup-failure \
     profiling contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
-    debug-filters debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager enable-workload-auditor";
+    debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager enable-workload-auditor";
 
 /// Flags that have a second name of one letter.
-const SHORT: [(&str, &str); 3] = [("debug-scores", "s"), ("debug-filters", "f"), ("debug-diagnosis", "d")];
+const SHORT: [(&str, &str); 1] = [("debug-diagnosis", "d")];
 
 /// The command with these flags, which its help does not show.
 pub(crate) fn add(command: Command) -> Command {

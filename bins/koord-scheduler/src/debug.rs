@@ -2,19 +2,22 @@
 
 use axum::{
     Router,
-    extract::Path,
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse as _, Response},
     routing::{get, put},
 };
-use koord_program::logs;
+use koord_program::{flags::switch, logs};
+use koord_scheduler_runtime::Dumps;
 
 use crate::services::refused;
 
 /// The routes.
-pub(crate) fn routes() -> Router {
+pub(crate) fn routes(dumps: Dumps) -> Router {
     Router::new()
         .route("/debug/flags/v", put(set_verbosity))
+        .route("/debug/flags/s", put(set_scores).with_state(dumps.clone()))
+        .route("/debug/flags/f", put(set_refusals).with_state(dumps))
         .route("/debug/flags/{flag}", put(not_logged))
         .route("/debug/pprof/", get(no_profiles))
         .route("/debug/pprof/{*profile}", get(no_profiles))
@@ -31,17 +34,33 @@ async fn set_verbosity(body: String) -> Response {
     format!("successfully set klog.logging.verbosity to {verbosity}").into_response()
 }
 
-/// What the original logs of scores, refusals and diagnoses.
+/// Sets how many nodes with the highest scores are logged of every attempt.
+async fn set_scores(State(dumps): State<Dumps>, body: String) -> Response {
+    let Ok(nodes) = body.trim().parse::<usize>() else {
+        return refused(StatusCode::BAD_REQUEST, &format!("{:?} is no number of nodes, such as 10", body.trim()));
+    };
+    dumps.set_scores(nodes);
+    format!("successfully set debugTopNScores to {nodes}").into_response()
+}
+
+/// Sets whether it is logged of every attempt who refuses which node.
+async fn set_refusals(State(dumps): State<Dumps>, body: String) -> Response {
+    let Ok(are_logged) = switch(body.trim()) else {
+        return refused(StatusCode::BAD_REQUEST, &format!("{:?} is neither true nor false", body.trim()));
+    };
+    dumps.set_refusals(are_logged);
+    format!("successfully set debugFilterFailure to {are_logged}").into_response()
+}
+
+/// What the original logs of diagnoses.
 async fn not_logged(Path(flag): Path<String>) -> Response {
     let message = match &*flag {
-        "s" | "f" | "d" | "db" => {
-            "nothing more is logged of single decisions: koordctl why POD shows what every plugin says of every node"
+        "d" | "db" => {
+            "diagnoses are kept, not logged: koordctl why POD --history shows the last attempts of a pod, a ScheduleExplanation what holds now"
         }
         _ => {
-            return refused(
-                StatusCode::NOT_FOUND,
-                &format!("there is no flag {flag}; v sets the verbosity of the logs"),
-            );
+            let known = "v sets the verbosity of the logs, s and f what is logged of scores and refusals";
+            return refused(StatusCode::NOT_FOUND, &format!("there is no flag {flag}; {known}"));
         }
     };
     refused(StatusCode::NOT_IMPLEMENTED, message)

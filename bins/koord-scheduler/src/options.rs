@@ -13,7 +13,7 @@ use koord_program::{
     logs,
 };
 use koord_runtime::{key::ObjectKey, manager::ListenAddress};
-use koord_scheduler_runtime::Controllers;
+use koord_scheduler_runtime::{Controllers, Dumps};
 use serde_json::{Map, Value, json};
 
 use crate::{Preset, Secure, accepted, identity::BUILD};
@@ -123,6 +123,13 @@ pub struct Options {
     /// What is too long for a decision or a binding.
     #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = span)]
     pub scheduling_timeout: Duration,
+    /// Log of every attempt so many nodes with the highest scores; 0 logs none. It costs milliseconds an attempt.
+    #[arg(long, alias = "s", default_value_t = 0, value_name = "N")]
+    debug_scores: usize,
+    /// Log of every attempt which plugin refuses which node, and why. It costs milliseconds an attempt.
+    #[arg(long, alias = "f", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    debug_filters: bool,
     /// Which features are on.
     #[command(flatten)]
     features: FeatureGates,
@@ -165,6 +172,14 @@ impl Options {
     pub(crate) fn listen(&self) -> Option<ListenAddress> {
         let address = SocketAddr::new(self.address, self.port);
         (self.port != 0).then_some(ListenAddress { address, set_by: "--port" })
+    }
+
+    /// What is logged of attempts.
+    pub(crate) fn dumps(&self) -> Dumps {
+        let dumps = Dumps::default();
+        dumps.set_scores(self.debug_scores);
+        dumps.set_refusals(self.debug_filters);
+        dumps
     }
 
     /// Plugins whose controllers run.
@@ -284,6 +299,7 @@ mod tests {
         assert_eq!((options.listen(), secure.address.to_string().as_str()), (None, "0.0.0.0:10259"));
         assert!(options.controllers().runs("Coscheduling") && !options.controllers().runs("Reservation"));
         assert_eq!((secure.files, secure.is_chosen), (Some(("x".into(), "y".into())), true));
+        assert_eq!((options.debug_scores, options.debug_filters), (3, true));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use koord_program::{
 use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
 use koord_scheduler_plugins::{BuiltProfile, build};
 use koord_scheduler_runtime::{
-    Controllers, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
+    Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
 };
 use kube::Config;
 use serde_json::{Value, json};
@@ -48,6 +48,8 @@ pub struct Settings {
     pub monitoring: Monitoring,
     /// Whether ScheduleExplanations are written for pods and gangs that wait.
     pub explain_waiting: bool,
+    /// What is logged of attempts.
+    pub dumps: Dumps,
     /// The pod that a new leader writes and waits for, and how long at most; none where it does not.
     pub barrier: Option<(ObjectKey, Duration)>,
     /// The pod in which the scheduler runs, which it never evicts.
@@ -63,7 +65,7 @@ impl Settings {
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
         let (listen, secure, barrier, own_pod, explain_waiting) = (None, None, None, None, false);
-        let controllers = Controllers::default();
+        let (controllers, dumps) = (Controllers::default(), Dumps::default());
         Self {
             configuration,
             listen,
@@ -72,6 +74,7 @@ impl Settings {
             controllers,
             monitoring,
             explain_waiting,
+            dumps,
             barrier,
             own_pod,
             gates,
@@ -98,6 +101,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         controllers: options.controllers(),
         explain_waiting: options.explain_waiting,
+        dumps: options.dumps(),
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
         own_pod: own_pod(|variable| std::env::var(variable).ok()),
@@ -123,7 +127,7 @@ async fn run_profiles(
 ) -> Result<()> {
     report(&profiles, &settings);
     let Settings { configuration, listen, secure, parked_max, monitoring, .. } = settings;
-    let Settings { controllers, explain_waiting, barrier, own_pod, gates, .. } = settings;
+    let Settings { controllers, explain_waiting, dumps, barrier, own_pod, gates, .. } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
     let policy = gates::policy(&gates, own_pod);
@@ -152,12 +156,13 @@ async fn run_profiles(
     let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
     let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
     let is_elected = values.leader_election.leader_elect != Some(false);
-    let scheduler = scheduler.agreeing(is_elected.then_some(AGREEMENT_MAX)).controlling(controllers);
+    let scheduler =
+        scheduler.agreeing(is_elected.then_some(AGREEMENT_MAX)).controlling(controllers).dumping(dumps.clone());
     explain(core, scheduler.asking(), transformers, explain_waiting);
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
-    manager.serve_also(configz.merge(services).merge(debug::routes()));
+    manager.serve_also(configz.merge(services).merge(debug::routes(dumps)));
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }

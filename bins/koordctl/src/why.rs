@@ -109,15 +109,13 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     Ok(Answer { text, code: u8::from(!answer::is_placed(&why)) })
 }
 
-/// Which schedulers the configuration has, where the pod's is none of them.
+/// Which schedulers the configuration has, where the pod's is none of them, and what helps.
 fn served(engine: &Engine, why: &Why) -> String {
-    if why.decision.is_some() {
-        return String::new();
-    }
+    let Err(reason) = &why.decision else { return String::new() };
     let schedulers: Vec<&str> = engine.profiles().map(|profile| &*profile.scheduler).collect();
     let meant = question(&why.pod.template.scheduler, schedulers.iter().copied());
     let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
-    format!("the configuration has profiles for {}{meant}\n", schedulers.join(", "))
+    format!("the configuration has profiles for {}{meant}\n{}\n", schedulers.join(", "), reason.code.remedy())
 }
 
 /// Objects of files may lack a uid; those of pods are told apart by their names then.

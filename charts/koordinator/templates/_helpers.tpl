@@ -14,10 +14,10 @@ Every template begins with this.
 {{- range list "failurePolicy" -}}
 {{- include "koordinator.fill" (list (index $.Values.webhookConfiguration .) (index $defaults.webhookConfiguration .)) -}}
 {{- end -}}
-{{- range list "metrics" "healthProbe" "podDisruptionBudget" "networkPolicy" "image" -}}
+{{- range list "metrics" "healthProbe" "podDisruptionBudget" "networkPolicy" "image" "prometheusRule" "dashboards" -}}
 {{- include "koordinator.fill" (list (index $.Values.manager .) (index $defaults.manager .)) -}}
 {{- end -}}
-{{- range list "log" "image" "deviceShare" "podDisruptionBudget" -}}
+{{- range list "log" "image" "deviceShare" "podDisruptionBudget" "prometheusRule" "dashboards" -}}
 {{- include "koordinator.fill" (list (index $.Values.scheduler .) (index $defaults.scheduler .)) -}}
 {{- end -}}
 {{- end -}}

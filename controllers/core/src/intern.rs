@@ -58,21 +58,34 @@ impl Interner {
 }
 
 /// When what nobody holds any more is dropped: at a size that doubles with what is left, so that the cost of each stays constant.
-#[derive(Debug, Default)]
-struct Sweep {
+#[derive(Clone, Debug, Default)]
+pub struct Sweep<const MIN: usize = 1024> {
     at: usize,
 }
 
-impl Sweep {
-    const MIN: usize = 1024;
-
-    fn is_due(&self, len: usize) -> bool {
-        len >= self.at.max(Self::MIN)
+impl<const MIN: usize> Sweep<MIN> {
+    /// Drops what is to be dropped of a collection, where it is time. `len` is its size.
+    pub fn run<C>(&mut self, collection: &mut C, len: impl Fn(&C) -> usize, drop: impl FnOnce(&mut C)) {
+        if self.is_due(len(collection)) {
+            drop(collection);
+            self.done(len(collection));
+        }
     }
 
-    fn done(&mut self, left: usize) {
+    /// Whether it is time for a collection of this size.
+    pub fn is_due(&self, len: usize) -> bool {
+        len >= self.at.max(MIN)
+    }
+
+    /// So much is left.
+    pub fn done(&mut self, left: usize) {
         self.at = left * 2;
     }
+}
+
+/// Whether somebody else holds a value.
+pub fn is_held<T: ?Sized>(value: &Arc<T>) -> bool {
+    Arc::strong_count(value) > 1
 }
 
 #[derive(Debug)]
@@ -93,10 +106,7 @@ impl<T: Ord + ?Sized> Table<T> {
     }
 
     fn keep(&mut self, new: Arc<T>) -> Arc<T> {
-        if self.sweep.is_due(self.known.len()) {
-            self.known.retain(|known| Arc::strong_count(known) > 1);
-            self.sweep.done(self.known.len());
-        }
+        self.sweep.run(&mut self.known, BTreeSet::len, |known| known.retain(is_held));
         self.known.insert(Arc::clone(&new));
         new
     }
@@ -126,10 +136,7 @@ impl<K: Ord, T> Kept<K, T> {
 
     /// Keeps a value under a key, instead of another.
     pub fn keep(&mut self, key: K, new: T) -> Arc<T> {
-        if self.sweep.is_due(self.known.len()) {
-            self.known.retain(|_, known| Arc::strong_count(known) > 1);
-            self.sweep.done(self.known.len());
-        }
+        self.sweep.run(&mut self.known, BTreeMap::len, |known| known.retain(|_, value| is_held(value)));
         let new = Arc::new(new);
         self.known.insert(key, Arc::clone(&new));
         new
@@ -167,7 +174,7 @@ mod tests {
             interner.share(number);
             interner.own::<Kept<i32, i32>>().keep(number, -number);
         }
-        let most = 2 * Sweep::MIN;
+        let most = 2 * 1024;
         assert!(interner.len() <= most, "{} texts are left", interner.len());
         let values = interner.own::<Table<i32>>().known.len();
         assert!(values <= most, "{values} values are left");

@@ -7,6 +7,7 @@ mod definitions;
 mod files;
 mod forms;
 mod manager;
+mod monitoring;
 mod pods;
 mod scheduler;
 mod table;

@@ -29,14 +29,22 @@ async fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> (
 #[tokio::test(flavor = "multi_thread")]
 async fn verbosity_is_set_and_resources_of_pods_are_shown() {
     let server = Server::start().await;
-    server.add_node("only", "8").await;
+    for node in ["only", "cordoned"] {
+        server.add_node(node, "8").await;
+    }
+    let cordon = serde_json::json!({"spec": {"unschedulable": true}});
+    server.send(http::Method::PATCH, "/api/v1/nodes/cordoned", &cordon).await;
     let port = free();
     let (mut program, log) = server.logged(CONFIG, port).await;
     let (status, body) = request(port, "PUT", "/debug/flags/v", "9").await;
     assert_eq!((status.as_str(), body.as_str()), ("HTTP/1.1 200 OK", "successfully set klog.logging.verbosity to 9"));
     for (method, path, body, code, says) in [
         ("PUT", "/debug/flags/v", "high", 400, "is no verbosity"),
-        ("PUT", "/debug/flags/s", "10", 501, "koordctl why POD"),
+        ("PUT", "/debug/flags/s", "10", 200, "successfully set debugTopNScores to 10"),
+        ("PUT", "/debug/flags/s", "some", 400, "is no number of nodes"),
+        ("PUT", "/debug/flags/f", "true", 200, "successfully set debugFilterFailure to true"),
+        ("PUT", "/debug/flags/f", "perhaps", 400, "is neither true nor false"),
+        ("PUT", "/debug/flags/d", "true", 501, "koordctl why POD --history"),
         ("PUT", "/debug/flags/x", "1", 404, "there is no flag x"),
         ("GET", "/debug/pprof/profile?seconds=1", "", 501, "perf record"),
     ] {
@@ -45,7 +53,14 @@ async fn verbosity_is_set_and_resources_of_pods_are_shown() {
     }
     server.add_pod("a", "default-scheduler").await;
     assert_eq!(server.node_of("a").await, "only");
-    assert!(fs::read_to_string(&log).unwrap().contains("DEBUG"), "it logs more now");
+    let logged = fs::read_to_string(&log).unwrap();
+    assert!(logged.contains("DEBUG"), "it logs more now");
+    let line = |words: &str| logged.lines().find(|line| line.contains(words)).unwrap_or_default();
+    let score = line("the score of a node");
+    assert!(["default/a", "place=1", "only", "NodeResourcesFit"].iter().all(|word| score.contains(word)), "{score}");
+    let refusal = line("a node is refused");
+    let words = ["default/a", "cordoned", "NodeUnschedulable", "node(s) were unschedulable"];
+    assert!(words.iter().all(|word| refusal.contains(word)), "{refusal}");
     let series = "kube_pod_resource_request{namespace=\"default\",pod=\"a\",";
     let mut text = String::new();
     for _ in 0..100 {

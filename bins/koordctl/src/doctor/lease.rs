@@ -1,4 +1,4 @@
-//! Whether a koord-manager leads, and only one.
+//! Whether a koord-manager leads, and only one; and whether only one koord-scheduler does.
 
 use jiff::{SignedDuration, Timestamp};
 use koord_manager::NAME as LEASE;
@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
 use crate::{listing, names::few};
+
+/// The Lease of koord-scheduler, unless its configuration names another.
+const OF_SCHEDULER: &str = "koord-scheduler";
 
 /// Clocks of machines differ by little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
@@ -39,29 +42,48 @@ impl Lease {
     }
 }
 
+/// The leases of a name in all namespaces; none where they cannot be read.
+async fn leases_of(name: &str, cluster: &Cluster, report: &mut Report) -> Option<Vec<Lease>> {
+    let path = ResourceKind::LEASE.url_path("", None);
+    let mut leases = Vec::new();
+    let query = listing::query(&format!("metadata.name={name}"), "");
+    let listed = listing::each(&cluster.client, &path, &query, listing::Part::Whole, |text| {
+        leases.push(Lease::read(&serde_json::from_str(text)?));
+        Ok(())
+    });
+    report.read(listed.await.map_err(|error| Obstacle::unlisted(&path, &error)))?;
+    Some(leases)
+}
+
+/// Who holds such leases now, and where.
+fn held(leases: &[Lease], now: Timestamp) -> Vec<String> {
+    let held = leases.iter().filter(|lease| lease.is_held(now));
+    held.map(|lease| format!("{} in {}", lease.holder, lease.namespace)).collect()
+}
+
 pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+    // What other machines write is judged by the server's clock, which they are kept in step with.
+    let now = cluster.server_time.unwrap_or(cluster.now);
+    look_at_manager(cluster, now, report).await;
+    let Some(leases) = leases_of(OF_SCHEDULER, cluster, report).await else { return };
+    let held = held(&leases, now);
+    if held.len() > 1 {
+        report.error(
+            format!("Lease {OF_SCHEDULER}"),
+            format!("several koord-schedulers lead at once, each with a lease of its own: {}", few(&held)),
+            "remove one installation, or give each names of its own: leaderElection.resourceName, and the schedulerName of every profile",
+        );
+    }
+}
+
+async fn look_at_manager(cluster: &Cluster, now: Timestamp, report: &mut Report) {
     let namespace = &cluster.installed.namespace;
     let object = format!("Lease {namespace}/{LEASE}");
     let logs = format!(
         "see whether it runs and what it says: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deploy/koord-manager"
     );
-    let path = ResourceKind::LEASE.url_path("", None);
-    let mut leases = Vec::new();
-    let query = listing::query(&format!("metadata.name={LEASE}"), "");
-    let listed = listing::each(&cluster.client, &path, &query, listing::Part::Whole, |text| {
-        leases.push(Lease::read(&serde_json::from_str(text)?));
-        Ok(())
-    });
-    if report.read(listed.await.map_err(|error| Obstacle::unlisted(&path, &error))).is_none() {
-        return;
-    }
-    // What other machines write is judged by the server's clock, which they are kept in step with.
-    let now = cluster.server_time.unwrap_or(cluster.now);
-    let held: Vec<String> = leases
-        .iter()
-        .filter(|lease| lease.is_held(now))
-        .map(|lease| format!("{} in {}", lease.holder, lease.namespace))
-        .collect();
+    let Some(leases) = leases_of(LEASE, cluster, report).await else { return };
+    let held = held(&leases, now);
     if held.len() > 1 {
         report.error(
             &object,

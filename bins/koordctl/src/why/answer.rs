@@ -13,15 +13,16 @@ use crate::{names::few, screen::Screen, table};
 
 /// Whether the pod has a node, or would be given one.
 pub(super) fn is_placed(Why { node, decision, .. }: &Why) -> bool {
-    let outcome = decision.as_ref().and_then(|decision| decision.outcome.as_ref());
+    let outcome = decision.as_ref().ok().and_then(|decision| decision.outcome.as_ref());
     node.is_some() || matches!(outcome, Some(Outcome::Bind { .. }))
 }
 
 /// What is so, in one line.
 pub(super) fn summary(Why { pod, node, decision }: &Why) -> String {
     let key = subject(pod);
-    let Some(Decision { held, outcome, .. }) = decision else {
-        return format!("{key} is left to another scheduler: its schedulerName is {:?}", &*pod.template.scheduler);
+    let Decision { held, outcome, .. } = match decision {
+        Ok(decision) => decision,
+        Err(reason) => return format!("{key} is left to another scheduler: {reason} [{}]", reason.code),
     };
     match (node, held, outcome) {
         (Some(node), ..) => format!("{key} is on {node}"),
@@ -58,6 +59,10 @@ fn rejection(Decision { rejected, .. }: &Decision) -> Option<String> {
     })
 }
 
+fn remark((plugin, remark): &(&'static str, Reason)) -> String {
+    format!("{plugin} remarks: {remark} [{}]\n", remark.code)
+}
+
 /// The codes of reasons, each once.
 fn codes(reasons: &[Reason]) -> String {
     let mut codes: Vec<&str> = reasons.iter().map(|reason| reason.code.as_str()).collect();
@@ -68,8 +73,9 @@ fn codes(reasons: &[Reason]) -> String {
 /// All nodes: those that take the pod by their score, and the others by what they lack.
 pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
     let mut text = summary(why) + "\n";
-    let Some(decision) = &why.decision else { return text };
+    let Ok(decision) = &why.decision else { return text };
     text.extend(rejection(decision).map(|line| line + "\n"));
+    text.extend(decision.remarks.iter().map(remark));
     let mut taking: Vec<(&OnNode, i64)> =
         decision.nodes.iter().filter_map(|node| node.total().map(|total| (node, total))).collect();
     taking.sort_by_key(|(node, total)| (-total, node.node.clone()));
@@ -100,7 +106,7 @@ pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> Stri
 
 /// Whether the pod is refused, or held for something else than its turn in a gang.
 fn waits(Why { node, decision, .. }: &Why) -> bool {
-    let Some(Decision { held, outcome, .. }) = decision else { return false };
+    let Ok(Decision { held, outcome, .. }) = decision else { return false };
     let is_held = held.as_ref().is_some_and(|(_, reason)| reason.code != ReasonCode::GangRepresented);
     node.is_none() && (is_held || held.is_none() && matches!(outcome, Some(Outcome::Refused(_))))
 }
@@ -125,8 +131,9 @@ fn refused(nodes: &[OnNode]) -> Vec<Vec<String>> {
 /// One node, with the words of all plugins.
 pub(super) fn on_node(why: &Why, name: &str, screen: Screen) -> String {
     let mut text = summary(why) + "\n";
-    let Some(decision) = &why.decision else { return text };
+    let Ok(decision) = &why.decision else { return text };
     text.extend(rejection(decision).map(|line| line + "\n"));
+    text.extend(decision.remarks.iter().map(remark));
     let Some(node) = decision.nodes.iter().find(|node| &*node.node == name) else { return text };
     let mut rows = Vec::new();
     if let Some(total) = node.total() {
@@ -138,16 +145,25 @@ pub(super) fn on_node(why: &Why, name: &str, screen: Screen) -> String {
         rows.push(vec!["in all".to_owned(), String::new(), String::new(), total.to_string()]);
         text = format!("{text}\n{name} takes it\n");
     } else {
-        rows.push(["PLUGIN", "EVICTIONS", "CODE", "WHY"].map(str::to_owned).to_vec());
+        rows.push(["PLUGIN", "EVICTIONS", "CODE", "WHY", "DETAILS"].map(str::to_owned).to_vec());
         for one in &node.refusals {
             let help = if one.resolvable { "may help" } else { "do not help" };
             let age = one.input_age.map(|age| format!(" (measured {} s ago)", age.as_secs())).unwrap_or_default();
             let words = Reason::joined(&one.reasons) + &age;
-            rows.push(vec![one.plugin.to_owned(), help.to_owned(), codes(&one.reasons), words]);
+            let details = details_in_words(&one.reasons);
+            rows.push(vec![one.plugin.to_owned(), help.to_owned(), codes(&one.reasons), words, details]);
         }
         text = format!("{text}\n{name} does not take it\n");
     }
     text + &table::lines(&rows, screen)
+}
+
+/// The operands of reasons, each once.
+fn details_in_words(reasons: &[Reason]) -> String {
+    let operands = reasons.iter().flat_map(|reason| &reason.operands);
+    let mut words: Vec<String> = operands.map(|(name, value)| format!("{name}={value}")).collect();
+    words.dedup();
+    words.join(", ")
 }
 
 /// Reasons for programs: their codes and operands.
@@ -162,7 +178,16 @@ pub(super) fn document(why: &Why, unblock: &[Unblock], node: Option<&str>) -> Va
         "pod": subject(pod), "scheduler": pod.template.scheduler, "node": has, "placed": is_placed(why), "summary": summary(why),
     });
     answer["unblock"] = unblock.iter().map(Unblock::document).collect();
-    let Some(Decision { held, rejected, nodes, outcome }) = decision else { return answer };
+    let Decision { held, rejected, remarks, nodes, outcome } = match decision {
+        Ok(decision) => decision,
+        Err(reason) => {
+            answer["mismatch"] = reason.document();
+            answer["mismatch"]["remedy"] = json!(reason.code.remedy());
+            return answer;
+        }
+    };
+    answer["remarks"] =
+        remarks.iter().map(|(plugin, remark)| json!({"plugin": plugin, "details": [remark.document()]})).collect();
     answer["held"] = held.as_ref().map_or(Value::Null, |(plugin, reason)| {
         json!({"plugin": plugin, "reason": reason.text, "details": details(std::slice::from_ref(reason))})
     });

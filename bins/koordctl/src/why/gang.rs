@@ -86,7 +86,7 @@ fn members(engine: &Engine, gang: &Value) -> Vec<Member> {
 
 impl Member {
     fn of(key: &str, why: &Why, would: Option<String>) -> Self {
-        let decision = why.decision.as_ref();
+        let decision = why.decision.as_ref().ok();
         let held = decision.and_then(|decision| decision.held.as_ref());
         let node = why.node.as_ref().map(ToString::to_string);
         let (state, reason) = match (&node, held, decision.and_then(|decision| decision.outcome.as_ref())) {

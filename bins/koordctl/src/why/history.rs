@@ -1,6 +1,7 @@
 //! What a scheduler that runs has found out about a pod in its last attempts.
 
 use anyhow::{Result, anyhow};
+use koord_engine::plugin::ReasonCode;
 use serde_json::Value;
 
 use crate::{
@@ -34,8 +35,25 @@ pub(super) async fn tell(pod: &str, args: &WhyArgs, screen: Screen) -> Result<An
 fn table(history: &Value, screen: Screen) -> String {
     let header = ["TIME", "ATTEMPT", "RESULT", "NODES", "BY", "CODE", "WHY", "AGE"].map(str::to_owned).to_vec();
     let attempts = history["attempts"].as_array().into_iter().flatten();
-    let rows: Vec<Vec<String>> = std::iter::once(header).chain(attempts.flat_map(rows)).collect();
-    table::lines(&rows, screen)
+    let rows: Vec<Vec<String>> = attempts.flat_map(rows).collect();
+    let mut text = not_tried(&history["notTried"]);
+    if !rows.is_empty() {
+        let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+        text += &table::lines(&rows, screen);
+    }
+    text
+}
+
+/// Why a pod that waits is not tried now.
+fn not_tried(held: &Value) -> String {
+    if held.is_null() {
+        return String::new();
+    }
+    let (text, code) = (plain(&held["reason"]["text"]), plain(&held["reason"]["code"]));
+    let by = Some(plain(&held["plugin"])).filter(|plugin| !plugin.is_empty());
+    let by = by.map(|plugin| format!("{plugin}: ")).unwrap_or_default();
+    let remedy = ReasonCode::ALL.iter().find(|known| known.as_str() == code).map_or("", |known| known.remedy());
+    format!("not tried now: {by}{text} [{code}]\n{remedy}\n")
 }
 
 /// A line for each class of nodes that refused the pod, or one for an attempt that did not fail.
@@ -44,7 +62,8 @@ fn rows(attempt: &Value) -> Vec<Vec<String>> {
     let refusals = attempt["refusedBy"].as_array().map_or(&[][..], Vec::as_slice);
     if refusals.is_empty() {
         let node = plain(&attempt["node"]);
-        return vec![[start.to_vec(), ["", "", "", &node, ""].map(str::to_owned).to_vec()].concat()];
+        let code = plain(&attempt["code"]);
+        return vec![[start.to_vec(), ["", "", &code, &node, ""].map(str::to_owned).to_vec()].concat()];
     }
     let line = |(index, refusal): (usize, &Value)| {
         let start = if index == 0 { start.to_vec() } else { vec![String::new(); start.len()] };

@@ -75,7 +75,7 @@ impl Unblock {
 
 /// What would unblock a pod that waits; at most five answers, the smallest changes first.
 pub(super) async fn unblock(engine: &Engine, objects: &mut Objects, why: &Why) -> Result<Vec<Unblock>> {
-    let Some(decision) = &why.decision else { return Ok(Vec::new()) };
+    let Ok(decision) = &why.decision else { return Ok(Vec::new()) };
     let Some(subject) = subject(&why.pod, objects).await? else { return Ok(Vec::new()) };
     let trials = Trials::of(engine, objects, why.pod.uid.clone(), TRIALS_MAX);
     let mut search = Search { engine, subject, pod: &why.pod, decision, trials, answers: Vec::new() };

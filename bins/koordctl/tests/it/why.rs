@@ -86,10 +86,34 @@ fn a_pod_that_waits_is_told_why() {
     );
     assert!(text("gated").starts_with("shop/gated is not tried: SchedulingGates: "), "{}", text("gated"));
     assert!(text("gated").contains("[SchedulingGated]"), "{}", text("gated"));
-    let foreign = "shop/foreign is left to another scheduler: its schedulerName is \"other\"\n\
-                   the configuration has profiles for koord-scheduler, default-scheduler\n";
-    assert_eq!(text("foreign"), foreign);
+    let foreign = "shop/foreign is left to another scheduler: its schedulerName is \"other\" [SchedulerMismatch]\n\
+                   the configuration has profiles for koord-scheduler, default-scheduler\n\
+                   Create the pod anew with the `schedulerName` of a profile";
+    assert!(text("foreign").starts_with(foreign), "{}", text("foreign"));
+    let answer: Value = serde_json::from_str(&from_files(&["foreign", "-o", "json"]).unwrap().text).unwrap();
+    let operands = json!({"schedulerName": "other", "profiles": "koord-scheduler default-scheduler"});
+    assert_eq!(
+        (&answer["mismatch"]["code"], &answer["mismatch"]["operands"]),
+        (&json!("SchedulerMismatch"), &operands)
+    );
+    assert!(answer["mismatch"]["remedy"].as_str().unwrap().contains("schedulerName"), "{answer}");
     assert!(text("runs").starts_with("shop/runs is on n1\n"));
+}
+
+#[test]
+fn what_is_remarked_of_a_pod_is_shown_though_it_is_placed() {
+    let mut labelled = pod("labelled", "1", &json!({}));
+    labelled["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/name": "typo"});
+    let objects = [node("n1", "2"), labelled];
+    let remark =
+        "ElasticQuota remarks: there is no quota typo; the pod counts in koordinator-default-quota [QuotaNotFound]\n";
+    let answer = from(&objects, &["labelled"]).unwrap();
+    assert!(answer.code == 0 && answer.text.contains(remark), "{}", answer.text);
+    let answer: Value = serde_json::from_str(&from(&objects, &["labelled", "-o", "json"]).unwrap().text).unwrap();
+    assert_eq!(
+        answer["remarks"][0]["details"][0]["operands"],
+        json!({"quota": "typo", "counted_in": "koordinator-default-quota"})
+    );
 }
 
 #[test]
@@ -137,7 +161,7 @@ fn one_node_is_told_with_every_plugin() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words(&answer.text)
-            .ends_with("n1 does not take it PLUGIN EVICTIONS CODE WHY NodeResourcesFit do not help InsufficientResources Insufficient cpu"),
+            .ends_with("n1 does not take it PLUGIN EVICTIONS CODE WHY DETAILS NodeResourcesFit do not help InsufficientResources Insufficient cpu resource=cpu"),
         "{}",
         answer.text
     );

@@ -174,6 +174,18 @@ impl Engine {
         self.verdicts.of(pod.as_str())
     }
 
+    /// Whether this pod was to be bound to this node, as far as that is kept.
+    pub fn has_bound(&self, pod: &Pod, node: &str) -> bool {
+        let is_it = |ending: &Ending| matches!(ending, Ending::Bound { node: bound, .. } if **bound == *node);
+        self.verdicts.of(pod.key.as_str()).iter().any(|record| record.uid == pod.uid && is_it(&record.ending))
+    }
+
+    /// Keeps among the last attempts that another program has given a pod its node.
+    pub fn note_elsewhere(&mut self, pod: &Pod, node: &Arc<str>) {
+        let time = self.cluster.time();
+        self.verdicts.note_elsewhere(pod, node, time);
+    }
+
     /// The profile of this scheduler name.
     pub fn profile(&self, scheduler: &str) -> Option<&Profile> {
         self.profiles().find(|profile| &*profile.scheduler == scheduler)

@@ -28,11 +28,11 @@ pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
     found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
-    nodes::{Filter, PreFilter, Refusal, Score, default_normalize, default_scaled},
+    nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},
     query::Query,
-    reason::{Reason, ReasonCode},
+    reason::{Operands, Reason, ReasonCode},
     upkeep::Upkeep,
 };
 use crate::{
@@ -175,6 +175,17 @@ pub trait Plugin: Any + Send + Sync {
         Vec::new()
     }
 
+    /// What is known of the refusal of one node beside its reasons: operands that these lack. It is asked when a pod is refused, about
+    /// one node of those that are refused alike.
+    fn details(&self, _refusal: &Refusal, _request: &Request<'_>, _cluster: &Cluster, _row: Row) -> Operands {
+        Operands::new()
+    }
+
+    /// What is worth knowing about a pod, though nothing refuses it for that. It is asked by who asks why.
+    fn remarks(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Reason> {
+        Vec::new()
+    }
+
     /// How old what was measured of a node is by which this decides; none where nothing is, or nobody knows.
     fn input_age(&self, _cluster: &Cluster, _row: Row) -> Option<Duration> {
         None
@@ -204,6 +215,11 @@ pub trait Plugin: Any + Send + Sync {
     /// Permit: whether the pod, which is in its place, is bound at once.
     fn permit(&self, _request: &Request<'_>, _cluster: &mut Cluster, _orders: &mut Orders) -> Permit {
         Permit::Allow
+    }
+
+    /// The reason of a pod that has waited for so long after [`Plugin::permit`], with this text.
+    fn timed_out(&self, _pod: &Pod, _cluster: &Cluster, waited: &str, text: String) -> Reason {
+        ReasonCode::PermitTimeout.says(text).with("waited", waited)
     }
 
     /// Unreserve: a pod that was in its place is not to be bound after all, and is gone from there.

@@ -27,7 +27,7 @@ use koord_engine::{
     object::ObjectChange,
     plugin::{
         Attempted, Filter, Found, Orders, Patch, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection,
-        Request, Score, Upkeep, Verdict, default_normalize,
+        Request, Score, Upkeep, Verdict, highest_is_best, normalize,
     },
     pod::Pod,
     state::State,
@@ -401,7 +401,7 @@ impl Score for Preferred {
     }
 
     fn normalize(&self, scores: &mut [i64]) {
-        default_normalize(scores, false);
+        normalize(scores, highest_is_best);
     }
 
     fn is_local(&self) -> bool {

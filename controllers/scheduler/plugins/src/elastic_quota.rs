@@ -31,7 +31,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     cycle::Profile,
     event::{Event, Events},
-    plugin::{Figure, Found, Orders, Plugin, PostFilter, Query, Rejection, Request, Upkeep},
+    plugin::{Figure, Found, Orders, Plugin, PostFilter, Query, Reason, ReasonCode, Rejection, Request, Upkeep},
     pod::Pod,
     preemption::{Attempted, Rules, Width},
     state::State,
@@ -97,7 +97,21 @@ impl Plugin for ElasticQuotaPlugin {
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check(request.template()).map_err(|shortage| Rejection::unschedulable(shortage.reason()))
+        quotas.check(request.template()).map_err(|shortage| {
+            let reason = shortage.reason(quotas.forest());
+            Rejection::unschedulable(match quotas.unknown_to(request.template()) {
+                Some(unknown) => check::of_unknown(&reason, &unknown),
+                None => reason,
+            })
+        })
+    }
+
+    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
+        let Some(quotas) = cluster.state::<Quotas>() else { return Vec::new() };
+        let Some(unknown) = quotas.unknown_to(request.template()) else { return Vec::new() };
+        let counted_in = quotas.quota_of(request.template()).map_or("none", |name| name);
+        let text = format!("there is no quota {unknown}; the pod counts in {counted_in}");
+        ReasonCode::QuotaNotFound.says(text).with("quota", unknown).with("counted_in", counted_in).into()
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {

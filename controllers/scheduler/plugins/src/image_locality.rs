@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, Request, SCORE_MAX, Score},
+    plugin::{Plugin, Request, SCORE_MAX, Scale, Score, as_it_is},
 };
 
 /// Scores nodes by the sizes of those images of the pod that they have, each as far as nodes have it: an image that few nodes
@@ -59,8 +59,8 @@ impl Score for Scores {
         false
     }
 
-    fn is_scaled(&self) -> bool {
-        true
+    fn scale(&self) -> Option<Scale> {
+        Some(as_it_is)
     }
 }
 

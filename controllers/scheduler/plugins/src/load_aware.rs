@@ -25,7 +25,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Filter, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{Filter, Operands, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::Pod,
     state::State,
 };
@@ -115,10 +115,22 @@ impl Plugin for LoadAwareScheduling {
             ReasonCode::NodeHot.says(words).with("resource", resource).with("measure", measure).into()
         };
         match refusal.reason {
-            EXPIRED => ReasonCode::NodeMetricStale.says("node(s) nodeMetric expired").into(),
+            EXPIRED => ReasonCode::NodeMetricStale.says(TOO_OLD).with("policy", "refuse").into(),
+            UNREPORTED => ReasonCode::NodeMetricMissing.says(TOO_OLD).with("policy", "refuse").into(),
             AVERAGE => hot(format!("node(s) {resource} usage exceed threshold"), "average"),
             _ => hot(format!("node(s) {resource} aggregated usage exceed threshold"), "aggregated"),
         }
+    }
+
+    fn details(&self, refusal: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
+        let ask = self.ask(request.pod, cluster);
+        let view = ask.view(cluster, row);
+        view.map(|(settings, view)| shown::details(settings, view, &ask.pod, refusal, cluster, row)).unwrap_or_default()
+    }
+
+    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
+        let loads = self.loads(cluster).filter(|_| !request.pod.is_of_daemon_set);
+        loads.and_then(|loads| shown::without_metric(loads, cluster)).into_iter().collect()
     }
 
     fn input_age(&self, cluster: &Cluster, row: Row) -> Option<Duration> {
@@ -166,11 +178,16 @@ impl Plugin for LoadAwareScheduling {
 const EXPIRED: u16 = 0;
 const AVERAGE: u16 = 1;
 const AGGREGATED: u16 = 2;
+const UNREPORTED: u16 = 3;
+
+/// Whether a report is old or was never there, it is said in the same words.
+const TOO_OLD: &str = "node(s) nodeMetric expired";
 
 impl From<TooBusy> for Refusal {
     fn from(reason: TooBusy) -> Self {
         let (reason, index) = match reason {
             TooBusy::Expired => (EXPIRED, 0),
+            TooBusy::Unreported => (UNREPORTED, 0),
             TooBusy::Average(index) => (AVERAGE, index),
             TooBusy::Aggregated(index) => (AGGREGATED, index),
         };

@@ -9,7 +9,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score, default_scaled},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Scale, Score, highest_is_best},
     pod::{Pod, Template},
 };
 use koord_scheduling::PreferredNodes;
@@ -127,12 +127,8 @@ impl Score for Preferred {
         cluster.node(row).map_or(0, |node| score(node, &added.preferred) + score(node, &template.preferred))
     }
 
-    fn is_scaled(&self) -> bool {
-        true
-    }
-
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        default_scaled(score, highest, false)
+    fn scale(&self) -> Option<Scale> {
+        Some(highest_is_best)
     }
 
     fn is_local(&self) -> bool {

@@ -22,6 +22,7 @@ mod preemption;
 mod reserve_pod;
 mod scores;
 mod shown;
+mod unmatched;
 mod upkeep;
 mod wish;
 

@@ -6,7 +6,9 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score, default_scaled},
+    plugin::{
+        Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Scale, Score, lowest_is_best,
+    },
     pod::Pod,
 };
 use koord_scheduling::{Effect, tolerates, untolerated};
@@ -69,12 +71,8 @@ impl Score for Tolerations {
         i64::try_from(untolerated.count()).unwrap_or(i64::MAX)
     }
 
-    fn is_scaled(&self) -> bool {
-        true
-    }
-
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        default_scaled(score, highest, true)
+    fn scale(&self) -> Option<Scale> {
+        Some(lowest_is_best)
     }
 
     fn is_local(&self) -> bool {

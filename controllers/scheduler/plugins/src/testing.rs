@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_core::{key::ObjectKey, uid::Uid};
+use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
+    engine::Engine,
     hold::Holds,
     labels::Labels,
     node::Node,
@@ -219,4 +220,19 @@ pub(crate) fn followed(
     cluster.remove_pod(&other.uid);
     kept.refresh(cluster, row);
     assert_eq!(answers(&*kept, cluster), before, "{what}: after it went");
+}
+
+/// A reason for programs: its code with its operands.
+pub(crate) fn code(reason: &Reason) -> String {
+    let operands = reason.operands.iter().map(|(name, value)| format!("{name}={value}"));
+    std::iter::once(reason.code.to_string()).chain(operands).collect::<Vec<_>>().join(" ")
+}
+
+/// What is said of a pod for programs: remarks, why it is rejected as a whole, and why each node refuses it first.
+pub(crate) fn coded(engine: &Engine, pod: &str, now: Moment) -> Vec<String> {
+    let decision = engine.copy().why(&Uid::from(pod), now).unwrap().decision.unwrap();
+    let remarks = decision.remarks.iter().map(|(_, remark)| format!("remark: {}", code(remark)));
+    let rejected = decision.rejected.iter().flat_map(|(_, rejection)| rejection.reasons.iter().map(code));
+    let nodes = decision.nodes.iter().filter_map(|on| Some((&on.node, on.refusals.first()?.reasons.first()?)));
+    remarks.chain(rejected).chain(nodes.map(|(node, reason)| format!("{node}: {}", code(reason)))).collect()
 }

@@ -69,8 +69,14 @@ struct ItemMetadata {
     resource_version: String,
 }
 
-/// Waits until all caches agree with the API server, or until the time or the lead is over.
-pub(crate) async fn agree(feed: &Feed, clock: &SharedClock, api: &Api, end: &CancellationToken, limit: Duration) {
+/// Waits until all caches agree with the API server, or until the time or the lead is over. Says whether the time was enough.
+pub(crate) async fn agree(
+    feed: &Feed,
+    clock: &SharedClock,
+    api: &Api,
+    end: &CancellationToken,
+    limit: Duration,
+) -> bool {
     let mut behind: Vec<&'static str> = Vec::new();
     let agreed = async {
         while !feed.is_complete() {
@@ -101,6 +107,7 @@ pub(crate) async fn agree(feed: &Feed, clock: &SharedClock, api: &Api, end: &Can
     if is_over {
         tracing::warn!(?behind, ?limit, "caches are behind the API server; pods are scheduled all the same");
     }
+    !is_over
 }
 
 /// What the collection of a watch is; none where the watch has come as far already, or the API server does not serve it any more.

@@ -27,6 +27,6 @@ pub use explanations::{EXPLANATIONS, explain};
 pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};
-pub use scheduler::{Asking, Monitoring, Next, Scheduler, Work};
+pub use scheduler::{Asking, Dumps, Monitoring, Next, Scheduler, Work};
 pub use task::install;
 pub use transform::Transformers;

@@ -58,6 +58,9 @@ pub struct Measures {
     /// When the queue and the cluster were read last.
     read: Option<Moment>,
     conflicts: IntCounterVec,
+    elsewhere: IntCounterVec,
+    deciding: IntGauge,
+    disagreements: IntCounter,
     stale: IntCounterVec,
     points: HistogramVec,
     of_koordinator: OfKoordinator,
@@ -94,6 +97,14 @@ impl Measures {
             let plugins = profile.plugins.iter().map(|plugin| plugin.name()).collect();
             of_profile(&profile.scheduler, plugins)
         });
+        let (conflicts, elsewhere) = (metrics.counter(families::CONFLICTS)?, metrics.counter(families::ELSEWHERE)?);
+        for profile in engine.profiles() {
+            // A series that begins with 1 has not increased, as Prometheus sees it.
+            elsewhere.with_label_values(&[&*profile.scheduler]);
+            for resource in ["cpu", "memory", "pods"] {
+                conflicts.with_label_values(&[resource, &*profile.scheduler]);
+            }
+        }
         let (pending, cached) = (metrics.gauge(families::PENDING)?, metrics.gauge(families::CACHE_SIZE)?);
         let permit = metrics.histogram(families::PERMIT_WAIT)?;
         let none: &[&str] = &[];
@@ -114,7 +125,10 @@ impl Measures {
             audited: metrics.gauge(families::AUDITED)?.with_label_values(none),
             counted: Arrivals::default(),
             read: None,
-            conflicts: metrics.counter(families::CONFLICTS)?,
+            conflicts,
+            elsewhere,
+            deciding: metrics.gauge(families::DECIDING)?.with_label_values(none),
+            disagreements: metrics.counter(families::DISAGREEMENTS)?.with_label_values(none),
             stale: metrics.counter(families::STALE)?,
             points: metrics.histogram(families::EXTENSION_POINTS)?,
             of_koordinator: OfKoordinator::new(metrics)?,
@@ -147,6 +161,21 @@ impl Measures {
         if self.profiles.iter().any(|profile| profile.name == scheduler) {
             self.conflicts.with_label_values(&[resource, scheduler]).inc();
         }
+    }
+
+    /// A pod that waited has got its node from another program.
+    pub(crate) fn bound_elsewhere(&self, scheduler: &str) {
+        self.elsewhere.with_label_values(&[scheduler]).inc();
+    }
+
+    /// Whether decisions are made.
+    pub(crate) fn set_deciding(&self, is_deciding: bool) {
+        self.deciding.set(i64::from(is_deciding));
+    }
+
+    /// The caches did not agree with the API server in time.
+    pub(crate) fn disagreed(&self) {
+        self.disagreements.inc();
     }
 
     /// A part of an attempt of a pod of this scheduler is over.

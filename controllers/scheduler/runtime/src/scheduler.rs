@@ -2,6 +2,8 @@
 
 mod asking;
 mod audit;
+mod dumps;
+mod elsewhere;
 mod ended;
 mod ignored;
 mod monitor;
@@ -26,9 +28,10 @@ use koord_runtime::{
 use tokio::sync::mpsc;
 
 pub(crate) use self::asking::Answered;
-pub use self::{asking::Asking, monitor::Monitoring, work::Work};
+pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work};
 use self::{
     audit::Auditing,
+    elsewhere::Elsewhere,
     ignored::Ignored,
     monitor::Monitor,
     prepare::{Preparing, may_take_effect},
@@ -68,6 +71,8 @@ pub struct Scheduler {
     monitor: Monitor,
     auditing: Auditing,
     ignored: Ignored,
+    elsewhere: Elsewhere,
+    dumps: Dumps,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Webhooks that take part, in the order in which they are asked.
@@ -128,6 +133,8 @@ impl Scheduler {
             monitor: Monitor::default(),
             auditing: Auditing::default(),
             ignored: Ignored::default(),
+            elsewhere: Elsewhere::default(),
+            dumps: Dumps::default(),
             asking,
             questions,
             webhooks: Vec::new(),
@@ -160,6 +167,11 @@ impl Scheduler {
         Self { controllers, ..self }
     }
 
+    /// The same, which logs of attempts what these say.
+    pub fn dumping(self, dumps: Dumps) -> Self {
+        Self { dumps, ..self }
+    }
+
     /// The same, with other times of the monitor.
     pub fn monitored(mut self, monitoring: Monitoring) -> Self {
         self.monitor.settings = monitoring;
@@ -173,8 +185,14 @@ impl Scheduler {
             self.timed_out(&pod, "binding", lasts);
         }
         if let Some(measures) = &mut self.measures {
+            measures.set_deciding(self.is_leading && self.feed.is_complete());
             measures.observe(&self.engine, self.clock.moment());
         }
+    }
+
+    /// It leads with caches that did not agree with the API server in time.
+    pub(crate) fn disagreed(&self) {
+        self.measures.iter().for_each(Measures::disagreed);
     }
 
     fn timed_out(&self, pod: &Pod, what: &'static str, lasts: Duration) {
@@ -206,6 +224,7 @@ impl Scheduler {
     /// Begins to schedule. What it decided while it led before does not count any more: another has led since.
     pub fn lead(&mut self) {
         self.is_leading = true;
+        self.elsewhere.set_led_since(Some(self.clock.moment()));
         if std::mem::replace(&mut self.has_led, true) {
             self.in_flight.clear();
             self.is_working = true;
@@ -215,6 +234,7 @@ impl Scheduler {
     /// Only follows the cluster from now on.
     pub(crate) fn follow(&mut self) {
         self.is_leading = false;
+        self.elsewhere.set_led_since(None);
     }
 
     /// What it knows now.
@@ -241,6 +261,7 @@ impl Scheduler {
             let now = self.clock.moment();
             let operation = delta.quota_operation();
             self.count_rejection(&delta);
+            self.notice_binding(&delta);
             delta.apply(&mut self.engine, now);
             if let (Some(operation), Some(measures)) = (operation, &self.measures) {
                 measures.quota_processed(operation, now, self.clock.moment());
@@ -321,6 +342,7 @@ impl Scheduler {
                 measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
             });
         }
+        self.dump(&attempt);
         if let Outcome::Asks { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }

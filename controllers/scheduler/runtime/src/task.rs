@@ -66,8 +66,10 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     if let Some(barrier) = scheduler.barrier.clone() {
         barrier.pass(&scheduler.feed, clock, &api, &end).await;
     }
-    if let Some(limit) = scheduler.agrees_within {
-        agree(&scheduler.feed, clock, &api, &end, limit).await;
+    if let Some(limit) = scheduler.agrees_within
+        && !agree(&scheduler.feed, clock, &api, &end, limit).await
+    {
+        scheduler.disagreed();
     }
     scheduler.lead();
     let mut arrivals = Arrivals::default();

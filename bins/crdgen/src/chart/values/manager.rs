@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::{
     forms::{LogLevel, NumberText, Object},
+    monitoring::{Dashboards, PrometheusRule},
     pods::Pods,
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Manager {
     network_policy: NetworkPolicy,
     /// Added. Whether the chart creates a PodMonitor; needs the Prometheus operator.
     monitor_enabled: bool,
+    prometheus_rule: PrometheusRule,
+    dashboards: Dashboards,
 }
 
 impl Default for Manager {
@@ -50,6 +53,8 @@ impl Default for Manager {
             extra_args: Vec::new(),
             network_policy: NetworkPolicy::default(),
             monitor_enabled: false,
+            prometheus_rule: PrometheusRule::default(),
+            dashboards: Dashboards::default(),
         }
     }
 }

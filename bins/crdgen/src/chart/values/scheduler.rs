@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{
     forms::{LogLevel, Object},
     manager::{Log, PullPolicy},
+    monitoring::{Dashboards, PrometheusRule},
     pods::Pods,
 };
 
@@ -49,6 +50,8 @@ pub(super) struct Scheduler {
     extra_args: Vec<String>,
     /// Whether the chart creates a PodMonitor; needs the Prometheus operator.
     monitor_enabled: bool,
+    prometheus_rule: PrometheusRule,
+    dashboards: Dashboards,
 }
 
 impl Default for Scheduler {
@@ -71,6 +74,8 @@ impl Default for Scheduler {
             host_network: false,
             extra_args: Vec::new(),
             monitor_enabled: false,
+            prometheus_rule: PrometheusRule::default(),
+            dashboards: Dashboards::default(),
         }
     }
 }

@@ -117,7 +117,7 @@ fn decision(why: &Why, node: &str) -> Decision {
         plugins: plugin.map(str::to_owned).into_iter().collect(),
         words: Some(words),
     };
-    let Some(decision) = &why.decision else { return waits(None, "left to another scheduler".to_owned()) };
+    let Ok(decision) = &why.decision else { return waits(None, "left to another scheduler".to_owned()) };
     if let Some((plugin, reason)) = &decision.held {
         return waits(Some(plugin), reason.to_string());
     }

@@ -111,6 +111,14 @@ fn a_leader_that_is_missing_late_or_not_alone_is_found() {
     finds(&cluster, "lease", "error", "Lease", "several koord-managers lead at once");
     cluster.delete(&ours);
     finds(&cluster, "lease", "warning", "Lease", "it is not there, but another is held: one in default");
+
+    cluster.create(LEASES, &lease("koord-scheduler", Timestamp::now()));
+    cluster.delete(&format!("{elsewhere}/koordinator-manager"));
+    cluster.create(LEASES, &lease("koordinator-manager", Timestamp::now()));
+    assert_eq!(findings(&cluster, &["--only=lease"]), (vec![], 0), "one of each");
+    cluster.create(&elsewhere, &lease("koord-scheduler", Timestamp::now()));
+    let both = "several koord-schedulers lead at once, each with a lease of its own: one in default, one in koordinator-system";
+    finds(&cluster, "lease", "error", "Lease koord-scheduler", both);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use koord_core::intern::{Sweep, is_held};
 use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
 use crate::pod::Template;
@@ -44,13 +45,10 @@ impl ClassId {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
     known: BTreeMap<ClassId, Arc<Class>>,
-    /// Size at which what is not used any more is dropped.
-    sweep_at: usize,
+    sweep: Sweep,
 }
 
 impl Classes {
-    const SWEEP_MIN: usize = 1024;
-
     pub(super) fn get(&self, template: &Arc<Template>) -> Option<Arc<Class>> {
         // A class holds its template, so that no other can have this address.
         self.known.get(&ClassId::of(template)).cloned()
@@ -64,10 +62,7 @@ impl Classes {
         if let Some(class) = self.get(template) {
             return class;
         }
-        if self.known.len() >= self.sweep_at.max(Self::SWEEP_MIN) {
-            self.known.retain(|_, class| Arc::strong_count(class) > 1);
-            self.sweep_at = self.known.len() * 2;
-        }
+        self.sweep.run(&mut self.known, BTreeMap::len, |known| known.retain(|_, class| is_held(class)));
         let mut requests = resources.vector(&template.requests);
         requests.set(ResourceId::PODS, 1);
         let class = Arc::new(Class { template: Arc::clone(template), requests });
@@ -85,10 +80,10 @@ mod tests {
         let (mut classes, mut resources) = (Classes::default(), ResourceNames::default());
         let template = Arc::new(Template::default());
         let kept = classes.of(&template, &mut resources);
-        for _ in 0..5 * Classes::SWEEP_MIN {
+        for _ in 0..5 * 1024 {
             classes.of(&Arc::new(Template::default()), &mut resources);
         }
-        assert!(classes.known.len() <= 2 * Classes::SWEEP_MIN, "{}", classes.known.len());
+        assert!(classes.known.len() <= 2 * 1024, "{}", classes.known.len());
         assert!(Arc::ptr_eq(&kept, &classes.of(&template, &mut resources)));
     }
 }

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use koord_core::intern::Sweep;
+
 use crate::{columns::Row, labels::Labels, node::Node};
 
 /// A topology key that is kept as a column.
@@ -35,8 +37,7 @@ pub(super) struct Topologies {
     free: Vec<TopologyId>,
     /// Keys that stay whether or not a class names them.
     pinned: BTreeSet<Arc<str>>,
-    /// Size at which what is not used any more is dropped.
-    sweep_at: usize,
+    sweep: Sweep<32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,8 +50,6 @@ struct Topology {
 }
 
 impl Topologies {
-    const SWEEP_MIN: usize = 32;
-
     pub(super) fn id(&self, key: &str) -> Option<TopologyId> {
         self.ids.get(key).copied()
     }
@@ -84,7 +83,7 @@ impl Topologies {
 
     /// Whether it is time to say which keys are in use.
     pub(super) fn is_sweep_due(&self) -> bool {
-        self.ids.len() >= self.sweep_at.max(Self::SWEEP_MIN)
+        self.sweep.is_due(self.ids.len())
     }
 
     /// Drops the columns of keys that are not in use.
@@ -98,7 +97,7 @@ impl Topologies {
             }
             is_used
         });
-        self.sweep_at = self.ids.len() * 2;
+        self.sweep.done(self.ids.len());
     }
 
     pub(super) fn set_node(&mut self, row: Row, labels: Option<&Labels>) {
@@ -230,7 +229,7 @@ mod tests {
     #[test]
     fn keys_that_nobody_names_any_more_are_dropped_and_pinned_ones_stay() {
         let mut topologies = Topologies::default();
-        let keys: Vec<Arc<str>> = (0..Topologies::SWEEP_MIN).map(|key| format!("k{key}").into()).collect();
+        let keys: Vec<Arc<str>> = (0..32).map(|key| format!("k{key}").into()).collect();
         assert!(!topologies.is_sweep_due());
         for key in &keys {
             topologies.track(key, std::iter::empty());
@@ -241,6 +240,6 @@ mod tests {
         let known: Vec<bool> = keys.iter().map(|key| topologies.id(key).is_some()).collect();
         assert_eq!((&known[..2], known.iter().filter(|known| **known).count()), (&[true, true][..], 2));
         topologies.track(&"new".into(), std::iter::empty());
-        assert_eq!(topologies.columns.len(), Topologies::SWEEP_MIN, "columns are used again");
+        assert_eq!(topologies.columns.len(), 32, "columns are used again");
     }
 }

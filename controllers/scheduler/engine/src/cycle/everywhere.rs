@@ -58,7 +58,7 @@ impl Profile {
         let mut nodes: Vec<(Row, OnNode)> = cluster
             .rows()
             .map(|(row, node)| {
-                let refusals = self.refusals(&prepared, cluster, row);
+                let refusals = self.refusals(request, &prepared, cluster, row);
                 (row, OnNode { node: Arc::clone(&node.name), refusals, scores: Vec::new() })
             })
             .collect();
@@ -84,7 +84,7 @@ impl Profile {
         self.plugins.get(usize::from(plugin))?.input_age(cluster, row)
     }
 
-    fn refusals(&self, prepared: &Prepared, cluster: &Cluster, row: Row) -> Vec<NodeRefusal> {
+    fn refusals(&self, request: &Request<'_>, prepared: &Prepared, cluster: &Cluster, row: Row) -> Vec<NodeRefusal> {
         let of_all = prepared.refused.into_iter();
         let of_node = prepared.filters.iter().filter_map(|(plugin, filter)| {
             let refusal = filter.filter(cluster, row).err()?;
@@ -95,7 +95,10 @@ impl Profile {
             .chain(of_node)
             .map(|verdict| NodeRefusal {
                 plugin: self.name_of(verdict.plugin),
-                reasons: self.reasons(&verdict, cluster),
+                reasons: {
+                    let details = verdict.details(request, cluster, row);
+                    self.reasons(&verdict, cluster).into_iter().map(|reason| reason.with_further(&details)).collect()
+                },
                 resolvable: verdict.refusal.resolvable,
                 input_age: self.input_age(verdict.plugin, cluster, row),
             })

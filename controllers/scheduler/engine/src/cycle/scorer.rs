@@ -2,13 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::{best::Best, cluster::Cluster, columns::Row, plugin::Score};
+use crate::{
+    best::Best,
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Scale, Score},
+};
 
 /// How one plugin compares nodes.
 pub(super) struct Scorer {
     pub(super) plugin: u8,
     pub(super) weight: i64,
     pub(super) score: Box<dyn Score>,
+    /// How scores are scaled.
+    scale: Option<Scale>,
     /// By row, where scores are scaled and differ: none of nodes that are refused.
     scaled: Vec<Option<i64>>,
     /// The highest of them.
@@ -19,7 +26,8 @@ pub(super) struct Scorer {
 
 impl Scorer {
     pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn Score>) -> Self {
-        Self { plugin, weight, score, scaled: Vec::new(), highest: 0, inherited: BTreeMap::new() }
+        let scale = score.scale();
+        Self { plugin, weight, score, scale, scaled: Vec::new(), highest: 0, inherited: BTreeMap::new() }
     }
 
     /// The same with what it inherits.
@@ -30,7 +38,7 @@ impl Scorer {
 
     /// Whether what is kept of each row has this in it.
     pub(super) fn is_part_of_rows(&self) -> bool {
-        self.score.is_local() || self.score.is_scaled()
+        self.score.is_local() || self.scale.is_some()
     }
 
     /// Whether nodes are to be compared with each other.
@@ -45,7 +53,7 @@ impl Scorer {
 
     fn scaled_beside(&self, row: Row, highest: i64) -> i64 {
         let score = self.scaled.get(row.index()).copied().flatten();
-        score.map_or(0, |score| self.weight * self.score.scaled(score, highest))
+        score.zip(self.scale).map_or(0, |(score, scale)| self.weight * scale(score, highest))
     }
 
     /// A row has changed, and takes the pods of the class or does not.
@@ -67,7 +75,7 @@ impl Scorer {
 
     /// Takes scores that are scaled into those of all rows, or from them where all nodes are alike.
     pub(super) fn scale(&mut self, cluster: &Cluster, best: &mut Best) {
-        if !self.score.is_scaled() {
+        if self.scale.is_none() {
             return;
         }
         let is_uniform = self.score.uniform(cluster).is_some();

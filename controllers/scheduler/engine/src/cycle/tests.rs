@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     node::Node,
-    plugin::{Filter, Plugin, ReasonCode, Refusal, SCORE_MAX, Score, Searched, default_scaled},
+    plugin::{Filter, Plugin, ReasonCode, Refusal, SCORE_MAX, Scale, Score, Searched, lowest_is_best, normalize},
     pod::{Pod, Template},
 };
 
@@ -36,12 +36,12 @@ impl Score for Taints {
         cluster.node(row).map_or(0, |node| i64::try_from(node.taints.len()).unwrap())
     }
 
-    fn is_scaled(&self) -> bool {
-        self.is_scaled
+    fn normalize(&self, scores: &mut [i64]) {
+        normalize(scores, lowest_is_best);
     }
 
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        default_scaled(score, highest, true)
+    fn scale(&self) -> Option<Scale> {
+        self.is_scaled.then_some(lowest_is_best)
     }
 
     fn is_local(&self) -> bool {

@@ -17,7 +17,7 @@ use crate::{
     event::Event,
     extender::{Question, Victims},
     hold::{Holds, Resized},
-    plugin::{Alike, Code, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
+    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
     pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
@@ -182,9 +182,9 @@ impl Engine {
         now: Moment,
     ) -> Result<(PluginSet, Refused), Victims> {
         let (refused_by, mut message) = profile.words(found, &self.cluster);
-        let by = profile.refused_by(found, &self.cluster);
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let by = profile.refused_by(&request, found, &self.cluster);
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
@@ -313,12 +313,13 @@ impl Refused {
 
 impl Profile {
     /// Who refused the pod, by alike nodes.
-    fn refused_by(&self, found: &Found, cluster: &Cluster) -> Arc<[NodeClass]> {
+    fn refused_by(&self, request: &Request<'_>, found: &Found, cluster: &Cluster) -> Arc<[NodeClass]> {
         let class = |(verdict, alike): (&Verdict, &Alike)| NodeClass {
             plugin: self.name_of(verdict.plugin),
             nodes: Some(alike.nodes),
             example: cluster.node(alike.example).map(|node| Arc::clone(&node.name)),
             input_age: self.input_age(verdict.plugin, cluster, alike.example),
+            details: verdict.details(request, cluster, alike.example),
             why: Why::Verdict(*verdict),
         };
         match found {
@@ -331,7 +332,8 @@ impl Profile {
     /// A plugin refused the pod as a whole.
     fn whole(&self, plugin: u8, rejection: Rejection) -> NodeClass {
         let why = Why::Reasons(rejection.reasons);
-        NodeClass { plugin: self.name_of(plugin), nodes: None, example: None, input_age: None, why }
+        let (plugin, details) = (self.name_of(plugin), Operands::new());
+        NodeClass { plugin, nodes: None, example: None, input_age: None, details, why }
     }
 
     /// The refusal of Reserve among those of nodes, if there is one.

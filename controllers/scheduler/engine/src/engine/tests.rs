@@ -10,7 +10,7 @@ use crate::{
     event::Events,
     hold::Holds,
     node::Node,
-    plugin::{Filter, Permit, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
+    plugin::{Filter, Operands, Permit, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Template,
     state::State,
 };
@@ -33,6 +33,11 @@ impl Plugin for Room {
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::TooManyPods.says("Too many pods").into()
+    }
+
+    fn details(&self, _: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
+        let pods = cluster.allocatable(ResourceId::PODS, row);
+        vec![("pods", pods.to_string()), ("for", request.pod.key.name().to_owned())]
     }
 
     fn events(&self) -> Events {
@@ -101,6 +106,19 @@ fn pods_are_placed_while_there_is_room_and_wait_for_it_otherwise() {
     engine.set_node(node("n2", 1), at(9));
     assert_eq!(next(&mut engine, at(9)), "c on n2");
     assert_eq!(engine.cluster().discrepancies(), []);
+}
+
+#[test]
+fn what_a_plugin_knows_of_a_refusal_is_kept_as_it_was() {
+    let mut engine = engine();
+    engine.set_node(node("n1", 0), at(0));
+    engine.set_pod(pod("a", "test", None), at(0));
+    next(&mut engine, at(0));
+    engine.set_node(node("n1", 4), at(1));
+    let records = engine.verdicts(&ObjectKey::new("ns", "a"));
+    let Ending::Refused { by, .. } = &records[0].ending else { panic!("{records:?}") };
+    let reasons = by[0].reasons(engine.profile("test"), engine.cluster());
+    assert_eq!([reasons[0].operand("pods"), reasons[0].operand("for")], [Some("0"), Some("a")]);
 }
 
 #[test]
@@ -269,6 +287,10 @@ fn who_waits_for_too_long_gives_its_place_back_and_is_not_its_own_help() {
     assert!(engine.has_work(at(90)));
     let refused = "a: 0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin Pairs.";
     assert_eq!(next(&mut engine, at(90)), refused);
+    let records = engine.verdicts(&ObjectKey::new("ns", "a"));
+    let Ending::Refused { by, .. } = &records[0].ending else { panic!("{records:?}") };
+    let reasons = by[0].reasons(engine.profile("test"), engine.cluster());
+    assert_eq!((reasons[0].code, reasons[0].operand("waited")), (ReasonCode::PermitTimeout, Some("1m30s")));
     assert_eq!((placements(&engine).len(), engine.waiting().count()), (0, 0));
     assert_eq!((next(&mut engine, at(95)), engine.queue().depths().parked), ("-".to_owned(), 1));
     engine.set_pod(pod("x", "other", Some("n1")), at(95));
@@ -336,7 +358,16 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     assert_eq!(refused.message, "0/1 nodes are available: 1 Too many pods.");
     let placed = why(engine(2), "b").decision.unwrap().outcome;
     assert!(matches!(placed, Some(Outcome::Bind { node, .. }) if &*node == "n1"));
-    assert!(why(engine(1), "c").decision.is_none(), "another scheduler's");
+    let mismatch = why(engine(1), "c").decision.unwrap_err();
+    let operands = ["schedulerName", "profiles"].map(|name| mismatch.operand(name).unwrap_or_default());
+    assert_eq!((mismatch.code, operands), (ReasonCode::SchedulerMismatch, ["other", "test"]), "another scheduler's");
+    let not_tried = |engine: &Engine, pod: &Pod| engine.not_tried(pod).map(|(plugin, reason)| (plugin, reason.code));
+    let known = engine(1);
+    let mismatched = Some(("", ReasonCode::SchedulerMismatch));
+    assert_eq!(
+        [not_tried(&known, &pod("c", "other", None)), not_tried(&known, &pod("b", "test", None))],
+        [mismatched, None]
+    );
     assert!(engine(1).why(&Uid::from("x"), at(1)).is_none());
     let mut gated = engine(2);
     gated.set_pod(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("d", "test", None)) }), at(0));

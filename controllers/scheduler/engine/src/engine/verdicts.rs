@@ -12,7 +12,8 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use super::{Attempt, Outcome};
 use crate::{
     cluster::Cluster,
-    plugin::{Profile, Reason, Verdict},
+    plugin::{Operands, Profile, Reason, Verdict},
+    pod::Pod,
 };
 
 /// Attempts that a ring keeps.
@@ -31,6 +32,8 @@ pub struct NodeClass {
     pub example: Option<Arc<str>>,
     /// How old the plugin's measures of that node were.
     pub input_age: Option<Duration>,
+    /// What the plugin knew of the refusal of that node.
+    pub(super) details: Operands,
     pub(super) why: Why,
 }
 
@@ -79,6 +82,11 @@ pub enum Ending {
         /// The node.
         node: Arc<str>,
     },
+    /// Another program has given the pod this node.
+    Elsewhere {
+        /// The node.
+        node: Arc<str>,
+    },
     /// The pod has no node.
     Refused {
         /// Who refused it.
@@ -109,12 +117,13 @@ struct Ring {
 // === impl NodeClass ===
 
 impl NodeClass {
-    /// The reasons, in words. `profile` is the one of the pod.
+    /// The reasons, in words, with what was known of the example. `profile` is the one of the pod.
     pub fn reasons(&self, profile: Option<&Profile>, cluster: &Cluster) -> Vec<Reason> {
-        match &self.why {
+        let reasons = match &self.why {
             Why::Verdict(verdict) => profile.map(|profile| profile.reasons(verdict, cluster)).unwrap_or_default(),
             Why::Reasons(reasons) => reasons.clone(),
-        }
+        };
+        reasons.into_iter().map(|reason| reason.with_further(&self.details)).collect()
     }
 
     fn bytes(&self) -> usize {
@@ -122,7 +131,8 @@ impl NodeClass {
             Why::Verdict(_) => 0,
             Why::Reasons(reasons) => reasons.iter().map(|reason| size_of::<Reason>() + reason.text.len()).sum(),
         };
-        size_of::<Self>() + words
+        let details: usize = self.details.iter().map(|operand| size_of_val(operand) + operand.1.len()).sum();
+        size_of::<Self>() + words + details
     }
 }
 
@@ -132,7 +142,7 @@ impl Record {
     /// About how much memory it takes. Names of nodes and profiles are shared.
     fn bytes(&self) -> usize {
         let by = match &self.ending {
-            Ending::Bound { .. } | Ending::Waiting { .. } => 0,
+            Ending::Bound { .. } | Ending::Waiting { .. } | Ending::Elsewhere { .. } => 0,
             Ending::Refused { by, .. } => by.iter().map(NodeClass::bytes).sum(),
         };
         size_of::<Self>() + self.pod.as_str().len() + by
@@ -174,14 +184,22 @@ impl Verdicts {
             },
             Outcome::Asks { .. } => return,
         };
-        let pod = &attempt.pod;
+        self.keep(&attempt.pod, attempt.tried.attempts, ending, time);
+    }
+
+    /// Keeps that another program has given a pod its node.
+    pub(super) fn note_elsewhere(&mut self, pod: &Pod, node: &Arc<str>, time: Timestamp) {
+        self.keep(pod, 0, Ending::Elsewhere { node: Arc::clone(node) }, time);
+    }
+
+    fn keep(&mut self, pod: &Pod, attempt: u32, ending: Ending, time: Timestamp) {
         self.noted += 1;
         let record = Record {
             time,
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             scheduler: Arc::clone(&pod.template.scheduler),
-            attempt: attempt.tried.attempts,
+            attempt,
             ending,
             number: self.noted,
         };
@@ -217,7 +235,7 @@ impl Verdicts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{engine::Refused, plugin::ReasonCode, pod::Pod, queue::Tried};
+    use crate::{engine::Refused, plugin::ReasonCode, queue::Tried};
     use koord_core::clock::Moment;
 
     fn attempt(name: &str, number: u32, outcome: Outcome) -> Attempt {
@@ -228,7 +246,8 @@ mod tests {
 
     fn refused(text: &str) -> Outcome {
         let why = Why::Reasons(ReasonCode::PluginSpecific.says(text).into());
-        let class = NodeClass { plugin: "P", nodes: Some(1), example: None, input_age: None, why };
+        let class =
+            NodeClass { plugin: "P", nodes: Some(1), example: None, input_age: None, details: Operands::new(), why };
         Outcome::Refused(Refused { by: Arc::from([class]), ..Refused::default() })
     }
 

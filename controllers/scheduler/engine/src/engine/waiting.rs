@@ -6,7 +6,7 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Attempt, Engine, Outcome, attempting::rejected};
 use crate::{
-    plugin::{Orders, Reason, ReasonCode, Rejection},
+    plugin::{Orders, Reason, Rejection},
     pod::Pod,
     queue::{Return, Tried},
 };
@@ -42,14 +42,12 @@ impl Engine {
             let Some(waiting) = self.waiting.get(&uid) else { continue };
             let plugin = self.profile_of(&waiting.pod).and_then(|index| {
                 let plugins = &self.profiles.get(index)?.plugins;
-                plugins.get(usize::from(waiting.plugin)).map(|plugin| plugin.name())
+                plugins.get(usize::from(waiting.plugin))
             });
-            let message = format!(
-                "rejected due to timeout after waiting {} at plugin {}",
-                go_duration(waiting.limit),
-                plugin.unwrap_or_default()
-            );
-            let reason = ReasonCode::PermitTimeout.says(message).with("waited", go_duration(waiting.limit));
+            let Some(plugin) = plugin else { continue };
+            let waited = go_duration(waiting.limit);
+            let message = format!("rejected due to timeout after waiting {waited} at plugin {}", plugin.name());
+            let reason = plugin.timed_out(&waiting.pod, &self.cluster, &waited, message);
             self.reject(&uid, reason, true, now);
         }
         let mut orders = Orders::default();

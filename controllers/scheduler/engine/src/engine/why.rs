@@ -6,8 +6,9 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Engine, Outcome, Tried, laps::Laps, verdicts::Verdicts};
 use crate::{
+    columns::Row,
     cycle::{Memory, OnNode},
-    plugin::{Reason, Rejection, Request},
+    plugin::{Reason, ReasonCode, Rejection, Request},
     pod::Pod,
 };
 
@@ -18,8 +19,8 @@ pub struct Why {
     pub pod: Arc<Pod>,
     /// The node that it has.
     pub node: Option<Arc<str>>,
-    /// What is decided about it; none where no profile is responsible for it.
-    pub decision: Option<Decision>,
+    /// What is decided about it; the reason where no profile is responsible for it.
+    pub decision: Result<Decision, Reason>,
 }
 
 /// What the plugins of a profile say about a pod.
@@ -29,6 +30,8 @@ pub struct Decision {
     pub held: Option<(&'static str, Reason)>,
     /// The plugin that rejects it as a whole, and why.
     pub rejected: Option<(&'static str, Rejection)>,
+    /// What plugins remark about it, though they do not refuse it for that.
+    pub remarks: Vec<(&'static str, Reason)>,
     /// What is said about every node. A pod that has one is looked at as if it had none.
     pub nodes: Vec<OnNode>,
     /// What came of an attempt; none for a pod that has a node or is kept from being tried.
@@ -101,17 +104,53 @@ impl Engine {
 
     /// What is said about a pod, and what an attempt would bring. The engine is used up: what was tried stays in it.
     pub fn why(mut self, uid: &Uid, now: Moment) -> Option<Why> {
-        let placed = self.cluster.pod(uid).map(|placed| (Arc::clone(&placed.pod), placed.row));
-        let (pod, row) = match placed {
-            Some((pod, row)) => (pod, Some(row)),
-            None => (Arc::clone(self.cluster.pending_pod(uid)?), None),
-        };
+        let (pod, row) = self.pod(uid)?;
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        let decision = self.profile_of(&pod).map(|index| self.decide(index, &pod, node.is_some(), now));
+        let decision = match self.profile_of(&pod) {
+            Some(index) => Ok(self.decide(index, &pod, node.is_some(), now)),
+            None => Err(self.mismatch(&pod)),
+        };
         Some(Why { pod, node, decision })
     }
 
+    /// What is said about every node for a pod, as if it had none; none where no profile is responsible for it. The engine is used up.
+    pub fn on_nodes(mut self, uid: &Uid) -> Option<Vec<OnNode>> {
+        let (pod, _) = self.pod(uid)?;
+        let index = self.profile_of(&pod)?;
+        Some(self.say(index, &pod).nodes)
+    }
+
+    /// A pod, with its row.
+    fn pod(&self, uid: &Uid) -> Option<(Arc<Pod>, Option<Row>)> {
+        let placed = self.cluster.pod(uid).map(|placed| (Arc::clone(&placed.pod), Some(placed.row)));
+        placed.or_else(|| Some((Arc::clone(self.cluster.pending_pod(uid)?), None)))
+    }
+
+    /// Why a pod is not tried that waits; none where it is, or waits no more.
+    pub fn not_tried(&self, pod: &Pod) -> Option<(&'static str, Reason)> {
+        let pod = self.cluster.pending_pod(&pod.uid)?;
+        let Some(index) = self.profile_of(pod) else { return Some(("", self.mismatch(pod))) };
+        let mut plugins = self.profiles[index].plugins.iter();
+        plugins.find_map(|plugin| Some((plugin.name(), plugin.pre_enqueue(pod, &self.cluster).err()?)))
+    }
+
+    /// Why a pod is left to another scheduler.
+    fn mismatch(&self, pod: &Pod) -> Reason {
+        let own: Vec<&str> = self.profiles.iter().map(|profile| &*profile.scheduler).collect();
+        let name = &*pod.template.scheduler;
+        let reason = ReasonCode::SchedulerMismatch.says(format!("its schedulerName is {name:?}"));
+        reason.with("schedulerName", name).with("profiles", own.join(" "))
+    }
+
     fn decide(&mut self, index: usize, pod: &Arc<Pod>, has_node: bool, now: Moment) -> Decision {
+        let said = self.say(index, pod);
+        let is_tried = said.held.is_none() && !has_node;
+        let outcome = is_tried.then(|| self.attempt_with(index, Arc::clone(pod), Tried::default(), now).outcome);
+        Decision { outcome, ..said }
+    }
+
+    /// What is said about a pod, without an attempt.
+    fn say(&mut self, index: usize, pod: &Arc<Pod>) -> Decision {
         let profile = Arc::clone(&self.profiles[index]);
         self.cluster.hide(&pod.uid);
         self.hide(&profile, pod);
@@ -122,10 +161,12 @@ impl Engine {
         let held = plugins.find_map(|plugin| Some((plugin.name(), plugin.pre_enqueue(pod, &self.cluster).err()?)));
         let rejected = profile.admit(&request, &self.cluster);
         let rejected = rejected.map(|(plugin, rejection)| (profile.name_of(plugin), rejection));
+        let remarks = profile.plugins.iter().flat_map(|plugin| {
+            plugin.remarks(&request, &self.cluster).into_iter().map(|remark| (plugin.name(), remark))
+        });
+        let remarks = remarks.collect();
         let nodes = profile.everywhere(&request, &self.cluster);
         self.cluster.show();
-        let is_tried = held.is_none() && !has_node;
-        let outcome = is_tried.then(|| self.attempt_with(index, Arc::clone(pod), Tried::default(), now).outcome);
-        Decision { held, rejected, nodes, outcome }
+        Decision { held, rejected, remarks, nodes, outcome: None }
     }
 }

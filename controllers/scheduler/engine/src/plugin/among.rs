@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Plugin, Reason, ReasonCode, Refusal, Verdict};
+use super::{Operands, Plugin, Reason, ReasonCode, Refusal, Request, Verdict};
 use crate::{cluster::Cluster, columns::Row, queue::PluginSet};
 
 impl Refusal {
@@ -93,5 +93,14 @@ impl Verdict {
             }
             _ => plugin(self.plugin).map(|plugin| plugin.reasons(&self.refusal, cluster)).unwrap_or_default(),
         }
+    }
+
+    /// What is known of the refusal of this node beside the reasons.
+    pub(crate) fn details(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
+        if matches!(self.refusal.reason, Refusal::OUTSIDE | Refusal::NONE_LEFT) {
+            return Operands::new();
+        }
+        let plugin = request.plugins.get(usize::from(self.plugin));
+        plugin.map(|plugin| plugin.details(&self.refusal, request, cluster, row)).unwrap_or_default()
     }
 }

@@ -56,7 +56,7 @@ pub trait Score: Send + Sync {
     /// Whether this holds for as long as [`Score::refresh`] is called for every row that has changed. It is prepared again for
     /// every pod otherwise.
     fn follows_rows(&self) -> bool {
-        self.is_local() || self.is_scaled()
+        self.is_local() || self.scale().is_some()
     }
 
     /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
@@ -70,20 +70,15 @@ pub trait Score: Send + Sync {
 
     /// Brings the scores of all nodes that passed between 0 and [`SCORE_MAX`].
     fn normalize(&self, scores: &mut [i64]) {
-        let highest = scores.iter().copied().max().unwrap_or(0);
-        for score in scores {
-            *score = self.scaled(*score, highest);
+        if let Some(scale) = self.scale() {
+            normalize(scores, scale);
         }
     }
 
-    /// Whether the score depends on the class and the node alone, and all that other nodes change is [`Score::scaled`]. It is kept by row.
-    fn is_scaled(&self) -> bool {
-        false
-    }
-
-    /// The normalised score of a node, where the highest score of all nodes that passed is enough to know it.
-    fn scaled(&self, score: i64, _highest: i64) -> i64 {
-        score
+    /// How scores are scaled, where each depends on the class and its node alone and all that other nodes change is the highest: such as
+    /// [`highest_is_best`] or [`lowest_is_best`]. Scores are kept by row then.
+    fn scale(&self) -> Option<Scale> {
+        None
     }
 
     /// Whether the scores of [`Score::rows`] that this gave for the last pod of the class hold for this pod on rows that have not changed,
@@ -105,6 +100,9 @@ pub trait Score: Send + Sync {
         None
     }
 }
+
+/// What a score becomes beside the highest score of all nodes that passed.
+pub type Scale = fn(score: i64, highest: i64) -> i64;
 
 /// Why a plugin refuses a node, in as few bytes as the answer for thousands of nodes allows. The plugin makes words of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,19 +127,27 @@ impl Refusal {
     }
 }
 
-/// Scales scores so that the highest becomes [`SCORE_MAX`]; with `reverse` the lowest scores become the highest. Scores that
-/// are all 0 stay, and become [`SCORE_MAX`] when reversed.
-pub fn default_normalize(scores: &mut [i64], reverse: bool) {
-    let highest = scores.iter().copied().max().unwrap_or(0);
-    for score in scores {
-        *score = default_scaled(*score, highest, reverse);
-    }
+/// Scales scores so that the highest becomes [`SCORE_MAX`]. Scores that are all 0 stay.
+pub fn highest_is_best(score: i64, highest: i64) -> i64 {
+    if highest == 0 { 0 } else { SCORE_MAX * score / highest }
 }
 
-/// One score among those of [`default_normalize`], by the highest of them.
-pub fn default_scaled(score: i64, highest: i64, reverse: bool) -> i64 {
-    let scaled = if highest == 0 { 0 } else { SCORE_MAX * score / highest };
-    if reverse { SCORE_MAX - scaled } else { scaled }
+/// Scales scores so that 0 becomes [`SCORE_MAX`], and the highest 0.
+pub fn lowest_is_best(score: i64, highest: i64) -> i64 {
+    SCORE_MAX - highest_is_best(score, highest)
+}
+
+/// Leaves scores as they are.
+pub fn as_it_is(score: i64, _: i64) -> i64 {
+    score
+}
+
+/// Scales scores by the highest of them.
+pub fn normalize(scores: &mut [i64], scale: Scale) {
+    let highest = scores.iter().copied().max().unwrap_or(0);
+    for score in scores {
+        *score = scale(*score, highest);
+    }
 }
 
 #[cfg(test)]
@@ -150,12 +156,13 @@ mod tests {
 
     #[test]
     fn normalised_scores_keep_their_order_or_turn_it_round() {
-        let normalized = |mut scores: Vec<i64>, reverse| {
-            default_normalize(&mut scores, reverse);
+        let normalized = |mut scores: Vec<i64>, scale: Scale| {
+            normalize(&mut scores, scale);
             scores
         };
-        assert_eq!(normalized(vec![0, 1, 3], false), [0, 33, 100]);
-        assert_eq!(normalized(vec![0, 1, 3], true), [100, 67, 0]);
-        assert_eq!((normalized(vec![0, 0], false), normalized(vec![0, 0], true)), (vec![0, 0], vec![100, 100]));
+        assert_eq!(normalized(vec![0, 1, 3], highest_is_best), [0, 33, 100]);
+        assert_eq!(normalized(vec![0, 1, 3], lowest_is_best), [100, 67, 0]);
+        let nothing = [highest_is_best, lowest_is_best, as_it_is].map(|scale| normalized(vec![0, 0], scale));
+        assert_eq!(nothing, [[0, 0], [100, 100], [0, 0]]);
     }
 }

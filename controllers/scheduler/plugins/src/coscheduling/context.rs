@@ -20,7 +20,7 @@ use super::{
     declaration::{Declaration, Defaults, gang_of_pod},
     gangs::{Gangs, Member},
     network::Network,
-    round::{Outcome, Round},
+    round::{Obstacle, Outcome, Round},
 };
 
 /// The gangs, and the round that is under way.
@@ -75,7 +75,7 @@ enum Stage {
     /// Members are tried.
     Trying(Round),
     /// Nothing came of the round, and the members that were not tried are refused for this reason.
-    Refusing(VecDeque<Uid>, String),
+    Refusing(VecDeque<Uid>, Reason),
 }
 
 impl Context {
@@ -105,9 +105,7 @@ impl Context {
     /// Whether a node may be looked for.
     pub(super) fn admits(&self, uid: &Uid) -> Result<(), Rejection> {
         match &self.stage {
-            Stage::Refusing(rest, reason) if rest.contains(uid) => {
-                Err(Rejection::unresolvable(ReasonCode::GangInfeasible.says(reason)))
-            }
+            Stage::Refusing(rest, reason) if rest.contains(uid) => Err(Rejection::unresolvable(reason.clone())),
             _ => self.may_queue(uid).map_err(Rejection::unresolvable),
         }
     }
@@ -250,7 +248,8 @@ impl Context {
         if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
             let outcome = round.outcome();
             orders.marks.push(self.ended(&outcome, "interrupted"));
-            withdraw(&outcome.placed, "another gang was tried in between", orders);
+            let reason = ReasonCode::GangInfeasible.says("another gang was tried in between");
+            withdraw(&outcome.placed, &reason, orders);
         }
         if let Some(round) = self.gangs.round(uid) {
             orders.activate.extend(round.untried().filter(|other| *other != uid).cloned());
@@ -267,8 +266,9 @@ impl Context {
                 orders.marks.push(self.ended(&outcome, "unschedulable"));
                 let room = self.preemption.as_ref().filter(|preemption| preemption.makes_room);
                 let reason = room.map_or(&*outcome.reason, |room| room.message.trim_end_matches('.'));
-                withdraw(&outcome.placed, reason, orders);
-                Stage::Refusing(outcome.untried.into(), outcome.reason)
+                withdraw(&outcome.placed, &infeasible(reason, outcome.obstacle.as_ref()), orders);
+                let reason = infeasible(&outcome.reason, outcome.obstacle.as_ref());
+                Stage::Refusing(outcome.untried.into(), reason)
             }
             stage => stage,
         };
@@ -315,8 +315,17 @@ impl Context {
     }
 }
 
-fn withdraw(placed: &[Uid], reason: &str, orders: &mut Orders) {
-    orders.withdraw.extend(placed.iter().map(|uid| (uid.clone(), ReasonCode::GangInfeasible.says(reason))));
+fn withdraw(placed: &[Uid], reason: &Reason, orders: &mut Orders) {
+    orders.withdraw.extend(placed.iter().map(|uid| (uid.clone(), reason.clone())));
+}
+
+/// A round came to nothing, and which member was in the way.
+fn infeasible(text: &str, obstacle: Option<&Obstacle>) -> Reason {
+    let reason = ReasonCode::GangInfeasible.says(text);
+    match obstacle {
+        Some(Obstacle { member, missing }) => reason.with("member", member).with("missing", missing),
+        None => reason,
+    }
 }
 
 impl State for Context {

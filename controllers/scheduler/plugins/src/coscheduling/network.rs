@@ -9,7 +9,7 @@ use koord_api::{cluster_network_topology::ClusterNetworkTopology, pod_annotation
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::{Score, default_normalize},
+    plugin::{Score, lowest_is_best, normalize},
     pod::Template,
 };
 
@@ -114,7 +114,7 @@ impl Score for Nearness {
     }
 
     fn normalize(&self, scores: &mut [i64]) {
-        default_normalize(scores, true);
+        normalize(scores, lowest_is_best);
     }
 
     fn is_local(&self) -> bool {

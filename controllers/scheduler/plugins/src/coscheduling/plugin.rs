@@ -239,6 +239,12 @@ impl Plugin for Coscheduling {
         context.map_or(Permit::Allow, |context| context.permit(&request.pod.uid, orders))
     }
 
+    fn timed_out(&self, pod: &Pod, cluster: &Cluster, waited: &str, text: String) -> Reason {
+        let gang = cluster.state::<Context>().and_then(|context| context.gangs.gang_of(&pod.uid));
+        let reason = ReasonCode::GangTimeout.says(text).with("elapsed", waited);
+        gang.map_or(reason.clone(), |gang| reason.with("gang", gang))
+    }
+
     fn unreserved(&self, placed: &Placed, cluster: &mut Cluster, orders: &mut Orders) {
         if let Some(context) = cluster.state_mut::<Context>() {
             context.lost(&placed.pod.uid, orders);

@@ -25,6 +25,7 @@ pub struct Round {
     refused: Vec<Uid>,
     /// Of the first member that was refused.
     reason: Option<String>,
+    obstacle: Option<Obstacle>,
     is_hopeless: bool,
 }
 
@@ -43,12 +44,24 @@ pub struct Outcome {
     pub untried: Vec<Uid>,
     /// Why none of them may be placed, where the round is not complete.
     pub reason: String,
+    /// The first member that was refused.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// A member for which there was no place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The member.
+    pub member: ObjectKey,
+    /// What is said about it.
+    pub missing: String,
 }
 
 impl Round {
     /// A round over these candidates, where gangs need so many.
     pub(super) fn new(group: String, missing: BTreeMap<ObjectKey, usize>, rest: VecDeque<Candidate>) -> Self {
-        Self { group, missing, rest, placed: Vec::new(), refused: Vec::new(), reason: None, is_hopeless: false }
+        let (placed, refused) = (Vec::new(), Vec::new());
+        Self { group, missing, rest, placed, refused, reason: None, obstacle: None, is_hopeless: false }
     }
 
     /// The member to try now, beside all that were placed before; none when the round is over.
@@ -99,6 +112,7 @@ impl Round {
             )
         });
         self.lack(&candidate.gang);
+        self.obstacle.get_or_insert_with(|| Obstacle { member: candidate.key, missing: reason.to_owned() });
         self.refused.push(candidate.uid);
     }
 
@@ -123,6 +137,7 @@ impl Round {
             is_complete: self.is_complete(),
             untried: self.rest.into_iter().map(|candidate| candidate.uid).collect(),
             reason: self.reason.unwrap_or_else(|| "all pending pods is already been attempted".to_owned()),
+            obstacle: self.obstacle,
             group: self.group,
             placed: self.placed,
             refused: self.refused,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{SCORE_MAX, Score},
+    plugin::{SCORE_MAX, Scale, Score},
 };
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;
@@ -129,18 +129,19 @@ fn millionths(gpus: f64) -> i64 {
     (gpus * 1e6).round() as i64
 }
 
+/// How much less is gained than at best, in points.
+fn worse(gain: i64, highest: i64) -> i64 {
+    let worse = highest.saturating_sub(gain).saturating_add(POINT - 1) / POINT;
+    SCORE_MAX - worse.min(SCORE_MAX)
+}
+
 impl Score for Fragments {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         self.0.gain(cluster, row)
     }
 
-    fn is_scaled(&self) -> bool {
-        true
-    }
-
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        let worse = highest.saturating_sub(score).saturating_add(POINT - 1) / POINT;
-        SCORE_MAX - worse.min(SCORE_MAX)
+    fn scale(&self) -> Option<Scale> {
+        Some(worse)
     }
 
     fn is_local(&self) -> bool {

@@ -39,6 +39,8 @@ pub struct Device {
     pub id: String,
     /// Whether the node reports it; pods may have devices that it does not.
     pub is_reported: bool,
+    /// Whether it is reported as unhealthy.
+    pub is_unhealthy: bool,
     /// What pods can have of it: nothing of an unhealthy device.
     pub total: Amounts,
     /// What pods have of it.
@@ -147,6 +149,11 @@ impl NodeDevices {
         all.map(|((_, minor), device)| (*minor, device))
     }
 
+    /// The ids of devices of a kind that are reported as unhealthy.
+    pub fn unhealthy(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        self.of(kind).filter(|(_, device)| device.is_unhealthy).map(|(_, device)| &*device.id)
+    }
+
     /// Whether nothing is known of its devices.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && !self.is_reported
@@ -199,7 +206,7 @@ impl Device {
 
     fn report(&mut self, info: &DeviceInfo) {
         self.id.clone_from(&info.id);
-        self.is_reported = true;
+        (self.is_reported, self.is_unhealthy) = (true, !info.health);
         self.total = if info.health { Amounts::read(&info.resources) } else { Amounts::default() };
         self.labels.clone_from(&info.labels);
         self.virtual_functions.clone_from(&info.vf_groups);

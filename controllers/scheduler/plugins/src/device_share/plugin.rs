@@ -19,7 +19,8 @@ use koord_engine::{
     event::{Event, Events},
     hold::{Holds, Resized},
     plugin::{
-        Filter, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+        Filter, Operands, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode, Refusal, Rejection, Request,
+        Score,
     },
     pod::{Pod, Template},
     state::State,
@@ -28,7 +29,7 @@ use koord_resource::controller::ResourceKind;
 use koord_scheduling::NumaMask;
 use serde_json::Value;
 
-use self::wanted::{Compared, KEPT, UNSHAREABLE, Wanted};
+use self::wanted::{Compared, IN_PARTS, KEPT, UNHEALTHY, UNSHAREABLE, Wanted};
 use super::{
     allocation::Allocation,
     amounts::DeviceResource,
@@ -219,8 +220,17 @@ impl Plugin for DeviceShare {
             };
             return model.map(words).into_iter().collect();
         }
-        let said = Refused::of(refusal.reason).map(|refused| refused.within(refusal.operand == KEPT));
-        said.into_iter().collect()
+        let said = Refused::of(refusal.reason).map(|refused| refused.within(refusal.operand & KEPT != 0));
+        let coded = |reason: Reason| match refusal.operand {
+            operand if operand & UNHEALTHY != 0 => Reason { code: ReasonCode::DeviceUnhealthy, ..reason },
+            operand if operand & IN_PARTS != 0 => Reason { code: ReasonCode::DeviceUnmanaged, ..reason },
+            _ => reason,
+        };
+        said.map(coded).into_iter().collect()
+    }
+
+    fn details(&self, refusal: &Refusal, _: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
+        if refusal.reason == UNSHAREABLE { Operands::new() } else { wanted::details(refusal, cluster, row) }
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {

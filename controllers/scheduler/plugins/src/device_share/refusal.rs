@@ -95,9 +95,15 @@ impl Refused {
             Self::Isolation => ReasonCode::DeviceNotShareable,
         };
         let reason = code.says(self.to_string());
+        self.lacks().map_or(reason.clone(), |kind| reason.with("device", kind))
+    }
+
+    /// The kind of device of which there is too little.
+    pub fn lacks(self) -> Option<Kind> {
         match self {
-            Self::NoDevices(kind) | Self::Devices(kind) | Self::NoVirtualFunctions(kind) => reason.with("device", kind),
-            _ => reason,
+            Self::NoDevices(kind) | Self::Devices(kind) | Self::NoVirtualFunctions(kind) => Some(kind),
+            Self::Gpus | Self::Partitions | Self::Scope => Some(Kind::Gpu),
+            _ => None,
         }
     }
 

@@ -5,7 +5,10 @@ use std::{fmt, sync::Arc};
 use koord_engine::plugin::{Reason, ReasonCode};
 use koord_resource::{Quantity, ResourceList};
 
-use super::{Counted, Forest, Settings, sums::masked};
+use super::{Counted, Forest, Node, Settings, sums::masked};
+
+/// Quotas that are named as borrowers.
+const BORROWERS_MAX: usize = 8;
 
 /// Why a pod is refused: a quota has less left than it requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +101,8 @@ impl Check<'_> {
 }
 
 impl Shortage {
-    /// The reason of a refusal.
-    pub(super) fn reason(&self) -> Reason {
+    /// The reason of a refusal by a quota of this forest.
+    pub(super) fn reason(&self, forest: &Forest) -> Reason {
         let Details { bound, path, limit, used, request, exceeded } = &*self.0;
         let code = match bound {
             Bound::Own => ReasonCode::QuotaRuntimeExceeded,
@@ -110,7 +113,12 @@ impl Shortage {
         let quota = if *bound == Bound::Above { path.first() } else { path.last() };
         let reason = code.says(self.to_string()).with("quota", quota.map_or("", |name| name));
         let reason = reason.with("limit", Listed(limit)).with("used", Listed(used));
-        reason.with("request", Listed(request)).with("exceeded", exceeded.join(" "))
+        let reason = reason.with("request", Listed(request)).with("exceeded", exceeded.join(" "));
+        if *bound != Bound::Own {
+            return reason;
+        }
+        let borrowers = quota.map(|quota| borrowers(forest, quota, exceeded)).unwrap_or_default();
+        reason.with("borrowed_by", borrowers.join(" "))
     }
 }
 
@@ -129,6 +137,20 @@ impl fmt::Display for Shortage {
         let exceeded = exceeded.join(" ");
         write!(f, "{limit}, {used_name}: {used}, pod's request: {request}, exceedDimensions: [{exceeded}]")
     }
+}
+
+/// The reason of a shortage for a pod that names a quota which is not there, and so counts in another.
+pub(super) fn of_unknown(shortage: &Reason, unknown: &str) -> Reason {
+    let counted_in = shortage.operand("quota").unwrap_or_default();
+    let own = ReasonCode::QuotaNotFound.says(&shortage.text).with("quota", unknown).with("counted_in", counted_in);
+    own.with_further(&shortage.operands)
+}
+
+/// The quotas beside this one that use more than their `min` of one of these resources.
+fn borrowers<'f>(forest: &'f Forest, quota: &'f str, resources: &[String]) -> Vec<&'f str> {
+    let borrows = |node: &Node| resources.iter().any(|name| node.sums.used.amount(name) > node.quota.min.amount(name));
+    let others = forest.siblings(quota).filter(|(_, node)| borrows(node));
+    others.map(|(name, _)| &**name).take(BORROWERS_MAX).collect()
 }
 
 /// `cpu:4,memory:8Gi`.

@@ -105,6 +105,12 @@ impl Forest {
         self.nodes.get(name)
     }
 
+    /// The quotas that hang where this one does, without itself.
+    pub fn siblings<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
+        let own = self.nodes.get(name);
+        self.nodes().filter(move |(other, node)| ***other != *name && own.is_some_and(|own| own.above == node.above))
+    }
+
     /// All quotas but the root, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
         self.nodes.iter()

@@ -85,6 +85,12 @@ impl Quotas {
         self.forest().quota_of(&Claim::of(template))
     }
 
+    /// The quota that the label of a template names, where there is none of that name.
+    pub(super) fn unknown_to(&self, template: &Template) -> Option<Arc<str>> {
+        let label = Claim::of(template).label;
+        (!label.is_empty() && self.forest().node(&label).is_none()).then_some(label)
+    }
+
     /// Whether the quota of a template has room for one more of its pods.
     pub fn check(&self, template: &Template) -> Result<(), Shortage> {
         counted(template, self.settings(), |pod| self.forest().check(self.settings(), pod))

@@ -7,12 +7,13 @@ use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{DEFAULT_QUOTA, ROOT_QUOTA},
 };
+use koord_engine::plugin::ReasonCode;
 use koord_quota::{Demand, Quota, Snapshot};
 use koord_resource::ResourceList;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Claim, Counted, Forest, Ledger, Overuse, QuotaStatus, Running, Settings, revoked};
+use super::{Claim, Counted, Forest, Ledger, Overuse, QuotaStatus, Running, Settings, check, revoked};
 
 fn list(amounts: Value) -> ResourceList {
     serde_json::from_value(amounts).unwrap()
@@ -541,4 +542,23 @@ fn a_quota_is_shown_with_what_it_may_use_and_uses() {
     let (spec, status) = ("scheduler_elastic_quota_spec", "scheduler_elastic_quota_status");
     assert_eq!([value(spec, "min"), value(spec, "max")], [Some(20.0), Some(40.0)], "{figures:?}");
     assert_eq!([value(status, "used"), value(status, "request")], [Some(3.0), Some(3.0)], "{figures:?}");
+}
+
+#[test]
+fn a_shortage_names_who_uses_more_than_its_min() {
+    let mut world =
+        World::of([cores("q1", 10, 100, json!({})), cores("q2", 10, 100, json!({})), cores("q3", 10, 100, json!({}))]);
+    assert_eq!(world.arrive("q2", cpu(90)), "");
+    let (claim, requests) = (Claim { label: "q1".into(), namespace: "default".into() }, list(cpu(60)));
+    let pod = Counted { claim: &claim, requests: &requests, is_preemptible: true };
+    world.ledger.request(pod);
+    let shortage = world.forest().check(world.ledger.settings(), pod).unwrap_err();
+    let reason = shortage.reason(world.forest());
+    assert_eq!(reason.code, ReasonCode::QuotaRuntimeExceeded);
+    let operands = ["quota", "exceeded", "borrowed_by"].map(|name| reason.operand(name).unwrap_or_default());
+    assert_eq!(operands, ["q1", "cpu", "q2"]);
+    let unknown = check::of_unknown(&reason, "typo");
+    assert_eq!((unknown.code, &unknown.text), (ReasonCode::QuotaNotFound, &reason.text));
+    let operands = ["quota", "counted_in", "exceeded"].map(|name| unknown.operand(name).unwrap_or_default());
+    assert_eq!(operands, ["typo", "q1", "cpu"]);
 }

@@ -33,6 +33,8 @@ pub struct Incoming {
 pub enum TooBusy {
     /// Its report is too old.
     Expired,
+    /// Nothing was ever reported.
+    Unreported,
     /// It would use too much of this dimension.
     Average(usize),
     /// It would use too much of this dimension, by another value than the average.
@@ -45,7 +47,9 @@ impl Settings {
         let Some((thresholds, measure)) = node.thresholds.of_pod(pod.is_prod) else { return Ok(()) };
         let Some(metric) = node.metric else { return Ok(()) };
         match self.expired {
-            Expired::Refused if node.is_expired => return Err(TooBusy::Expired),
+            Expired::Refused if node.is_expired => {
+                return Err(if metric.updated.is_some() { TooBusy::Expired } else { TooBusy::Unreported });
+            }
             Expired::Accepted if node.is_expired => return Ok(()),
             _ => {}
         }
@@ -59,6 +63,13 @@ impl Settings {
             (Some((index, _)), Measure::Aggregated(..)) => Err(TooBusy::Aggregated(index)),
             (Some((index, _)), Measure::Average | Measure::Prod) => Err(TooBusy::Average(index)),
         }
+    }
+
+    /// Of a node that is too busy for the pod: what would be used of a dimension in percent, and its threshold.
+    pub(super) fn compared(&self, node: View<'_>, pod: &Incoming, index: usize) -> Option<(i64, i64)> {
+        let (thresholds, measure) = node.thresholds.of_pod(pod.is_prod)?;
+        let used = self.used(node, node.metric?, measure, pod)?;
+        Some((percent(*used.get(index)?, *node.capacity.get(index)?), *thresholds.get(index)?))
     }
 
     /// How good the node is for the pod: the more is left the better. 0 where nothing recent is reported.
@@ -162,13 +173,14 @@ mod tests {
     #[test]
     fn an_expired_report_refuses_or_accepts_but_only_where_there_are_thresholds() {
         let (busy, never) = (metric("90", "510Gi"), NodeMetric::default());
+        let reported = NodeMetric { updated: Some(1), ..busy.clone() };
         let checked = |args: Value, metric| decide(&args, metric, true).0;
-        assert_eq!(checked(json!({}), Some(&busy)), Err(TooBusy::Expired));
+        assert_eq!(checked(json!({}), Some(&reported)), Err(TooBusy::Expired));
         assert_eq!(checked(json!({}), None), Ok(()), "no report at all");
         assert_eq!(checked(json!({"enableScheduleWhenNodeMetricsExpired": true}), Some(&busy)), Ok(()));
         assert_eq!(checked(json!({"filterExpiredNodeMetrics": false}), Some(&busy)), Err(TooBusy::Average(0)));
         assert_eq!(checked(json!({"usageThresholds": {"cpu": 0, "memory": 0}}), Some(&busy)), Ok(()));
-        assert_eq!(checked(json!({}), Some(&never)), Err(TooBusy::Expired), "never reported");
+        assert_eq!(checked(json!({}), Some(&never)), Err(TooBusy::Unreported), "never reported");
         assert_eq!(checked(json!({"filterExpiredNodeMetrics": false}), Some(&never)), Ok(()));
     }
 

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Operands, Reason, ReasonCode, Refusal},
+    pod::Pod,
+};
 use serde_json::{Value, json};
 
-use super::{Amounts, Loads, Measure, NodeMetric, Settings, View};
+use super::{Amounts, EXPIRED, Incoming, Loads, Measure, NodeMetric, Settings, UNREPORTED, View};
 
 /// The report about a node, what its pods are estimated to add, and what is compared with its thresholds.
 pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Value> {
@@ -28,6 +33,52 @@ pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Valu
         "nodeMetric": view.metric.map(|metric| reported(settings, view, metric, cluster.time())),
         "compared": Vec::from([false, true].map(|is_prod| compared(settings, view, is_prod))),
     }))
+}
+
+/// What of a node that is refused is beyond its bounds, or why nothing is known of it.
+pub(super) fn details(
+    settings: &Settings,
+    view: View<'_>,
+    pod: &Incoming,
+    refusal: &Refusal,
+    cluster: &Cluster,
+    row: Row,
+) -> Operands {
+    let updated = view.metric.and_then(|metric| metric.updated);
+    let age = updated.map(|updated| ("age", format!("{}s", cluster.time().as_second().saturating_sub(updated))));
+    let mut details: Operands = age.into_iter().collect();
+    match refusal.reason {
+        EXPIRED => {}
+        UNREPORTED => details.push(("agent_state", agent_state(cluster, row).to_owned())),
+        _ => {
+            let compared = usize::try_from(refusal.operand).ok().and_then(|index| settings.compared(view, pod, index));
+            details.extend(
+                compared.into_iter().flat_map(|(used, threshold)| {
+                    [("value", format!("{used}%")), ("threshold", format!("{threshold}%"))]
+                }),
+            );
+        }
+    }
+    details
+}
+
+/// What is remarked where some nodes have a NodeMetric and others have none: the load of these does not count. A cluster in which no
+/// node has one runs no koordlet.
+pub(super) fn without_metric(loads: &Loads, cluster: &Cluster) -> Option<Reason> {
+    let has_metric = |row: Row| loads.view(row).is_some_and(|view| view.metric.is_some());
+    let (with, without): (Vec<_>, Vec<_>) = cluster.rows().partition(|(row, _)| has_metric(*row));
+    let (row, node) = without.first().filter(|_| !with.is_empty())?;
+    let (nodes, name) = (without.len(), &node.name);
+    let text =
+        format!("{nodes} of {} nodes have no NodeMetric, such as {name}; their load does not count", cluster.len());
+    let reason = ReasonCode::NodeMetricMissing.says(text).with("nodes", nodes).with("example", name);
+    Some(reason.with("agent_state", agent_state(cluster, *row)))
+}
+
+/// Whether a pod of koordlet is on a node.
+fn agent_state(cluster: &Cluster, row: Row) -> &'static str {
+    let is_agent = |pod: &Pod| pod.template.labels.get("koord-app") == Some("koordlet");
+    if cluster.pods_on(row).any(|placed| is_agent(&placed.pod)) { "placed" } else { "absent" }
 }
 
 fn reported(settings: &Settings, view: View<'_>, metric: &NodeMetric, now: Timestamp) -> Value {

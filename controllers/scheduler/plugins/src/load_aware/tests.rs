@@ -20,6 +20,7 @@ use crate::{DefaultPreemption, testing};
 
 mod assigned;
 mod profiles;
+mod said;
 
 /// When all of it happens, in seconds since 1970.
 const START: i64 = 1_000_000;

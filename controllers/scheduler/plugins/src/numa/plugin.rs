@@ -17,7 +17,9 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Code, Filter, Patch, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{
+        Code, Filter, Operands, Patch, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+    },
     pod::{Pod, Template},
     state::State,
 };
@@ -150,6 +152,16 @@ impl Plugin for NodeNumaResource {
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         self.texts.get(refusal.operand, "node(s) NUMA nodes do not fit")
+    }
+
+    fn details(&self, refusal: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
+        let reasons = self.reasons(refusal, cluster);
+        let (Some(reason), Some(place), Ok(Some(asked))) =
+            (reasons.first(), Place::of(cluster, row), self.asked(request))
+        else {
+            return Operands::new();
+        };
+        shown::details(reason.code, &asked, place)
     }
 
     fn is_of_reserve(&self, refusal: &Refusal) -> bool {

@@ -1,10 +1,55 @@
 //! What is known of the CPUs and NUMA nodes of a node, for people.
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Operands, ReasonCode},
+};
 use koord_scheduling::ResourceVector;
 use serde_json::{Map, Value, json};
 
-use super::state::{NumaHold, NumaState};
+use super::{
+    asked::{Asked, Place},
+    state::{NumaHold, NumaState},
+};
+
+/// What of a node that is refused by this code is left, or what it does not report.
+pub(super) fn details(code: ReasonCode, asked: &Asked, place: Place<'_>) -> Operands {
+    match code {
+        ReasonCode::CpuTopologyMissing => vec![("cause", missing(place).to_owned())],
+        ReasonCode::NumaUnavailable | ReasonCode::CpusUnavailable => {
+            let policy = asked.wanted.policy_on(place.node).unwrap_or_default().word();
+            vec![("policy", policy.to_owned()), ("free_per_numa", free(asked, place))]
+        }
+        _ => Operands::new(),
+    }
+}
+
+/// What the report of a node lacks.
+fn missing(Place { cluster, row, state, node }: Place<'_>) -> &'static str {
+    let is_reported = cluster.node(row).is_some_and(|node| state.is_reported(&node.name));
+    match (is_reported, node.cpus_per_core()) {
+        (false, _) => "NoNodeResourceTopology",
+        (true, 0) => "NoCpuTopology",
+        (true, _) => "NoNumaNodes",
+    }
+}
+
+/// What is left of each NUMA node of what the pod requests, and the CPUs that it can have for itself: `0:cpu=2,cpus=1;1:cpu=4,cpus=4`.
+fn free(asked: &Asked, Place { state, node, .. }: Place<'_>) -> String {
+    let requests = &asked.template.requests;
+    let available = node.available_cpus();
+    let of_node = |(numa_node, left): (u32, ResourceVector)| {
+        let amounts = requests.iter().filter_map(|(name, requested)| {
+            let id = state.names().get(name)?;
+            Some(format!("{name}={}", koord_scheduling::quantity(name, left.get(id), requested.format())))
+        });
+        let cpus = available.intersection(&node.cpus_of(numa_node)).len();
+        let cpus = (node.cpus_per_core() > 0).then(|| format!("cpus={cpus}"));
+        format!("{numa_node}:{}", amounts.chain(cpus).collect::<Vec<_>>().join(","))
+    };
+    node.free_shares().into_iter().map(of_node).collect::<Vec<_>>().join(";")
+}
 
 /// What a node has, which CPUs and parts of NUMA nodes are given out, and to whom.
 pub(super) fn on_node(state: &NumaState, cluster: &Cluster, row: Row) -> Option<Value> {

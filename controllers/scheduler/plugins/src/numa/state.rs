@@ -81,6 +81,11 @@ impl NumaState {
         self.nodes.get(row.index())
     }
 
+    /// Whether there is a report of a node.
+    pub(crate) fn is_reported(&self, node: &str) -> bool {
+        self.reports.contains_key(node)
+    }
+
     /// The names of resources as the nodes number them.
     pub(crate) fn names(&self) -> &ResourceNames {
         &self.names

@@ -116,7 +116,8 @@ fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Rea
         let numbered = |full: Reason| full.with("requested", request).with("used", used).with("capacity", capacity);
         (request > capacity - used).then(|| numbered(full().with("resource", name)))
     });
-    let too_many = too_many.then(|| ReasonCode::ReservationFull.says("Reservation(s) Too many pods"));
+    let too_many =
+        too_many.then(|| ReasonCode::ReservationFull.says("Reservation(s) Too many pods").with("resource", "pods"));
     too_many.into_iter().chain(lacks).collect()
 }
 

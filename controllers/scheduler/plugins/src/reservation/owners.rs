@@ -52,11 +52,30 @@ impl Owners {
 
     /// Whether a pod may use the reservation.
     pub fn match_pod(&self, pod: &Pod) -> bool {
-        self.0.iter().any(|term| {
-            term.object.as_ref().is_none_or(|object| is_object(object, pod))
-                && term.controller.as_ref().is_none_or(|controller| is_owned_by(controller, pod))
-                && term.labels.as_ref().is_none_or(|labels| labels.selects(|key| pod.template.labels.get(key)))
-        })
+        self.0.iter().any(|term| term.mismatch(pod).is_none())
+    }
+
+    /// The field of the first term that a pod does not match which may not use the reservation; none where it may.
+    pub(super) fn mismatch(&self, pod: &Pod) -> Option<String> {
+        let Some(first) = self.0.first() else { return Some("spec.owners".to_owned()) };
+        let field = first.mismatch(pod).filter(|_| !self.match_pod(pod))?;
+        Some(format!("spec.owners[0].{field}"))
+    }
+}
+
+impl Term {
+    /// The first part that a pod does not match.
+    fn mismatch(&self, pod: &Pod) -> Option<&'static str> {
+        let is_object = self.object.as_ref().is_none_or(|object| is_object(object, pod));
+        let is_owned = || self.controller.as_ref().is_none_or(|controller| is_owned_by(controller, pod));
+        let is_labelled =
+            || self.labels.as_ref().is_none_or(|labels| labels.selects(|key| pod.template.labels.get(key)));
+        match () {
+            () if !is_object => Some("object"),
+            () if !is_owned() => Some("controller"),
+            () if !is_labelled() => Some("labelSelector"),
+            () => None,
+        }
     }
 }
 

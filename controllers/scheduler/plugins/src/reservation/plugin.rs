@@ -37,7 +37,7 @@ use super::{
     message,
     over_pods::{OverPods, TakenOver},
     preemption::preempt,
-    shown, upkeep,
+    shown, unmatched, upkeep,
 };
 use crate::{DeviceShare, NodeNumaResource, default_preemption::DefaultPreemption, texts::Texts};
 
@@ -186,7 +186,7 @@ impl Plugin for Reservation {
         }
         let chosen = self.choose(request, cluster);
         if chosen.is_some_and(|chosen| chosen.matched.is_empty()) {
-            Err(Rejection::unresolvable(ReasonCode::ReservationNotMatched.says(NO_MATCH)))
+            Err(Rejection::unresolvable(unmatched::reason(request.pod, &wish, cluster)))
         } else {
             Ok(())
         }

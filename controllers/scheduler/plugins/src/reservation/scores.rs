@@ -1,5 +1,7 @@
 //! Which reservation of a node a pod uses, and which node is best for it (3C.10, 3C.11).
 
+use koord_engine::plugin::{highest_is_best, normalize};
+
 use super::{Amounts, ReservationInfo};
 
 /// The score of the node that has the reservation to be used first.
@@ -39,7 +41,7 @@ pub fn scores(nodes: &[(Option<i64>, Option<i64>)]) -> Vec<i64> {
     if let Some(score) = preferred.and_then(|at| scores.get_mut(at)) {
         *score = PREFERRED;
     }
-    koord_engine::plugin::default_normalize(&mut scores, false);
+    normalize(&mut scores, highest_is_best);
     scores
 }
 

@@ -96,6 +96,14 @@ impl Wish {
         self.affinity.as_ref()?.name.as_deref()
     }
 
+    /// Whether the pod asks for this reservation, whether it may use it or not.
+    pub(super) fn selects(&self, info: &ReservationInfo, node_labels: &Labels) -> bool {
+        match (self.name(), &self.affinity) {
+            (Some(name), _) => *name == *info.name,
+            (None, affinity) => affinity.as_ref().is_some_and(|affinity| affinity.selects(info, node_labels)),
+        }
+    }
+
     /// Whether a pod with these requests may use a reservation on a node with these labels. The lists are exact.
     pub fn matches(
         &self,

@@ -129,7 +129,7 @@ fn explained(engine: &Engine, pods: &[Arc<Pod>], now: Moment) -> ScheduleExplana
     let failed_message = failed.as_ref().map(|(_, message)| message.clone()).unwrap_or_default();
     let mut without = result(&fates, feasible, &failed_message);
     if let Some((pod, _)) = failed {
-        let decision = engine.copy().why(&pod.uid, now).and_then(|why| why.decision);
+        let decision = engine.copy().why(&pod.uid, now).and_then(|why| why.decision.ok());
         without.node_failed_details = decision.map(|decision| details(&decision.nodes)).unwrap_or_default();
         without.sort();
     }
@@ -176,10 +176,10 @@ fn fate(engine: &Engine, pod: &Pod, outcome: Option<&Outcome>, now: Moment) -> F
 
 /// Why a pod is not tried.
 fn held(engine: &Engine, pod: &Pod, now: Moment) -> String {
-    match engine.copy().why(&pod.uid, now).and_then(|why| why.decision) {
-        None => format!("it is left to another scheduler: its schedulerName is {:?}", &*pod.template.scheduler),
-        Some(Decision { held: Some((plugin, reason)), .. }) => format!("{plugin}: {reason} [{}]", reason.code),
-        Some(Decision { held: None, .. }) => "it is not tried".to_owned(),
+    match engine.copy().why(&pod.uid, now).map(|why| why.decision) {
+        Some(Err(reason)) => format!("it is left to another scheduler: {reason} [{}]", reason.code),
+        Some(Ok(Decision { held: Some((plugin, reason)), .. })) => format!("{plugin}: {reason} [{}]", reason.code),
+        Some(Ok(Decision { held: None, .. })) | None => "it is not tried".to_owned(),
     }
 }
 

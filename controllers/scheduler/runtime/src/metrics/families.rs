@@ -102,6 +102,24 @@ pub(super) const CONFLICTS: Description = Description::counter(
     "Pods that the kubelet of their node rejected because it had not enough of a resource (OutOfcpu and the like).",
 )
 .advice("Somebody else places pods on these nodes: another scheduler, or static pods. The node is avoided for half a minute by pods that request as much; the pod itself has failed, and its controller makes another.");
+pub(super) const ELSEWHERE: Description = Description::counter(
+    "koord_scheduler_foreign_bindings_total",
+    &["profile"],
+    "Pods that waited for this scheduler and got their node from another program.",
+)
+.advice("Above 0: a second scheduler answers to the same schedulerName. The event BoundElsewhere names a pod; both give out the same resources.");
+pub(super) const DECIDING: Description = Description::gauge(
+    "koord_scheduler_deciding",
+    &[],
+    "1 while this replica leads and decides; 0 while it only follows the cluster, or waits for its caches.",
+)
+.advice("0 on the leader for minutes: a cache is not complete; `/readyz` names it.");
+pub(super) const DISAGREEMENTS: Description = Description::counter(
+    "koord_scheduler_cache_disagreements_total",
+    &[],
+    "How often this replica became leader and its caches did not agree with the API server in time, so that it decided all the same.",
+)
+.advice("Above 0: the API server answers slowly, or watches are behind; the log line `caches are behind the API server` names the kinds. Pods may have been placed by what was known before.");
 pub(super) const STALE: Description = Description::counter(
     "koord_scheduler_stale_placements_total",
     &["plugin", "profile"],
@@ -154,6 +172,9 @@ pub const METRICS: &[Description] = &{
         MISMATCHES,
         AUDITED,
         CONFLICTS,
+        ELSEWHERE,
+        DECIDING,
+        DISAGREEMENTS,
         STALE,
         REQUESTS,
         EXTENSION_POINTS,

@@ -2,17 +2,26 @@
 
 use koord_engine::{
     engine::{Ending, Engine, NodeClass, Record},
-    plugin::Reason,
+    plugin::{Reason, ReasonCode},
 };
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
 
-/// The attempts of pods of this name, the newest first; none where nothing is kept about them.
+/// The attempts of pods of this name, the newest first, and why the one that waits is not tried; none where nothing is known.
 pub(super) fn of(engine: &Engine, namespace: &str, name: &str) -> Option<Value> {
     let key = ObjectKey::new(namespace, name);
     let records = engine.verdicts(&key);
     let attempts: Vec<Value> = records.iter().map(|record| attempt(engine, record)).collect();
-    (!attempts.is_empty()).then(|| json!({"pod": key.as_str(), "attempts": attempts}))
+    let pending = engine.cluster().pending().find(|pod| pod.key == key);
+    let not_tried = pending.and_then(|pod| engine.not_tried(pod));
+    if attempts.is_empty() && not_tried.is_none() {
+        return None;
+    }
+    let mut answer = json!({"pod": key.as_str(), "attempts": attempts});
+    if let Some((plugin, reason)) = not_tried {
+        answer["notTried"] = json!({"plugin": plugin, "reason": reason.document()});
+    }
+    Some(answer)
 }
 
 fn attempt(engine: &Engine, record: &Record) -> Value {
@@ -26,6 +35,11 @@ fn attempt(engine: &Engine, record: &Record) -> Value {
         }
         Ending::Waiting { node } => {
             (attempt["result"], attempt["node"]) = (json!("waitingInPlace"), json!(&**node));
+        }
+        Ending::Elsewhere { node } => {
+            let code = ReasonCode::BoundElsewhere;
+            (attempt["result"], attempt["node"]) = (json!("boundElsewhere"), json!(&**node));
+            (attempt["code"], attempt["remedy"]) = (json!(code.as_str()), json!(code.remedy()));
         }
         Ending::Refused { by, is_error, nominated, victims } => {
             attempt["result"] = json!(if *is_error { "error" } else { "refused" });

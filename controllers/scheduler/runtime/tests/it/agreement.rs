@@ -1,6 +1,7 @@
 //! A leader that waits until its caches agree with the API server.
 
 use http_body_util::BodyExt as _;
+use koord_runtime::metrics::Audience;
 use tokio::sync::watch;
 
 use super::*;
@@ -76,7 +77,7 @@ async fn places(path: &'static str, revisions: u64) -> [String; 2] {
         }
     });
     let profile = default_profile("koord-scheduler").unwrap();
-    let (manager, ..) =
+    let (manager, metrics, _) =
         stage.program_agreeing(Duration::from_secs(20), Client::new(service, "default"), profile, "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
@@ -85,6 +86,10 @@ async fn places(path: &'static str, revisions: u64) -> [String; 2] {
     stage.pass(25).await;
     stop.cancel();
     running.await.unwrap().unwrap();
+    let disagreed = u32::from(soon == "-");
+    let text = metrics.text(&[Audience::Runtime]);
+    let line = format!("koord_scheduler_cache_disagreements_total {disagreed}");
+    assert!(text.lines().any(|known| known == line), "{text}");
     [soon, stage.place("a")]
 }
 

@@ -39,6 +39,7 @@ mod barrier;
 mod bindings;
 mod claims;
 mod device_plugins;
+mod elsewhere;
 mod explanations;
 mod ignored;
 mod leading;

@@ -44,6 +44,8 @@ async fn the_queue_says_where_a_pod_stands_and_what_it_waits_for() {
     let gate = json!([{"name": "example.com/gate"}]);
     let spec = json!({"schedulerName": "koord-scheduler", "containers": [{"name": "c", "image": "i"}], "schedulingGates": gate});
     stage.send(Method::POST, PODS, &json!({"metadata": {"name": "gated"}, "spec": spec}));
+    let of_nobody = json!({"schedulerName": "koord-schedular", "containers": [{"name": "c", "image": "i"}]});
+    stage.send(Method::POST, PODS, &json!({"metadata": {"name": "misspelt"}, "spec": of_nobody}));
     let stop = CancellationToken::new();
     let (manager, _, asking) = stage.asked("one");
     let running = tokio::spawn(manager.run(stop.clone()));
@@ -58,6 +60,17 @@ async fn the_queue_says_where_a_pod_stands_and_what_it_waits_for() {
     let gated = asking.ask("queue/default/gated").await.unwrap();
     assert_eq!((&gated["queue"], &gated["plugins"]), (&json!("gated"), &json!(["SchedulingGates"])));
     assert!(gated["reason"].as_str().unwrap().contains("example.com/gate"), "{gated}");
+    let not_tried = asking.ask("verdicts/default/gated").await.unwrap()["notTried"].clone();
+    assert_eq!(
+        (&not_tried["plugin"], &not_tried["reason"]["code"]),
+        (&json!("SchedulingGates"), &json!("SchedulingGated"))
+    );
+    let misspelt = asking.ask("verdicts/default/misspelt").await.unwrap();
+    let operands = json!({"schedulerName": "koord-schedular", "profiles": "koord-scheduler"});
+    assert_eq!(
+        [&misspelt["notTried"]["reason"]["code"], &misspelt["notTried"]["reason"]["operands"], &misspelt["attempts"]],
+        [&json!("SchedulerMismatch"), &operands, &json!([])]
+    );
     let list = asking.ask("queue").await.unwrap();
     assert_eq!((&list["unschedulable"], &list["gated"], &list["notShown"]), (&json!(1), &json!(1), &json!(0)));
     let pods: Vec<&Value> = list["pods"].as_array().unwrap().iter().map(|pod| &pod["pod"]).collect();

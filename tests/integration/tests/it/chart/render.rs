@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use integration::Helm;
+use integration::{Helm, installed::repository};
 use koord_manager::Options;
 use koord_webhooks::HANDLERS;
 use serde_json::{Value, json};
@@ -424,6 +424,53 @@ fn the_scheduler_is_the_originals_with_less_power_and_only_where_it_is_wanted() 
     let binding = find(&objects, "ClusterRoleBinding", "koord-scheduler-rolebinding-custom").unwrap();
     assert_eq!(binding["roleRef"]["name"], "koord-scheduler-role");
     assert!(rendered(&helm, &[]).unwrap().iter().all(|object| object["metadata"]["name"] != "koord-scheduler"));
+}
+
+#[test]
+fn alerts_and_dashboards_are_those_of_the_folders_of_kustomize_and_come_only_where_they_are_wanted() {
+    let Some(helm) = helm() else { return };
+    let kinds = |objects: &[Value]| -> Vec<String> {
+        let own = objects
+            .iter()
+            .filter(|object| object["kind"] == "PrometheusRule" || texts_of(object).any(|key| key.ends_with(".json")));
+        own.map(|object| {
+            format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap())
+        })
+        .collect()
+    };
+    let wanted = "--set=manager.prometheusRule.enabled=true,manager.dashboards.enabled=true,scheduler.prometheusRule.enabled=true,\
+                  scheduler.dashboards.enabled=true,scheduler.prometheusRule.labels.release=prometheus,scheduler.dashboards.annotations.grafana_folder=K";
+    let with_scheduler = rendered(&helm, &["--set=scheduler.enabled=true", wanted]).unwrap();
+    for (program, folder) in
+        [("koord-manager", "config/monitoring"), ("koord-scheduler", "config/scheduler/monitoring")]
+    {
+        let file = |name: &str| std::fs::read_to_string(repository(folder).join(name)).unwrap();
+        let rule = find(&with_scheduler, "PrometheusRule", program).unwrap();
+        let written: Value = serde_saphyr::from_str(&file("prometheus_rule.yaml")).unwrap();
+        assert_eq!(rule["spec"], written["spec"], "{program}");
+        assert_eq!(rule["metadata"]["labels"]["koord-app"], program);
+        let dashboard = find(&with_scheduler, "ConfigMap", &format!("{program}-dashboard")).unwrap();
+        let text = dashboard["data"][format!("{program}.json")].as_str().unwrap();
+        let written: Value = serde_json::from_str(&file("dashboard.json")).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), written, "{program}");
+        assert_eq!(dashboard["metadata"]["labels"]["grafana_dashboard"], "1");
+    }
+    let rule = find(&with_scheduler, "PrometheusRule", "koord-scheduler").unwrap();
+    assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
+    let dashboard = find(&with_scheduler, "ConfigMap", "koord-scheduler-dashboard").unwrap();
+    assert_eq!(dashboard["metadata"]["annotations"]["grafana_folder"], "K");
+    let without_scheduler = rendered(&helm, &[wanted]).unwrap();
+    assert_eq!(kinds(&without_scheduler), ["ConfigMap koord-manager-dashboard", "PrometheusRule koord-manager"]);
+    assert_eq!(
+        kinds(&rendered(&helm, &["--set=scheduler.enabled=true"]).unwrap()),
+        [""; 0],
+        "off unless they are wanted"
+    );
+}
+
+/// The keys of a ConfigMap.
+fn texts_of(object: &Value) -> impl Iterator<Item = &String> {
+    object["data"].as_object().into_iter().flatten().map(|(key, _)| key)
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod liveness;
 mod network;
 mod preemption;
+mod said;
 mod status;
 
 use std::{any::TypeId, collections::BTreeMap, sync::Arc, time::Duration};

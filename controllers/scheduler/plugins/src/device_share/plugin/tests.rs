@@ -1,5 +1,6 @@
 mod bound;
 mod least_fragmented;
+mod said;
 mod templates;
 
 use std::{collections::BTreeMap, time::Duration};

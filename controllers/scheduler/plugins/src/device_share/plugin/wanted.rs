@@ -7,7 +7,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     node::Node,
-    plugin::{Filter, Refusal, Score, default_scaled},
+    plugin::{Filter, Operands, Refusal, Scale, Score, highest_is_best},
 };
 use koord_scheduling::NumaMask;
 
@@ -19,7 +19,7 @@ use super::{
         node::NodeDevices,
         numa::NumaNodes,
         refusal::Refused,
-        request::DeviceRequest,
+        request::{DeviceRequest, Kind},
         score::Scorer,
         state::Devices,
         ways::{Way, ways},
@@ -33,8 +33,14 @@ use crate::reservation::{
 
 /// The reason with the operand of a model that cannot be shared.
 pub(super) const UNSHAREABLE: u16 = u16::MAX;
-/// The operand of other reasons for a pod that uses a reservation or waits.
+/// In the operand of other reasons: the pod uses a reservation or waits.
 pub(super) const KEPT: u64 = 1;
+/// The same: devices of the kind that is too scarce are unhealthy.
+pub(super) const UNHEALTHY: u64 = 2;
+/// The same: the node has no GPUs but offers parts of them that a device plugin made.
+pub(super) const IN_PARTS: u64 = 4;
+/// What names of such parts begin with.
+const PART_OF_GPU: &str = "nvidia.com/mig-";
 
 /// What is looked for on every node.
 pub(super) struct Wanted {
@@ -128,9 +134,42 @@ impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
         let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
-        let operand = if self.asks.needs_one { KEPT } else { 0 };
-        let refusal = |refused: Refused| Refusal { operand, ..refused.refusal() };
+        let kept = if self.asks.needs_one { KEPT } else { 0 };
+        let refusal =
+            |refused: Refused| Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() };
         allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(refusal))
+    }
+}
+
+/// What a node's devices are in the way by, beside being in use.
+fn circumstance(refused: Refused, cluster: &Cluster, row: Row) -> u64 {
+    let (Some(kind), Some(devices)) = (refused.lacks(), cluster.state::<Devices>().and_then(|all| all.of(row))) else {
+        return 0;
+    };
+    let is_in_parts = || parts_of_gpus(cluster, row).next().is_some();
+    match refused {
+        _ if devices.unhealthy(kind).next().is_some() => UNHEALTHY,
+        Refused::NoDevices(Kind::Gpu) if is_in_parts() => IN_PARTS,
+        _ => 0,
+    }
+}
+
+/// The resources by which a node offers parts of GPUs.
+fn parts_of_gpus(cluster: &Cluster, row: Row) -> impl Iterator<Item = &str> {
+    let offered = cluster.node(row).into_iter().flat_map(|node| node.allocatable.iter());
+    offered.map(|(name, _)| name).filter(|name| name.starts_with(PART_OF_GPU))
+}
+
+/// What is known of such a refusal.
+pub(super) fn details(refusal: &Refusal, cluster: &Cluster, row: Row) -> Operands {
+    let lacks = Refused::of(refusal.reason).and_then(Refused::lacks);
+    let joined = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(" ");
+    match (lacks, cluster.state::<Devices>().and_then(|all| all.of(row))) {
+        (Some(kind), Some(devices)) if refusal.operand & UNHEALTHY != 0 => {
+            vec![("uuid", joined(&mut devices.unhealthy(kind)))]
+        }
+        (Some(_), _) if refusal.operand & IN_PARTS != 0 => vec![("mig", joined(&mut parts_of_gpus(cluster, row)))],
+        _ => Operands::new(),
     }
 }
 
@@ -154,12 +193,8 @@ impl Score for Compared {
         wanted.first(cluster, row, (nodes, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 
-    fn is_scaled(&self) -> bool {
-        true
-    }
-
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        default_scaled(score, highest, false)
+    fn scale(&self) -> Option<Scale> {
+        Some(highest_is_best)
     }
 
     fn is_local(&self) -> bool {

@@ -41,3 +41,24 @@ fn a_quota_of_batch_cpu_under_its_deprecated_name_refuses_what_is_more() {
         "{message}"
     );
 }
+
+#[test]
+fn a_quota_that_does_not_exist_is_named_where_the_default_quota_refuses_the_pod_and_where_it_takes_it() {
+    let default_max = [("cpu", "4".parse().unwrap())].into_iter().collect();
+    let mut world = World::new(Settings { default_max, ..Settings::default() });
+    let said = |world: &mut World, cpu: &str| {
+        let now = world.now();
+        world.engine.set_pod(pod("p", "typo", cpu, 0), now);
+        testing::coded(&world.engine, "p", now)
+    };
+    let remark = "remark: QuotaNotFound quota=typo counted_in=koordinator-default-quota";
+    assert_eq!(said(&mut world, "2"), [remark]);
+    let refused = said(&mut world, "8");
+    assert!(
+        refused[0] == remark
+            && refused[1].starts_with("QuotaNotFound quota=typo counted_in=koordinator-default-quota limit=cpu:4"),
+        "{refused:?}"
+    );
+    world.quota("typo", "1", "20", &json!({}));
+    assert_eq!(said(&mut world, "8"), [""; 0], "it exists now");
+}

@@ -1,4 +1,5 @@
 mod devices;
+mod said;
 mod world;
 
 use std::time::Duration;

@@ -1,0 +1,24 @@
+//! What is said of a refusal beside its words.
+
+use super::*;
+use crate::testing;
+
+#[test]
+fn a_refusal_says_what_is_left_where_and_what_is_not_reported() {
+    let mut world = World::of(&[
+        Machine { policies: json!(["SingleNUMANodePodLevel"]), ..Machine::default() },
+        Machine { name: "n2", reports_cpus: false, ..Machine::default() },
+        Machine { name: "n3", numa_nodes: 0, ..Machine::default() },
+    ]);
+    world.create("a", ("LS", "3", &[]));
+    world.create("b", ("LS", "3", &[]));
+    world.engine.set_pod(pod("p", ("LSR", "12", &[]), 9500, "1Gi", None), world.now);
+    assert_eq!(
+        testing::coded(&world.engine, "p", world.now),
+        [
+            "n1: NumaUnavailable policy=SingleNUMANode free_per_numa=0:cpu=8,memory=32Gi,cpus=8;1:cpu=8,memory=32Gi,cpus=8",
+            "n2: CpuTopologyMissing cause=NoCpuTopology",
+            "n3: CpuTopologyMissing cause=NoNodeResourceTopology",
+        ]
+    );
+}
