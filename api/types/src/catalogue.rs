@@ -17,7 +17,10 @@ pub trait Entry: Sync {
     /// What its values are, for users: a noun phrase.
     fn expected(&self) -> &'static str;
 
-    /// Reads a text and writes it as we would; the error says what is wrong with it.
+    /// What is wrong with a text.
+    fn check(&self, text: &str) -> Result<(), ProtocolError>;
+
+    /// Reads a text and writes it as we would.
     fn rewrite(&self, text: &str) -> Result<String, ProtocolError>;
 }
 
@@ -28,6 +31,10 @@ impl<T: Text> Entry for Key<T> {
 
     fn expected(&self) -> &'static str {
         Key::expected(self)
+    }
+
+    fn check(&self, text: &str) -> Result<(), ProtocolError> {
+        self.read(text).map(drop)
     }
 
     fn rewrite(&self, text: &str) -> Result<String, ProtocolError> {
@@ -45,12 +52,16 @@ impl Entry for Flag {
     }
 
     /// Whoever asks a flag takes every other text for nothing; somebody who wrote one should hear of it.
-    fn rewrite(&self, text: &str) -> Result<String, ProtocolError> {
+    fn check(&self, text: &str) -> Result<(), ProtocolError> {
         if matches!(text, "true" | "false") {
-            return Ok(text.to_owned());
+            return Ok(());
         }
         let reason = "counts as if it were not there".to_owned();
         Err(ProtocolError { key: Flag::name(*self), value: text.to_owned(), reason, expected: self.expected() })
+    }
+
+    fn rewrite(&self, text: &str) -> Result<String, ProtocolError> {
+        self.check(text).map(|()| text.to_owned())
     }
 }
 

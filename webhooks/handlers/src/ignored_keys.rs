@@ -20,7 +20,7 @@ pub(crate) fn reason(key: &str, value: &str) -> Option<String> {
             None => ignored("koord-prod, koord-mid, koord-batch or koord-free"),
         },
         _ => match catalogue::find(key) {
-            Some(entry) => entry.rewrite(value).err().and_then(|error| ignored(error.expected)),
+            Some(entry) => entry.check(value).err().and_then(|error| ignored(error.expected)),
             None => meant(key).map(|known| format!("this key has no effect; {known} is meant")),
         },
     }

@@ -183,7 +183,7 @@ impl<'t> Document<'t> {
         for part in ["labels", "annotations"] {
             for (name, value) in object["metadata"][part].as_object().into_iter().flatten() {
                 let (Some(entry), Some(text)) = (catalogue::find(name), value.as_str()) else { continue };
-                if let Err(error) = entry.rewrite(text) {
+                if let Err(error) = entry.check(text) {
                     let at = ["metadata", part, name].map(|step| Step::Key(step.to_owned()));
                     self.find(
                         &at,
