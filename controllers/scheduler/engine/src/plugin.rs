@@ -9,6 +9,7 @@ mod answers;
 mod attempted;
 mod figures;
 mod found;
+mod hidden;
 mod nodes;
 mod plan;
 mod profile;
@@ -28,6 +29,7 @@ pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
     found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
+    hidden::Hidden,
     nodes::{Filter, PreFilter, Refusal, Score, default_normalize, default_scaled},
     plan::Plan,
     profile::{AddError, Profile},
@@ -135,8 +137,8 @@ pub trait Plugin: Any + Send + Sync {
 
     /// The pods that are not there for this one while a node is looked for, and while it is given something there: what they hold
     /// is meant for it.
-    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Uid> {
-        Vec::new()
+    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Hidden {
+        Hidden::default()
     }
 
     /// Whether others may be asked about this pod while a node is looked for ([`crate::extender`]).

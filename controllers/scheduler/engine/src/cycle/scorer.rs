@@ -1,7 +1,5 @@
 //! How one plugin compares nodes, and what is kept of its scores.
 
-use std::collections::BTreeMap;
-
 use crate::{best::Best, cluster::Cluster, columns::Row, plugin::Score};
 
 /// How one plugin compares nodes.
@@ -13,13 +11,13 @@ pub(super) struct Scorer {
     scaled: Vec<Option<i64>>,
     /// The highest of them.
     highest: i64,
-    /// The scores of some rows that hold for the next pod of the class.
-    inherited: BTreeMap<Row, i64>,
+    /// By row, as far as any is known: the scores that hold for the next pod of the class.
+    inherited: Vec<Option<i64>>,
 }
 
 impl Scorer {
     pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn Score>) -> Self {
-        Self { plugin, weight, score, scaled: Vec::new(), highest: 0, inherited: BTreeMap::new() }
+        Self { plugin, weight, score, scaled: Vec::new(), highest: 0, inherited: Vec::new() }
     }
 
     /// The same with what it inherits.
@@ -51,8 +49,10 @@ impl Scorer {
     /// A row has changed, and takes the pods of the class or does not.
     pub(super) fn row_changed(&mut self, cluster: &Cluster, row: Row, is_taken: bool) {
         if self.score.inherits() {
-            self.inherited.remove(&row);
-            self.inherited.extend(is_taken.then(|| (row, self.score.score(cluster, row))));
+            let score = is_taken.then(|| self.score.score(cluster, row));
+            if let Some(known) = self.inherited.get_mut(row.index()) {
+                *known = score;
+            }
         }
         if let Some(score) = self.scaled.get_mut(row.index()) {
             *score = is_taken.then(|| self.score.score(cluster, row));
@@ -94,7 +94,9 @@ impl Scorer {
 
     /// Whether it is known how these rows compare, if only few rows do.
     pub(super) fn has_rated(&self, rows: &[Row]) -> bool {
-        self.is_part_of_rows() || self.score.inherits() && rows.iter().all(|row| self.inherited.contains_key(row))
+        self.is_part_of_rows()
+            || self.score.inherits()
+                && rows.iter().all(|row| self.inherited.get(row.index()).copied().flatten().is_some())
     }
 
     /// Scales the scores of all rows by the highest one, where some do not count.
@@ -130,7 +132,10 @@ impl Scorer {
         self.score.compare(cluster, rows);
         let mut scores: Vec<i64> = if self.score.inherits() {
             let Self { score, inherited, .. } = self;
-            rows.iter().map(|row| *inherited.entry(*row).or_insert_with(|| score.score(cluster, *row))).collect()
+            let width = rows.iter().map(|row| row.index() + 1).max().unwrap_or(0).max(inherited.len());
+            inherited.resize(width, None);
+            let rate = |row: &Row| *inherited[row.index()].get_or_insert_with(|| score.score(cluster, *row));
+            rows.iter().map(rate).collect()
         } else {
             rows.iter().map(|row| self.score.score(cluster, *row)).collect()
         };
