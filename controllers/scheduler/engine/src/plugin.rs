@@ -136,9 +136,9 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// The pods that are not there for this one while a node is looked for, and while it is given something there: what they hold
-    /// is meant for it.
-    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Hidden {
-        Hidden::default()
+    /// is meant for it. None where all are there.
+    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Hidden> {
+        None
     }
 
     /// Whether others may be asked about this pod while a node is looked for ([`crate::extender`]).

@@ -186,7 +186,8 @@ fn reservations(chosen: &Chosen) {
                 }
                 is_there = !is_there;
                 let expected = if matches_all { NODES - usize::from(is_there) } else { 0 };
-                assert_eq!(plugin.hides(request, cluster).by_row.len(), expected);
+                let hidden = plugin.hides(request, cluster).map_or(0, |hidden| hidden.by_row.len());
+                assert_eq!(hidden, expected);
                 plugin.admit(request, cluster).unwrap();
                 _ = black_box(&plugin.filter(request, cluster));
                 _ = black_box(&plugin.score(request, cluster));

@@ -74,8 +74,8 @@ impl Engine {
     pub(super) fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let hidden = profile.plugins.iter().map(|plugin| plugin.hides(&request, &self.cluster));
-        let hidden: Vec<Hidden> = hidden.filter(|hidden| !hidden.is_empty()).collect();
+        let hidden = profile.plugins.iter().filter_map(|plugin| plugin.hides(&request, &self.cluster));
+        let hidden: Vec<Hidden> = hidden.collect();
         self.cluster.offer(hidden);
     }
 

@@ -14,10 +14,3 @@ pub struct Hidden {
     /// Other pods, which count in sums over all rows. They are hidden at once.
     pub at_once: Vec<Uid>,
 }
-
-impl Hidden {
-    /// Whether all pods are there.
-    pub fn is_empty(&self) -> bool {
-        self.by_row.is_empty() && self.at_once.is_empty()
-    }
-}

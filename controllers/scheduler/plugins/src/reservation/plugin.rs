@@ -206,15 +206,14 @@ impl Plugin for Reservation {
         cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
     }
 
-    fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Hidden {
+    fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Hidden> {
         self.attempt.begin();
         if request.pod.is_reservation() {
-            let over = self.over_pods(request.pod, cluster).ok().flatten();
-            let at_once = over.map(|over| over.pods().cloned().collect()).unwrap_or_default();
-            return Hidden { at_once, ..Hidden::default() };
+            let over = self.over_pods(request.pod, cluster).ok().flatten()?;
+            return Some(Hidden { at_once: over.pods().cloned().collect(), ..Hidden::default() });
         }
-        let chosen = self.choose(request, cluster).zip(cluster.state::<Kept>());
-        chosen.map(|(chosen, kept)| kept.hidden(&chosen.matched)).unwrap_or_default()
+        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<Kept>())?;
+        (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
