@@ -67,23 +67,40 @@ pub fn redistribute(total: i64, children: &[Child<'_>]) -> Vec<i64> {
 /// An amount divided by weight among some of the children: whole shares first, then one more for the largest
 /// remainders, by name where they are equal.
 fn shares(amount: i128, children: &[Child<'_>], among: &[usize]) -> Vec<(usize, i128)> {
-    let weighted: Vec<usize> = among.iter().copied().filter(|index| children[*index].weight > 0).collect();
-    let weight = |index: usize| i128::from(children[index].weight);
-    let weights: i128 = weighted.iter().map(|index| weight(*index)).sum();
-    // Both factors have at most 63 bits, so the product fits.
+    let weighted = || among.iter().copied().filter(|index| children[*index].weight > 0);
+    // The same division in smaller numbers: weights are mostly amounts of bytes, and alike.
+    let divisor = weighted().fold(0, |divisor, index| common_divisor(divisor, children[index].weight)).max(1);
+    let weights: Vec<(usize, i64)> = weighted().map(|index| (index, children[index].weight / divisor)).collect();
+    let sum: i128 = weights.iter().map(|(_, weight)| i128::from(*weight)).sum();
+    let heaviest = weights.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
+    let small = i64::try_from(amount).ok().zip(i64::try_from(sum).ok());
+    let small = small.filter(|(amount, _)| heaviest.checked_mul(*amount).is_some());
+    // Of i128, both factors have at most 63 bits, so the product fits.
+    let divide = |weight: i64| match small {
+        Some((amount, sum)) => (i128::from(weight * amount / sum), i128::from(weight * amount % sum)),
+        None => (i128::from(weight) * amount / sum, i128::from(weight) * amount % sum),
+    };
+    let divided: Vec<(i128, i128)> = weights.iter().map(|(_, weight)| divide(*weight)).collect();
     let mut shares: Vec<(usize, i128)> =
-        weighted.iter().map(|index| (*index, weight(*index) * amount / weights)).collect();
-    let given: i128 = shares.iter().map(|(_, share)| share).sum();
-    let mut by_remainder: Vec<usize> = (0..shares.len()).collect();
-    by_remainder.sort_by_key(|at| {
-        let index = shares[*at].0;
-        (std::cmp::Reverse(weight(index) * amount % weights), children[index].name)
-    });
+        weights.iter().zip(&divided).map(|((index, _), (share, _))| (*index, *share)).collect();
+    let given: i128 = divided.iter().map(|(share, _)| share).sum();
     let residual = usize::try_from(amount - given).unwrap_or(usize::MAX);
-    for at in by_remainder.into_iter().take(residual) {
-        shares[at].1 += 1;
+    if residual > 0 {
+        let mut by_remainder: Vec<usize> = (0..shares.len()).collect();
+        by_remainder.sort_by_key(|at| (std::cmp::Reverse(divided[*at].1), children[shares[*at].0].name));
+        for at in by_remainder.into_iter().take(residual) {
+            shares[at].1 += 1;
+        }
     }
     shares
+}
+
+/// The greatest number that divides both; the other where one is 0.
+fn common_divisor(mut one: i64, mut other: i64) -> i64 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 #[cfg(test)]

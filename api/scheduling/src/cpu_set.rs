@@ -68,6 +68,11 @@ impl CpuSet {
         self.combined(other, |one, other| one & other)
     }
 
+    /// How many CPUs are in both sets.
+    pub fn common(&self, other: &Self) -> usize {
+        self.0.iter().zip(&other.0).map(|(one, other)| (one & other).count_ones() as usize).sum()
+    }
+
     /// The CPUs that are not in the other set.
     pub fn difference(&self, other: &Self) -> Self {
         self.combined(other, |one, other| one & !other)
@@ -196,6 +201,7 @@ mod tests {
             other in proptest::collection::btree_set(0..40_u32, 0..30),
         ) {
             let [one, other] = [one, other].map(|cpus| cpus.into_iter().collect::<CpuSet>());
+            prop_assert_eq!(one.common(&other), one.intersection(&other).len());
             for cpu in 0..40 {
                 let (a, b) = (one.contains(cpu), other.contains(cpu));
                 prop_assert_eq!(one.union(&other).contains(cpu), a || b);

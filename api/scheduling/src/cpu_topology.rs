@@ -20,10 +20,23 @@ pub struct Cpu {
 /// The CPUs of a node by core, NUMA node and socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTopology {
-    cpus: BTreeMap<u32, Cpu>,
-    cores: BTreeMap<u32, CpuSet>,
-    nodes: BTreeMap<u32, CpuSet>,
-    sockets: BTreeMap<u32, CpuSet>,
+    /// In the order of their numbers.
+    cpus: Vec<Cpu>,
+    cores: Vec<(u32, CpuSet)>,
+    nodes: Vec<(u32, CpuSet)>,
+    sockets: Vec<(u32, CpuSet)>,
+    places: Vec<NumaPlace>,
+}
+
+/// A NUMA node whose cores are in no other one, and which is in one socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumaPlace {
+    /// Its number.
+    pub node: u32,
+    /// The number of its socket.
+    pub socket: u32,
+    /// The places of its cores among all, in order.
+    cores: Vec<usize>,
 }
 
 impl FromIterator<Cpu> for CpuTopology {
@@ -31,7 +44,7 @@ impl FromIterator<Cpu> for CpuTopology {
     fn from_iter<I: IntoIterator<Item = Cpu>>(cpus: I) -> Self {
         let cpus: BTreeMap<u32, Cpu> =
             cpus.into_iter().filter(|cpu| cpu.id <= CPU_MAX).map(|cpu| (cpu.id, cpu)).collect();
-        let grouped = |group: fn(&Cpu) -> u32| {
+        let grouped = |group: fn(&Cpu) -> u32| -> Vec<(u32, CpuSet)> {
             let mut groups: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
             for cpu in cpus.values() {
                 groups.entry(group(cpu)).or_default().insert(cpu.id);
@@ -39,19 +52,32 @@ impl FromIterator<Cpu> for CpuTopology {
             groups.into_iter().map(|(number, cpus)| (number, cpus.into_iter().collect())).collect()
         };
         let (cores, nodes, sockets) = (grouped(|cpu| cpu.core), grouped(|cpu| cpu.node), grouped(|cpu| cpu.socket));
-        Self { cpus, cores, nodes, sockets }
+        let places = places(&cores, &nodes, &sockets);
+        Self { cpus: cpus.into_values().collect(), cores, nodes, sockets, places }
     }
+}
+
+/// All NUMA nodes; none where the cores of one are in several, or one is in several sockets.
+fn places(cores: &[(u32, CpuSet)], nodes: &[(u32, CpuSet)], sockets: &[(u32, CpuSet)]) -> Vec<NumaPlace> {
+    let place = |(node, cpus): &(u32, CpuSet)| {
+        let (socket, _) = sockets.iter().find(|(_, socket)| cpus.is_subset(socket))?;
+        let touched = cores.iter().enumerate().filter(|(_, (_, core))| core.common(cpus) > 0);
+        let own = touched.map(|(at, (_, core))| core.is_subset(cpus).then_some(at));
+        Some(NumaPlace { node: *node, socket: *socket, cores: own.collect::<Option<_>>()? })
+    };
+    nodes.iter().map(place).collect::<Option<_>>().unwrap_or_default()
 }
 
 impl CpuTopology {
     /// Where a CPU sits.
     pub fn get(&self, cpu: u32) -> Option<Cpu> {
-        self.cpus.get(&cpu).copied()
+        let at = self.cpus.binary_search_by_key(&cpu, |known| known.id).ok()?;
+        self.cpus.get(at).copied()
     }
 
     /// All CPUs.
     pub fn cpus(&self) -> CpuSet {
-        self.cpus.keys().copied().collect()
+        self.cpus.iter().map(|cpu| cpu.id).collect()
     }
 
     /// The CPUs of each core, in the order of the cores.
@@ -69,14 +95,29 @@ impl CpuTopology {
         self.sockets.iter().map(|(socket, cpus)| (*socket, cpus))
     }
 
+    /// How many cores, NUMA nodes and sockets there are, and how many CPUs.
+    pub fn counts(&self) -> [usize; 4] {
+        [self.cores.len(), self.nodes.len(), self.sockets.len(), self.cpus.len()]
+    }
+
+    /// The NUMA nodes, each with its CPUs; none where the cores of one are in several, or one is in several sockets.
+    pub fn places(&self) -> impl Iterator<Item = (&NumaPlace, &CpuSet)> {
+        self.places.iter().zip(self.nodes.iter().map(|(_, cpus)| cpus))
+    }
+
+    /// The CPUs of each core of a NUMA node, in the order of the cores.
+    pub fn cores_of(&self, place: &NumaPlace) -> impl Iterator<Item = &CpuSet> {
+        place.cores.iter().filter_map(|at| self.cores.get(*at).map(|(_, cpus)| cpus))
+    }
+
     /// CPUs per core; 0 without cores. Cores of different sizes count as the smallest.
     pub fn cpus_per_core(&self) -> usize {
-        self.cores.values().map(CpuSet::len).min().unwrap_or(0)
+        self.cores.iter().map(|(_, cpus)| cpus.len()).min().unwrap_or(0)
     }
 
     /// The cores of which no CPU is missing in a set, as CPUs.
     pub fn whole_cores(&self, cpus: &CpuSet) -> CpuSet {
-        let whole = self.cores.values().filter(|core| core.is_subset(cpus));
+        let whole = self.cores.iter().map(|(_, core)| core).filter(|core| core.common(cpus) == core.len());
         whole.fold(CpuSet::default(), |sum, core| sum.union(core))
     }
 }
@@ -100,6 +141,24 @@ mod tests {
         assert_eq!(text(topology.sockets().collect()), ["0-1,4-5", "2-3,6-7"]);
         assert_eq!((topology.cpus().to_string().as_str(), topology.cpus_per_core()), ("0-7", 2));
         assert_eq!((topology.get(6).map(|cpu| cpu.node), topology.get(8)), (Some(1), None));
+    }
+
+    #[test]
+    fn numa_nodes_have_a_place_where_they_share_neither_cores_nor_sockets() {
+        let topology = topology();
+        let cores = |place: &NumaPlace| topology.cores_of(place).map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let places = topology.places().map(|(place, cpus)| (place.node, place.socket, cores(place), cpus.to_string()));
+        let expected = [(0, 0, "0,4 1,5", "0-1,4-5"), (1, 1, "2,6 3,7", "2-3,6-7")]
+            .map(|(node, socket, cores, cpus)| (node, socket, cores.to_owned(), cpus.to_owned()));
+        assert_eq!(places.collect::<Vec<_>>(), expected);
+        assert_eq!(topology.counts(), [4, 2, 2, 8]);
+        let shared = |cpu: Cpu| {
+            let others = (0..8).map(|id| Cpu { id, core: id % 4, node: id % 4 / 2, socket: id % 4 / 2 });
+            others.chain([cpu]).collect::<CpuTopology>().places().count()
+        };
+        assert_eq!(shared(Cpu { id: 4, core: 0, node: 1, socket: 1 }), 0, "a core in two NUMA nodes");
+        assert_eq!(shared(Cpu { id: 9, core: 9, node: 0, socket: 1 }), 0, "a NUMA node in two sockets");
+        assert_eq!(shared(Cpu { id: 9, core: 9, node: 0, socket: 0 }), 2);
     }
 
     #[test]

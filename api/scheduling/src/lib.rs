@@ -31,7 +31,7 @@ mod selector;
 mod taints;
 
 pub use cpu_set::{CPU_MAX, CpuSet, ParseCpuSetError};
-pub use cpu_topology::{Cpu, CpuTopology};
+pub use cpu_topology::{Cpu, CpuTopology, NumaPlace};
 pub use devices::{DeviceConflict, DeviceId, NodeDevice, NodeDevices, ReportedDevice};
 pub use field_selector::{FieldRequirement, FieldSelector};
 pub use kubernetes_qos::{Bounds, kubernetes_qos};

@@ -93,7 +93,7 @@ impl Profile {
             }
         };
         if !is_individual {
-            memory.keep(candidates);
+            memory.keep(candidates, cluster);
         }
         found
     }
@@ -329,8 +329,15 @@ fn first_refusal<'f>(
 }
 
 impl Memory {
-    /// Classes that are kept; a cluster schedules few kinds of pods at a time.
-    const CLASSES_MAX: usize = 64;
+    /// Classes that are kept at least; a cluster schedules few kinds of pods at a time.
+    const CLASSES_MIN: usize = 64;
+    /// Rows that are kept of all classes together, where that is for more of them.
+    const ROWS_MAX: usize = 64 * 5000;
+
+    /// How many classes are kept in a cluster.
+    fn classes_max(cluster: &Cluster) -> usize {
+        (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::CLASSES_MIN, 16 * Self::CLASSES_MIN)
+    }
 
     /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
     fn bring_up_to_date(
@@ -343,8 +350,8 @@ impl Memory {
         candidates.bring_up_to_date(profile, request, cluster).then_some(candidates)
     }
 
-    fn keep(&mut self, candidates: Candidates) {
-        if self.classes.len() >= Self::CLASSES_MAX {
+    fn keep(&mut self, candidates: Candidates, cluster: &Cluster) {
+        if self.classes.len() >= Self::classes_max(cluster) {
             let oldest = self.classes.iter().min_by_key(|(_, (used, _))| *used).map(|(id, _)| *id);
             oldest.map(|id| self.classes.remove(&id));
         }

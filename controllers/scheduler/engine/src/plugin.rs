@@ -9,6 +9,7 @@ mod answers;
 mod attempted;
 mod figures;
 mod found;
+mod hidden;
 mod nodes;
 mod plan;
 mod profile;
@@ -28,6 +29,7 @@ pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
     found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
+    hidden::Hidden,
     nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},
@@ -134,9 +136,9 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// The pods that are not there for this one while a node is looked for, and while it is given something there: what they hold
-    /// is meant for it.
-    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Uid> {
-        Vec::new()
+    /// is meant for it. None where all are there.
+    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Hidden> {
+        None
     }
 
     /// Whether others may be asked about this pod while a node is looked for ([`crate::extender`]).

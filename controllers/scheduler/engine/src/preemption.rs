@@ -22,6 +22,11 @@ pub trait Rules {
     /// Whether this pod may go at all. It is not asked of pods that nobody may evict ([`Cluster::is_spared`]).
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool;
 
+    /// Whether there may be a pod in the cluster that may go. Where there is none, [`Rules::no_victims`] says the same of every node.
+    fn has_victims(&self, _cluster: &Cluster) -> bool {
+        true
+    }
+
     /// Which of these pods, most important first, must rather stay: their eviction breaks a budget.
     fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid>;
 
@@ -84,12 +89,16 @@ impl Attempted<'_> {
         rules: &dyn Rules,
         width: Width,
     ) -> Result<Vec<Candidate>, NoCandidate> {
+        if let Some(nodes) = self.resolvable_nodes()
+            && (nodes == 0 || !rules.has_victims(self.cluster))
+        {
+            self.offset(nodes);
+            let reasons = (nodes > 0).then(|| (rules.no_victims(""), nodes)).into_iter().collect();
+            return Err(self.helpless(reasons, nodes));
+        }
         let mut prepared = self.profile.prepare(request, self.cluster);
         let rows = self.resolvable(request.pod, &mut prepared);
-        let offset = match u32::try_from(rows.len()) {
-            Ok(0) | Err(_) => 0,
-            Ok(nodes) => (self.draw)(nodes) as usize,
-        };
+        let offset = self.offset(rows.len());
         let wanted = width.of(rows.len());
         let (mut candidates, mut reasons) = (Vec::new(), BTreeMap::<String, usize>::new());
         let (mut tried, mut without_victim) = (0, BTreeSet::new());
@@ -110,11 +119,30 @@ impl Attempted<'_> {
         if !without_victim.is_empty() {
             return Err(NoCandidate::NoVictim(self.expected_victims(&without_victim)));
         }
+        Err(self.helpless(reasons, tried))
+    }
+
+    /// At which of so many nodes is begun.
+    fn offset(&mut self, nodes: usize) -> usize {
+        match u32::try_from(nodes) {
+            Ok(0) | Err(_) => 0,
+            Ok(nodes) => (self.draw)(nodes) as usize,
+        }
+    }
+
+    /// There is no candidate, for these reasons of so many nodes that were tried.
+    fn helpless(&self, mut reasons: BTreeMap<String, usize>, tried: usize) -> NoCandidate {
         let untried = self.cluster.len() - tried;
         if untried > 0 {
             *reasons.entry("Preemption is not helpful for scheduling".to_owned()).or_default() += untried;
         }
-        Err(NoCandidate::Helpless(unavailable(&reasons, self.cluster.len())))
+        NoCandidate::Helpless(unavailable(&reasons, self.cluster.len()))
+    }
+
+    /// How many nodes the removal of pods may help, where the search says it: it asked every node, and room is being made on none.
+    fn resolvable_nodes(&self) -> Option<usize> {
+        let Found::Nothing(refusals) = self.found else { return None };
+        refusals.resolvable().filter(|_| self.cluster.nominated_rows().is_empty())
     }
 
     /// The words about nodes where a victim was expected and none found.

@@ -4,16 +4,15 @@
 //! machine matters little.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
+mod chosen;
+mod clock;
 #[path = "../tests/scenarios/mod.rs"]
 mod scenarios;
 
-use std::{
-    cell::Cell,
-    process::ExitCode,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
+use chosen::Chosen;
+use clock::clock;
 use koord_engine::{cluster::Turn, pod::Template};
 use scenarios::{
     Scenario, among_others, batch, cpu_bound, gangs, on_gpus, owners, plain, preferring, sizes, spec, workload,
@@ -21,56 +20,18 @@ use scenarios::{
 
 const NODES: usize = 5000;
 
-/// The measurements whose names have this in them, and how many of them missed their goals.
-struct Chosen {
-    part: String,
-    missed: Cell<usize>,
-}
-
-impl Chosen {
-    /// Prints how many pods a second of CPU are decided about, from the queue to the assumed node.
-    fn measure(&self, name: &str, scenario: impl FnOnce() -> Scenario) {
-        self.measure_for(None, name, scenario);
-    }
-
-    /// The same, with a goal.
-    fn measure_for(&self, goal: impl Into<Option<f64>>, name: &str, scenario: impl FnOnce() -> Scenario) {
-        if !name.contains(&self.part) {
-            return;
-        }
-        let mut scenario = scenario();
-        let (pods, start) = (scenario.waiting(), clock());
-        scenario.decide(pods);
-        let rate = pods as f64 / clock().saturating_sub(start).as_secs_f64();
-        let goal = goal.into().map(|goal| (goal, rate >= goal));
-        let goal = goal.map_or_else(String::new, |(goal, is_reached)| {
-            self.missed.set(self.missed.get() + usize::from(!is_reached));
-            format!(" (goal {goal:.0}{})", if is_reached { "" } else { ", missed" })
-        });
-        println!("{name}: {rate:.0} pods/s{goal}");
-    }
-}
-
-/// How long this thread has run; where the system does not say it, the time of day.
-fn clock() -> Duration {
-    let run = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let run = run.and_then(|text| text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos));
-    run.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap())
-}
-
 /// By turns.
 fn turns(templates: Vec<Arc<Template>>) -> impl Fn(usize) -> Arc<Template> {
     move |number| Arc::clone(&templates[number % templates.len()])
 }
 
 fn main() -> ExitCode {
-    let part = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or_default();
-    let chosen = Chosen { part, missed: Cell::new(0) };
+    let chosen = Chosen::of_arguments();
     plain_pods(&chosen);
     pods_beside_others(&chosen);
     pods_of_koordinator(&chosen);
     audits(&chosen);
-    if chosen.missed.get() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    chosen.exit_code()
 }
 
 /// What an audit costs, of which the program makes one step a second: a share of the rows, or one part of the cluster as a whole.
@@ -98,7 +59,7 @@ fn audits(chosen: &Chosen) {
     let scenarios: [(&str, &dyn Fn() -> Scenario); 2] =
         [("5000 nodes and 20000 mixed pods", &mixed), ("10000 nodes and 300000 plain pods", &plain_ones)];
     for (name, scenario) in scenarios {
-        if !format!("an audit of {name}").contains(&chosen.part) {
+        if !chosen.has(&format!("an audit of {name}")) {
             continue;
         }
         let mut scenario = scenario();

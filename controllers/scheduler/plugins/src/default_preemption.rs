@@ -175,6 +175,10 @@ impl Rules for LowerPriority {
         placed.pod.template.priority < self.priority
     }
 
+    fn has_victims(&self, cluster: &Cluster) -> bool {
+        cluster.classes().flatten().any(|class| class.template().priority < self.priority)
+    }
+
     fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
         let mut budgets: Vec<(&str, Selector, i32, &PodDisruptionBudget)> = cluster
             .objects()
@@ -216,6 +220,10 @@ impl Rules for LowerPriority {
 impl Rules for OnNodesAlone {
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
         self.0.may_evict(placed, cluster)
+    }
+
+    fn has_victims(&self, cluster: &Cluster) -> bool {
+        self.0.has_victims(cluster)
     }
 
     fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {

@@ -11,6 +11,7 @@ mod by_default;
 mod combination;
 pub mod device_plugin;
 mod fragments;
+mod gpus;
 mod mix;
 mod node;
 mod numa;

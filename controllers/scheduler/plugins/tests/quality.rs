@@ -4,7 +4,7 @@
 
 mod openb;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 /// Where the traces are, beside the repository; none where they are not there.
 fn traces() -> Option<PathBuf> {
@@ -24,7 +24,7 @@ fn more_gpus_are_given_out_and_fewer_are_lost_than_with_fgd() {
     // The means of ten seeds as published; the loss on cpu100 is that of FGD replayed, because it was not published.
     for (trace, allocated, fragmented) in [("default", 95.39, 4.57), ("cpu100", 95.35, 4.6)] {
         let pods = openb::requests(&folder, trace);
-        let outcomes = openb::replay(&nodes, &pods, 42, "LeastFragmented");
+        let (outcomes, _) = openb::replay(&nodes, &pods, 42, "LeastFragmented", || Duration::ZERO);
         assert!(outcomes.attempts >= pods.len() / 4, "{trace}: {outcomes:?}");
         assert!(outcomes.allocated >= allocated, "{trace}: {outcomes:?}");
         assert!(outcomes.fragmented <= fragmented, "{trace}: {outcomes:?}");

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_core::uid::Uid;
 
 use super::{Cluster, Placed};
-use crate::columns::Row;
+use crate::{columns::Row, plugin::Hidden};
 
 impl Cluster {
     /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node. States that see it go can tell this
@@ -17,15 +17,25 @@ impl Cluster {
         }
     }
 
-    /// These pods are not there for the pod that is tried, until [`Cluster::show`]. Those that stand for objects are hidden when their
-    /// row is asked; others count in sums over all rows, and are hidden at once.
-    pub(crate) fn offer(&mut self, uids: &[Uid]) {
-        let offered = uids.iter().filter_map(|uid| Some((self.pods.get(uid)?.row, uid.clone())));
-        let mut offered: Vec<(Row, Uid)> = offered.collect();
-        offered.sort_unstable();
-        self.offered = offered.into();
-        let counts = |uid: &&Uid| self.pods.get(uid).is_some_and(|placed| !placed.pod.is_reservation());
-        for uid in uids.iter().filter(counts).collect::<Vec<_>>() {
+    /// These pods are not there for the pod that is tried, until [`Cluster::show`].
+    pub(crate) fn offer(&mut self, hidden: impl IntoIterator<Item = Hidden>) {
+        let (mut offered, mut more, mut at_once) = (Arc::<[(Row, Uid)]>::default(), Vec::new(), Vec::new());
+        for hidden in hidden {
+            if offered.is_empty() {
+                offered = hidden.by_row;
+            } else {
+                more.extend(hidden.by_row.iter().cloned());
+            }
+            at_once.extend(hidden.at_once.into_iter().filter_map(|uid| Some((self.pods.get(&uid)?.row, uid))));
+        }
+        more.extend(at_once.iter().cloned());
+        if !more.is_empty() {
+            more.extend(offered.iter().cloned());
+            more.sort_unstable();
+            offered = more.into();
+        }
+        self.offered = offered;
+        for (_, uid) in &at_once {
             self.hide(uid);
         }
     }

@@ -1,9 +1,6 @@
 //! What is known about the nodes for pods of one class.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::uid::Uid;
 
@@ -24,6 +21,8 @@ pub(super) struct Candidates {
     best: Best,
     /// By row: the first refusal of a local filter.
     verdicts: Vec<Option<Verdict>>,
+    /// How many nodes each verdict refuses; none where they are to be counted.
+    refusals: Option<Refusals>,
     position: Position,
     /// The pods that were not there for the class when these were asked.
     offered: Arc<[(Row, Uid)]>,
@@ -35,7 +34,8 @@ impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
         let offered = Arc::clone(cluster.offered());
-        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, offered, epochs };
+        let (verdicts, refusals) = (Vec::new(), None);
+        let mut candidates = Self { class, prepared, best, verdicts, refusals, position, offered, epochs };
         candidates.ask_all(cluster);
         candidates
     }
@@ -65,8 +65,10 @@ impl Candidates {
         let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
         let mut changed: Vec<Row> = changed.collect();
         let offered = Arc::clone(cluster.offered());
-        changed.extend(rows_of_difference(&self.offered, &offered));
-        self.offered = offered;
+        if !Arc::ptr_eq(&self.offered, &offered) {
+            changed.extend(rows_of_difference(&self.offered, &offered));
+            self.offered = offered;
+        }
         changed.sort_unstable();
         changed.dedup();
         if !self.prepared.asks_single_rows(cluster) {
@@ -96,7 +98,10 @@ impl Candidates {
             self.prepared.local_score(cluster, row) + scaled
         });
         self.best.set(row, score);
-        self.verdicts[row.index()] = verdict;
+        if self.verdicts[row.index()] != verdict {
+            self.verdicts[row.index()] = verdict;
+            self.refusals = None;
+        }
     }
 
     /// Prepares again what inherits its answers.
@@ -200,6 +205,7 @@ impl Candidates {
             return self.choose(sample, cluster, draw);
         }
         let scores: Vec<Option<i64>> = held.keys().map(|row| self.best.score(*row)).collect();
+        self.refusals = None;
         for (row, verdict) in held {
             self.best.set(*row, None);
             self.verdicts[row.index()] = Some(*verdict);
@@ -212,6 +218,7 @@ impl Candidates {
             self.best.set(*row, score);
             self.verdicts[row.index()] = None;
         }
+        self.refusals = None;
         found
     }
 
@@ -230,27 +237,24 @@ impl Candidates {
         }
     }
 
-    fn choose_by_local(&self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+    fn choose_by_local(&mut self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
         let found = self.best.top().and_then(|(score, ties)| {
             let row = self.best.choose(draw(ties)).or_else(|| self.best.choose(0))?;
             let searched = searched(cluster, self.best.len());
             Some(Found::Node { row, score: score + constant, ties, searched })
         });
+        let Self { verdicts, refusals, .. } = self;
         found.unwrap_or_else(|| {
-            let mut refusals = Refusals::default();
-            for (row, _) in cluster.rows() {
-                if let Some(verdict) = self.verdicts.get(row.index()).copied().flatten() {
-                    refusals.add(verdict, row);
-                }
-            }
-            Found::Nothing(refusals)
+            let verdicts = (0..).map_while(Row::at).zip(verdicts.iter());
+            let refused = verdicts.filter_map(|(row, verdict)| Some(((*verdict)?, row)));
+            Found::Nothing(refusals.get_or_insert_with(|| Refusals::of(refused)).clone())
         })
     }
 
     /// Adds the scores of the few rows that have one beyond what is local, and chooses among all.
     fn choose_with_scored(
         &mut self,
-        rows: &BTreeSet<Row>,
+        rows: &[Row],
         constant: i64,
         cluster: &mut Cluster,
         draw: impl FnOnce(u32) -> u32,
@@ -355,13 +359,18 @@ impl Prepared {
     }
 
     /// The only rows whose score is not local, where there are few of them and all filters are local.
-    fn scored_rows(&self, cluster: &Cluster) -> Option<BTreeSet<Row>> {
+    fn scored_rows(&self, cluster: &Cluster) -> Option<Vec<Row>> {
         if !self.filters.iter().all(|(_, filter)| filter.is_local()) {
             return None;
         }
         let wide = self.scores.iter().filter(|scorer| scorer.is_wide(cluster));
-        let rows: Option<Vec<Vec<Row>>> = wide.map(|scorer| scorer.score.rows(cluster)).collect();
-        Some(rows?.into_iter().flatten().collect())
+        let mut rows = Vec::new();
+        for scorer in wide {
+            rows.extend(scorer.score.rows(cluster)?);
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        Some(rows)
     }
 
     fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {

@@ -1,7 +1,5 @@
 //! How one plugin compares nodes, and what is kept of its scores.
 
-use std::collections::BTreeMap;
-
 use crate::{
     best::Best,
     cluster::Cluster,
@@ -18,16 +16,18 @@ pub(super) struct Scorer {
     scale: Option<Scale>,
     /// By row, where scores are scaled and differ: none of nodes that are refused.
     scaled: Vec<Option<i64>>,
-    /// The highest of them.
-    highest: i64,
-    /// The scores of some rows that hold for the next pod of the class.
-    inherited: BTreeMap<Row, i64>,
+    /// The highest of them, or of those that count; none where there is none.
+    highest: Option<i64>,
+    /// Whether another one may be the highest now.
+    is_stale: bool,
+    /// By row, as far as any is known: the scores that hold for the next pod of the class.
+    inherited: Vec<Option<i64>>,
 }
 
 impl Scorer {
     pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn Score>) -> Self {
         let scale = score.scale();
-        Self { plugin, weight, score, scale, scaled: Vec::new(), highest: 0, inherited: BTreeMap::new() }
+        Self { plugin, weight, score, scale, scaled: Vec::new(), highest: None, is_stale: false, inherited: Vec::new() }
     }
 
     /// The same with what it inherits.
@@ -51,7 +51,8 @@ impl Scorer {
         self.scaled_beside(row, self.highest)
     }
 
-    fn scaled_beside(&self, row: Row, highest: i64) -> i64 {
+    fn scaled_beside(&self, row: Row, highest: Option<i64>) -> i64 {
+        let highest = highest.unwrap_or(0);
         let score = self.scaled.get(row.index()).copied().flatten();
         score.zip(self.scale).map_or(0, |(score, scale)| self.weight * scale(score, highest))
     }
@@ -59,17 +60,21 @@ impl Scorer {
     /// A row has changed, and takes the pods of the class or does not.
     pub(super) fn row_changed(&mut self, cluster: &Cluster, row: Row, is_taken: bool) {
         if self.score.inherits() {
-            self.inherited.remove(&row);
-            self.inherited.extend(is_taken.then(|| (row, self.score.score(cluster, row))));
+            let score = is_taken.then(|| self.score.score(cluster, row));
+            if let Some(known) = self.inherited.get_mut(row.index()) {
+                *known = score;
+            }
         }
-        if let Some(score) = self.scaled.get_mut(row.index()) {
-            *score = is_taken.then(|| self.score.score(cluster, row));
+        if let Some(known) = self.scaled.get_mut(row.index()) {
+            let score = is_taken.then(|| self.score.score(cluster, row));
+            let old = std::mem::replace(known, score);
+            self.is_stale |= old != score && (old == self.highest || score > self.highest);
         }
     }
 
     /// Nothing is known of any row any more.
     pub(super) fn clear(&mut self) {
-        (self.scaled, self.highest) = (Vec::new(), 0);
+        (self.scaled, self.highest, self.is_stale) = (Vec::new(), None, false);
         self.inherited.clear();
     }
 
@@ -88,7 +93,10 @@ impl Scorer {
             self.highest = self.highest_but(|_| false);
             best.add(|row| self.scaled(row));
         }
-        self.scale_beside(best, |_| false);
+        if self.is_stale {
+            self.scale_beside(best, |_| false);
+            self.is_stale = false;
+        }
     }
 
     /// Takes what is scaled from the scores of all rows.
@@ -96,13 +104,15 @@ impl Scorer {
         if !self.scaled.is_empty() {
             best.add(|row| -self.scaled(row));
             self.scaled.clear();
-            self.highest = 0;
+            (self.highest, self.is_stale) = (None, false);
         }
     }
 
     /// Whether it is known how these rows compare, if only few rows do.
     pub(super) fn has_rated(&self, rows: &[Row]) -> bool {
-        self.is_part_of_rows() || self.score.inherits() && rows.iter().all(|row| self.inherited.contains_key(row))
+        self.is_part_of_rows()
+            || self.score.inherits()
+                && rows.iter().all(|row| self.inherited.get(row.index()).copied().flatten().is_some())
     }
 
     /// Scales the scores of all rows by the highest one, where some do not count.
@@ -114,16 +124,16 @@ impl Scorer {
         }
     }
 
-    fn highest_but(&self, is_excluded: impl Fn(Row) -> bool) -> i64 {
+    fn highest_but(&self, is_excluded: impl Fn(Row) -> bool) -> Option<i64> {
         let counts =
             |(index, score): (usize, &Option<i64>)| score.filter(|_| !Row::at(index).is_some_and(&is_excluded));
-        self.scaled.iter().enumerate().filter_map(counts).max().unwrap_or(0)
+        self.scaled.iter().enumerate().filter_map(counts).max()
     }
 
     /// Adds what differs in the scores of these rows, where no others count.
     pub(super) fn add_among(&self, rows: &[Row], totals: &mut [i64]) {
         let score = |row: &Row| self.scaled.get(row.index()).copied().flatten();
-        let highest = rows.iter().filter_map(score).max().unwrap_or(0);
+        let highest = rows.iter().filter_map(score).max();
         if highest != self.highest {
             let rows = totals.iter_mut().zip(rows);
             rows.for_each(|(total, row)| *total += self.scaled_beside(*row, highest) - self.scaled(*row));
@@ -138,7 +148,10 @@ impl Scorer {
         self.score.compare(cluster, rows);
         let mut scores: Vec<i64> = if self.score.inherits() {
             let Self { score, inherited, .. } = self;
-            rows.iter().map(|row| *inherited.entry(*row).or_insert_with(|| score.score(cluster, *row))).collect()
+            let width = rows.iter().map(|row| row.index() + 1).max().unwrap_or(0).max(inherited.len());
+            inherited.resize(width, None);
+            let rate = |row: &Row| *inherited[row.index()].get_or_insert_with(|| score.score(cluster, *row));
+            rows.iter().map(rate).collect()
         } else {
             rows.iter().map(|row| self.score.score(cluster, *row)).collect()
         };

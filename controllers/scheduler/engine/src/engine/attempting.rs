@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use koord_core::{clock::Moment, uid::Uid};
+use koord_core::clock::Moment;
 
 use super::{
     Attempt, Engine, Outcome, Refused,
@@ -17,7 +17,7 @@ use crate::{
     event::Event,
     extender::{Question, Victims},
     hold::{Holds, Resized},
-    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
+    plugin::{Alike, Code, Hidden, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
     pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
@@ -74,9 +74,9 @@ impl Engine {
     pub(super) fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let hidden: Vec<Uid> =
-            profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
-        self.cluster.offer(&hidden);
+        let hidden = profile.plugins.iter().filter_map(|plugin| plugin.hides(&request, &self.cluster));
+        let hidden: Vec<Hidden> = hidden.collect();
+        self.cluster.offer(hidden);
     }
 
     /// Gives the pod what it needs on the node, and puts it there.

@@ -57,6 +57,29 @@ pub enum Found {
 }
 
 impl Refusals {
+    /// Of nodes that were refused, in order. Neighbours are mostly refused alike.
+    pub(crate) fn of(refused: impl Iterator<Item = (Verdict, Row)>) -> Self {
+        let (mut refusals, mut last) = (Self::default(), None::<(Verdict, Alike)>);
+        for (verdict, row) in refused {
+            match &mut last {
+                Some((known, alike)) if *known == verdict => alike.nodes += 1,
+                _ => {
+                    refusals.join(last);
+                    last = Some((verdict, Alike { nodes: 1, example: row }));
+                }
+            }
+        }
+        refusals.join(last);
+        refusals
+    }
+
+    /// More nodes were refused.
+    fn join(&mut self, refused: Option<(Verdict, Alike)>) {
+        if let Some((verdict, alike)) = refused {
+            self.0.entry(verdict).and_modify(|known| known.nodes += alike.nodes).or_insert(alike);
+        }
+    }
+
     /// A node was refused.
     pub fn add(&mut self, verdict: Verdict, row: Row) {
         self.0.entry(verdict).or_insert(Alike { nodes: 0, example: row }).nodes += 1;
@@ -76,6 +99,13 @@ impl Refusals {
     /// All of them, by verdict.
     pub fn iter(&self) -> impl Iterator<Item = (&Verdict, &Alike)> {
         self.0.iter()
+    }
+
+    /// How many nodes the removal of pods may help; none where not all of them were asked.
+    pub(crate) fn resolvable(&self) -> Option<usize> {
+        let is_unknown = self.0.keys().any(|verdict| [Refusal::UNPLANNED, Refusal::UNASKED].contains(&verdict.refusal));
+        let resolvable = self.0.iter().filter(|(verdict, _)| verdict.refusal.resolvable);
+        (!is_unknown).then(|| resolvable.map(|(_, alike)| alike.nodes as usize).sum())
     }
 
     fn nodes(&self) -> u32 {

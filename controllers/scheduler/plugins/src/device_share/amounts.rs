@@ -56,7 +56,12 @@ impl DeviceResource {
 
 /// An amount of each resource. A resource that is not listed is not limited, other than one of which there is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts([Option<i64>; 8]);
+pub struct Amounts {
+    /// By resource; 0 where it is not listed.
+    amounts: [i64; 8],
+    /// By resource.
+    listed: [bool; 8],
+}
 
 impl Amounts {
     /// The amounts of a list of resources.
@@ -74,62 +79,63 @@ impl Amounts {
 
     /// The amount of a resource, if it is listed.
     pub fn get(&self, resource: DeviceResource) -> Option<i64> {
-        self.0[resource as usize]
+        self.listed[resource as usize].then_some(self.amount(resource))
     }
 
     /// The amount of a resource; 0 where it is not listed.
     pub fn amount(&self, resource: DeviceResource) -> i64 {
-        self.get(resource).unwrap_or(0)
+        self.amounts[resource as usize]
     }
 
     /// Lists a resource.
     pub fn set(&mut self, resource: DeviceResource, amount: i64) {
-        self.0[resource as usize] = Some(amount);
+        self.amounts[resource as usize] = amount;
+        self.listed[resource as usize] = true;
     }
 
     /// Whether there is nothing.
     pub fn is_zero(&self) -> bool {
-        self.0.iter().flatten().all(|amount| *amount == 0)
+        self.amounts == [0; 8]
     }
 
     /// Whether no resource that both list is more here.
     pub fn fits(&self, free: &Self) -> bool {
-        self.0.iter().zip(&free.0).all(|pair| !matches!(pair, (Some(wanted), Some(free)) if wanted > free))
+        (0..8).all(|at| self.amounts[at] <= free.amounts[at] || !self.listed[at] || !free.listed[at])
     }
 
     /// The sum over the resources of either list.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        self.combined(other, |own, other| match (own, other) {
-            (None, None) => None,
-            _ => Some(own.unwrap_or(0).saturating_add(other.unwrap_or(0))),
-        })
+        self.combined(other, |own, other| (own.1 | other.1, own.0.saturating_add(other.0)))
     }
 
     /// What is left of the resources listed here, not below 0.
     #[must_use]
     pub fn left_after(&self, used: &Self) -> Self {
-        self.combined(used, |own, used| own.map(|own| own.saturating_sub(used.unwrap_or(0)).max(0)))
+        self.combined(used, |own, used| (own.1, own.0.saturating_sub(used.0).max(0)))
     }
 
     /// The smaller amount of each resource that both list, and what only one of them lists.
     #[must_use]
     pub fn smaller(&self, other: &Self) -> Self {
-        self.combined(other, |own, other| own.into_iter().chain(other).min())
+        let smaller =
+            |own: (i64, bool), other: (i64, bool)| if own.1 && other.1 { own.0.min(other.0) } else { own.0 + other.0 };
+        self.combined(other, |own, other| (own.1 | other.1, smaller(own, other)))
     }
 
     /// Takes amounts off a sum of which they are a part. A resource of which nothing remains is no longer listed.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         self.combined(part, |own, part| {
-            Some(own.unwrap_or(0).saturating_sub(part.unwrap_or(0))).filter(|remaining| *remaining != 0)
+            let remaining = own.0.saturating_sub(part.0);
+            (remaining != 0, remaining)
         })
     }
 
     /// The same, with amounts from 0 to this one.
     #[must_use]
     pub fn within(&self, max: i64) -> Self {
-        self.combined(self, |own, _| own.map(|own| own.clamp(0, max)))
+        self.combined(self, |own, _| (own.1, own.0.clamp(0, max)))
     }
 
     /// The listed resources.
@@ -137,10 +143,13 @@ impl Amounts {
         DeviceResource::ALL.iter().filter_map(|(resource, _)| Some((*resource, self.get(*resource)?)))
     }
 
-    fn combined(&self, other: &Self, operation: impl Fn(Option<i64>, Option<i64>) -> Option<i64>) -> Self {
-        let mut result = *self;
-        for (own, other) in result.0.iter_mut().zip(other.0) {
-            *own = operation(*own, other);
+    /// Each resource by what both have of it: an amount, and whether it is listed.
+    fn combined(&self, other: &Self, operation: impl Fn((i64, bool), (i64, bool)) -> (bool, i64)) -> Self {
+        let mut result = Self::default();
+        for at in 0..8 {
+            let (is_listed, amount) =
+                operation((self.amounts[at], self.listed[at]), (other.amounts[at], other.listed[at]));
+            (result.listed[at], result.amounts[at]) = (is_listed, if is_listed { amount } else { 0 });
         }
         result
     }

@@ -11,6 +11,7 @@ use koord_api::{
 use super::{
     allocation::{Allocation, Share},
     amounts::{Amounts, DeviceResource},
+    gpus::Gpus,
     partition::Partitions,
     request::Kind,
     scope::Scope,
@@ -30,6 +31,8 @@ pub struct NodeDevices {
     pub(super) is_well_planned: bool,
     /// Where its GPUs are; none where that is not known of all.
     pub(super) scopes: Option<Scope>,
+    /// The GPUs that it reports, in few words.
+    pub(super) gpus: Gpus,
 }
 
 /// A device of a node.
@@ -82,11 +85,17 @@ impl NodeDevices {
         self.is_well_planned = SECONDARY_DEVICE_WELL_PLANNED.is_set(&labels);
         self.scopes = Scope::of(self.of(Kind::Gpu).filter(|(_, device)| device.is_reported));
         self.is_reported = true;
+        self.count_gpus();
+    }
+
+    fn count_gpus(&mut self) {
+        self.gpus = Gpus::of(self.of(Kind::Gpu).map(|(_, device)| device).filter(|device| device.is_reported));
     }
 
     /// The report is gone. The devices stay known, with nothing to be had of them.
     pub fn withdraw(&mut self) {
         self.devices.values_mut().for_each(|device| device.total = Amounts::default());
+        self.count_gpus();
     }
 
     /// The node is gone, and its report with it.
@@ -115,6 +124,7 @@ impl NodeDevices {
                 self.devices.remove(&(kind, share.minor));
             }
         }
+        self.count_gpus();
     }
 
     /// The same, without pods.
@@ -124,6 +134,7 @@ impl NodeDevices {
         for device in unused.devices.values_mut() {
             (device.used, device.functions_in_use) = (Amounts::default(), BTreeMap::new());
         }
+        unused.count_gpus();
         unused
     }
 
@@ -168,17 +179,7 @@ impl Device {
 
     /// What a pod has of a GPU of which it requests a part: both bytes of its memory and the percentage that they are.
     pub fn complete(&self, request: &Amounts) -> Amounts {
-        use DeviceResource::{GpuMemory, GpuMemoryRatio};
-        let (memory, mut completed) = (self.total.amount(GpuMemory), *request);
-        match (request.get(GpuMemory), request.get(GpuMemoryRatio)) {
-            (None, Some(ratio)) => completed.set(GpuMemory, percent_of(memory, ratio)),
-            (Some(bytes), None) if memory > 0 => {
-                // As floats, because the last percent depends on it.
-                completed.set(GpuMemoryRatio, (bytes as f64 / memory as f64 * 100.0) as i64);
-            }
-            _ => {}
-        }
-        completed
+        completed(self.total.amount(DeviceResource::GpuMemory), request)
     }
 
     /// Whether a virtual function belongs to a pod.
@@ -232,6 +233,21 @@ impl Device {
             }
         }
     }
+}
+
+/// What a pod has of a GPU with so much memory.
+pub(super) fn completed(memory: i64, request: &Amounts) -> Amounts {
+    use DeviceResource::{GpuMemory, GpuMemoryRatio};
+    let mut completed = *request;
+    match (request.get(GpuMemory), request.get(GpuMemoryRatio)) {
+        (None, Some(ratio)) => completed.set(GpuMemory, percent_of(memory, ratio)),
+        (Some(bytes), None) if memory > 0 => {
+            // As floats, because the last percent depends on it.
+            completed.set(GpuMemoryRatio, (bytes as f64 / memory as f64 * 100.0) as i64);
+        }
+        _ => {}
+    }
+    completed
 }
 
 fn percent_of(amount: i64, percent: i64) -> i64 {

@@ -1,6 +1,6 @@
 //! How what a quota may use is divided among its children (`spec/scheduler.md` 3D.3 to 3D.5).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use koord_quota::{Child, Quota, redistribute, scaled_min};
 use koord_resource::{ResourceList, quantity::Format};
@@ -15,12 +15,42 @@ pub(super) struct Claimant<'a> {
     pub(super) guaranteed: Option<&'a ResourceList>,
 }
 
-/// What each child may use, of the resources that its `max` names.
-pub(super) type Runtimes = BTreeMap<Arc<str>, ResourceList>;
-
-/// The last division of a quota, for as long as nothing has changed about its children.
+/// How what a quota may use was divided last. What changes about a child is set right in it.
 #[derive(Debug, Default)]
-pub(super) struct Division(Mutex<Option<(ResourceList, Runtimes)>>);
+pub(super) struct Division(Mutex<Option<Table>>);
+
+/// The children of a quota in numbers.
+#[derive(Debug)]
+struct Table {
+    /// The names of all children, in order.
+    names: Vec<Arc<str>>,
+    columns: Vec<Column>,
+    /// What was divided last; none where a child has changed since.
+    divided: Option<ResourceList>,
+}
+
+/// One resource that is divided.
+#[derive(Debug)]
+struct Column {
+    resource: String,
+    children: Vec<Entry>,
+    /// What each child may use.
+    runtimes: Vec<i64>,
+}
+
+/// A child, in amounts of one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    request: i64,
+    min: i64,
+    guaranteed: i64,
+    weight: i64,
+    lends: bool,
+    /// Whether its `max` names the resource.
+    is_bound: bool,
+}
+
+// === impl Division ===
 
 impl Clone for Division {
     fn clone(&self) -> Self {
@@ -29,55 +59,111 @@ impl Clone for Division {
 }
 
 impl Division {
-    /// Something has changed about a child.
-    pub(super) fn forget(&mut self) {
-        *self.0.get_mut() = None;
+    /// A child requests something else, or is guaranteed it.
+    pub(super) fn renew<'a>(&mut self, child: &str, claimant: impl FnOnce() -> Claimant<'a>) {
+        if let Some(table) = self.0.get_mut() {
+            table.renew(child, &claimant());
+        }
     }
 
-    /// What a child may use of a total.
-    pub(super) fn of(&self, child: &str, total: &ResourceList, divide: impl FnOnce() -> Runtimes) -> ResourceList {
+    /// What a child may use of a total, of the resources that its `max` names. A resource that the total does not name is not there, but
+    /// mins are not scaled by that.
+    pub(super) fn of<'a>(
+        &self,
+        child: &str,
+        total: &ResourceList,
+        scales_min: bool,
+        children: impl FnOnce() -> (Vec<&'a str>, Vec<Claimant<'a>>),
+    ) -> ResourceList {
         let mut known = self.0.lock();
-        if known.as_ref().is_none_or(|(of, _)| of != total) {
-            *known = Some((total.clone(), divide()));
+        let table = known.get_or_insert_with(|| {
+            let (resources, mut claimants) = children();
+            Table::of(&resources, &mut claimants)
+        });
+        if table.divided.as_ref() != Some(total) {
+            table.divide(total, scales_min);
         }
-        known.as_ref().and_then(|(_, runtimes)| runtimes.get(child)).cloned().unwrap_or_default()
+        table.runtime(child)
     }
 }
 
-/// Divides each of the resources. A resource that the total does not name is not there, but mins are not scaled by that.
-pub(super) fn divide<'a>(
-    total: &ResourceList,
-    resources: impl IntoIterator<Item = &'a str>,
-    claimants: &[Claimant<'_>],
-    scales_min: bool,
-) -> Runtimes {
-    let mut runtimes: Runtimes =
-        claimants.iter().map(|claimant| (claimant.quota.name.as_str().into(), ResourceList::new())).collect();
-    for resource in resources {
-        let of = |amounts: &ResourceList| count(resource, amounts.amount(resource));
-        let mins = claimants.iter().fold(0_i64, |sum, claimant| sum.saturating_add(of(&claimant.quota.min)));
-        let min = |quota: &Quota| match total.get(resource) {
-            Some(total) if scales_min => scaled_min(of(&quota.min), count(resource, total), mins, 0),
-            _ => of(&quota.min),
+// === impl Table ===
+
+impl Table {
+    fn of(resources: &[&str], claimants: &mut [Claimant<'_>]) -> Self {
+        claimants.sort_by_key(|claimant| claimant.quota.name.as_str());
+        let column = |resource: &&str| Column {
+            resource: (*resource).to_owned(),
+            children: claimants.iter().map(|claimant| claimant.entry(resource)).collect(),
+            runtimes: Vec::new(),
         };
-        let children = claimants.iter().map(|Claimant { quota, request, guaranteed }| Child {
-            name: &quota.name,
-            request: of(request),
-            min: min(quota),
-            guaranteed: guaranteed.map_or(0, of),
-            weight: of(quota.weights()),
-            lends: quota.lends,
-        });
-        let children: Vec<Child<'_>> = children.collect();
-        for (claimant, amount) in claimants.iter().zip(redistribute(of(total), &children)) {
-            if claimant.quota.max.contains(resource)
-                && let Some(runtime) = runtimes.get_mut(claimant.quota.name.as_str())
-            {
-                runtime.insert(resource, quantity(resource, amount, format(resource)));
+        let columns = resources.iter().map(column).collect();
+        let names = claimants.iter().map(|claimant| claimant.quota.name.as_str().into()).collect();
+        Self { names, columns, divided: None }
+    }
+
+    fn place(&self, child: &str) -> Option<usize> {
+        self.names.binary_search_by(|name| (**name).cmp(child)).ok()
+    }
+
+    fn renew(&mut self, child: &str, claimant: &Claimant<'_>) {
+        let Some(place) = self.place(child) else { return };
+        for column in &mut self.columns {
+            let entry = claimant.entry(&column.resource);
+            if let Some(known) = column.children.get_mut(place).filter(|known| **known != entry) {
+                *known = entry;
+                self.divided = None;
             }
         }
     }
-    runtimes
+
+    fn divide(&mut self, total: &ResourceList, scales_min: bool) {
+        let Self { names, columns, divided } = self;
+        for Column { resource, children, runtimes } in columns {
+            let mins = children.iter().fold(0_i64, |sum, child| sum.saturating_add(child.min));
+            let all = count(resource, total.amount(resource));
+            let is_scaled = scales_min && total.contains(resource);
+            let min = |min: i64| if is_scaled { scaled_min(min, all, mins, 0) } else { min };
+            let children = names.iter().zip(children.iter()).map(|(name, child)| Child {
+                name,
+                request: child.request,
+                min: min(child.min),
+                guaranteed: child.guaranteed,
+                weight: child.weight,
+                lends: child.lends,
+            });
+            *runtimes = redistribute(all, &children.collect::<Vec<_>>());
+        }
+        *divided = Some(total.clone());
+    }
+
+    fn runtime(&self, child: &str) -> ResourceList {
+        let Some(place) = self.place(child) else { return ResourceList::new() };
+        let of_child = |column: &Column| Some((*column.children.get(place)?, *column.runtimes.get(place)?));
+        let mut runtime = ResourceList::new();
+        for column in &self.columns {
+            if let Some((_, amount)) = of_child(column).filter(|(entry, _)| entry.is_bound) {
+                runtime.insert(&*column.resource, quantity(&column.resource, amount, format(&column.resource)));
+            }
+        }
+        runtime
+    }
+}
+
+// === impl Claimant ===
+
+impl Claimant<'_> {
+    fn entry(&self, resource: &str) -> Entry {
+        let of = |amounts: &ResourceList| count(resource, amounts.amount(resource));
+        Entry {
+            request: of(&self.request),
+            min: of(&self.quota.min),
+            guaranteed: self.guaranteed.map_or(0, of),
+            weight: of(self.quota.weights()),
+            lends: self.quota.lends,
+            is_bound: self.quota.max.contains(resource),
+        }
+    }
 }
 
 /// With which suffixes the original writes what it has computed.

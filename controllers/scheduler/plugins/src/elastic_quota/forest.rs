@@ -15,7 +15,7 @@ use koord_resource::ResourceList;
 
 use super::{
     Claim, Kind, Settings, Sums,
-    division::{Claimant, Division, Runtimes, divide},
+    division::{Claimant, Division},
     sums::masked,
 };
 
@@ -76,6 +76,11 @@ impl Node {
         let bounds = self.quota.max.iter();
         let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max).clone())));
         limited.collect()
+    }
+
+    fn claimant(&self, has_guarantees: bool) -> Claimant<'_> {
+        let (quota, request) = (&*self.quota, self.limited_request());
+        Claimant { quota, request, guaranteed: has_guarantees.then_some(&self.guaranteed) }
     }
 
     fn renew_request(&mut self) {
@@ -151,28 +156,37 @@ impl Forest {
         let mut above = None;
         for (name, node) in path.iter().rev() {
             let division = above.map_or(&root.division, |above: &Node| &above.division);
-            total = division.of(name, &total, || match above {
-                None => self.divide(&total, root.resources.iter().map(String::as_str), &root.children),
-                Some(above) => self.divide(&total, above.quota.max.names(), &above.children),
+            total = division.of(name, &total, self.settings.scales_min, || match above {
+                None => (root.resources.iter().map(String::as_str).collect(), self.claimants(&root.children)),
+                Some(above) => (above.quota.max.names().collect(), self.claimants(&above.children)),
             });
             above = Some(node);
         }
         total
     }
 
-    fn divide<'a>(
-        &self,
-        total: &ResourceList,
-        resources: impl IntoIterator<Item = &'a str>,
-        children: &[Arc<str>],
-    ) -> Runtimes {
+    fn claimants(&self, children: &[Arc<str>]) -> Vec<Claimant<'_>> {
         let nodes = children.iter().filter(|name| !is_special(name)).filter_map(|name| self.nodes.get(name));
-        let claimants = nodes.map(|node| Claimant {
-            quota: &node.quota,
-            request: node.limited_request(),
-            guaranteed: self.settings.guarantees_usage.then_some(&node.guaranteed),
-        });
-        divide(total, resources, &claimants.collect::<Vec<_>>(), self.settings.scales_min)
+        nodes.map(|node| node.claimant(self.settings.guarantees_usage)).collect()
+    }
+
+    /// The division of what is above a quota takes it as it is now.
+    fn renew_above(&mut self, name: &str) {
+        let Some(node) = self.nodes.get(name) else { return };
+        let (quota, guaranteed) =
+            (Arc::clone(&node.quota), self.settings.guarantees_usage.then(|| node.guaranteed.clone()));
+        let request = node.limited_request();
+        let division = match &node.above {
+            Above::Quota(parent) => {
+                let parent = Arc::clone(parent);
+                self.nodes.get_mut(&parent).map(|parent| &mut parent.division)
+            }
+            Above::Root(tree) => self.roots.get_mut(tree).map(|root| &mut root.division),
+            Above::Nothing => None,
+        };
+        if let Some(division) = division {
+            division.renew(name, || Claimant { quota: &quota, request, guaranteed: guaranteed.as_ref() });
+        }
     }
 
     /// Adds to a sum of the quota of a claim, and of those above it.
@@ -189,44 +203,34 @@ impl Forest {
         }
         let mut at = name;
         while let Some(node) = self.nodes.get_mut(&at) {
-            let is_changed = node.add(kind, &mut change);
-            let sums = match &node.above {
-                Above::Quota(parent) => {
-                    at = Arc::clone(parent);
-                    if is_changed {
-                        _ = self.nodes.get_mut(&at).map(|parent| parent.division.forget());
-                    }
-                    continue;
-                }
-                Above::Root(tree) => self.roots.get_mut(tree),
-                Above::Nothing => None,
-            };
-            if let Some(root) = sums {
-                root.sums.add(kind, &change);
-                if is_changed {
-                    root.division.forget();
-                }
+            let (is_changed, above) = (node.add(kind, &mut change), node.above.clone());
+            if is_changed {
+                self.renew_above(&at);
             }
-            return;
+            match above {
+                Above::Quota(parent) => at = parent,
+                Above::Root(tree) => {
+                    _ = self.roots.get_mut(&tree).map(|root| root.sums.add(kind, &change));
+                    return;
+                }
+                Above::Nothing => return,
+            }
         }
     }
 
     /// Adds to what is allocated in a quota; those above it allocate what it is guaranteed.
     fn allocate(&mut self, name: &str, mut change: ResourceList) {
         let mut at = self.nodes.get_key_value(name).map(|(name, _)| Arc::clone(name));
-        while let Some(node) = at.take().and_then(|name| self.nodes.get_mut(&name)) {
+        while let Some((name, node)) = at.take().and_then(|name| Some((Arc::clone(&name), self.nodes.get_mut(&name)?)))
+        {
             node.allocated = node.allocated.plus(&change).minus_down_to_zero(&ResourceList::new());
             let guaranteed = node.allocated.max(&node.quota.min);
             change = guaranteed.minus(&node.guaranteed);
             node.guaranteed = guaranteed;
-            match node.above.clone() {
-                Above::Quota(parent) => {
-                    _ = self.nodes.get_mut(&parent).map(|parent| parent.division.forget());
-                    at = Some(parent);
-                }
-                Above::Root(tree) => _ = self.roots.get_mut(&tree).map(|root| root.division.forget()),
-                Above::Nothing => {}
+            if let Above::Quota(parent) = &node.above {
+                at = Some(Arc::clone(parent));
             }
+            self.renew_above(&name);
         }
     }
 

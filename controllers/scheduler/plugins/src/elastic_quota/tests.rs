@@ -457,8 +457,9 @@ proptest! {
     fn sums_follow_every_change_and_runtimes_are_those_of_the_whole_tree(
         quotas in proptest::collection::vec((0..6_usize, 0..30_i64, 0..60_i64, any::<bool>(), 0..3_i64), 1..6),
         steps in proptest::collection::vec((0..7_usize, 0..30_i64, any::<bool>(), 0..4_u8, any::<bool>()), 1..40),
-        scales_min: bool,
+        (scales_min, guarantees_usage) in any::<(bool, bool)>(),
     ) {
+        let settings = || Settings { scales_min, guarantees_usage, ..Settings::default() };
         let name = |index: usize| format!("q{index}");
         // A quota's parent comes before it, or is the root.
         let quotas: Vec<Quota> = quotas.into_iter().enumerate().map(|(index, (parent, min, max, lends, weight))| {
@@ -470,7 +471,7 @@ proptest! {
             let amounts = |cpu: i64| json!({"cpu": cpu.to_string(), "memory": "9Gi"});
             quota(&name(index), amounts(min.min(max)), amounts(max), labels, weights)
         }).collect();
-        let mut world = World::new(Settings { scales_min, ..Settings::default() }, quotas.clone());
+        let mut world = World::new(settings(), quotas.clone());
         let mut pods = Vec::new();
         for (which, cpu, is_preemptible, action, changes) in steps {
             let claim = Claim { label: name(which).into(), namespace: "default".into() };
@@ -490,7 +491,7 @@ proptest! {
                 world.ledger.quotas_changed();
             }
             let forest = world.forest();
-            let mut rebuilt = World::new(Settings { scales_min, ..Settings::default() }, quotas.clone());
+            let mut rebuilt = World::new(settings(), quotas.clone());
             for (claim, requests, is_preemptible) in &pods {
                 let pod = Counted { claim, requests, is_preemptible: *is_preemptible };
                 rebuilt.ledger.request(pod);
@@ -502,6 +503,10 @@ proptest! {
                 for kind in super::Kind::ALL {
                     prop_assert_eq!(zero_free(node.sums.get(kind)), zero_free(twin.sums.get(kind)), "{} {:?}", name, kind);
                 }
+                prop_assert_eq!(forest.limit(name), rebuilt.forest().limit(name), "{}", name);
+            }
+            if guarantees_usage {
+                continue;
             }
             let own: BTreeMap<String, ResourceList> = quotas.iter().map(|quota| {
                 let mut sum = ResourceList::new();

@@ -1,5 +1,6 @@
 //! The CPU accumulator: which CPUs of a node a pod gets (`spec/scheduler.md` 3B.7).
 
+mod one_node;
 #[cfg(test)]
 mod tests;
 
@@ -59,6 +60,10 @@ pub(crate) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wi
     if needed > available.len() {
         return None;
     }
+    one_node::take(offer, available, needed, wish).or_else(|| take_step_by_step(offer, available, needed, wish))
+}
+
+fn take_step_by_step(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wish) -> Option<CpuSet> {
     let mut accumulator = Accumulator::new(offer, available, needed, wish);
     let is_by_core = wish.bind == Bind::FullPcpus || accumulator.per_core == 1;
     let is_done = is_by_core && accumulator.take_cores()
@@ -88,14 +93,14 @@ struct Accumulator<'a> {
 
 impl<'a> Accumulator<'a> {
     fn new(offer: Offer<'a>, available: &CpuSet, needed: usize, wish: Wish) -> Self {
-        let cpus: usize = offer.topology.nodes().map(|(_, cpus)| cpus.len()).sum();
+        let [cores, nodes, sockets, cpus] = offer.topology.counts();
         let per = |groups: usize| cpus / groups.max(1);
         let mut accumulator = Self {
             offer,
             wish,
-            per_core: per(offer.topology.cores().count()),
-            per_node: per(offer.topology.nodes().count()),
-            per_socket: per(offer.topology.sockets().count()),
+            per_core: per(cores),
+            per_node: per(nodes),
+            per_socket: per(sockets),
             free: available.iter().filter_map(|cpu| offer.topology.get(cpu)).collect(),
             blocked_cores: BTreeSet::new(),
             blocked_nodes: BTreeSet::new(),

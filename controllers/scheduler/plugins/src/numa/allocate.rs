@@ -208,6 +208,11 @@ impl<'a> Stock<'a> {
 // === impl CpuOrder ===
 
 impl CpuOrder {
+    /// Whether a node of which nothing is kept has enough CPUs, wherever they sit.
+    pub(crate) fn is_enough(&self, node: &NumaNode) -> bool {
+        self.of_available(node, node.available_cpus()).len() >= self.needed
+    }
+
     /// The available CPUs that the pod may have.
     fn of_available(&self, node: &NumaNode, available: CpuSet) -> CpuSet {
         match self.wish.bind {

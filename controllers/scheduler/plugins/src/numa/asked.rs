@@ -12,7 +12,7 @@ use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 
 use super::{
-    allocate::{Order, Shortage, Stock},
+    allocate::{CpuOrder, Order, Shortage, Stock},
     devices::WantedDevices,
     ledger::Allocation,
     manager::{Hints, Provider, Rules, admit},
@@ -27,7 +27,7 @@ use crate::{
     device_share::NumaNodes,
     reservation::{
         CountedTwice, Within,
-        lots::{Asks, Source},
+        lots::{Asks, Source, keeps_nothing},
     },
     texts::Texts,
 };
@@ -277,7 +277,7 @@ impl Asked {
     fn check(&self, cluster: &Cluster, row: Row, source: &Source) -> Result<(), Refused> {
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let Place { state, node, .. } = place;
-        self.wanted.policy_on(node)?;
+        let policy = self.wanted.policy_on(node)?;
         if node.cpu_ratio > 1.0 {
             let left =
                 cluster.allocatable(ResourceId::CPU, row).saturating_sub(Self::requested_cpu(node, cluster, row));
@@ -286,20 +286,27 @@ impl Asked {
                 return Err(Refused::resolvable(short.into()));
             }
         }
-        if self.shares_everything(node)? {
+        let cpus = self.wanted.cpus_on(node)?;
+        if policy == Policy::None && cpus.is_none() {
             return Ok(());
         }
+        let short = |cpus: Option<CpuOrder>| {
+            let is_preferred = cpus.is_some_and(|cpus| !cpus.is_required);
+            Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred)
+        };
+        if let (Policy::None, Some(wanted)) = (policy, &cpus)
+            && !self.asks.needs_one
+            && keeps_nothing(cluster, row)
+        {
+            return if wanted.is_enough(node) { Ok(()) } else { Err(short(cpus)) };
+        }
         let Decided { policy, order } = self.decided(state, node)?;
-        let is_preferred = order.cpus.is_some_and(|cpus| !cpus.is_required);
         self.first(place, source, &order, |stock| {
             if policy != Policy::None {
                 let affinity = self.affinity(place, stock, policy, source);
                 return affinity.map(drop).map_err(|refused| refused.of_reserve(policy == Policy::BestEffort));
             }
-            if stock.has_cpus() {
-                return Ok(());
-            }
-            Err(Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred))
+            if stock.has_cpus() { Ok(()) } else { Err(short(cpus)) }
         })
     }
 

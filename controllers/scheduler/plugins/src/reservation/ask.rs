@@ -9,7 +9,7 @@ use koord_engine::{
 };
 
 use super::{
-    Amounts, Needs, ReservationInfo, Summary, Unfit, Wish, fits,
+    Amounts, Needs, ReservationInfo, Unfit, Wish, fits,
     info::AllocatePolicy,
     kept::{Kept, Matched},
     lots::{Source, Within},
@@ -30,12 +30,11 @@ pub(super) struct Ignored {
     pub(super) domains: Vec<String>,
 }
 
-/// A pod with the reservations that it matches, and why it does not match others.
+/// A pod with the reservations that it matches.
 pub(super) struct Chosen {
     pub(super) wish: Wish,
     pub(super) requests: Amounts,
     pub(super) matched: Matched,
-    pub(super) summary: Summary,
     pub(super) ignored: Arc<Ignored>,
     pub(super) trusts_node: bool,
     /// Plugins that may find too little in a reservation.
@@ -75,12 +74,12 @@ impl Ignored {
 impl Chosen {
     /// The only nodes that are asked (3C.6); none named where the pod may do without a reservation.
     pub(super) fn only_on(&self, cluster: &Cluster) -> Option<BTreeSet<Box<str>>> {
-        let name = |row: &Row| cluster.node(*row).map(|node| Box::from(&*node.name));
-        self.wish.needs_one().then(|| self.matched.keys().filter_map(name).collect())
+        let name = |row: Row| cluster.node(row).map(|node| Box::from(&*node.name));
+        self.wish.needs_one().then(|| self.matched.rows().filter_map(name).collect())
     }
 
     fn infos<'k>(&self, kept: &'k Kept, row: Row) -> Vec<&'k ReservationInfo> {
-        self.matched.get(&row).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
+        self.matched.on(row).filter_map(|uid| kept.info(uid)).collect()
     }
 
     /// The reservations with which a node takes the pod.
@@ -193,8 +192,7 @@ impl Score for Rated {
     }
 
     fn rows(&self, _: &Cluster) -> Option<Vec<Row>> {
-        let is_used = !self.0.wish.is_ignoring;
-        Some(self.0.matched.keys().filter(|_| is_used).copied().collect())
+        Some(if self.0.wish.is_ignoring { Vec::new() } else { self.0.matched.rows().collect() })
     }
 
     fn inherits(&self) -> bool {

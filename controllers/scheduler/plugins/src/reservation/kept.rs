@@ -2,6 +2,7 @@
 
 mod audit;
 mod index;
+mod matching;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,17 +20,18 @@ use koord_engine::{
     hold::Resized,
     node::Node,
     object::ObjectChange,
-    plugin::Request,
+    plugin::Hidden,
     pod::Pod,
     state::State,
 };
 use koord_resource::ResourceList;
 use koord_scheduling::{ResourceId, ResourceVector};
 
+pub(super) use self::matching::{Asks, Matched};
+use self::matching::{Changes, Matching};
 use super::{
     Amounts, Match, NodeRoom, Owners, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over, owners::marks,
 };
-use crate::SchedulingHint;
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,12 +56,17 @@ pub(crate) struct Kept {
     unmarked: BTreeSet<Uid>,
     /// How many have owners that are named.
     named: usize,
+    /// How many are pods.
+    pods: usize,
     /// Changes with every reservation and every owner.
     generation: u64,
     /// By reservation, whether it is known or not.
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
     /// Those whose owners on nodes have changed since they were taken out of here.
     used_anew: BTreeSet<Uid>,
+    /// The reservations that may be matched by other pods than before.
+    changes: Changes,
+    matching: Matching,
 }
 
 /// A reservation.
@@ -82,9 +89,6 @@ impl Known {
         seen.or_else(|| on(cluster.row(&self.info.node)?))
     }
 }
-
-/// The reservations that a pod matches, by row.
-pub(super) type Matched = BTreeMap<Row, Vec<Uid>>;
 
 impl Kept {
     /// Whether nothing is reserved.
@@ -146,41 +150,21 @@ impl Kept {
         uids
     }
 
-    /// The reservations that a pod matches, and why it does not match others: of the nodes that its scheduling hint names, or of
-    /// the node of the reservation that it names, or of all nodes that it selects (3C.5).
-    pub(super) fn matched(
-        &self,
-        request: &Request<'_>,
-        wish: &Wish,
-        cluster: &Cluster,
-        has_node_labels: bool,
-    ) -> (Matched, Summary) {
-        let (mut matched, mut summary) = (Matched::new(), Summary::default());
-        if self.is_empty() {
-            return (matched, summary);
+    /// A reservation, or who uses it.
+    fn has_changed(&mut self, uid: &Uid) {
+        self.generation += 1;
+        self.changes.note(uid);
+    }
+
+    /// What is not there for a pod that matches these.
+    pub(super) fn hidden(&self, matched: &Matched) -> Hidden {
+        if self.pods == 0 {
+            return Hidden { by_row: Arc::clone(matched.all()), at_once: Vec::new() };
         }
-        let pod = &**request.pod;
-        let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(pod) };
-        let hints = request.plugin::<SchedulingHint>().is_some();
-        let hinted = if hints { SchedulingHint::nodes(request.template()) } else { Vec::new() };
-        let named = wish.name().filter(|_| hinted.is_empty()).and_then(|name| node_of(name, cluster));
-        let is_asked = |node: &str| {
-            named.is_none_or(|named| named == node) && (hinted.is_empty() || hinted.iter().any(|hinted| hinted == node))
-        };
-        for (uid, known) in candidates.into_iter().filter_map(|uid| Some((uid, self.infos.get(uid)?))) {
-            let Some((row, node)) = known.node(cluster) else { continue };
-            let Known { info, allocatable, .. } = known;
-            if !is_asked(&node.name) || !request.template().affinity.selects(&node.name, |key| node.labels.get(key)) {
-                continue;
-            }
-            let labels = if has_node_labels { &node.labels } else { &info.labels };
-            let said = wish.matches(pod, &request.template().requests, info, allocatable, labels);
-            summary.count(&said, wish);
-            if matches!(said, Match::Matched | Match::Ignored) {
-                matched.entry(row).or_default().push(uid.clone());
-            }
-        }
-        (matched, summary)
+        let is_pod = |(_, uid): &&(Row, Uid)| self.info(uid).is_some_and(|info| info.is_pod);
+        let (pods, objects): (Vec<_>, Vec<_>) = matched.all().iter().partition(is_pod);
+        let by_row = objects.into_iter().cloned().collect();
+        Hidden { by_row, at_once: pods.into_iter().map(|(_, uid)| uid.clone()).collect() }
     }
 
     fn count_twice(&mut self, cluster: &Cluster, row: Row) {
@@ -228,7 +212,8 @@ impl Kept {
 
     fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
         let Known { info, placed, .. } = self.infos.remove(uid)?;
-        self.generation += 1;
+        self.has_changed(uid);
+        self.pods -= usize::from(info.is_pod);
         if let Some(owners) = &info.owners {
             self.named -= usize::from(owners.name_pods());
             self.unmarked.remove(uid);
@@ -291,7 +276,8 @@ impl Kept {
         self.forget(cluster, &uid);
         let seen = cluster.row(&node);
         let placed = cluster.pod(&uid).map(|placed| placed.row);
-        self.generation += 1;
+        self.has_changed(&uid);
+        self.pods += usize::from(info.is_pod);
         if let Some(owners) = &info.owners {
             self.named += usize::from(owners.name_pods());
             match owners.marks() {
@@ -373,7 +359,7 @@ impl State for Kept {
         }
         self.stand(cluster, placed, Some(placed.row));
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
-            self.generation += 1;
+            self.has_changed(uid);
             let requests = Amounts::from(&placed.pod.template.requests);
             if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
                 info.assign(&placed.pod.uid, &requests);
@@ -395,7 +381,7 @@ impl State for Kept {
         }
         self.stand(cluster, placed, None);
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
-            self.generation += 1;
+            self.has_changed(uid);
             if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
                 info.unassign(&placed.pod.uid);
                 if let Some(row) = *row {
@@ -413,10 +399,12 @@ impl State for Kept {
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
-        let Self { infos, by_node, .. } = self;
-        let Some(node) = cluster.node(row) else { return self.count_twice(cluster, row) };
-        for uid in by_node.get(&node.name).into_iter().flatten() {
-            infos.get_mut(uid).into_iter().for_each(|known| known.seen = Some(row));
+        let Self { infos, by_node, changes, .. } = self;
+        if let Some(name) = cluster.name(row) {
+            for uid in by_node.get(name).into_iter().flatten() {
+                infos.get_mut(uid).into_iter().for_each(|known| known.seen = Some(row));
+                changes.note(uid);
+            }
         }
         self.count_twice(cluster, row);
     }

@@ -90,9 +90,19 @@ impl Lot<'_> {
     }
 }
 
+/// Whether no part of a node is kept.
+pub(crate) fn keeps_nothing(cluster: &Cluster, row: Row) -> bool {
+    let Some(kept) = cluster.state::<Kept>() else { return true };
+    let is_reserved = |name: &str| !kept.is_empty() && kept.on_node(name).next().is_some();
+    cluster.hidden_on(row).next().is_none() && !cluster.node(row).is_some_and(|node| is_reserved(&node.name))
+}
+
 /// The parts of a node that are kept.
 pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
     let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Vec::new() };
+    if keeps_nothing(cluster, row) {
+        return Vec::new();
+    }
     let seen = |uid: &Uid| cluster.pod(uid).filter(|placed| placed.row == row);
     let reserved = kept.on_node(&node.name).filter_map(|info| {
         let hidden = cluster.hidden_pod(&info.uid, row);

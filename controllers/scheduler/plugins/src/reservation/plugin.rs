@@ -16,7 +16,7 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Found, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
+        Explanation, Figure, Found, Hidden, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
         Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
@@ -32,7 +32,7 @@ use super::{
     attempt::Attempt,
     figures::figures,
     info::AllocatePolicy,
-    kept::{Allocated, Assumed, Kept, Matched, keeps, object_of},
+    kept::{Allocated, Asks, Assumed, Kept, Matched, keeps, object_of},
     lifecycle::{self, Garbage, is_over},
     message,
     over_pods::{OverPods, TakenOver},
@@ -103,7 +103,7 @@ impl Reservation {
         self.attempt.chosen(request.pod, cluster, || {
             let wish = wish(request.pod).ok()?;
             let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
-            let (matched, summary) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
+            let matched = kept.matched(&self.asks(request, &wish, cluster));
             let (mut requests, mut others) = (Amounts::default(), Vec::new());
             if !matched.is_empty() {
                 requests = Amounts::from(&request.template().requests);
@@ -111,8 +111,12 @@ impl Reservation {
                 others.extend(request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request)));
             }
             let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
-            Some(Chosen { wish, requests, matched, summary, ignored, trusts_node, others })
+            Some(Chosen { wish, requests, matched, ignored, trusts_node, others })
         })
+    }
+
+    fn asks<'a>(&self, request: &'a Request<'a>, wish: &'a Wish, cluster: &'a Cluster) -> Asks<'a> {
+        Asks { request, wish, cluster, has_node_labels: !self.changes.omits_node_labels }
     }
 
     /// The running pods that a Reservation may take over; none where it takes over nothing.
@@ -144,8 +148,9 @@ impl Reservation {
         };
         let prepared = of_all.is_none().then(|| profile.prepare(request, cluster));
         let mut counts = BTreeMap::<String, usize>::new();
-        for (row, reservations) in matched {
-            let verdict = prepared.as_ref().and_then(|prepared| prepared.filter(cluster, *row).err());
+        for reservations in matched.by_row() {
+            let row = reservations.first().map(|(row, _)| *row);
+            let verdict = prepared.as_ref().zip(row).and_then(|(prepared, row)| prepared.filter(cluster, row).err());
             let of_node = verdict.map(|verdict| profile.reasons(&verdict, cluster));
             let reasons = of_node.or_else(|| of_all.cloned()).unwrap_or_default();
             let texts = reasons.into_iter().map(|reason| reason.text);
@@ -201,14 +206,14 @@ impl Plugin for Reservation {
         cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
     }
 
-    fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Uid> {
+    fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Hidden> {
         self.attempt.begin();
         if request.pod.is_reservation() {
-            let over = self.over_pods(request.pod, cluster).ok().flatten();
-            return over.map(|over| over.pods().cloned().collect()).unwrap_or_default();
+            let over = self.over_pods(request.pod, cluster).ok().flatten()?;
+            return Some(Hidden { at_once: over.pods().cloned().collect(), ..Hidden::default() });
         }
-        let chosen = self.choose(request, cluster);
-        chosen.map(|chosen| chosen.matched.values().flatten().cloned().collect()).unwrap_or_default()
+        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<Kept>())?;
+        (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
@@ -251,7 +256,9 @@ impl Plugin for Reservation {
         let chosen = (!request.pod.is_reservation()).then(|| self.choose(request, cluster)).flatten();
         said.extend(chosen.into_iter().flat_map(|chosen| {
             let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
-            chosen.summary.lines(&chosen.wish, &of_nodes)
+            let asks = self.asks(request, &chosen.wish, cluster);
+            let summary = cluster.state::<Kept>().map(|kept| kept.summary(&asks)).unwrap_or_default();
+            summary.lines(&chosen.wish, &of_nodes)
         }));
         let said = said.join(", ");
         if has_no_room { PostFilter::NoRoom(said) } else { PostFilter::Nothing(said) }

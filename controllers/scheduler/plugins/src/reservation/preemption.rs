@@ -37,6 +37,10 @@ impl Rules for Preemptible {
         !is_protected && self.0.may_evict(placed, cluster)
     }
 
+    fn has_victims(&self, cluster: &Cluster) -> bool {
+        self.0.has_victims(cluster)
+    }
+
     fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
         self.0.protected(pods, cluster)
     }

@@ -3,7 +3,7 @@
 //! Only nodes with GPUs take part. What is reported are the GPUs that are given out then, and those that are lost to the pods of
 //! the trace.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
@@ -81,8 +81,14 @@ fn add_node(engine: &mut Engine, name: &str, node: &Node) {
     engine.set_object(object, Moment::default());
 }
 
-/// Plays a trace with a strategy.
-pub(crate) fn replay(nodes: &[Node], requests: &[Request], seed: u64, strategy: &str) -> Outcomes {
+/// Plays a trace with a strategy. Gives what came of it, and how long all about the arrivals took by this clock.
+pub(crate) fn replay(
+    nodes: &[Node],
+    requests: &[Request],
+    seed: u64,
+    strategy: &str,
+    clock: fn() -> Duration,
+) -> (Outcomes, Duration) {
     let random = Random::seeded(seed);
     let mut engine = Engine::new(vec![profile(strategy)], Timings::default(), random.clone());
     for (number, node) in nodes.iter().enumerate() {
@@ -91,6 +97,7 @@ pub(crate) fn replay(nodes: &[Node], requests: &[Request], seed: u64, strategy: 
     let total: i64 = nodes.iter().map(|node| node.gpus * 1000).sum();
     let mut templates: BTreeMap<Request, Arc<Template>> = BTreeMap::new();
     let (mut attempts, mut placed) = (0, Vec::new());
+    let start = clock();
     for (number, arriving) in arrivals(requests, total * 130 / 100, &random).into_iter().enumerate() {
         let name = format!("p{number:05}");
         let template = Arc::clone(templates.entry(arriving.clone()).or_insert_with(|| template(&arriving)));
@@ -104,10 +111,11 @@ pub(crate) fn replay(nodes: &[Node], requests: &[Request], seed: u64, strategy: 
             }
         }
     }
+    let taken = clock().saturating_sub(start);
     let percent = |gpu_milli: f64| gpu_milli * 100.0 / total as f64;
     let allocated: i64 = placed.iter().sum();
     let fragmented = fragmented(&engine, nodes, requests);
-    Outcomes { allocated: percent(allocated as f64), fragmented: percent(fragmented), attempts }
+    (Outcomes { allocated: percent(allocated as f64), fragmented: percent(fragmented), attempts }, taken)
 }
 
 /// What is free and of no use, in thousandths of GPUs: the mean over the kinds of pods that are 95 % of the trace.

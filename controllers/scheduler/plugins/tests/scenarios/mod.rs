@@ -43,8 +43,17 @@ impl Scenario {
 
     /// With the profile that Koordinator ships.
     pub(crate) fn of_koordinator(nodes: usize) -> Self {
+        Self::with_arguments(nodes, None)
+    }
+
+    /// The same with arguments of a further plugin.
+    pub(crate) fn with_arguments(nodes: usize, arguments: Option<(&str, Value)>) -> Self {
         const CONFIGURATION: &str = include_str!("../../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
-        let document = koord_resource::yaml::parse(CONFIGURATION).unwrap();
+        let mut document = koord_resource::yaml::parse(CONFIGURATION).unwrap();
+        if let Some((name, args)) = arguments {
+            let plugins = document["profiles"][0]["pluginConfig"].as_array_mut().unwrap();
+            plugins.push(json!({"name": name, "args": args}));
+        }
         let configuration = SchedulerConfiguration::of(&document).unwrap();
         Self::new(build(&configuration.profiles[0].resolved(), &|_| false).unwrap().profile, nodes)
     }
@@ -53,6 +62,27 @@ impl Scenario {
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         (0..nodes).for_each(|number| engine.set_node(node(number), NOW));
         Self { engine, pods: 0, bound: 0, uses_reservations: false }
+    }
+
+    /// The scheduler.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Adds an object.
+    pub(crate) fn with_object(mut self, object: Object) -> Self {
+        self.engine.set_object(object, NOW);
+        self
+    }
+
+    /// Tries so many pods, of which none fits.
+    pub(crate) fn refuse(&mut self, pods: usize) {
+        for _ in 0..pods {
+            match self.engine.attempt(NOW) {
+                Some(Attempt { outcome: Outcome::Refused(refused), .. }) => assert_eq!(refused.victims, []),
+                other => panic!("a pod was not refused: {other:?}"),
+            }
+        }
     }
 
     /// Adds so many pods, each with the template that its number gives.
@@ -201,7 +231,10 @@ fn node(number: usize) -> Arc<Node> {
         "kubernetes.io/batch-cpu": "32000", "kubernetes.io/batch-memory": "128Gi",
         "koordinator.sh/gpu-core": "800", "koordinator.sh/gpu-memory-ratio": "800", "koordinator.sh/gpu-memory": "640Gi",
     });
-    let labels = json!({"kubernetes.io/hostname": format!("n{number}"), "topology.kubernetes.io/zone": format!("z{}", number % 3)});
+    let labels = json!({
+        "kubernetes.io/hostname": format!("n{number}"), "topology.kubernetes.io/zone": format!("z{}", number % 3),
+        "network/spine": format!("s{}", number / 200), "network/block": format!("b{}", number / 20),
+    });
     let object =
         json!({"metadata": {"name": format!("n{number}"), "labels": labels}, "status": {"allocatable": allocatable}});
     Arc::new(Node::of(&serde_json::from_value(object).unwrap()).unwrap())

@@ -155,7 +155,41 @@ fn any_pod() -> impl Strategy<Value = Value> {
     (requests, hints).prop_map(|(requests, hints)| json!({"requests": requests, "hints": hints}))
 }
 
+/// Any pod that wants GPUs, whichever they are.
+fn any_gpus() -> impl Strategy<Value = Value> {
+    let requests = |count: i64, percent: i64, form: u8| match form {
+        0 => json!({"koordinator.sh/gpu": (100 * count).to_string()}),
+        1 => json!({"koordinator.sh/gpu": percent.to_string()}),
+        2 => json!({"koordinator.sh/gpu-memory": format!("{percent}Gi")}),
+        _ => json!({
+            "koordinator.sh/gpu.shared": count.to_string(), "koordinator.sh/gpu-memory-ratio": (count * percent).to_string(),
+        }),
+    };
+    let pod = (1..=4_i64, 1..=100_i64, 0..4_u8);
+    pod.prop_map(move |(count, percent, form)| json!({"requests": requests(count, percent, form)}))
+}
+
 proptest! {
+    #[test]
+    fn any_gpus_are_found_where_the_best_ones_are(
+        machine in prop_oneof![Just(MACHINE), Just("gpu0 gpu1! gpu2 gpu3"), Just("gpu0! gpu1"), Just("rdma0"), Just("gpu0@0/0 gpu1")],
+        pods in proptest::collection::vec(any_gpus(), 1..12),
+    ) {
+        let (mut devices, scorer) = (node(machine), Scorer::default());
+        for pod in &pods {
+            let request = request(pod);
+            let gpus = request.any_gpus().unwrap();
+            let allocator = plain(&devices, &request, &scorer);
+            let found = allocator.allocate(&Limits::default());
+            prop_assert_eq!(devices.has_any_gpus(gpus), found.clone().map(drop), "{} {:?}", machine, devices);
+            let score = scorer.score(&gpus.each, &devices.gpus.total, &devices.gpus.free);
+            prop_assert_eq!(score, allocator.score(&Limits::default()));
+            if let Ok(allocation) = found {
+                devices.allocate(&allocation);
+            }
+        }
+    }
+
     #[test]
     fn nothing_is_given_out_twice_and_all_comes_back(pods in proptest::collection::vec(any_pod(), 1..12)) {
         let empty = node(MACHINE);

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
+use koord_api::{
+    device_protocol::GPU_ISOLATION_PROVIDER,
+    node_annotations::{GPU_PARTITION_POLICY, GpuPartitionPolicy},
+};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
@@ -19,7 +22,7 @@ use super::{
         node::NodeDevices,
         numa::NumaNodes,
         refusal::Refused,
-        request::{DeviceRequest, Kind},
+        request::{DeviceRequest, GpuRequest, Kind},
         score::Scorer,
         state::Devices,
         ways::{Way, ways},
@@ -28,7 +31,7 @@ use super::{
 };
 use crate::reservation::{
     Within,
-    lots::{Asks, Source},
+    lots::{Asks, Source, keeps_nothing},
 };
 
 /// The reason with the operand of a model that cannot be shared.
@@ -106,6 +109,28 @@ impl Wanted {
         self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
     }
 
+    /// The devices of a node that has only to be asked how many GPUs have enough: neither the pod nor the node cares which of them
+    /// it gets, and nothing is kept there.
+    fn counted<'c>(&self, cluster: &'c Cluster, row: Row) -> Option<(&'c NodeDevices, &GpuRequest)> {
+        let gpus = self.request.any_gpus().filter(|_| !self.asks.needs_one)?;
+        let devices = cluster.state::<Devices>()?;
+        let templates = devices.templates(&self.settings.templates_in);
+        let is_template =
+            templates.is_some_and(|templates| templates.needed(gpus, &self.settings.templates_for).is_some());
+        if is_template || !keeps_nothing(cluster, row) {
+            return None;
+        }
+        let node = devices.of(row).filter(|node| node.is_reported)?;
+        let policy =
+            |node: &Node| node.labels.get(GPU_PARTITION_POLICY.name()) == Some(GpuPartitionPolicy::Honor.as_str());
+        let honors_partitions = || {
+            node.partitions
+                .as_ref()
+                .map_or_else(|| cluster.node(row).is_some_and(|node| policy(node)), |_| node.honors_partitions)
+        };
+        (gpus.is_shared || !honors_partitions()).then_some((node, gpus))
+    }
+
     /// With LeastFragmented: how GPUs of a node are compared for a share of one.
     fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
         let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
@@ -120,6 +145,9 @@ impl Wanted {
         if gpus.isolation.as_ref().is_some_and(|provider| !isolates(provider)) {
             return Err(Refused::Isolation.refusal());
         }
+        if self.settings.unshareable.is_empty() {
+            return Ok(());
+        }
         let own = NodeLabels::of(|name| node.labels.get(name));
         let is_own = |(vendor, model): &(String, String)| vendor == own.vendor && model == own.model;
         let listed = (0..).zip(&self.settings.unshareable).find(|(_, model)| is_own(model));
@@ -133,11 +161,15 @@ impl Wanted {
 impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
-        let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
+        let counted = self.counted(cluster, row).map(|(node, gpus)| node.has_any_gpus(gpus));
+        let found = counted.unwrap_or_else(|| {
+            let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
+            allocated.map_or(Ok(()), |allocated| allocated.map(drop))
+        });
         let kept = if self.asks.needs_one { KEPT } else { 0 };
         let refusal =
             |refused: Refused| Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() };
-        allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(refusal))
+        found.map_err(refusal)
     }
 }
 
@@ -190,6 +222,9 @@ impl Score for Compared {
             Ok(allocator.score(&way.limits))
         };
         let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.on(cluster, row));
+        if let (None, Some((node, gpus))) = (nodes, wanted.counted(cluster, row)) {
+            return wanted.settings.scorer.score(&gpus.each, &node.gpus.total, &node.gpus.free);
+        }
         wanted.first(cluster, row, (nodes, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 

@@ -36,7 +36,8 @@ impl Kept {
             Mismatch::new(subject(cluster, uid), "reservations", details)
         };
         let mut wrong: Vec<Mismatch> = uids.into_iter().map(mismatch).collect();
-        let indexes = |kept: &Self| (kept.by_node.clone(), kept.by_mark.clone(), kept.unmarked.clone(), kept.named);
+        let indexes =
+            |kept: &Self| (kept.by_node.clone(), kept.by_mark.clone(), kept.unmarked.clone(), kept.named, kept.pods);
         if wrong.is_empty() && indexes(self) != indexes(&actual) {
             let details = "reservations are found by what they are not found by";
             wrong.push(Mismatch::new(Subject::Cluster, "reservation_indexes", details));
@@ -155,8 +156,8 @@ mod tests {
     }
 
     fn shown(cluster: &Cluster) -> String {
-        let Kept { infos, by_node, twice, by_mark, unmarked, named, consumers, .. } = cluster.state().unwrap();
-        format!("{infos:?} {by_node:?} {twice:?} {by_mark:?} {unmarked:?} {named} {consumers:?}")
+        let Kept { infos, by_node, twice, by_mark, unmarked, named, pods, consumers, .. } = cluster.state().unwrap();
+        format!("{infos:?} {by_node:?} {twice:?} {by_mark:?} {unmarked:?} {named} {pods} {consumers:?}")
     }
 
     #[test]
