@@ -30,6 +30,7 @@ pub use self::{
     audit::{Mismatch, Subject, Turn},
     class::{Class, ClassId},
     discrepancies::Discrepancy,
+    hidden::Hidden,
     images::Image,
     log::Position,
     population::Residents,

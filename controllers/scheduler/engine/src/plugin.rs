@@ -9,7 +9,6 @@ mod answers;
 mod attempted;
 mod figures;
 mod found;
-mod hidden;
 mod nodes;
 mod plan;
 mod profile;
@@ -29,7 +28,6 @@ pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
     found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
-    hidden::Hidden,
     nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},
@@ -38,7 +36,7 @@ pub use self::{
     upkeep::Upkeep,
 };
 use crate::{
-    cluster::{Class, Cluster, Placed, state::State},
+    cluster::{Class, Cluster, Hidden, Placed, state::State},
     columns::Row,
     event::{Event, Events},
     hold::Holds,

@@ -5,7 +5,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_core::uid::Uid;
 
 use super::{Cluster, Placed};
-use crate::{columns::Row, plugin::Hidden};
+use crate::columns::Row;
+
+/// The pods that are not there for one pod while a node is looked for (`Plugin::hides`).
+#[derive(Clone, Debug, Default)]
+pub struct Hidden {
+    /// Pods that stand for objects, each with its row, in order. They are hidden when their row is asked.
+    pub by_row: Arc<[(Row, Uid)]>,
+    /// Other pods, which count in sums over all rows. They are hidden at once.
+    pub at_once: Vec<Uid>,
+}
 
 impl Cluster {
     /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node. States that see it go can tell this

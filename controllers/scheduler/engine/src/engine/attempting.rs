@@ -11,13 +11,13 @@ use super::{
     waiting::Waiting,
 };
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, Hidden},
     columns::Row,
     cycle::{Found, Profile, Verdict},
     event::Event,
     extender::{Question, Victims},
     hold::{Holds, Resized},
-    plugin::{Alike, Code, Hidden, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
+    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
     pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},

@@ -15,12 +15,11 @@ use koord_api::{
 };
 use koord_core::uid::Uid;
 use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+    cluster::{Cluster, Hidden, Mismatch, Placed},
     columns::Row,
     hold::Resized,
     node::Node,
     object::ObjectChange,
-    plugin::Hidden,
     pod::Pod,
     state::State,
 };

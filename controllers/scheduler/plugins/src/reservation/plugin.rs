@@ -10,13 +10,13 @@ use koord_api::{
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
 use koord_core::{uid::Uid, write::Write};
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Hidden, Placed},
     columns::Row,
     event::{Event, Events},
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Found, Hidden, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
+        Explanation, Figure, Found, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
         Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
