@@ -5,6 +5,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
+    node::Node,
     plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::Pod,
 };
@@ -71,6 +72,14 @@ impl NodeResourcesFit {
             // Of all others a node must always have enough.
             ignored: args.ignored_resources.into_iter().chain(groups).filter(is_extended).collect(),
         }
+    }
+
+    /// Whether a node would take the pod if no others were there.
+    fn has_room(&self, node: &Node, pod: &Pod) -> bool {
+        let mut requests =
+            pod.template.requests.iter().filter(|(name, amount)| !amount.is_zero() && !self.is_ignored(name));
+        node.allocatable.amount("pods").value() > 0
+            && requests.all(|(name, amount)| node.allocatable.amount(name) >= amount)
     }
 
     fn is_ignored(&self, name: &str) -> bool {
@@ -164,13 +173,13 @@ impl Plugin for NodeResourcesFit {
                 let shrank = |name: &str| new.template.requests.amount(name) < old.template.requests.amount(name);
                 pod.template.requests.names().any(|name| lists(pod, name) && shrank(name))
             }
-            Event::NodeAdded(node) => pod.template.requests.iter().all(|(name, amount)| {
-                self.is_ignored(name) || !lists(pod, name) || node.allocatable.amount(name) >= amount
-            }),
+            Event::NodeAdded(node) => self.has_room(node, pod),
             Event::Object(_) => false,
             Event::NodeChanged { old, new } => {
                 let grew = |name: &str| new.allocatable.amount(name) > old.allocatable.amount(name);
-                grew("pods") || pod.template.requests.names().any(grew)
+                let is_larger =
+                    grew("pods") || pod.template.requests.names().any(|name| lists(pod, name) && grew(name));
+                is_larger && self.has_room(new, pod)
             }
         }
     }
@@ -381,10 +390,9 @@ mod tests {
             old: sized("a", "2", "8Gi", "9"),
             new: sized("a", cpu, "8Gi", pods),
         };
-        assert!(
-            fit.may_help(&waiting, &changed("4", "9"), &Cluster::default())
-                && fit.may_help(&waiting, &changed("2", "10"), &Cluster::default())
-        );
-        assert!(!fit.may_help(&waiting, &changed("1", "9"), &Cluster::default()));
+        assert!(fit.may_help(&waiting, &changed("4", "9"), &Cluster::default()));
+        for (cpu, pods) in [("1", "9"), ("2", "10")] {
+            assert!(!fit.may_help(&waiting, &changed(cpu, pods), &Cluster::default()), "{cpu} {pods}");
+        }
     }
 }

@@ -186,12 +186,14 @@ fn a_node_that_is_large_enough_helps_where_it_is_new_or_has_grown() {
     let changed = |old: &str, new: &str| Event::NodeChanged { old: sized(old), new: sized(new) };
     for (what, wanted, event, helps) in [
         ("a node that is too small", "cpu=2", Event::NodeAdded(sized("cpu=1 pods=9")), false),
+        ("a node that takes no pods", "cpu=2", Event::NodeAdded(sized("cpu=4")), false),
         ("a node that is large enough", "cpu=2", Event::NodeAdded(sized("cpu=2 pods=9")), true),
         ("a node that lacks one of two", "cpu=2 example.com/gpu=1", Event::NodeAdded(sized("cpu=2 pods=9")), false),
         ("a node for whom nothing is too small", "-", Event::NodeAdded(sized("pods=1")), true),
         ("it has not changed", "cpu=2", changed("cpu=4 pods=9", "cpu=4 pods=9"), false),
         ("it has shrunk", "cpu=2", changed("cpu=4 pods=9", "cpu=3 pods=9"), false),
         ("it has grown", "cpu=2", changed("cpu=2 pods=9", "cpu=3 pods=9"), true),
+        ("it has grown, but not enough", "cpu=9", changed("cpu=2 pods=9", "cpu=3 pods=9"), false),
         (
             "it has more of what is not wanted",
             "cpu=2",
@@ -202,6 +204,7 @@ fn a_node_that_is_large_enough_helps_where_it_is_new_or_has_grown() {
         ("it takes more pods", "cpu=2", changed("cpu=2 pods=1", "cpu=2 pods=2"), true),
         ("it takes more pods, of whom nothing is wanted", "-", changed("cpu=2 pods=1", "cpu=2 pods=2"), true),
         ("it has grown, and nothing is wanted", "-", changed("cpu=2 pods=1", "cpu=3 pods=1"), false),
+        ("it takes more pods, but is too small", "cpu=9", changed("cpu=2 pods=1", "cpu=2 pods=2"), false),
     ] {
         let waiting = pod("waiting", &requesting(wanted));
         assert_eq!(NodeResourcesFit::default().may_help(&waiting, &event, &Cluster::default()), helps, "{what}");

@@ -430,9 +430,9 @@ fn the_scheduler_is_the_originals_with_less_power_and_only_where_it_is_wanted() 
 fn alerts_and_dashboards_are_those_of_the_folders_of_kustomize_and_come_only_where_they_are_wanted() {
     let Some(helm) = helm() else { return };
     let kinds = |objects: &[Value]| -> Vec<String> {
-        let own = objects
-            .iter()
-            .filter(|object| object["kind"] == "PrometheusRule" || texts_of(object).any(|key| key.ends_with(".json")));
+        let own = objects.iter().filter(|object| {
+            object["kind"] == "PrometheusRule" || texts_of(object).any(|key| key.rsplit('.').next() == Some("json"))
+        });
         own.map(|object| {
             format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap())
         })
