@@ -154,7 +154,7 @@ impl<'s> Run<'s> {
     fn play_out(&mut self) -> Result<(), String> {
         let mut program = self.new_life()?;
         self.trouble(&mut program)?;
-        program.sums_agree(&self.world)?;
+        program.sums_agree()?;
         self.world.stop_faults();
         program.stop_faults();
         self.scenario.conclude(&mut self.world.stage);
@@ -173,8 +173,8 @@ impl<'s> Run<'s> {
         // A new life knows only what the server says.
         let mut heir = self.new_life()?;
         self.silence(&mut heir, "by a program that had just started, although everything was right")?;
-        program.sums_agree(&self.world)?;
-        heir.sums_agree(&self.world)?;
+        program.sums_agree()?;
+        heir.sums_agree()?;
         caches_agree(&program, &heir)
     }
 
@@ -195,7 +195,7 @@ impl<'s> Run<'s> {
             if person {
                 self.disturb();
                 if self.world.stage.writes().is_multiple_of(AUDIT) {
-                    program.sums_agree(&self.world)?;
+                    program.sums_agree()?;
                 }
             }
             self.strike(program)?;

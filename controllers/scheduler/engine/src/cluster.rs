@@ -338,12 +338,18 @@ impl Cluster {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Timestamp) {
+        let was_set_back = now.as_second() < self.time.as_second();
         self.time = now;
-        if self.states.wake_at().is_none_or(|at| at > now) {
+        if !was_set_back && self.states.wake_at().is_none_or(|at| at > now) {
             return;
         }
         self.with_states(|states, cluster| {
-            let rows: Vec<Row> = states.iter_mut().flat_map(|state| state.tick(cluster, now)).collect();
+            let told = |state: &mut Box<dyn State>| {
+                let mut rows = if was_set_back { state.set_back(cluster) } else { Vec::new() };
+                rows.extend(state.tick(cluster, now));
+                rows
+            };
+            let rows: Vec<Row> = states.iter_mut().flat_map(told).collect();
             for row in rows {
                 cluster.log.note(row);
             }

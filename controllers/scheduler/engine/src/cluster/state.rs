@@ -50,6 +50,11 @@ pub trait State: Any + Send + Sync + Debug {
         Vec::new()
     }
 
+    /// The clock was set back. Gives the rows about which something else is to be decided now.
+    fn set_back(&mut self, _cluster: &Cluster) -> Vec<Row> {
+        Vec::new()
+    }
+
     /// Compares what is summed up of a row with what its node, its pods and the objects about them amount to, and sets right what
     /// differs: which sum, and how it differed.
     fn audit(&mut self, _cluster: &Cluster, _row: Row) -> Vec<(&'static str, String)> {

@@ -182,17 +182,15 @@ impl Quotas {
     fn forget_overdue(&mut self, cluster: &Cluster, now: Timestamp) {
         while let Some((_, uid)) = self.ending.first().filter(|(ends, _)| *ends <= now.as_second()).cloned() {
             self.ending.pop_first();
-            let placed = cluster.pod(&uid).map(|placed| &placed.pod);
-            let Some(pod) = placed.or_else(|| cluster.pending_pod(&uid)).filter(|pod| self.counts(pod)) else {
-                continue;
-            };
+            // A pod that is about to be bound may have changed since it was placed: what it requests is as it is now.
+            let placed = cluster.pod(&uid).map(|placed| &placed.pod).filter(|pod| self.counts(pod));
+            let known = cluster.pending_pod(&uid).filter(|pod| self.counts(pod)).or(placed);
             let settings = Arc::clone(self.settings());
-            counted(&pod.template, &settings, |counted| {
-                if placed.is_some() {
-                    self.ledger.unplace(counted);
-                }
-                self.ledger.unrequest(counted);
-            });
+            if let Some(placed) = placed {
+                counted(&placed.template, &settings, |pod| self.ledger.unplace(pod));
+            }
+            let Some(known) = known else { continue };
+            counted(&known.template, &settings, |pod| self.ledger.unrequest(pod));
             self.overdue.insert(uid);
             self.is_freed = true;
         }

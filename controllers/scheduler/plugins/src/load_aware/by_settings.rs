@@ -74,6 +74,10 @@ impl State for LoadsBySettings {
         self.0.iter_mut().flat_map(|loads| loads.tick(now)).collect()
     }
 
+    fn set_back(&mut self, cluster: &Cluster) -> Vec<Row> {
+        self.0.iter_mut().flat_map(|loads| loads.set_back(cluster)).collect()
+    }
+
     fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
         self.0.iter_mut().flat_map(|loads| loads.audit_row(cluster, row)).collect()
     }

@@ -215,6 +215,15 @@ impl Loads {
         rows
     }
 
+    /// The clock was set back: reports that had expired count again where they are young enough now.
+    pub(super) fn set_back(&mut self, cluster: &Cluster) -> Vec<Row> {
+        let expired = self.rows.iter().enumerate().filter(|(_, known)| known.is_expired && known.metric.is_some());
+        let mut rows: Vec<Row> = expired.filter_map(|(index, _)| Row::at(index)).collect();
+        rows.iter().for_each(|row| self.report(cluster, *row));
+        rows.retain(|row| !self.known(*row).is_expired);
+        rows
+    }
+
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
         self.expiries.first().and_then(|(at, _)| Timestamp::from_second(*at).ok())
     }

@@ -62,6 +62,11 @@ impl World {
         self.engine.tick(Timestamp::from_second(now).unwrap());
     }
 
+    fn set_back(&mut self, seconds: u64) {
+        self.seconds -= seconds;
+        self.pass(0);
+    }
+
     fn node(&mut self, name: &str, annotations: &Value) {
         let allocatable = json!({"cpu": "100", "memory": "100Gi", "pods": "110"});
         let members = json!({"metadata": {"annotations": annotations}, "status": {"allocatable": allocatable}});
@@ -279,6 +284,23 @@ fn a_report_expires_without_another_event() {
     let mut world = World::new(&args, &["n1"]);
     world.report("n1", 300, &json!({}));
     assert_eq!(world.create(small("p")), expired);
+}
+
+#[test]
+fn a_report_that_had_expired_counts_again_after_the_clock_was_set_back() {
+    let mut args = thresholds();
+    args["filterExpiredNodeMetrics"] = json!(true);
+    let mut world = World::new(&args, &["n1"]);
+    world.use_of("n1", "1", "1Gi");
+    world.pass(300);
+    let expired = "0/1 nodes are available: 1 node(s) nodeMetric expired.";
+    assert_eq!(world.create(small("a")), expired);
+    world.set_back(100);
+    assert_eq!(world.create(small("b")), "n1");
+    let wrong = world.engine.audit_all();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    world.pass(100);
+    assert_eq!(world.create(small("c")), expired);
 }
 
 #[test]

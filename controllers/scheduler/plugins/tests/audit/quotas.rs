@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::world::{Cast, config, histories, holds, node, pod};
+use super::world::{Cast, Step, config, histories, holds, node, pod};
 
 const DOMAIN: &str = "quota.scheduling.koordinator.sh";
 
@@ -76,4 +76,11 @@ proptest! {
         ][gates];
         holds(&cast(gates), &steps)?;
     }
+}
+
+#[test]
+fn a_pod_that_has_changed_since_it_was_placed_leaves_nothing_when_its_time_is_over() {
+    let steps =
+        [Step::Node(0, 0), Step::Pod(0, 0), Step::Attempts(0), Step::Pod(0, 1), Step::Deleting(0), Step::Passes(0)];
+    holds(&cast(&["ElasticQuotaIgnoreTerminatingPod"]), &steps).unwrap();
 }
