@@ -18,7 +18,7 @@ use koord_runtime::{
 use koord_scheduler_runtime::{Next, Scheduler, Work};
 use parking_lot::Mutex;
 
-use crate::{Fault, connection::Connection, scenario::Scenario, world::World};
+use crate::{connection::Connection, scenario::Scenario, world::World};
 
 pub(crate) const FIELD_MANAGER: &str = "simulated";
 /// How much later than the others one watch may begin.

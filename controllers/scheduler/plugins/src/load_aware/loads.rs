@@ -219,7 +219,9 @@ impl Loads {
     pub(super) fn set_back(&mut self, cluster: &Cluster) -> Vec<Row> {
         let expired = self.rows.iter().enumerate().filter(|(_, known)| known.is_expired && known.metric.is_some());
         let mut rows: Vec<Row> = expired.filter_map(|(index, _)| Row::at(index)).collect();
-        rows.iter().for_each(|row| self.report(cluster, *row));
+        for row in &rows {
+            self.report(cluster, *row);
+        }
         rows.retain(|row| !self.known(*row).is_expired);
         rows
     }
