@@ -95,10 +95,10 @@ impl Profile {
             .chain(of_node)
             .map(|verdict| NodeRefusal {
                 plugin: self.name_of(verdict.plugin),
-                reasons: {
-                    let details = verdict.details(request, cluster, row);
-                    self.reasons(&verdict, cluster).into_iter().map(|reason| reason.with_further(&details)).collect()
-                },
+                reasons: Reason::all_with_further(
+                    self.reasons(&verdict, cluster),
+                    &verdict.details(request, cluster, row),
+                ),
                 resolvable: verdict.refusal.resolvable,
                 input_age: self.input_age(verdict.plugin, cluster, row),
             })

@@ -123,7 +123,7 @@ impl NodeClass {
             Why::Verdict(verdict) => profile.map(|profile| profile.reasons(verdict, cluster)).unwrap_or_default(),
             Why::Reasons(reasons) => reasons.clone(),
         };
-        reasons.into_iter().map(|reason| reason.with_further(&self.details)).collect()
+        Reason::all_with_further(reasons, &self.details)
     }
 
     fn bytes(&self) -> usize {

@@ -130,6 +130,11 @@ impl Engine {
     pub fn not_tried(&self, pod: &Pod) -> Option<(&'static str, Reason)> {
         let pod = self.cluster.pending_pod(&pod.uid)?;
         let Some(index) = self.profile_of(pod) else { return Some(("", self.mismatch(pod))) };
+        self.held(index, pod)
+    }
+
+    /// The plugin of a profile that keeps a pod from being tried, and why.
+    fn held(&self, index: usize, pod: &Pod) -> Option<(&'static str, Reason)> {
         let mut plugins = self.profiles[index].plugins.iter();
         plugins.find_map(|plugin| Some((plugin.name(), plugin.pre_enqueue(pod, &self.cluster).err()?)))
     }
@@ -157,8 +162,7 @@ impl Engine {
         self.cluster.hide_all();
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let mut plugins = profile.plugins.iter();
-        let held = plugins.find_map(|plugin| Some((plugin.name(), plugin.pre_enqueue(pod, &self.cluster).err()?)));
+        let held = self.held(index, pod);
         let rejected = profile.admit(&request, &self.cluster);
         let rejected = rejected.map(|(plugin, rejection)| (profile.name_of(plugin), rejection));
         let remarks = profile.plugins.iter().flat_map(|plugin| {

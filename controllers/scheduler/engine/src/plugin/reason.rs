@@ -32,6 +32,11 @@ impl Reason {
         self
     }
 
+    /// The same reasons, each with those of these operands that it lacks.
+    pub(crate) fn all_with_further(reasons: Vec<Self>, operands: &[(&'static str, String)]) -> Vec<Self> {
+        reasons.into_iter().map(|reason| reason.with_further(operands)).collect()
+    }
+
     /// The same with those of these operands that it lacks.
     #[must_use]
     pub fn with_further(mut self, operands: &[(&'static str, String)]) -> Self {

@@ -186,7 +186,7 @@ impl Clone for Matching {
 }
 
 impl Matching {
-    /// Classes that are kept, as many as the engine keeps answers for.
+    /// Classes that are kept: as many as the engine keeps answers for in a large cluster.
     const CLASSES_MAX: usize = 64;
 
     fn of(&self, kept: &Kept, asks: &Asks<'_>) -> Matched {
