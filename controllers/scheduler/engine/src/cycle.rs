@@ -12,7 +12,7 @@ mod scorer;
 use std::{collections::BTreeMap, sync::Arc};
 
 pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
-pub use self::rehearsal::Rehearsal;
+pub use self::rehearsal::{Filled, NotNext, Rehearsal};
 use self::{candidates::Candidates, scorer::Scorer};
 pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{
@@ -224,6 +224,31 @@ impl Prepared {
     pub fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Verdict> {
         let outside = self.among.leaves_out(cluster, row);
         outside.or_else(|| first_refusal(self.filters.iter(), cluster, row)).map_or(Ok(()), Err)
+    }
+
+    /// How many of these pods a node takes beside those that it has, and the verdict about the next one; none where only trying tells.
+    /// Where it is as many as this guess, few questions are asked.
+    fn room(&self, cluster: &Cluster, row: Row, pods: usize, guess: usize) -> Option<(usize, Option<Verdict>)> {
+        if let Some(outside) = self.among.leaves_out(cluster, row) {
+            return Some((0, Some(outside)));
+        }
+        let (mut room, mut refused) = (pods, None);
+        for (plugin, filter) in &self.filters {
+            // Most filters take the last of those that all before them take, and so all of them.
+            let mut probes = [room.saturating_sub(1), guess.saturating_sub(1), guess].into_iter();
+            let (mut least, mut most) = (0, room);
+            while least < most {
+                let asked = probes.find(|probe| (least..most).contains(probe)).unwrap_or(least + (most - least) / 2);
+                match filter.filter_after(cluster, row, asked)? {
+                    Ok(()) => least = asked + 1,
+                    Err(refusal) => {
+                        most = asked;
+                        (room, refused) = (most, Some(Verdict { plugin: *plugin, refusal }));
+                    }
+                }
+            }
+        }
+        Some((room, refused))
     }
 
     /// The first refusal of a node: with these pods on it, and without them, for they may be what the pod wants to be near.

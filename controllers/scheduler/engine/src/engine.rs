@@ -26,7 +26,7 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write:
 use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
-use self::{asking::Asking, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waiting};
+use self::{asking::Asking, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waitlist};
 pub use self::{
     jobs::Ended,
     laps::{Lap, Part},
@@ -60,7 +60,7 @@ pub struct Engine {
     queue: Queue,
     profiles: Vec<Arc<Profile>>,
     memories: Vec<Memory>,
-    waiting: BTreeMap<Uid, Waiting>,
+    waiting: Waitlist,
     /// Attempts that others brought to an end.
     ready: VecDeque<Attempt>,
     random: Random,
@@ -145,7 +145,7 @@ impl Engine {
         let memories = profiles.iter().map(|_| Memory::default()).collect();
         let profiles: Vec<Arc<Profile>> = profiles.into_iter().map(Arc::new).collect();
         let cluster = empty(&profiles, Policy::default());
-        let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
+        let (waiting, ready) = (Waitlist::default(), VecDeque::new());
         let queue = Queue::new(timings);
         let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
         let (is_unsettled, laps) = (false, Laps::default());
@@ -277,14 +277,14 @@ impl Engine {
 
     /// Whether there is something to attempt now.
     pub fn has_work(&self, now: Moment) -> bool {
-        let is_over = self.waiting.values().any(|waiting| waiting.until <= now);
+        let is_over = self.waiting.first_end().is_some_and(|end| end <= now);
         let is_ready = !self.ready.is_empty() || self.asking.has_work();
         self.is_unsettled || is_ready || is_over || self.queue.has_work(now) && !self.is_held()
     }
 
     /// When there may be something to attempt without a further change; none where only a change helps.
     pub fn wake_at(&self) -> Option<Moment> {
-        let waiting = self.waiting.values().map(|waiting| waiting.until).min();
+        let waiting = self.waiting.first_end();
         self.queue.wake_at().filter(|_| !self.is_held()).into_iter().chain(waiting).min()
     }
 
@@ -397,7 +397,7 @@ impl Engine {
         self.verdicts.spell_out(profile, &self.cluster);
         self.cluster = empty(&self.profiles, self.cluster.policy().clone());
         self.queue.clear();
-        self.waiting.clear();
+        self.waiting = Waitlist::default();
         self.ready.clear();
         self.asking.clear();
         self.memories.iter_mut().for_each(Memory::clear);

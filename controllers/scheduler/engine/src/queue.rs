@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod entry;
+mod in_flight;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use koord_core::{clock::Moment, uid::Uid};
 use self::{
     arrivals::Admission,
     entry::{Entry, Place},
+    in_flight::{Flying, InFlight},
 };
 pub use self::{
     arrivals::{Arrivals, Cause, Part},
@@ -102,20 +104,12 @@ pub struct Queue {
     gated: usize,
     /// Those whose plugin wakes them by itself.
     held: BTreeSet<(Moment, Uid)>,
-    in_flight: BTreeMap<Uid, InFlight>,
+    in_flight: InFlight,
     /// What has happened since the oldest pod in flight was taken.
     events: VecDeque<Event>,
     /// The number of the first of them.
     first_event: u64,
     arrivals: Arrivals,
-}
-
-#[derive(Clone, Debug)]
-struct InFlight {
-    /// The number of the first event that its attempt has not seen.
-    since: u64,
-    /// As it is now.
-    pod: Arc<Pod>,
 }
 
 /// The order of trial.
@@ -154,7 +148,7 @@ impl Queue {
 
     /// Whether a pod waits here, or is in flight.
     pub fn contains(&self, uid: &Uid) -> bool {
-        self.entries.contains_key(uid) || self.in_flight.contains_key(uid)
+        self.entries.contains_key(uid) || self.in_flight.get(uid).is_some()
     }
 
     /// Whether a pod is to be tried now, or [`Queue::flush`] has something to do.
@@ -178,9 +172,9 @@ impl Queue {
 
     /// A pod that needs a node was added, or changed; one that is as it was changes nothing.
     pub fn set(&mut self, pod: Arc<Pod>, now: Moment, judge: &dyn Judge) {
-        if let Some(flying) = self.in_flight.get_mut(&pod.uid) {
-            let differs = pod.differs(&flying.pod);
-            flying.pod = pod;
+        if let Some(known) = self.in_flight.pod_mut(&pod.uid) {
+            let differs = pod.differs(known);
+            *known = pod;
             if differs {
                 self.record(Event::PodChanged);
             }
@@ -237,7 +231,7 @@ impl Queue {
         entry.tried.attempts += 1;
         entry.tried.first.get_or_insert(now);
         let since = self.first_event + self.events.len() as u64;
-        self.in_flight.insert(uid.clone(), InFlight { since, pod: Arc::clone(&entry.pod) });
+        self.in_flight.insert(Flying { since, pod: Arc::clone(&entry.pod) });
         Some((Arc::clone(&entry.pod), entry.tried))
     }
 
@@ -246,8 +240,7 @@ impl Queue {
         if self.in_flight.remove(uid).is_none() {
             return;
         }
-        let oldest = self.in_flight.values().map(|flying| flying.since).min();
-        let keep_from = oldest.unwrap_or(self.first_event + self.events.len() as u64);
+        let keep_from = self.in_flight.oldest().unwrap_or(self.first_event + self.events.len() as u64);
         while self.first_event < keep_from {
             self.events.pop_front();
             self.first_event += 1;

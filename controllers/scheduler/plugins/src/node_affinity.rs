@@ -118,6 +118,10 @@ impl Filter for Required {
         let is_selected = self.template.affinity.selects(&node.name, |key| node.labels.get(key));
         if is_selected { Ok(()) } else { Err(Refusal::unresolvable(NOT_SELECTED)) }
     }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        Some(self.filter(cluster, row))
+    }
 }
 
 impl Score for Preferred {

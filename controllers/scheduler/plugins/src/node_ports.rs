@@ -50,6 +50,10 @@ impl Filter for Wanted {
         let is_taken = pods.any(|placed| conflict(&self.0.host_ports, &placed.pod.template.host_ports));
         if is_taken { Err(Refusal::resolvable(0, 0)) } else { Ok(()) }
     }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
+        Some(if alike > 0 { Err(Refusal::resolvable(0, 0)) } else { self.filter(cluster, row) })
+    }
 }
 
 fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {

@@ -154,6 +154,10 @@ impl Filter for Ask {
         let is_refused = cluster.state::<Rejections>().is_some_and(|known| known.refuses(row, &self.0));
         if is_refused { Err(Refusal::unresolvable(0)) } else { Ok(()) }
     }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        Some(self.filter(cluster, row))
+    }
 }
 
 /// What pods of a template request of a resource. Each of them is one of `pods`.

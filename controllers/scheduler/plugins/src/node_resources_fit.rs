@@ -185,13 +185,16 @@ impl Plugin for NodeResourcesFit {
     }
 }
 
-impl Filter for Requests {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+impl Requests {
+    /// What is refused after so many pods with these requests.
+    fn check(&self, cluster: &Cluster, row: Row, alike: usize) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
         let twice = CountedTwice::on(cluster, row);
+        let alike = i64::try_from(alike).unwrap_or(i64::MAX);
         for (resource, request) in self.amounts.iter() {
             let offered = cluster.allocatable(resource, row);
-            if request > offered.saturating_sub(cluster.requested(resource, row)).saturating_add(twice.of(resource)) {
+            let requested = cluster.requested(resource, row).saturating_add(request.saturating_mul(alike));
+            if request > offered.saturating_sub(requested).saturating_add(twice.of(resource)) {
                 if resource == ResourceId::PODS {
                     short |= PODS;
                 } else {
@@ -201,6 +204,16 @@ impl Filter for Requests {
             }
         }
         if short == 0 { Ok(()) } else { Err(Refusal { reason: 0, resolvable: is_resolvable, operand: short }) }
+    }
+}
+
+impl Filter for Requests {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        self.check(cluster, row, 0)
+    }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
+        Some(self.check(cluster, row, alike))
     }
 }
 

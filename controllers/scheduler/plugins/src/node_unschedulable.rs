@@ -56,6 +56,10 @@ impl Filter for NodeUnschedulable {
         let is_cordoned = cluster.node(row).is_some_and(|node| node.unschedulable);
         if is_cordoned { Err(Refusal::unresolvable(0)) } else { Ok(()) }
     }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        Some(Filter::filter(self, cluster, row))
+    }
 }
 
 #[cfg(test)]

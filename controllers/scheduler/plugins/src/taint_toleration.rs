@@ -61,6 +61,10 @@ impl Filter for Tolerations {
         let taint = cluster.node(row).and_then(|node| untolerated(&node.taints, &self.0, &Effect::HARD));
         if taint.is_some() { Err(Refusal::unresolvable(0)) } else { Ok(()) }
     }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        Some(self.filter(cluster, row))
+    }
 }
 
 impl Score for Tolerations {

@@ -21,6 +21,8 @@ pub struct Rehearsal<'c> {
     pods: Vec<Asked>,
     prepared: Vec<Prepared>,
     steps: Vec<(Placed, bool)>,
+    /// How many pods the last node took.
+    last_room: usize,
 }
 
 /// A pod, with the index of what is asked of nodes for it.
@@ -28,6 +30,26 @@ struct Asked {
     pod: Arc<Pod>,
     class: Arc<Class>,
     prepared: usize,
+    /// How many pods of which the same is asked come from this one on.
+    alike: usize,
+}
+
+/// What a node takes of the pods of a rehearsal.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// How many of them, one after the other from the first on.
+    pub pods: usize,
+    /// Why it does not take the next one; none where it takes all.
+    pub refused: Option<NotNext>,
+}
+
+/// Why a node does not take the next pod.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NotNext {
+    /// A filter refuses it.
+    Filter(Verdict),
+    /// There is nothing left to be reserved for it.
+    Reserve(Rejection),
 }
 
 /// How far a rehearsal has come, to go back to.
@@ -52,9 +74,14 @@ impl<'c> Rehearsal<'c> {
             if !is_individual {
                 known.push((class.id(), index));
             }
-            asked.push(Asked { pod: Arc::clone(pod), class, prepared: index });
+            asked.push(Asked { pod: Arc::clone(pod), class, prepared: index, alike: 1 });
         }
-        Self { profile, trial: cluster.trial(), pods: asked, prepared, steps: Vec::new() }
+        for at in (1..asked.len()).rev() {
+            if asked[at - 1].prepared == asked[at].prepared {
+                asked[at - 1].alike = asked[at].alike + 1;
+            }
+        }
+        Self { profile, trial: cluster.trial(), pods: asked, prepared, steps: Vec::new(), last_room: 0 }
     }
 
     /// The cluster as it would be.
@@ -77,11 +104,17 @@ impl<'c> Rehearsal<'c> {
     /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
     pub fn takes(&mut self, pod: usize, row: Row) -> Result<(), Verdict> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
+        let beside = self.beside(asked, row);
         let Some(prepared) = self.prepared.get_mut(asked.prepared) else { return Ok(()) };
         prepared.refused.map_or(Ok(()), Err)?;
+        prepared.filter_beside(&mut self.trial, row, &beside)
+    }
+
+    /// The pods for which room is being made on a node, other than those of the rehearsal, and that go before one of these.
+    fn beside(&self, asked: &Asked, row: Row) -> Vec<Arc<Pod>> {
         let mut beside = self.profile.nominated_before(&asked.pod, row, &self.trial);
         beside.retain(|other| self.pods.iter().all(|asked| asked.pod.uid != other.uid));
-        prepared.filter_beside(&mut self.trial, row, &beside)
+        beside
     }
 
     /// Puts a pod in its place, with what plugins reserve for it.
@@ -94,6 +127,54 @@ impl<'c> Rehearsal<'c> {
         let pod = Arc::clone(&asked.pod);
         self.put(pod, row, holds);
         Ok(())
+    }
+
+    /// How many of the pods a node takes, one after the other. None of them stays there.
+    pub fn fill(&mut self, row: Row) -> Filled {
+        let point = self.point();
+        let (mut pods, mut refused) = (0, None);
+        while refused.is_none() && pods < self.pods.len() {
+            let (taken, next) = self.fill_alike(pods, row);
+            pods += taken;
+            refused = next;
+        }
+        self.back_to(point);
+        Filled { pods, refused }
+    }
+
+    /// How many of the pods that are alike from this one on a node takes, and why not the next of them. Where it takes all, they
+    /// have their places there afterwards for those that follow.
+    fn fill_alike(&mut self, first: usize, row: Row) -> (usize, Option<NotNext>) {
+        let next = first + self.pods.get(first).map_or(0, |asked| asked.alike);
+        let room = self.room(first, row);
+        self.last_room = room.map_or(self.last_room, |(room, _)| room);
+        match room {
+            Some((room, Some(verdict))) => return (room, Some(NotNext::Filter(verdict))),
+            Some((room, None)) if next == self.pods.len() => return (room, None),
+            _ => {}
+        }
+        for pod in first..next {
+            let taken = if room.is_some() { Ok(()) } else { self.takes(pod, row).map_err(NotNext::Filter) };
+            if let Err(refused) = taken.and_then(|()| self.place(pod, row).map_err(NotNext::Reserve)) {
+                return (pod - first, Some(refused));
+            }
+        }
+        (next - first, None)
+    }
+
+    /// How many of the pods that are alike from this one on a node takes, and the verdict about the next of them; none where only
+    /// trying tells.
+    fn room(&self, first: usize, row: Row) -> Option<(usize, Option<Verdict>)> {
+        let asked = self.pods.get(first)?;
+        let prepared = self.prepared.get(asked.prepared)?;
+        if let Some(refused) = prepared.refused {
+            return Some((0, Some(refused)));
+        }
+        if self.beside(asked, row).is_empty() {
+            prepared.room(&self.trial, row, asked.alike, self.last_room)
+        } else {
+            None
+        }
     }
 
     /// Takes a pod from its place.

@@ -128,7 +128,7 @@ impl Engine {
             if wait.is_none() {
                 self.bind(&reserved)
             } else {
-                self.waiting.insert(reserved.pod.uid.clone(), reserved);
+                self.waiting.insert(reserved);
                 Outcome::Waiting { node }
             }
         };
@@ -244,7 +244,7 @@ impl Engine {
         let kept = self.cluster.nomination(&pod.uid).filter(|_| !is_hopeless);
         let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
         self.make_room(pod, row, now);
-        let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains_key(uid));
+        let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains(uid));
         orders.reject.extend(unbound.into_iter().map(|uid| (uid, ReasonCode::Preempted.says("preempted"))));
         let victims = victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| &placed.pod);
         // Whose graceful deletion has begun already is not deleted once more.

@@ -1,6 +1,10 @@
 //! Pods that have their place and wait for a plugin's word before they are bound.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use koord_core::{clock::Moment, uid::Uid};
 
@@ -28,18 +32,57 @@ pub(super) struct Waiting {
     pub(super) limit: Duration,
 }
 
+/// The pods that wait in their places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waitlist {
+    by_uid: BTreeMap<Uid, Waiting>,
+    /// Who waits until when, the first to give up first.
+    ends: BTreeSet<(Moment, Uid)>,
+}
+
+impl Waitlist {
+    pub(super) fn insert(&mut self, waiting: Waiting) {
+        let uid = waiting.pod.uid.clone();
+        self.remove(&uid);
+        self.ends.insert((waiting.until, uid.clone()));
+        self.by_uid.insert(uid, waiting);
+    }
+
+    pub(super) fn remove(&mut self, uid: &Uid) -> Option<Waiting> {
+        let waiting = self.by_uid.remove(uid)?;
+        self.ends.remove(&(waiting.until, uid.clone()));
+        Some(waiting)
+    }
+
+    pub(super) fn contains(&self, uid: &Uid) -> bool {
+        self.by_uid.contains_key(uid)
+    }
+
+    /// When the first of them has waited for too long.
+    pub(super) fn first_end(&self) -> Option<Moment> {
+        self.ends.first().map(|(until, _)| *until)
+    }
+
+    /// Those that have waited for too long by now.
+    fn over(&self, now: Moment) -> Vec<Uid> {
+        let mut over: Vec<Uid> =
+            self.ends.iter().take_while(|(until, _)| *until <= now).map(|(_, uid)| uid.clone()).collect();
+        over.sort_unstable();
+        over
+    }
+}
+
 impl Engine {
     /// The pods that have their place and wait before they are bound.
     pub fn waiting(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        self.waiting.values().map(|waiting| &waiting.pod)
+        self.waiting.by_uid.values().map(|waiting| &waiting.pod)
     }
 
     /// Ends what has waited for too long, and carries out what plugins have to order.
     pub(super) fn settle(&mut self, now: Moment) {
         self.is_unsettled = false;
-        let over = self.waiting.iter().filter(|(_, waiting)| waiting.until <= now);
-        for uid in over.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
-            let Some(waiting) = self.waiting.get(&uid) else { continue };
+        for uid in self.waiting.over(now) {
+            let Some(waiting) = self.waiting.by_uid.get(&uid) else { continue };
             let plugin = self.profile_of(&waiting.pod).and_then(|index| {
                 let plugins = &self.profiles.get(index)?.plugins;
                 plugins.get(usize::from(waiting.plugin))

@@ -56,6 +56,13 @@ pub enum Found {
     Never(u8, Rejection),
 }
 
+impl Verdict {
+    /// Whether no plugin was asked about the node.
+    fn was_not_asked(&self) -> bool {
+        [Refusal::UNPLANNED, Refusal::UNASKED].contains(&self.refusal)
+    }
+}
+
 impl Refusals {
     /// Of nodes that were refused, in order. Neighbours are mostly refused alike.
     pub(crate) fn of(refused: impl Iterator<Item = (Verdict, Row)>) -> Self {
@@ -101,9 +108,16 @@ impl Refusals {
         self.0.iter()
     }
 
+    /// A node that came near to taking the pod: of those which the removal of pods may help, or of all where there are none, one that
+    /// was refused last.
+    pub fn nearest(&self) -> Option<Row> {
+        let asked = self.0.iter().filter(|(verdict, _)| !verdict.was_not_asked());
+        asked.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
+    }
+
     /// How many nodes the removal of pods may help; none where not all of them were asked.
     pub(crate) fn resolvable(&self) -> Option<usize> {
-        let is_unknown = self.0.keys().any(|verdict| [Refusal::UNPLANNED, Refusal::UNASKED].contains(&verdict.refusal));
+        let is_unknown = self.0.keys().any(Verdict::was_not_asked);
         let resolvable = self.0.iter().filter(|(verdict, _)| verdict.refusal.resolvable);
         (!is_unknown).then(|| resolvable.map(|(_, alike)| alike.nodes as usize).sum())
     }

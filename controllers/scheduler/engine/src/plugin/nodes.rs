@@ -25,6 +25,12 @@ pub trait Filter: Send + Sync {
     /// Whether the pod may run there.
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal>;
 
+    /// What [`Filter::filter`] would say after so many pods of the class were placed there; none where only placing them tells. A node
+    /// that takes no more after some of them takes no more after all that follow, and nothing is refused in Reserve that is not here.
+    fn filter_after(&self, _cluster: &Cluster, _row: Row, _alike: usize) -> Option<Result<(), Refusal>> {
+        None
+    }
+
     /// Whether the answer depends on the class and the node alone, not on other nodes and not on when it is asked.
     fn is_local(&self) -> bool {
         true

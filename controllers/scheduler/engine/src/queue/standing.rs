@@ -60,7 +60,7 @@ impl Queue {
 
     /// All pods, part by part, in the order in which they would be tried.
     pub fn standings(&self) -> Vec<Standing<'_>> {
-        let in_flight = self.in_flight.values().map(|flying| Standing {
+        let in_flight = self.in_flight.iter().map(|flying| Standing {
             pod: &flying.pod,
             stands: Stands::InFlight,
             before: 0,

@@ -7,8 +7,8 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    cycle::{Profile, Rehearsal},
-    plugin::{ReasonCode, Rejection, unavailable},
+    cycle::{Filled, NotNext, Profile, Rehearsal},
+    plugin::{ReasonCode, Rejection, Verdict, unavailable},
     pod::Pod,
 };
 
@@ -50,10 +50,11 @@ pub(super) fn arrange_in(
     spec: &NetworkTopologySpec,
     score: impl Fn(Row) -> i64,
 ) -> Result<Arrangement, String> {
-    let (offers, refusals) = survey(rehearsal, profile, score);
+    let (offers, full) = survey(rehearsal, score);
     let mut pods: Vec<&Arc<Pod>> = rehearsal.pods().collect();
-    let shares = tree.place(&Requirements::new(spec, pods.len()), &offers).map_err(|mut refusal| {
-        refusal.why = unavailable(&refusals, rehearsal.cluster().len());
+    let offers = offers.iter().map(|(node, offer)| (&**node, *offer));
+    let shares = tree.place(&Requirements::new(spec, pods.len()), offers).map_err(|mut refusal| {
+        refusal.why = full.words(profile, rehearsal.cluster());
         refusal.to_string()
     })?;
     // QUIRK: the members sit down in the order of their names, whatever their index says
@@ -87,37 +88,49 @@ pub(super) fn seat_all(
     is_seated.then_some(()).ok_or_else(failed)
 }
 
-/// What each node offers to the pods, tried on it one after the other, and how many nodes take no more for which reason.
-fn survey(
-    rehearsal: &mut Rehearsal<'_>,
-    profile: &Profile,
-    score: impl Fn(Row) -> i64,
-) -> (BTreeMap<String, Offer>, BTreeMap<String, usize>) {
-    let near = rehearsal.pods().next().map(|pod| Arc::clone(&pod.template));
-    let (mut offers, mut refusals) = (BTreeMap::new(), BTreeMap::new());
-    let nodes: Vec<(Row, String)> =
-        rehearsal.cluster().rows().map(|(row, node)| (row, node.name.as_ref().to_owned())).collect();
-    for (row, node) in nodes {
-        let point = rehearsal.point();
-        let mut slots = 0;
-        while slots < rehearsal.pods().len() {
-            let reasons = match rehearsal.takes(slots, row) {
-                Ok(()) => rehearsal.place(slots, row).err().map(|rejection| rejection.reasons),
-                Err(verdict) => Some(profile.reasons(&verdict, rehearsal.cluster())),
-            };
-            if let Some(reasons) = reasons {
-                for reason in reasons {
-                    *refusals.entry(reason.text).or_default() += 1;
-                }
-                break;
+/// Why nodes take no more pods.
+#[derive(Debug, Default)]
+struct Full {
+    /// By filters: how many nodes.
+    verdicts: BTreeMap<Verdict, usize>,
+    /// By Reserve, in words.
+    reasons: BTreeMap<String, usize>,
+}
+
+impl Full {
+    fn add(&mut self, refused: NotNext) {
+        match refused {
+            NotNext::Filter(verdict) => *self.verdicts.entry(verdict).or_default() += 1,
+            NotNext::Reserve(rejection) => {
+                rejection.reasons.into_iter().for_each(|reason| *self.reasons.entry(reason.text).or_default() += 1);
             }
-            slots += 1;
         }
-        rehearsal.back_to(point);
-        let context = rehearsal.cluster().state::<Context>();
-        let selector = near.as_deref().and_then(selector);
-        let existing = context.map_or(0, |context| context.network.near(selector, row));
-        offers.insert(node, Offer { slots, existing, score: score(row) });
     }
-    (offers, refusals)
+
+    fn words(mut self, profile: &Profile, cluster: &Cluster) -> String {
+        for (verdict, nodes) in self.verdicts {
+            for reason in profile.reasons(&verdict, cluster) {
+                *self.reasons.entry(reason.text).or_default() += nodes;
+            }
+        }
+        unavailable(&self.reasons, cluster.len())
+    }
+}
+
+/// What each node offers to the pods, and why it takes no more.
+fn survey(rehearsal: &mut Rehearsal<'_>, score: impl Fn(Row) -> i64) -> (Vec<(Arc<str>, Offer)>, Full) {
+    let near = rehearsal.pods().next().map(|pod| Arc::clone(&pod.template));
+    let nodes: Vec<(Row, Arc<str>)> =
+        rehearsal.cluster().rows().map(|(row, node)| (row, Arc::clone(&node.name))).collect();
+    let mut full = Full::default();
+    let offers = nodes.into_iter().map(|(row, node)| {
+        let Filled { pods: slots, refused } = rehearsal.fill(row);
+        if let Some(refused) = refused {
+            full.add(refused);
+        }
+        let context = rehearsal.cluster().state::<Context>();
+        let existing = context.map_or(0, |context| context.network.near(near.as_deref().and_then(selector), row));
+        (node, Offer { slots, existing, score: score(row) })
+    });
+    (offers.collect(), full)
 }

@@ -206,15 +206,15 @@ impl Context {
         Permit::Wait(limit.unwrap_or_default())
     }
 
-    /// No node was found for a pod, for this reason.
-    pub(super) fn refuse(&mut self, uid: &Uid, reason: &str, orders: &mut Orders) {
+    /// No node was found for a pod, for this reason; one came nearest to taking it.
+    pub(super) fn refuse(&mut self, uid: &Uid, reason: &str, best_node: Option<Arc<str>>, orders: &mut Orders) {
         if let Stage::Refusing(rest, _) = &mut self.stage {
-            rest.retain(|other| other != uid);
+            leave(rest, uid);
         }
         if self.is_awaited(uid) || !self.gangs.needs_nobody(uid) && self.gangs.admits(uid).is_ok() {
             self.join(uid, orders);
             if let Stage::Trying(round) = &mut self.stage {
-                round.refused(uid, reason);
+                round.refused(uid, reason, best_node);
                 if self.arrangement.as_ref().is_some_and(Arrangement::is_empty) {
                     round.give_up();
                 }
@@ -310,8 +310,15 @@ impl Context {
         match &mut self.stage {
             Stage::Idle => {}
             Stage::Trying(round) => round.forget(uid),
-            Stage::Refusing(rest, _) => rest.retain(|other| other != uid),
+            Stage::Refusing(rest, _) => leave(rest, uid),
         }
+    }
+}
+
+/// A pod is not among the rest any more. It is the first, mostly.
+fn leave(rest: &mut VecDeque<Uid>, uid: &Uid) {
+    if let Some(at) = rest.iter().position(|other| other == uid) {
+        rest.remove(at);
     }
 }
 
@@ -322,8 +329,10 @@ fn withdraw(placed: &[Uid], reason: &Reason, orders: &mut Orders) {
 /// A round came to nothing, and which member was in the way.
 fn infeasible(text: &str, obstacle: Option<&Obstacle>) -> Reason {
     let reason = ReasonCode::GangInfeasible.says(text);
-    match obstacle {
-        Some(Obstacle { member, missing }) => reason.with("member", member).with("missing", missing),
+    let Some(Obstacle { member, missing, best_node }) = obstacle else { return reason };
+    let reason = reason.with("member", member).with("missing", missing);
+    match best_node {
+        Some(node) => reason.with("best_node", node),
         None => reason,
     }
 }

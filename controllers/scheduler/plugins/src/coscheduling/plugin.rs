@@ -261,8 +261,10 @@ impl Plugin for Coscheduling {
                 }
                 found => found.words(request.plugins, cluster),
             };
+            let nearest = if let Found::Nothing(refusals) = found { refusals.nearest() } else { None };
+            let best_node = nearest.and_then(|row| cluster.name(row)).cloned();
             if let Some(context) = cluster.state_mut::<Context>() {
-                context.refuse(uid, &reason, orders);
+                context.refuse(uid, &reason, best_node, orders);
             }
         }
     }

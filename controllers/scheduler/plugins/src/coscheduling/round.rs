@@ -1,6 +1,9 @@
 //! A round: the members of a gang group are tried one after the other, and placed as a whole or not at all (3E.2).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use koord_api::gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT};
 use koord_core::{key::ObjectKey, uid::Uid};
@@ -21,6 +24,8 @@ pub struct Round {
     /// How many more pods each gang needs.
     missing: BTreeMap<ObjectKey, usize>,
     rest: VecDeque<Candidate>,
+    /// Those of the rest, to be found by uid.
+    awaited: BTreeSet<Uid>,
     placed: Vec<Uid>,
     refused: Vec<Uid>,
     /// Of the first member that was refused.
@@ -55,13 +60,16 @@ pub struct Obstacle {
     pub member: ObjectKey,
     /// What is said about it.
     pub missing: String,
+    /// The node that came nearest to taking it.
+    pub best_node: Option<Arc<str>>,
 }
 
 impl Round {
     /// A round over these candidates, where gangs need so many.
     pub(super) fn new(group: String, missing: BTreeMap<ObjectKey, usize>, rest: VecDeque<Candidate>) -> Self {
         let (placed, refused) = (Vec::new(), Vec::new());
-        Self { group, missing, rest, placed, refused, reason: None, obstacle: None, is_hopeless: false }
+        let awaited = rest.iter().map(|candidate| candidate.uid.clone()).collect();
+        Self { group, missing, rest, awaited, placed, refused, reason: None, obstacle: None, is_hopeless: false }
     }
 
     /// The member to try now, beside all that were placed before; none when the round is over.
@@ -77,7 +85,7 @@ impl Round {
 
     /// Whether a member has not been tried.
     pub fn awaits(&self, uid: &Uid) -> bool {
-        self.rest.iter().any(|candidate| candidate.uid == *uid)
+        self.awaited.contains(uid)
     }
 
     /// The members that have not been tried.
@@ -100,8 +108,8 @@ impl Round {
         }
     }
 
-    /// There is no place for a member. `reason` is what is said about it.
-    pub fn refused(&mut self, uid: &Uid, reason: &str) {
+    /// There is no place for a member. `reason` is what is said about it, and `best_node` came nearest to taking it.
+    pub fn refused(&mut self, uid: &Uid, reason: &str, best_node: Option<Arc<str>>) {
         let Some(candidate) = self.take(uid) else { return };
         let (group, placed) = (&self.group, self.placed.len());
         self.reason.get_or_insert_with(|| {
@@ -112,7 +120,7 @@ impl Round {
             )
         });
         self.lack(&candidate.gang);
-        self.obstacle.get_or_insert_with(|| Obstacle { member: candidate.key, missing: reason.to_owned() });
+        self.obstacle.get_or_insert_with(|| Obstacle { member: candidate.key, missing: reason.to_owned(), best_node });
         self.refused.push(candidate.uid);
     }
 
@@ -150,6 +158,10 @@ impl Round {
     }
 
     fn take(&mut self, uid: &Uid) -> Option<Candidate> {
+        if !self.awaited.remove(uid) {
+            return None;
+        }
+        // The next one, mostly.
         let at = self.rest.iter().position(|candidate| candidate.uid == *uid)?;
         self.rest.remove(at)
     }
@@ -189,7 +201,7 @@ mod tests {
             if fitting.contains(&&*uid.to_string()) {
                 round.placed(&uid);
             } else {
-                round.refused(&uid, "0/1 nodes are available: 1 Insufficient cpu.");
+                round.refused(&uid, "0/1 nodes are available: 1 Insufficient cpu.", None);
             }
             tried.push(uid.to_string());
         }

@@ -75,10 +75,17 @@ pub(super) fn without_metric(loads: &Loads, cluster: &Cluster) -> Option<Reason>
     Some(reason.with("agent_state", agent_state(cluster, *row)))
 }
 
-/// Whether a pod of koordlet is on a node.
+/// Whether a pod of koordlet is on a node, and is ready there.
 fn agent_state(cluster: &Cluster, row: Row) -> &'static str {
     let is_agent = |pod: &Pod| pod.template.labels.get("koord-app") == Some("koordlet");
-    if cluster.pods_on(row).any(|placed| is_agent(&placed.pod)) { "placed" } else { "absent" }
+    let mut agents = cluster.pods_on(row).filter(|placed| is_agent(&placed.pod)).peekable();
+    if agents.peek().is_none() {
+        "absent"
+    } else if agents.any(|placed| placed.pod.is_ready) {
+        "ready"
+    } else {
+        "unready"
+    }
 }
 
 fn reported(settings: &Settings, view: View<'_>, metric: &NodeMetric, now: Timestamp) -> Value {

@@ -386,6 +386,12 @@ impl Filter for Asked {
             }
         })
     }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        let takes_part = |node: &NumaNode| node.cpu_ratio > 1.0 || matches!(self.shares_everything(node), Ok(false));
+        let is_apart = Place::of(cluster, row).is_none_or(|place| !takes_part(place.node));
+        is_apart.then(|| self.filter(cluster, row))
+    }
 }
 
 impl Score for Asked {

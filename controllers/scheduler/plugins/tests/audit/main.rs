@@ -5,6 +5,7 @@
 
 mod claims;
 mod devices;
+mod filled;
 mod gangs;
 mod loads;
 mod nodes;

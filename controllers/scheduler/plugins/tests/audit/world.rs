@@ -33,6 +33,8 @@ use koord_scheduler_plugins::build;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::filled;
+
 /// What appears in a history. A number that is too large means the rest of its division.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cast {
@@ -113,7 +115,7 @@ pub(crate) fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) }
 }
 
-/// After every step of a history all sums are what the objects amount to.
+/// After every step of a history all sums are what the objects amount to; at its end, nodes take as many pods as they say.
 pub(crate) fn holds(cast: &Cast, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut world = World::new(cast);
     for (number, step) in steps.iter().enumerate() {
@@ -122,7 +124,7 @@ pub(crate) fn holds(cast: &Cast, steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert!(found.is_empty(), "after step {number}, {step:?}: {found:#?}");
         prop_assert_eq!(world.engine.cluster().discrepancies(), []);
     }
-    Ok(())
+    filled::as_tried(&world.engine, world.templates.values())
 }
 
 const NODES: u8 = 3;

@@ -304,7 +304,7 @@ reason_codes! {
     }
     /// The node has no NodeMetric, or one in which nothing was ever reported, so that its load is not known.
     NodeMetricMissing {
-        look: "`kubectl get nodemetrics`, and the koordlet of the node: the operand `agent_state` says whether a pod of it is there.",
+        look: "`kubectl get nodemetrics`, and the koordlet of the node: the operand `agent_state` says whether its pod is ready there, unready or absent.",
         remedy: "Let koordlet run on the node; see its log for what it cannot report."
     }
     /// The kubelet of the node has rejected a pod that requests no more than this one, less than half a minute ago.

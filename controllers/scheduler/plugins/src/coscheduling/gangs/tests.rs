@@ -110,7 +110,7 @@ impl World {
                 round.placed(&uid);
                 tried += 1;
             } else {
-                round.refused(&uid, "full");
+                round.refused(&uid, "full", None);
             }
         }
         let outcome = round.outcome();

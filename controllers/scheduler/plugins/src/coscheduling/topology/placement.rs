@@ -57,10 +57,10 @@ impl Requirements {
 impl Tree {
     /// How many pods each node takes, in the order in which they are filled. `offers` are by node; what is not in the tree
     /// takes none.
-    pub fn place(
+    pub fn place<'a>(
         &self,
         requirements: &Requirements,
-        offers: &BTreeMap<String, Offer>,
+        offers: impl IntoIterator<Item = (&'a str, Offer)>,
     ) -> Result<Vec<(String, usize)>, Unplaceable> {
         let sums = Sums::new(self, requirements, offers);
         let roots = sums.roots(requirements);
@@ -87,7 +87,11 @@ struct Sums<'t> {
 type Rank<'t> = (Vec<Reverse<usize>>, Vec<i64>, Reverse<i64>, &'t str);
 
 impl<'t> Sums<'t> {
-    fn new(tree: &'t Tree, requirements: &Requirements, offers: &BTreeMap<String, Offer>) -> Self {
+    fn new<'a>(
+        tree: &'t Tree,
+        requirements: &Requirements,
+        offers: impl IntoIterator<Item = (&'a str, Offer)>,
+    ) -> Self {
         let depth = tree.places().iter().map(|place| place.layer).max().unwrap_or(0);
         let multiple = |layer: usize| requirements.multiples.get(tree.layer_name(layer)).copied().unwrap_or(1).max(1);
         let mut sums = Self {
@@ -97,7 +101,7 @@ impl<'t> Sums<'t> {
         };
         for (node, offer) in offers {
             if let Some(leaf) = tree.leaf(node) {
-                sums.offers[leaf] = *offer;
+                sums.offers[leaf] = offer;
             }
         }
         // Children come after their parents.
@@ -220,11 +224,8 @@ mod tests {
 
     /// Where the pods go on the seven nodes, which offer so many slots.
     fn placed(requirements: &Requirements, slots: [usize; 7]) -> Result<String, String> {
-        let offers = SEVEN
-            .iter()
-            .zip(slots)
-            .map(|((name, ..), slots)| ((*name).to_owned(), Offer { slots, ..Offer::default() }));
-        let shares = tree(&SEVEN).place(requirements, &offers.collect());
+        let offers = SEVEN.iter().zip(slots).map(|((name, ..), slots)| (*name, Offer { slots, ..Offer::default() }));
+        let shares = tree(&SEVEN).place(requirements, offers);
         let shown = |shares: Vec<(String, usize)>| {
             shares.iter().map(|(name, pods)| format!("{name}:{pods}")).collect::<Vec<_>>().join(" ")
         };
@@ -290,13 +291,13 @@ mod tests {
 
     #[test]
     fn pods_to_be_near_to_come_before_tightness_and_the_score_before_the_name() {
-        let offers = |of: fn(&str) -> Offer| SEVEN.iter().map(|(name, ..)| ((*name).to_owned(), of(name))).collect();
+        let offers = |of: fn(&str) -> Offer| SEVEN.iter().map(move |(name, ..)| (*name, of(name)));
         let block = requirements(&must("BlockLayer"), 2);
         let near = offers(|name| Offer { slots: 1, existing: usize::from(name == "n6"), score: 0 });
-        let shares = tree(&SEVEN).place(&block, &near).unwrap();
+        let shares = tree(&SEVEN).place(&block, near).unwrap();
         assert_eq!(shares, [("n6".to_owned(), 1), ("n5".to_owned(), 1)]);
         let good = offers(|name| Offer { slots: 1, existing: 0, score: i64::from(name == "n4") });
-        assert_eq!(tree(&SEVEN).place(&block, &good).unwrap(), [("n4".to_owned(), 1), ("n3".to_owned(), 1)]);
+        assert_eq!(tree(&SEVEN).place(&block, good).unwrap(), [("n4".to_owned(), 1), ("n3".to_owned(), 1)]);
     }
 
     proptest! {
@@ -309,12 +310,13 @@ mod tests {
         ) {
             let strategy = if gathers { "MustGather" } else { "PreferGather" };
             let layer = format!(r#"{{"layer":"BlockLayer","strategy":"{strategy}","podCountMultiple":{multiple}}}"#);
-            let offers: BTreeMap<String, Offer> = SEVEN
+            let offers: BTreeMap<&str, Offer> = SEVEN
                 .iter()
                 .zip(slots)
-                .map(|((name, ..), slots)| ((*name).to_owned(), Offer { slots, ..Offer::default() }))
+                .map(|((name, ..), slots)| (*name, Offer { slots, ..Offer::default() }))
                 .collect();
-            let Ok(shares) = tree(&SEVEN).place(&requirements(&layer, pods), &offers) else {
+            let each = offers.iter().map(|(name, offer)| (*name, *offer));
+            let Ok(shares) = tree(&SEVEN).place(&requirements(&layer, pods), each) else {
                 let block = |name: &str| -> usize {
                     let own = SEVEN.iter().zip(slots).filter(|((_, block, _), _)| *block == name);
                     let sum: usize = own.map(|(_, slots)| slots).sum();
@@ -328,7 +330,7 @@ mod tests {
             prop_assert_eq!(shares.iter().map(|(_, pods)| pods).sum::<usize>(), pods);
             let mut blocks: BTreeMap<&str, usize> = BTreeMap::new();
             for (name, share) in &shares {
-                prop_assert!(offers[name].slots >= *share);
+                prop_assert!(offers[&**name].slots >= *share);
                 let (_, block, _) = SEVEN.iter().find(|(node, ..)| node == name).unwrap();
                 *blocks.entry(block).or_default() += share;
             }

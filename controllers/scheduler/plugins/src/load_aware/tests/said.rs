@@ -20,10 +20,14 @@ fn a_refusal_says_what_is_too_much_or_since_when_nothing_is_known() {
         [
             "remark: NodeMetricMissing nodes=1 example=without agent_state=absent",
             "busy: NodeHot resource=cpu measure=average age=20s value=71% threshold=65%",
-            "mute: NodeMetricMissing policy=refuse agent_state=placed",
+            "mute: NodeMetricMissing policy=refuse agent_state=unready",
             "old: NodeMetricStale policy=refuse age=400s",
         ]
     );
+    let ready = Pod { node: Some("mute".into()), is_ready: true, ..Pod::clone(&agent) };
+    world.engine.set_pod(Arc::new(ready), now);
+    let said = testing::coded(&world.engine, "p", now);
+    assert!(said.contains(&"mute: NodeMetricMissing policy=refuse agent_state=ready".to_owned()), "{said:?}");
     let mut without = World::new(&args, &["n1"]);
     let now = without.now();
     without.engine.set_pod(small("p"), now);
