@@ -74,7 +74,10 @@ impl NumaMask {
 /// In binary, with an even number of digits.
 impl fmt::Display for NumaMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = (64 - self.0.leading_zeros()).max(1).next_multiple_of(2) as usize;
+        let bits = (64 - self.0.leading_zeros()).max(1);
+        // QUIRK: a lone NUMA node of an even number from 2 on has no leading zero.
+        let is_lone = bits > 1 && self.0.is_power_of_two();
+        let digits = if is_lone { bits } else { bits.next_multiple_of(2) } as usize;
         write!(f, "{:0digits$b}", self.0)
     }
 }
@@ -103,7 +106,10 @@ mod tests {
             (&[1], "10"),
             (&[0, 1], "11"),
             (&[], "00"),
-            (&[2], "0100"),
+            (&[2], "100"),
+            (&[3], "1000"),
+            (&[4], "10000"),
+            (&[0, 2], "0101"),
             (&[63], &format!("1{}", "0".repeat(63))),
         ] {
             assert_eq!(mask(nodes).to_string(), text);

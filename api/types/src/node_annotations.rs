@@ -213,10 +213,14 @@ impl AmplificationRatios {
 
 impl Text for AmplificationRatios {
     fn read(text: &str) -> Result<Self, String> {
-        // A value that is no number is named as Go names it.
         const NAMES: go_json::Names = go_json::Names::NONE;
-        let ratios: BTreeMap<String, f64> = go_json::from_str_named(text, &NAMES)
-            .map_err(|error| error.to_string().replace("of type float64", "of type extension.Ratio"))?;
+        // What is no map, and a value that is no number, is named as Go names it.
+        let named = |words: String| {
+            let words = words.replace("of type float64", "of type extension.Ratio");
+            words.replace("of type map[string]string", "of type map[v1.ResourceName]extension.Ratio")
+        };
+        let ratios: BTreeMap<String, f64> =
+            go_json::from_str_named(text, &NAMES).map_err(|error| named(error.to_string()))?;
         Ok(Self(ratios))
     }
 
@@ -504,6 +508,10 @@ mod tests {
         assert_eq!(
             read(&RESOURCE_AMPLIFICATION_RATIO, r#"{"cpu":"1.2"}"#),
             Err("json: cannot unmarshal string into Go value of type extension.Ratio".to_owned())
+        );
+        assert_eq!(
+            read(&RESOURCE_AMPLIFICATION_RATIO, "[]"),
+            Err("json: cannot unmarshal array into Go value of type map[v1.ResourceName]extension.Ratio".to_owned())
         );
         assert_eq!(read(&RESOURCE_AMPLIFICATION_RATIO, ""), Err("unexpected end of JSON input".to_owned()));
     }

@@ -160,13 +160,16 @@ impl Place<'_> {
     /// What Go calls the type of the value, where the table says it of the field.
     fn go_type(&self) -> Option<&'static str> {
         let of_field = self.names.field_type(self.owner?.rust, self.step?.field)?;
-        (0..self.depth).try_fold(of_field, |type_, _| {
-            let inside = match type_.strip_prefix("map[") {
-                Some(map) => map.split_once(']')?.1,
-                None => type_.strip_prefix("[]")?,
-            };
-            Some(inside.trim_start_matches('*'))
-        })
+        (0..self.depth)
+            .try_fold(of_field, |type_, _| {
+                let inside = match type_.strip_prefix("map[") {
+                    Some(map) => map.split_once(']')?.1,
+                    None => type_.strip_prefix("[]")?,
+                };
+                Some(inside.trim_start_matches('*'))
+            })
+            // A duration decodes itself, from a text.
+            .filter(|go_type| *go_type != "v1.Duration")
     }
 
     /// The place of what stands in a list or map here.

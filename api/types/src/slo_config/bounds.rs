@@ -75,17 +75,6 @@ pub fn limits(key: &str) -> &'static Limits {
     LIMITS.get(key).unwrap_or(&NOTHING)
 }
 
-/// QUIRK: the original's webhook does not check these, though the CRD of NodeSLO bounds them. A value that is out of
-/// bounds is admitted here, and the controller brings it within (`numbers_that_the_original_does_not_check_are_admitted`).
-const UNCHECKED: [&str; 6] = [
-    "memoryAllocatableEvictThresholdPercent",
-    "memoryAllocatableEvictLowerPercent",
-    "cpuEvictThresholdPercent",
-    "cpuEvictLowerPercent",
-    "cpuAllocatableEvictThresholdPercent",
-    "cpuAllocatableEvictLowerPercent",
-];
-
 impl Limits {
     fn of(key: &str) -> Self {
         let cx = Emit::default().with_admission();
@@ -106,7 +95,7 @@ impl Limits {
 
     /// The numbers of an object and of the objects in it. Nothing in a list is checked: no two lists are one.
     fn object(&mut self, schema: &schema::Schema, at: &FieldPath) {
-        for (name, schema) in schema.properties.iter().filter(|(name, _)| !UNCHECKED.contains(&name.as_str())) {
+        for (name, schema) in &schema.properties {
             let field = at.child(name);
             match schema.type_ {
                 Some(SchemaType::Object) => {
@@ -256,10 +245,16 @@ mod tests {
                 ("CPUSuppressMinPercent", PERCENT),
                 ("MemoryEvictThresholdPercent", PERCENT),
                 ("MemoryEvictLowerPercent", PERCENT),
+                ("MemoryAllocatableEvictThresholdPercent", "must be 0 or greater"),
+                ("MemoryAllocatableEvictLowerPercent", "must be 0 or greater"),
                 ("CPUEvictBESatisfactionUpperPercent", PERCENT),
                 ("CPUEvictBESatisfactionLowerPercent", PERCENT),
                 ("CPUEvictBEUsageThresholdPercent", PERCENT),
                 ("CPUEvictTimeWindowSeconds", "must be greater than 0"),
+                ("CPUEvictThresholdPercent", PERCENT),
+                ("CPUEvictLowerPercent", PERCENT),
+                ("CPUAllocatableEvictThresholdPercent", "must be 0 or greater"),
+                ("CPUAllocatableEvictLowerPercent", "must be 0 or greater"),
                 ("AllocatableEvictPriorityThreshold", "must be 0 or greater, must be 7,999 or less"),
             ],
         );
@@ -312,15 +307,6 @@ mod tests {
         assert_eq!(pairs[2].upper.json, "beClass.resctrlQOS.catRangeEndPercent");
         assert_eq!(pairs[2].lower.go, "BEClass.ResctrlQOS.ResctrlQOS.CATRangeStartPercent");
         assert_eq!(limits(RESOURCE_THRESHOLD_CONFIG).pairs.len(), 5);
-    }
-
-    #[test]
-    fn numbers_that_the_original_does_not_check_are_admitted() {
-        let schema = ResourceThresholdStrategy::schema(Emit::default());
-        for name in UNCHECKED {
-            assert!(!Rule::of(&schema.properties[name]).is_empty(), "the CRD bounds {name}");
-            assert!(limits(RESOURCE_THRESHOLD_CONFIG).bounds.iter().all(|bound| bound.field.json != name));
-        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Event {
         /// As it is.
         new: Arc<Node>,
     },
+    /// A node was deleted.
+    NodeRemoved(Arc<Node>),
     /// A pod was bound to a node.
     PodAssigned(Arc<Pod>),
     /// A pod is gone from its node, or is not assumed to be there any more.
@@ -71,6 +73,8 @@ impl Events {
     pub const POD_SCALED_DOWN: Self = Self(1 << 8);
     /// The labels of a pod on a node changed.
     pub const POD_LABELS: Self = Self(1 << 9);
+    /// A node was deleted.
+    pub const NODE_REMOVED: Self = Self(1 << 10);
     /// Whatever happens.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -99,6 +103,7 @@ impl Event {
                     | when(old.labels != new.labels || old.annotations != new.annotations, Events::NODE_LABELS)
                     | when(old.taints != new.taints || old.unschedulable != new.unschedulable, Events::NODE_TAINTS)
             }
+            Self::NodeRemoved(_) => Events::NODE_REMOVED,
             Self::PodAssigned(_) => Events::POD_ASSIGNED,
             Self::PodRemoved(_) | Self::NominationChanged(_) => Events::POD_REMOVED,
             Self::PodScaledDown { .. } => Events::POD_SCALED_DOWN,

@@ -268,13 +268,16 @@ impl Dry<'_, '_> {
     }
 }
 
-/// The order of importance: the highest priority first, then who runs for longest. QUIRK: of pods that no node has started
-/// yet, the last that was created is the most important one.
+/// The order of importance: the highest priority first, then who runs for longest, then who came first: that was created first, or has
+/// the first name of those that were created in the same second. QUIRK: of pods that no node has started yet, the last one that came is
+/// the most important (`of_victims_that_no_node_has_started_the_last_one_stays`).
 pub fn by_importance(one: &Pod, other: &Pod) -> Ordering {
-    fn importance(pod: &Pod) -> (Reverse<i32>, i64, Reverse<i64>, &Uid) {
-        (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX), Reverse(pod.created), &pod.uid)
-    }
-    importance(one).cmp(&importance(other))
+    let rank = |pod: &Pod| (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX));
+    let came = |pod: &Pod| (pod.created, pod.key.clone(), pod.uid.clone());
+    rank(one).cmp(&rank(other)).then_with(|| {
+        let order = came(one).cmp(&came(other));
+        if one.started.is_none() { order.reverse() } else { order }
+    })
 }
 
 /// The candidate that does the least harm: fewest broken budgets, then the lowest priority of the most important victim, the
@@ -289,4 +292,27 @@ pub fn least_harm(candidates: Vec<Candidate>) -> Option<Candidate> {
         let earliest = most_important.map(|placed| placed.pod.started.unwrap_or(i64::MAX)).min();
         (candidate.violations, highest, sum, candidate.victims.len(), Reverse(earliest))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_core::key::ObjectKey;
+
+    use super::*;
+
+    fn order(started: Option<i64>) -> String {
+        let pod = |name: &str, created: i64| {
+            let key = ObjectKey::new("ns", name);
+            Pod { uid: Uid::from(format!("{:x}", 9 - created)), key, created, started, ..Pod::default() }
+        };
+        let mut pods = [pod("b", 1), pod("c", 2), pod("a", 1)];
+        pods.sort_by(by_importance);
+        pods.map(|pod| pod.key.name().to_owned()).join(" ")
+    }
+
+    #[test]
+    fn of_victims_that_no_node_has_started_the_last_one_stays() {
+        assert_eq!(order(None), "c b a", "a came first, and goes first");
+        assert_eq!(order(Some(7)), "a b c", "of those that run for as long the first one stays");
+    }
 }

@@ -170,8 +170,13 @@ impl Plugin for ElasticQuotaPlugin {
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        let is_other = matches!(event, Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none());
-        !is_other && cluster.state::<Quotas>().is_some_and(|quotas| quotas.check(&pod.template).is_ok())
+        let Some(quotas) = cluster.state::<Quotas>() else { return false };
+        match event {
+            Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none() => false,
+            // What is said of the quota is not true any more, even where its room is still too small.
+            Event::PodRemoved(gone) if quotas.are_together(&gone.template, &pod.template) => true,
+            _ => quotas.check(&pod.template).is_ok(),
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl Plugin for InterPodAffinity {
                 own.forbidden.iter().any(|term| may_mean(term, &other.template))
                     || terms.iter().any(|term| may_mean(term, &pod.template))
             }
-            Event::PodScaledDown { .. } => false,
+            Event::PodScaledDown { .. } | Event::NodeRemoved(_) => false,
             Event::NodeAdded(node) => {
                 let has_key = |term: &PodTerm| node.labels.get(&term.topology_key).is_some();
                 own.required.is_empty() || own.required.iter().any(has_key)

@@ -174,7 +174,7 @@ impl Plugin for NodeResourcesFit {
                 pod.template.requests.names().any(|name| lists(pod, name) && shrank(name))
             }
             Event::NodeAdded(node) => self.has_room(node, pod),
-            Event::Object(_) => false,
+            Event::Object(_) | Event::NodeRemoved(_) => false,
             Event::NodeChanged { old, new } => {
                 let grew = |name: &str| new.allocatable.amount(name) > old.allocatable.amount(name);
                 let is_larger =
@@ -391,6 +391,14 @@ mod tests {
         let (wants_cpu, wants_memory) = (json!({"cpu": "1", "memory": "0"}), json!({"memory": "1Gi"}));
         assert!(helps(&wants_cpu, resized("1", "2Gi")) && !helps(&wants_memory, resized("1", "2Gi")));
         assert!(helps(&wants_memory, resized("3", "1Gi")) && !helps(&wants_cpu, resized("3", "1Gi")));
+    }
+
+    #[test]
+    fn a_pod_that_is_changed_itself_may_fit() {
+        let fit = NodeResourcesFit::default();
+        let waiting = pod("x", &requesting(&json!({"cpu": "3"})));
+        assert!(fit.may_help(&waiting, &Event::PodChanged, &Cluster::default()));
+        assert!(fit.events().meets(Events::POD_CHANGED));
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Plugin for PodTopologySpread {
     }
 
     fn events(&self) -> Events {
-        let nodes = Events::NODE_ADDED | Events::NODE_LABELS | Events::NODE_TAINTS;
+        let nodes = Events::NODE_ADDED | Events::NODE_REMOVED | Events::NODE_LABELS | Events::NODE_TAINTS;
         nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED
     }
 
@@ -177,7 +177,8 @@ impl Plugin for PodTopologySpread {
                 new.namespace == template.namespace && hard(template).any(differs)
             }
             Event::PodScaledDown { .. } => false,
-            Event::NodeAdded(node) => has_keys(node),
+            // Without it there may be a domain less, and more pods in the emptiest.
+            Event::NodeAdded(node) | Event::NodeRemoved(node) => has_keys(node),
             Event::NodeChanged { old, new } => {
                 let moved =
                     |one: &SpreadConstraint| old.labels.get(&one.topology_key) != new.labels.get(&one.topology_key);

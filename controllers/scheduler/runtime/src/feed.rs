@@ -216,7 +216,7 @@ impl Delta {
     pub fn apply(self, engine: &mut Engine, now: Moment) {
         match self {
             Self::Node(node) => engine.set_node(node, now),
-            Self::NodeGone(name) => engine.remove_node(&name),
+            Self::NodeGone(name) => engine.remove_node(&name, now),
             Self::Pod { pod, replaced } => {
                 if let Some(replaced) = replaced {
                     engine.remove_pod(&replaced, now);

@@ -138,8 +138,10 @@ fn raw(
 ) -> Result<Option<ResourceList>, Denial> {
     let same = AMPLIFIED.iter().all(|resource| allocatable.get(resource) == before.get(resource));
     if let Some(remembered) = annotations.get(RAW_ALLOCATABLE.name()).filter(|_| same) {
-        return go_json::from_str(remembered)
-            .map_err(|error| Denial::internal(format!("failed to unmarshal node raw allocatable: {error}")));
+        return go_json::from_str(remembered).map_err(|error| {
+            let words = error.to_string().replace("map[string]string", "v1.ResourceList");
+            Denial::internal(format!("failed to unmarshal node raw allocatable: {words}"))
+        });
     }
     let written = |resource: &&str| Some(((*resource).to_owned(), allocatable.get(resource)?.clone()));
     let raw: ResourceList = AMPLIFIED.iter().filter_map(written).collect();

@@ -17,7 +17,7 @@ use crate::{
     event::Event,
     extender::{Question, Victims},
     hold::{Holds, Resized},
-    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
+    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request, unavailable},
     pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
@@ -299,8 +299,8 @@ fn resized(pod: &Arc<Pod>, holds: &Holds) -> Arc<Pod> {
 /// The words of a pod that was rejected on the node that was chosen.
 pub(super) fn rejected(profile: &Profile, plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
     let is_error = rejection.code == Code::Error;
-    let message =
-        if is_error { rejection.message() } else { format!("0/1 nodes are available: 1 {}.", rejection.message()) };
+    let each = || rejection.reasons.iter().map(|reason| (reason.text.clone(), 1)).collect();
+    let message = if is_error { rejection.message() } else { unavailable(&each(), 1) };
     let by = Arc::from([profile.whole(plugin, rejection)]);
     (PluginSet::of(plugin), Refused { message, is_error, by, ..Refused::default() })
 }

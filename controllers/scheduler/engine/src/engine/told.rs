@@ -25,8 +25,10 @@ impl Engine {
     }
 
     /// A node was deleted.
-    pub fn remove_node(&mut self, name: &str) {
-        self.cluster.remove_node(name);
+    pub fn remove_node(&mut self, name: &str, now: Moment) {
+        if let Some(node) = self.cluster.remove_node(name) {
+            self.notify(&Event::NodeRemoved(node), now);
+        }
     }
 
     /// An object of another kind was added or changed.

@@ -32,6 +32,8 @@ pub enum Cause {
     TimeOver,
     /// A node was added.
     NodeAdded,
+    /// A node was deleted.
+    NodeRemoved,
     /// A node was changed.
     NodeChanged,
     /// A pod was bound.
@@ -78,7 +80,7 @@ impl Part {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::PodAdded,
         Self::PodChanged,
         Self::AttemptFailed,
@@ -87,6 +89,7 @@ impl Cause {
         Self::Activated,
         Self::TimeOver,
         Self::NodeAdded,
+        Self::NodeRemoved,
         Self::NodeChanged,
         Self::PodAssigned,
         Self::PodRemoved,
@@ -99,6 +102,7 @@ impl Cause {
     pub(super) fn of(event: &Event) -> Self {
         match event {
             Event::NodeAdded(_) => Self::NodeAdded,
+            Event::NodeRemoved(_) => Self::NodeRemoved,
             Event::NodeChanged { .. } => Self::NodeChanged,
             Event::PodAssigned(_) => Self::PodAssigned,
             Event::PodRemoved(_) | Event::NominationChanged(_) => Self::PodRemoved,

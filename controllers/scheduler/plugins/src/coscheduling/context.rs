@@ -106,7 +106,7 @@ impl Context {
     pub(super) fn admits(&self, uid: &Uid) -> Result<(), Rejection> {
         match &self.stage {
             Stage::Refusing(rest, reason) if rest.contains(uid) => Err(Rejection::unresolvable(reason.clone())),
-            _ => self.may_queue(uid).map_err(Rejection::unresolvable),
+            _ => self.gangs.may_be_tried(uid).map_err(|why| Rejection::unresolvable(why.reason())),
         }
     }
 
@@ -211,7 +211,7 @@ impl Context {
         if let Stage::Refusing(rest, _) = &mut self.stage {
             leave(rest, uid);
         }
-        if self.is_awaited(uid) || !self.gangs.needs_nobody(uid) && self.gangs.admits(uid).is_ok() {
+        if self.is_awaited(uid) || !self.gangs.needs_nobody(uid) && self.gangs.may_be_tried(uid).is_ok() {
             self.join(uid, orders);
             if let Stage::Trying(round) = &mut self.stage {
                 round.refused(uid, reason, best_node);
@@ -254,6 +254,7 @@ impl Context {
         if let Some(round) = self.gangs.round(uid) {
             orders.activate.extend(round.untried().filter(|other| *other != uid).cloned());
             orders.marks.push(JobMark::Began(round.group().to_owned()));
+            self.gangs.began(round.group());
             self.stage = Stage::Trying(round);
         }
     }

@@ -84,6 +84,9 @@ struct Group {
     /// The member with which its gangs became complete: of equals it is tried first.
     last: Option<Uid>,
     is_complete: bool,
+    /// Its members were tried, and it was not complete with them: each of them has learnt by itself what is in its way, and may be the
+    /// first to be tried again.
+    was_tried: bool,
 }
 
 impl Gang {
@@ -106,9 +109,10 @@ impl Gangs {
         if gang.declaration.is_none() {
             gang.declaration = declared;
         }
-        let stage = gang.members.get(uid).map(|(_, stage)| *stage).unwrap_or_default();
-        gang.members.insert(uid.clone(), (member, stage));
-        self.changed(&id, Some(uid));
+        let (known, stage) = gang.members.get(uid).cloned().unzip();
+        let is_other = known.as_ref() != Some(&member);
+        gang.members.insert(uid.clone(), (member, stage.unwrap_or_default()));
+        self.changed(&id, Some(uid), is_other);
     }
 
     /// A member is gone. A gang that its members declared is gone with the last of them.
@@ -118,14 +122,15 @@ impl Gangs {
             gang.members.remove(uid);
         }
         self.woken.remove(uid);
-        self.changed(&id, None);
+        self.changed(&id, None, true);
     }
 
     /// A PodGroup was added or changed.
     pub fn declare(&mut self, id: &ObjectKey, declaration: Declaration) {
         let gang = self.by_id.entry(id.clone()).or_default();
+        let is_other = gang.declaration.as_ref() != Some(&declaration);
         (gang.declaration, gang.has_pod_group) = (Some(declaration), true);
-        self.changed(id, None);
+        self.changed(id, None, is_other);
     }
 
     /// A PodGroup was deleted.
@@ -133,7 +138,7 @@ impl Gangs {
         if let Some(gang) = self.by_id.get_mut(id) {
             (gang.declaration, gang.has_pod_group) = (None, false);
         }
-        self.changed(id, None);
+        self.changed(id, None, true);
     }
 
     /// A pod was placed on a node, or is not there any more, if only for a trial.
@@ -154,9 +159,20 @@ impl Gangs {
             }
         }
         if let Some(group) = self.groups.get_mut(&*outcome.group) {
-            group.is_satisfied = true;
+            (group.is_satisfied, group.was_tried) = (true, false);
         }
         self.review(&Arc::from(&*outcome.group), None);
+    }
+
+    /// A round of this group has begun: its members are tried.
+    pub fn began(&mut self, group: &str) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.was_tried = true;
+        }
+        let admitted = self.groups.get(group).map(|group| self.admitted(group)).unwrap_or_default();
+        if let Some(group) = self.groups.get_mut(group) {
+            group.admitted = admitted;
+        }
     }
 
     /// The group of a pod and with how many members it was complete, where the pod is one of them.
@@ -178,18 +194,25 @@ impl Gangs {
         std::mem::take(&mut self.woken).into_iter().collect()
     }
 
-    /// PreEnqueue: whether a pod may be tried now. What is no member may.
+    /// PreEnqueue: whether a pod may be the next to be tried. What is no member may.
     pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
-        let Some((id, gang)) = self.gang(uid) else { return Ok(()) };
-        let Some(group) = self.groups.get(&gang.group) else { return Err(NotYet::Missing(id.clone())) };
-        self.check_complete(group)?;
-        let first = self.representative(group);
+        self.may_be_tried(uid)?;
+        let Some((_, gang)) = self.gang(uid) else { return Ok(()) };
+        let group = self.groups.get(&gang.group).filter(|group| !group.was_tried);
+        let first = group.and_then(|group| self.representative(group));
         match first.filter(|(first, _)| *first != uid && !self.needs_nobody(uid)) {
             Some((_, first)) => {
                 Err(NotYet::Represented { by: first.key.clone(), group: gang.group.as_ref().to_owned() })
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether the gangs of a pod's group have enough members.
+    pub fn may_be_tried(&self, uid: &Uid) -> Result<(), NotYet> {
+        let Some((id, gang)) = self.gang(uid) else { return Ok(()) };
+        let group = self.groups.get(&gang.group).ok_or_else(|| NotYet::Missing(id.clone()))?;
+        self.check_complete(group)
     }
 
     /// The round in which a pod is tried; none for a pod that needs nobody.
@@ -301,8 +324,9 @@ impl Gangs {
         self.by_id.get_mut(self.members.get(uid)?)?.members.get_mut(uid)
     }
 
-    /// After a change of a gang: it may have joined another group, or be gone, and other members may be tried.
-    fn changed(&mut self, id: &ObjectKey, member: Option<&Uid>) {
+    /// After a change of a gang, or of this member: it may have joined another group, or be gone, and other members may be tried. It may
+    /// be nothing that matters here.
+    fn changed(&mut self, id: &ObjectKey, member: Option<&Uid>, is_other: bool) {
         let Some(gang) = self.by_id.get_mut(id) else { return };
         let (name, ids) = gang.group_of(id);
         let old = std::mem::replace(&mut gang.group, Arc::clone(&name));
@@ -323,6 +347,9 @@ impl Gangs {
         }
         for group in self.naming.get(id).cloned().unwrap_or_default() {
             self.review(&group, member);
+            let tried = self.groups.get(&group).filter(|group| is_other && group.was_tried);
+            let first = tried.and_then(|group| self.representative(group)).map(|(uid, _)| uid.clone());
+            self.woken.extend(first);
         }
     }
 
@@ -352,19 +379,28 @@ impl Gangs {
         if group.is_complete != is_complete {
             (group.is_complete, group.last) = (is_complete, member.filter(|_| is_complete).cloned());
         }
+        group.was_tried &= is_complete;
         let Some(group) = self.groups.get(name) else { return };
-        let mut admitted = BTreeSet::new();
-        if is_complete {
-            let declares = |member: &Member| group.gangs.contains(&member.gang);
-            let ready = || self.pending(group).filter(|(_, member)| member.is_ready);
-            let first = self.representative(group).filter(|(_, member)| declares(member));
-            let alone = ready().filter(|(uid, member)| declares(member) && self.needs_nobody(uid));
-            admitted.extend(first.into_iter().chain(alone).map(|(uid, _)| uid.clone()));
-        }
+        let admitted = self.admitted(group);
         if let Some(group) = self.groups.get_mut(name) {
             self.woken.extend(admitted.difference(&group.admitted).cloned());
             group.admitted = admitted;
         }
+    }
+
+    /// The members of the gangs that declare a group which may be the next to be tried.
+    fn admitted(&self, group: &Group) -> BTreeSet<Uid> {
+        if !group.is_complete {
+            return BTreeSet::new();
+        }
+        let members = group.gangs.iter().filter_map(|id| self.by_id.get(id)).flat_map(|gang| &gang.members);
+        let ready = members.filter(|(_, (member, _))| member.is_ready && !member.is_bound);
+        if group.was_tried {
+            return ready.map(|(uid, _)| uid.clone()).collect();
+        }
+        let alone = ready.filter(|(uid, (_, stage))| !stage.is_placed && self.needs_nobody(uid)).map(|(uid, _)| uid);
+        let first = self.representative(group).filter(|(_, member)| group.gangs.contains(&member.gang));
+        first.map(|(uid, _)| uid).into_iter().chain(alone).cloned().collect()
     }
 }
 

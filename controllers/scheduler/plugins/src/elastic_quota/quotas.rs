@@ -101,6 +101,11 @@ impl Quotas {
         counted(template, self.settings(), |pod| self.forest().check_own(pod))
     }
 
+    /// Whether pods of two templates are of one quota.
+    pub(super) fn are_together(&self, one: &Template, other: &Template) -> bool {
+        self.quota_of(one).is_some_and(|quota| self.quota_of(other) == Some(quota))
+    }
+
     /// What is to be written about a quota; none where there is no such quota.
     pub fn status(&self, name: &str) -> Option<QuotaStatus> {
         QuotaStatus::of(self.forest(), self.settings(), name)

@@ -306,6 +306,7 @@ fn what_changes_the_count_or_the_domains_may_help() {
         node("n", &json!({"metadata": {"labels": labels}}))
     };
     assert!(helps(Event::NodeAdded(node("zone=1"))) && !helps(Event::NodeAdded(node("rack=1"))));
+    assert!(helps(Event::NodeRemoved(node("zone=1"))) && !helps(Event::NodeRemoved(node("rack=1"))));
     let changed = |old: &str, new: &str| helps(Event::NodeChanged { old: node(old), new: node(new) });
     assert!(changed("", "zone=1") && changed("zone=1", "") && changed("zone=1", "zone=2"));
     assert!(!changed("zone=1", "zone=1,rack=1") && !changed("", "rack=1"));

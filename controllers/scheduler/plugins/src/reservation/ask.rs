@@ -82,30 +82,35 @@ impl Chosen {
         self.matched.on(row).filter_map(|uid| kept.info(uid)).collect()
     }
 
-    /// The reservations with which a node takes the pod.
-    fn fitting<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Result<Vec<&'k ReservationInfo>, Unfit> {
+    /// The reservations with which a node takes the pod, which may have to be one at least.
+    fn fitting<'k>(
+        &self,
+        kept: &'k Kept,
+        cluster: &Cluster,
+        row: Row,
+        needs_one: bool,
+    ) -> Result<Vec<&'k ReservationInfo>, Unfit> {
         if self.wish.is_ignoring || cluster.node(row).is_none() {
             return Ok(Vec::new());
         }
         let infos = self.infos(kept, row);
         if infos.is_empty() {
             let reasons = ReasonCode::ReservationNotMatched.says(NO_MATCH).into();
-            return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
+            return if needs_one { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
-        let (one, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
-        let needs = Needs { one, this_one, trusts_node: self.trusts_node };
+        let needs = Needs { one: needs_one, this_one: self.wish.name().is_some(), trusts_node: self.trusts_node };
         let mut room = kept.room(cluster, row, &self.requests);
         // Owners take the places of the pods that stand for their reservations.
         room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
         fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
     }
 
-    /// The reservation of a node that the pod uses there.
+    /// The reservation of a node that the pod uses there; be it for nothing, as one does that requests no resource which it keeps.
     pub(super) fn nominated<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Option<&'k ReservationInfo> {
         if self.matched.is_empty() {
             return None;
         }
-        let mut fitting = self.fitting(kept, cluster, row).unwrap_or_default();
+        let mut fitting = self.fitting(kept, cluster, row, true).unwrap_or_default();
         fitting.retain(|info| {
             let source = Source::These(vec![info.uid.clone()]);
             self.others.iter().all(|other| other.takes(cluster, row, &source))
@@ -139,7 +144,7 @@ impl Filter for Asked {
         if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
             return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
         }
-        let fitting = self.chosen.fitting(kept, cluster, row);
+        let fitting = self.chosen.fitting(kept, cluster, row, self.chosen.wish.needs_one());
         fitting.map(|_| ()).map_err(|Unfit { reasons }| {
             let resolvable = reasons.iter().all(|reason| reason.code != ReasonCode::ReservationNotMatched);
             refusal(&self.texts, reasons, resolvable)

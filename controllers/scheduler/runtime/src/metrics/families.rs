@@ -213,6 +213,7 @@ pub(super) const fn cause(cause: Cause) -> &'static str {
         Cause::Activated => "ForceActivate",
         Cause::TimeOver => "UnschedulableTimeout",
         Cause::NodeAdded => "NodeAdd",
+        Cause::NodeRemoved => "NodeDelete",
         Cause::NodeChanged => "NodeUpdate",
         Cause::PodAssigned => "AssignedPodAdd",
         Cause::PodRemoved => "AssignedPodDelete",

@@ -251,7 +251,7 @@ mod tests {
         engine.set_node(node, Moment::default());
         let line = r#"scheduler_reservation_status_phase{name="n1",phase="Available"} 1"#;
         assert_eq!(shown(&engine, 0), [line]);
-        engine.remove_node("n1");
+        engine.remove_node("n1", Moment::default());
         assert_eq!(shown(&engine, 4), [line], "it was read lately");
         assert_eq!(shown(&engine, 5), [""; 0]);
     }

@@ -408,3 +408,21 @@ fn a_gang_is_a_job_from_its_first_attempt_to_its_last() {
     world.run();
     assert_eq!(result(&mut world), [(now, 3, "scheduled")]);
 }
+
+#[test]
+fn a_member_that_joins_a_gang_is_placed_with_those_that_fit() {
+    let mut world = World::new(&[8]);
+    world.create(&["p1"], 1, &of(2));
+    world.create(&["p2"], 16, &of(2));
+    assert_eq!(world.bound(), "", "p2 fits nowhere");
+    world.create(&["p3"], 1, &of(2));
+    assert_eq!(world.bound(), "p1:2 p3:2");
+}
+
+#[test]
+fn a_gang_without_a_node_is_told_once() {
+    let mut world = World::new(&[]);
+    world.create(&["p1", "p2"], 1, &of(2));
+    let records = |name: &str| world.engine.verdicts(&ObjectKey::new("ns", name)).len();
+    assert_eq!((records("p1"), records("p2")), (0, 1), "the others wait with the member that came last");
+}

@@ -258,6 +258,19 @@ fn only_what_makes_room_in_its_quota_wakes_a_pod() {
 }
 
 #[test]
+fn the_deletion_of_a_pod_of_its_quota_wakes_a_pod_whose_words_are_not_true_any_more() {
+    let mut world = World::new(Settings::default());
+    world.quota("q1", "5", "10", &json!({}));
+    world.place(pod("a", "q1", "3", 0));
+    world.place(pod("b", "q1", "3", 0));
+    assert!(world.refuse(pod("c", "q1", "8", 0)).message.contains("used: cpu:6"));
+    world.delete("a");
+    world.seconds += 60;
+    let Some(Outcome::Refused(refused)) = world.attempt() else { panic!("it is not tried") };
+    assert!(refused.message.contains("used: cpu:3"), "{}", refused.message);
+}
+
+#[test]
 fn a_pod_that_only_requested_makes_room_when_it_is_gone() {
     let mut world = World::new(Settings::default());
     world.quota("q1", "10", "100", &json!({}));

@@ -240,6 +240,16 @@ fn an_owner_prefers_its_reservation_and_may_take_more_than_it() {
 }
 
 #[test]
+fn an_owner_that_requests_nothing_which_is_kept_uses_the_reservation_all_the_same() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 6, &json!({}));
+    assert_eq!(world.owner("p", 0, ""), "n1 in r");
+    world.upkeep();
+    assert_eq!(world.status("r"), "Succeeded Scheduled=True Ready=False");
+    assert_eq!(world.pod("other", 8, &[], ""), "n1", "nothing is kept any more");
+}
+
+#[test]
 fn several_owners_share_what_allows_it() {
     let mut world = World::new(&[4]);
     world.reserve("r", 4, &json!({"allocateOnce": false}));

@@ -92,3 +92,16 @@ fn reservations_count_on_the_nodes_of_a_scheduling_hint_alone() {
     }
     assert_eq!(hinted("n1", ""), ("n1".to_owned(), vec![]));
 }
+
+#[test]
+fn a_node_that_comes_takes_a_reservation_that_waits_for_it() {
+    let mut world = World::new(&[8]);
+    let said = world.reserve("r", 4, &json!({"nodeName": "n2"}));
+    assert_eq!(said, "0/1 nodes are available: 1 node(s) didn't match the nodeName specified by reservation.");
+    let allocatable = json!({"cpu": "8", "memory": "1Ti", "pods": "110"});
+    let members =
+        json!({"metadata": {"labels": {"kubernetes.io/hostname": "n2"}}, "status": {"allocatable": allocatable}});
+    world.now = world.now + std::time::Duration::from_secs(60);
+    world.engine.set_node(node("n2", &members), world.now);
+    assert_eq!(world.attempt(), "n2");
+}
