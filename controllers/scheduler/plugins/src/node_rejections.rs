@@ -261,8 +261,9 @@ mod tests {
         world.add_node("n2");
         world.seconds += 60;
         assert_eq!((world.next().as_deref(), world.create("c", "2")), (Some("n2"), "n2".to_owned()));
-        world.engine.remove_node("n1");
-        world.engine.remove_node("n2");
+        let now = world.now();
+        world.engine.remove_node("n1", now);
+        world.engine.remove_node("n2", now);
         world.add_node("n1");
         assert_eq!(world.create("d", "2"), "n1");
     }

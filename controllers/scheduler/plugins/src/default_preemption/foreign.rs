@@ -27,7 +27,7 @@ fn a_pod_of_another_scheduler_is_evicted_only_with_the_gate() {
 
     let mut alone = beside_another(Policy::default());
     alone.remove_pod(&Uid::from("ours"), NOW);
-    alone.remove_node("n2");
+    alone.remove_node("n2", NOW);
     alone.set_pod(pod("high", "4", 10, None), NOW);
     let waits = refused(&mut alone);
     assert_eq!((waits.nominated.as_deref(), victims(&waits)), (None, vec![]));

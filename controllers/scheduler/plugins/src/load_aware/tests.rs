@@ -424,7 +424,8 @@ fn a_node_that_comes_again_has_its_report_and_its_pods() {
     let mut world = World::new(&thresholds(), &["n1"]);
     world.use_of("n1", "30", "10Gi");
     assert_eq!(world.create(sized("a", "40", "1Gi")), "n1");
-    world.engine.remove_node("n1");
+    let now = world.now();
+    world.engine.remove_node("n1", now);
     world.node("n1", &json!({}));
     assert_eq!(world.create(sized("p", "5", "1Gi")), OVER_CPU);
     let now = world.now();

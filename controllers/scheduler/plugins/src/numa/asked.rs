@@ -17,7 +17,7 @@ use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 use super::{
     allocate::{CpuOrder, Order, Shortage, Stock},
     devices::WantedDevices,
-    manager::{Rules, admit},
+    manager::{Provider, Rules, admit},
     node::{Limits, NumaNode, amplify, milli},
     numbered::{Numbered, counting},
     own::{Own, reasons},
@@ -253,15 +253,35 @@ impl Asked {
             let is_preferred = cpus.is_some_and(|cpus| !cpus.is_required);
             Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred)
         };
+        if self.asks.needs_one && *source == Source::Any && self.has_no_way(place) {
+            // The plugin Reservation says what the reservations lack.
+            return Ok(());
+        }
         let numbered = self.numbered(state);
         let order = self.order(Terms { policy, cpus }, &numbered, node)?;
-        self.first(place, source, &order, |stock| {
+        let found = self.first(place, source, &order, |stock| {
             if policy != Policy::None {
                 let affinity = self.affinity(place, stock, (policy, &numbered), source);
                 return affinity.map(drop).map_err(|refused| refused.of_reserve(policy == Policy::BestEffort));
             }
             if stock.has_cpus() { Ok(()) } else { Err(short(cpus)) }
-        })
+        });
+        match found {
+            // DeviceShare is asked after this, and says itself what it lacks; room may be made for that.
+            Err(refused) if refused.is_of_reserve && self.lacks_devices(place, source) => Ok(()),
+            found => found,
+        }
+    }
+
+    /// Whether no reservation of a node has room for a pod that needs one.
+    fn has_no_way(&self, place: Place<'_>) -> bool {
+        !keeps_nothing(place.cluster, place.row) && ways(place, &self.asks, &Source::Any).is_empty()
+    }
+
+    /// Whether a node has too few devices for the pod, whatever NUMA nodes they are on.
+    fn lacks_devices(&self, Place { cluster, row, node, .. }: Place<'_>, source: &Source) -> bool {
+        let offered = self.devices.as_ref().map(|devices| devices.on(cluster, row, node.numa_nodes(), source));
+        offered.is_some_and(|offered| offered.verify(None).is_err())
     }
 
     /// The resources by which nodes are compared as a whole, with their weights and what the pod requests.
@@ -349,9 +369,12 @@ impl Filter for Asked {
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
-        let takes_part = |node: &NumaNode| node.cpu_ratio > 1.0 || matches!(self.shares_everything(node), Ok(false));
+        let takes_part = |node: &NumaNode| {
+            let terms = self.terms(node);
+            node.cpu_ratio > 1.0 || terms.is_ok_and(|terms| terms.policy != Policy::None || terms.cpus.is_some())
+        };
         let is_apart = Place::of(cluster, row).is_none_or(|place| !takes_part(place.node));
-        is_apart.then(|| self.filter(cluster, row))
+        is_apart.then(|| Filter::filter(self, cluster, row))
     }
 }
 

@@ -182,7 +182,7 @@ impl<'c> World<'c> {
                 object["metadata"]["name"] = json!(node_name(*name));
                 self.engine.set_node(Arc::new(Node::of(&serde_json::from_value(object).unwrap()).unwrap()), now);
             }
-            Step::NodeGone(name) => self.engine.remove_node(&node_name(*name)),
+            Step::NodeGone(name) => self.engine.remove_node(&node_name(*name), now),
             Step::Pod(name, form) => {
                 let (name, form) = (pod_name(*name), usize::from(*form));
                 let known = self.pods.get(&name).cloned();

@@ -251,7 +251,7 @@ fn pods_that_run_keep_their_devices_after_a_restart() {
     scheduler.report("n1", FOUR);
     scheduler.labelled("n1", FOUR, &json!({}));
     assert_eq!(scheduler.schedule("p", &gpus(2)), "p on n1: gpu2 gpu3", "in whatever order things become known");
-    scheduler.engine.remove_node("n1");
+    scheduler.engine.remove_node("n1", scheduler.now);
     scheduler.labelled("n1", FOUR, &json!({}));
     assert_eq!(scheduler.schedule("q", &gpus(1)), "q on n1: gpu1");
 }

@@ -233,8 +233,8 @@ fn a_node_counts_once_and_with_what_it_offered_last() {
         world.engine.set_node(node("n2", cpu), now);
         assert_eq!(world.limit("q1", "cpu"), total);
     }
-    world.engine.remove_node("n2");
-    world.engine.remove_node("n2");
+    world.engine.remove_node("n2", now);
+    world.engine.remove_node("n2", now);
     assert_eq!(world.limit("q1", "cpu"), "100");
 }
 

@@ -32,7 +32,8 @@ fn a_refusal_says_what_is_too_much_or_since_when_nothing_is_known() {
     let now = without.now();
     without.engine.set_pod(small("p"), now);
     assert_eq!(testing::coded(&without.engine, "p", now), [""; 0], "nobody reports: there is no koordlet");
-    world.engine.remove_node("without");
+    let now = world.now();
+    world.engine.remove_node("without", now);
     assert_eq!(
         world.create(small("q")),
         "0/3 nodes are available: 1 node(s) cpu usage exceed threshold, 2 node(s) nodeMetric expired.",
