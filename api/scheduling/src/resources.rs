@@ -29,6 +29,7 @@ impl ResourceId {
     pub const PODS: Self = Self(3);
 
     /// The position in a [`ResourceVector`].
+    #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
