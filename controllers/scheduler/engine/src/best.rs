@@ -1,36 +1,58 @@
 //! The best of many scores, where few of them change between two questions.
 
+use std::cmp::Ordering;
+
 use crate::columns::Row;
 
-/// A score per row, and the best of them at the root of a tree over the rows: to change one costs the depth of the tree.
+/// A score per row. Rows that follow each other are a block, and the best score of a block is looked for again only where it may have
+/// changed: the best of all is one of the best of the blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Best {
-    /// Leaves are the last `width` elements; a parent is at half the index of its children.
-    tree: Vec<Top>,
-    width: usize,
+    /// By row; [`NONE`] where it cannot be chosen.
+    scores: Vec<i64>,
+    /// By block; none where it is to be looked for.
+    blocks: Vec<Option<Top>>,
+    /// How many rows can be chosen.
+    rows: usize,
 }
 
-/// The best score of some rows, and how many of them have it. A row that cannot be chosen has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What stands for no score: less than all scores.
+const NONE: i64 = i64::MIN;
+
+/// The rows of a block: to look at all of them costs about as much as to look at the blocks of a few thousand rows.
+const BLOCK: usize = 64;
+
+/// The best score of some rows, and how many of them have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Top {
-    score: Option<i64>,
+    score: i64,
     ties: u32,
-    /// How many rows can be chosen at all.
-    rows: u32,
 }
 
 impl Top {
-    fn of(score: Option<i64>) -> Self {
-        let one = u32::from(score.is_some());
-        Self { score, ties: one, rows: one }
+    fn of(scores: &[i64]) -> Self {
+        scores.iter().fold(Self { score: NONE, ties: 0 }, |top, score| match score.cmp(&top.score) {
+            Ordering::Greater => Self { score: *score, ties: 1 },
+            Ordering::Equal => Self { ties: top.ties + 1, ..top },
+            Ordering::Less => top,
+        })
+    }
+
+    /// The same after a score has changed; none where it is to be looked for.
+    fn changed(self, old: i64, new: i64) -> Option<Self> {
+        let ties = self.ties - u32::from(old == self.score);
+        match new.cmp(&self.score) {
+            Ordering::Greater => Some(Self { score: new, ties: 1 }),
+            Ordering::Equal => Some(Self { ties: ties + 1, ..self }),
+            Ordering::Less => (ties > 0).then_some(Self { ties, ..self }),
+        }
     }
 
     fn better(self, other: Self) -> Self {
-        let rows = self.rows + other.rows;
         match self.score.cmp(&other.score) {
-            std::cmp::Ordering::Greater => Self { rows, ..self },
-            std::cmp::Ordering::Less => Self { rows, ..other },
-            std::cmp::Ordering::Equal => Self { ties: self.ties + other.ties, rows, ..self },
+            Ordering::Greater => self,
+            Ordering::Less => other,
+            Ordering::Equal => Self { ties: self.ties + other.ties, ..self },
         }
     }
 }
@@ -38,86 +60,71 @@ impl Top {
 impl Best {
     /// The scores of all rows.
     pub fn new(scores: &[Option<i64>]) -> Self {
-        let width = scores.len().next_power_of_two();
-        let mut tree = vec![Top::default(); 2 * width];
-        for (leaf, score) in tree[width..].iter_mut().zip(scores) {
-            *leaf = Top::of(*score);
-        }
-        let mut best = Self { tree, width };
-        best.compare_all();
-        best
+        let rows = scores.iter().flatten().count();
+        let scores: Vec<i64> = scores.iter().map(|score| score.unwrap_or(NONE)).collect();
+        let blocks = vec![None; scores.len().div_ceil(BLOCK)];
+        Self { scores, blocks, rows }
     }
 
-    fn compare_all(&mut self) {
-        for parent in (1..self.width).rev() {
-            self.tree[parent] = self.tree[2 * parent].better(self.tree[2 * parent + 1]);
-        }
-    }
-
-    /// Adds to the score of each row that can be chosen.
-    pub fn add(&mut self, of_row: impl Fn(Row) -> i64) {
-        for (index, leaf) in self.tree.iter_mut().skip(self.width).enumerate() {
-            if let (Some(score), Some(row)) = (&mut leaf.score, Row::at(index)) {
-                *score += of_row(row);
+    /// Adds to the score of each row that can be chosen what its number gives, where it has one.
+    pub fn add(&mut self, numbers: &[Option<i64>], mut of: impl FnMut(i64) -> i64) {
+        for (score, number) in self.scores.iter_mut().zip(numbers) {
+            if let Some(number) = number.filter(|_| *score != NONE) {
+                *score += of(number);
             }
         }
-        self.compare_all();
+        self.blocks.fill(None);
     }
 
     /// How many rows can be chosen.
     pub fn len(&self) -> usize {
-        self.tree.get(1).map_or(0, |root| root.rows as usize)
+        self.rows
     }
 
     /// Whether no row can be chosen.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// For how many rows there is a place.
-    pub fn width(&self) -> usize {
-        self.width
+        self.rows == 0
     }
 
     /// Changes the score of a row; none where it cannot be chosen any more.
     pub fn set(&mut self, row: Row, score: Option<i64>) {
-        let mut at = self.width + row.index();
-        if at >= self.tree.len() || self.tree[at] == Top::of(score) {
+        let Some(known) = self.scores.get_mut(row.index()) else { return };
+        let (old, new) = (*known, score.unwrap_or(NONE));
+        if old == new {
             return;
         }
-        self.tree[at] = Top::of(score);
-        while at > 1 {
-            at /= 2;
-            self.tree[at] = self.tree[2 * at].better(self.tree[2 * at + 1]);
-        }
+        *known = new;
+        self.rows = self.rows + usize::from(new != NONE) - usize::from(old != NONE);
+        let block = &mut self.blocks[row.index() / BLOCK];
+        *block = block.and_then(|top| top.changed(old, new));
     }
 
     /// The score of a row; none where it cannot be chosen.
     pub fn score(&self, row: Row) -> Option<i64> {
-        self.tree.get(self.width + row.index())?.score
+        self.scores.get(row.index()).copied().filter(|score| *score != NONE)
     }
 
     /// The best score, and how many rows have it.
-    pub fn top(&self) -> Option<(i64, u32)> {
-        let top = self.tree.get(1)?;
-        top.score.map(|score| (score, top.ties))
+    pub fn top(&mut self) -> Option<(i64, u32)> {
+        let blocks = self.blocks.iter_mut().zip(self.scores.chunks(BLOCK));
+        let tops = blocks.map(|(block, scores)| *block.get_or_insert_with(|| Top::of(scores)));
+        let top = tops.reduce(Top::better)?;
+        (top.score != NONE).then_some((top.score, top.ties))
     }
 
     /// The row that is number `nth` of those with the best score.
-    pub fn choose(&self, mut nth: u32) -> Option<Row> {
+    pub fn choose(&mut self, mut nth: u32) -> Option<Row> {
         let (score, _) = self.top()?;
-        let mut at = 1;
-        while at < self.width {
-            at *= 2;
-            let left = self.tree[at];
-            let ties = if left.score == Some(score) { left.ties } else { 0 };
-            if nth >= ties {
-                nth -= ties;
-                at += 1;
+        for (number, top) in self.blocks.iter().enumerate() {
+            let ties = top.filter(|top| top.score == score).map_or(0, |top| top.ties);
+            if nth < ties {
+                let rows = self.scores.iter().enumerate().skip(number * BLOCK);
+                let mut tied = rows.filter(|(_, one)| **one == score).map(|(index, _)| index);
+                return tied.nth(nth as usize).and_then(Row::at);
             }
+            nth -= ties;
         }
-        let is_best = self.tree.get(at)?.score == Some(score);
-        Row::at(at - self.width).filter(|_| is_best)
+        None
     }
 }
 
@@ -136,20 +143,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_root_is_the_best_of_the_leaves_whatever_changed(
-            mut scores in proptest::collection::vec(proptest::option::of(0..4_i64), 1..20),
-            changes in proptest::collection::vec((0..20_usize, proptest::option::of(0..4_i64)), 0..20),
+        fn the_best_of_the_blocks_is_the_best_of_the_rows_whatever_changed(
+            mut scores in proptest::collection::vec(proptest::option::of(0..4_i64), 1..200),
+            changes in proptest::collection::vec((0..200_usize, proptest::option::of(0..4_i64), any::<bool>()), 0..40),
         ) {
             let mut best = Best::new(&scores);
-            for (index, score) in changes {
+            for (index, score, adds) in changes {
                 let index = index % scores.len();
                 scores[index] = score;
                 best.set(Row::at(index).unwrap(), score);
-                let added = |index: usize| i64::try_from(index % 3).unwrap();
-                scores.iter_mut().enumerate().for_each(|(index, score)| *score = score.map(|score| score + added(index)));
-                best.add(|row| added(row.index()));
+                if adds {
+                    let numbers: Vec<Option<i64>> = (0..200).map(|index| [None, Some(1), Some(2)][index % 3]).collect();
+                    let doubled = |number: &Option<i64>| number.map_or(0, |number| 2 * number);
+                    scores.iter_mut().zip(&numbers).for_each(|(score, number)| *score = score.map(|score| score + doubled(number)));
+                    best.add(&numbers, |number| 2 * number);
+                }
                 let highest = scores.iter().flatten().max().copied();
                 let rows: Vec<usize> = (0..scores.len()).filter(|at| highest.is_some() && scores[*at] == highest).collect();
+                prop_assert_eq!(best.len(), scores.iter().flatten().count());
                 prop_assert_eq!(best.top(), highest.map(|score| (score, rows.len() as u32)));
                 for (nth, row) in rows.iter().enumerate() {
                     prop_assert_eq!(best.choose(nth as u32), Row::at(*row));

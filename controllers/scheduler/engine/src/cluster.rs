@@ -182,6 +182,7 @@ impl Cluster {
     }
 
     /// The node of a row.
+    #[inline]
     pub fn node(&self, row: Row) -> Option<&Arc<Node>> {
         self.slots.get(row.index())?.node.as_ref()
     }
@@ -197,16 +198,19 @@ impl Cluster {
     }
 
     /// What a node offers of a resource.
+    #[inline]
     pub fn allocatable(&self, resource: ResourceId, row: Row) -> i64 {
         self.allocatable.get(resource, row)
     }
 
     /// What the pods of a node request of a resource; of [`ResourceId::PODS`] how many they are.
+    #[inline]
     pub fn requested(&self, resource: ResourceId, row: Row) -> i64 {
         self.requested.get(resource, row)
     }
 
     /// What the pods of a node are assumed to use of cpu and memory.
+    #[inline]
     pub fn assumed_usage(&self, row: Row) -> [i64; 2] {
         [self.assumed_usage[0][row.index()], self.assumed_usage[1][row.index()]]
     }
@@ -267,7 +271,7 @@ impl Cluster {
         self.log.end()
     }
 
-    /// The rows that have changed since, perhaps repeatedly; none where that is too long ago to be known.
+    /// The rows that have changed since, each once; none where that is too long ago to be known.
     pub fn changed_since(&self, position: Position) -> Option<impl Iterator<Item = Row> + '_> {
         self.log.since(position)
     }

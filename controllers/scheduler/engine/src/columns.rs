@@ -8,6 +8,7 @@ pub struct Row(u32);
 
 impl Row {
     /// The position in an array with one element per row.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -33,6 +34,7 @@ impl Columns {
     }
 
     /// An amount.
+    #[inline]
     pub fn get(&self, resource: ResourceId, row: Row) -> i64 {
         self.columns.get(resource.index()).and_then(|column| column.get(row.index())).copied().unwrap_or(0)
     }

@@ -8,6 +8,7 @@ mod everywhere;
 mod rehearsal;
 mod sample;
 mod scorer;
+mod verdicts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -209,8 +210,9 @@ impl Profile {
         self.filters.iter().position(|known| *known == plugin)
     }
 
-    fn epochs(&self, cluster: &Cluster) -> Vec<u64> {
-        self.plugins.iter().map(|plugin| plugin.epoch(cluster)).collect()
+    /// By plugin: the epochs of what it says at all, and of its scores alone.
+    fn epochs(&self, cluster: &Cluster) -> Vec<(u64, u64)> {
+        self.plugins.iter().map(|plugin| (plugin.epoch(cluster), plugin.score_epoch(cluster))).collect()
     }
 }
 

@@ -165,6 +165,11 @@ pub trait Plugin: Any + Send + Sync {
         0
     }
 
+    /// The same of PreScore alone: what PreFilter says still holds then.
+    fn score_epoch(&self, _cluster: &Cluster) -> u64 {
+        0
+    }
+
     /// Topology keys that the plugin asks about whatever pods say.
     fn topology_keys(&self) -> Vec<Arc<str>> {
         Vec::new()

@@ -7,6 +7,7 @@ use koord_engine::{
     plugin::{Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceId;
+use smallvec::SmallVec;
 
 use crate::reservation::CountedTwice;
 
@@ -57,7 +58,7 @@ impl Score for Requests {
             let used = cluster.requested(*id, row).saturating_sub(twice.of(*id)).saturating_add(*request);
             (offered > 0).then(|| (used as f64 / offered as f64).min(1.0))
         });
-        let shares: Vec<f64> = shares.collect();
+        let shares: SmallVec<[f64; 4]> = shares.collect();
         let spread = match shares[..] {
             [one, another] => (one - another).abs() / 2.0,
             [] | [_] => 0.0,

@@ -25,7 +25,7 @@ impl Plugin for ImageLocality {
         "ImageLocality"
     }
 
-    fn epoch(&self, cluster: &Cluster) -> u64 {
+    fn score_epoch(&self, cluster: &Cluster) -> u64 {
         cluster.images_epoch()
     }
 

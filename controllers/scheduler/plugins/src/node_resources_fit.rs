@@ -9,7 +9,7 @@ use koord_engine::{
     plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::Pod,
 };
-use koord_scheduling::{ResourceId, ResourceVector};
+use koord_scheduling::ResourceId;
 
 use crate::reservation::CountedTwice;
 
@@ -95,9 +95,8 @@ const PODS: u64 = 1;
 /// Resources beyond share the last bit.
 const LAST_BIT: u32 = 63;
 
-struct Requests {
-    amounts: ResourceVector,
-}
+/// What the pod requests of each resource, where it requests any.
+struct Requests(Vec<(ResourceId, i64)>);
 
 struct Allocation {
     strategy: Strategy,
@@ -120,13 +119,9 @@ impl Plugin for NodeResourcesFit {
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
-        let mut requests = request.class.requests().clone();
-        for (resource, _) in request.class.requests().iter() {
-            if self.is_ignored(cluster.resources().name(resource)) {
-                requests.set(resource, 0);
-            }
-        }
-        PreFilter::Nodes(Box::new(Requests { amounts: requests }))
+        let requests = request.class.requests().iter();
+        let counted = requests.filter(|(resource, _)| !self.is_ignored(cluster.resources().name(*resource)));
+        PreFilter::Nodes(Box::new(Requests(counted.collect())))
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
@@ -191,7 +186,7 @@ impl Requests {
         let (mut short, mut is_resolvable) = (0, true);
         let twice = CountedTwice::on(cluster, row);
         let alike = i64::try_from(alike).unwrap_or(i64::MAX);
-        for (resource, request) in self.amounts.iter() {
+        for (resource, request) in self.0.iter().copied() {
             let offered = cluster.allocatable(resource, row);
             let requested = cluster.requested(resource, row).saturating_add(request.saturating_mul(alike));
             if request > offered.saturating_sub(requested).saturating_add(twice.of(resource)) {

@@ -14,6 +14,8 @@ pub(super) struct ChangeLog {
     rows: VecDeque<Row>,
     /// The position of the first of them.
     start: u64,
+    /// By row: the position of its last change.
+    last: Vec<u64>,
 }
 
 impl ChangeLog {
@@ -25,6 +27,10 @@ impl ChangeLog {
             self.rows.pop_front();
             self.start += 1;
         }
+        if row.index() >= self.last.len() {
+            self.last.resize(row.index() + 1, 0);
+        }
+        self.last[row.index()] = self.end().0;
         self.rows.push_back(row);
     }
 
@@ -32,9 +38,11 @@ impl ChangeLog {
         Position(self.start + self.rows.len() as u64)
     }
 
+    /// The rows that have changed since, each once, in the order of their last changes.
     pub(super) fn since(&self, position: Position) -> Option<impl Iterator<Item = Row> + '_> {
         let skipped = usize::try_from(position.0.checked_sub(self.start)?).ok()?;
-        Some(self.rows.iter().skip(skipped).copied())
+        let changes = (position.0..).zip(self.rows.iter().skip(skipped));
+        Some(changes.filter(|(at, row)| self.last[row.index()] == *at).map(|(_, row)| *row))
     }
 }
 
@@ -53,6 +61,8 @@ mod tests {
         let since = |log: &ChangeLog, position| log.since(position).map(Iterator::collect::<Vec<_>>);
         assert_eq!(since(&log, begin), Some(vec![row(1), row(2)]));
         assert_eq!((since(&log, middle), since(&log, log.end())), (Some(vec![row(2)]), Some(vec![])));
+        log.note(row(1));
+        assert_eq!(since(&log, begin), Some(vec![row(2), row(1)]), "each once");
         (0..ChangeLog::KEPT_MAX).for_each(|_| log.note(row(3)));
         assert_eq!((since(&log, middle), since(&log, log.end())), (None, Some(vec![])));
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::uid::Uid;
 
-use super::{Found, Memory, Prepared, Profile, Scorer, Verdict, first_refusal, sample::Sample};
+use super::{Found, Memory, Prepared, Profile, Scorer, Verdict, first_refusal, sample::Sample, verdicts::Verdicts};
 use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
@@ -19,22 +19,22 @@ pub(super) struct Candidates {
     prepared: Prepared,
     /// The sum of the local scores of each row that no local filter refuses.
     best: Best,
-    /// By row: the first refusal of a local filter.
-    verdicts: Vec<Option<Verdict>>,
+    /// The first refusal of a local filter.
+    verdicts: Verdicts,
     /// How many nodes each verdict refuses; none where they are to be counted.
     refusals: Option<Refusals>,
     position: Position,
     /// The pods that were not there for the class when these were asked.
     offered: Arc<[(Row, Uid)]>,
-    /// By plugin.
-    epochs: Vec<u64>,
+    /// By plugin: of what it says at all, and of its scores alone.
+    epochs: Vec<(u64, u64)>,
 }
 
 impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
         let offered = Arc::clone(cluster.offered());
-        let (verdicts, refusals) = (Vec::new(), None);
+        let (verdicts, refusals) = (Verdicts::default(), None);
         let mut candidates = Self { class, prepared, best, verdicts, refusals, position, offered, epochs };
         candidates.ask_all(cluster);
         candidates
@@ -42,11 +42,11 @@ impl Candidates {
 
     fn ask_all(&mut self, cluster: &Cluster) {
         let mut scores = vec![None; cluster.width()];
-        self.verdicts = vec![None; cluster.width()];
+        self.verdicts = Verdicts::none(cluster.width());
         for (row, _) in cluster.rows() {
             match self.prepared.local_verdict(cluster, row) {
                 None => scores[row.index()] = Some(self.prepared.local_score(cluster, row)),
-                verdict => self.verdicts[row.index()] = verdict,
+                verdict => _ = self.verdicts.set(row, verdict),
             }
         }
         self.best = Best::new(&scores);
@@ -67,10 +67,10 @@ impl Candidates {
         let offered = Arc::clone(cluster.offered());
         if !Arc::ptr_eq(&self.offered, &offered) {
             changed.extend(rows_of_difference(&self.offered, &offered));
+            changed.sort_unstable();
+            changed.dedup();
             self.offered = offered;
         }
-        changed.sort_unstable();
-        changed.dedup();
         if !self.prepared.asks_single_rows(cluster) {
             cluster.hide_all();
         }
@@ -98,8 +98,7 @@ impl Candidates {
             self.prepared.local_score(cluster, row) + scaled
         });
         self.best.set(row, score);
-        if self.verdicts[row.index()] != verdict {
-            self.verdicts[row.index()] = verdict;
+        if self.verdicts.set(row, verdict) {
             self.refusals = None;
         }
     }
@@ -118,15 +117,18 @@ impl Candidates {
     fn renew(&mut self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
         let epochs = profile.epochs(cluster);
         let known = std::mem::replace(&mut self.epochs, epochs);
-        let is_renewed = |plugin: u8| known.get(usize::from(plugin)) != self.epochs.get(usize::from(plugin));
+        let changed = |is_changed: fn((u64, u64), (u64, u64)) -> bool| {
+            let epochs = known.iter().zip(&self.epochs);
+            let changed = (0_u8..).zip(epochs).filter(move |(_, (old, new))| is_changed(**old, **new));
+            changed.map(|(plugin, _)| plugin)
+        };
         let Self { prepared, best, .. } = self;
         let filters = prepared.filters.iter().filter(|(_, filter)| !filter.follows_rows() && !filter.inherits());
         let filters = filters.map(|(plugin, _)| *plugin);
         let scores = prepared.scores.iter().filter(|scorer| !scorer.score.follows_rows() && !scorer.score.inherits());
         let scores = scores.map(|scorer| scorer.plugin);
-        let renewed = (0_u8..).take(self.epochs.len()).filter(|plugin| is_renewed(*plugin));
-        let filters: Vec<u8> = filters.chain(renewed.clone()).collect();
-        let scores: Vec<u8> = scores.chain(renewed).collect();
+        let filters: Vec<u8> = filters.chain(changed(|old, new| old.0 != new.0)).collect();
+        let scores: Vec<u8> = scores.chain(changed(|old, new| old != new)).collect();
         if !(filters.is_empty() && scores.is_empty()) {
             cluster.hide_all();
         }
@@ -158,7 +160,7 @@ impl Candidates {
         if !held.contains_key(&row) && self.takes(row, cluster) {
             return Found::of_first(row);
         }
-        let known = self.verdicts.get(row.index()).copied().flatten();
+        let known = self.verdicts.get(row);
         let refused = held.get(&row).copied().or_else(|| self.prepared.wide_verdict(cluster, row, known));
         let unplanned = Verdict { plugin: planner, refusal: Refusal::UNPLANNED };
         let mut refusals = Refusals::default();
@@ -208,7 +210,7 @@ impl Candidates {
         self.refusals = None;
         for (row, verdict) in held {
             self.best.set(*row, None);
-            self.verdicts[row.index()] = Some(*verdict);
+            self.verdicts.set(*row, Some(*verdict));
         }
         let is_held = |row: Row| held.contains_key(&row);
         self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale_beside(&mut self.best, is_held));
@@ -216,7 +218,7 @@ impl Candidates {
         self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale_beside(&mut self.best, |_| false));
         for (row, score) in held.keys().zip(scores) {
             self.best.set(*row, score);
-            self.verdicts[row.index()] = None;
+            self.verdicts.set(*row, None);
         }
         self.refusals = None;
         found
@@ -244,11 +246,7 @@ impl Candidates {
             Some(Found::Node { row, score: score + constant, ties, searched })
         });
         let Self { verdicts, refusals, .. } = self;
-        found.unwrap_or_else(|| {
-            let verdicts = (0..).map_while(Row::at).zip(verdicts.iter());
-            let refused = verdicts.filter_map(|(row, verdict)| Some(((*verdict)?, row)));
-            Found::Nothing(refusals.get_or_insert_with(|| Refusals::of(refused)).clone())
-        })
+        found.unwrap_or_else(|| Found::Nothing(refusals.get_or_insert_with(|| verdicts.refusals()).clone()))
     }
 
     /// Adds the scores of the few rows that have one beyond what is local, and chooses among all.
@@ -291,7 +289,7 @@ impl Candidates {
                 break;
             }
             sample.asked += 1;
-            let known = self.verdicts.get(row.index()).copied().flatten();
+            let known = self.verdicts.get(row);
             if let Some(verdict) = self.prepared.wide_verdict(cluster, row, known) {
                 refusals.add(verdict, row);
             } else {

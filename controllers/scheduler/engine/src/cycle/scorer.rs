@@ -52,9 +52,30 @@ impl Scorer {
     }
 
     fn scaled_beside(&self, row: Row, highest: Option<i64>) -> i64 {
-        let highest = highest.unwrap_or(0);
         let score = self.scaled.get(row.index()).copied().flatten();
-        score.zip(self.scale).map_or(0, |(score, scale)| self.weight * scale(score, highest))
+        score.map_or(0, |score| self.scale_by(score, highest))
+    }
+
+    fn scale_by(&self, score: i64, highest: Option<i64>) -> i64 {
+        self.scale.map_or(0, |scale| self.weight * scale(score, highest.unwrap_or(0)))
+    }
+
+    /// Adds to the scores of all rows what depends on those that are scaled. Few of these differ, and each costs a division: what was
+    /// added lately is remembered.
+    fn add_by_scaled(&self, best: &mut Best, of: impl Fn(i64) -> i64) {
+        const REMEMBERED: usize = 128;
+        let mut lately = [None; REMEMBERED];
+        best.add(&self.scaled, |score| {
+            let place = &mut lately[score as usize % REMEMBERED];
+            match *place {
+                Some((known, added)) if known == score => added,
+                _ => {
+                    let added = of(score);
+                    *place = Some((score, added));
+                    added
+                }
+            }
+        });
     }
 
     /// A row has changed, and takes the pods of the class or does not.
@@ -91,7 +112,7 @@ impl Scorer {
             let score = |row: Row| best.score(row).map(|_| self.score.score(cluster, row));
             self.scaled = rows.map(|row| row.and_then(score)).collect();
             self.highest = self.highest_but(|_| false);
-            best.add(|row| self.scaled(row));
+            self.add_by_scaled(best, |score| self.scale_by(score, self.highest));
         }
         if self.is_stale {
             self.scale_beside(best, |_| false);
@@ -102,7 +123,7 @@ impl Scorer {
     /// Takes what is scaled from the scores of all rows.
     pub(super) fn withdraw(&mut self, best: &mut Best) {
         if !self.scaled.is_empty() {
-            best.add(|row| -self.scaled(row));
+            self.add_by_scaled(best, |score| -self.scale_by(score, self.highest));
             self.scaled.clear();
             (self.highest, self.is_stale) = (None, false);
         }
@@ -119,7 +140,7 @@ impl Scorer {
     pub(super) fn scale_beside(&mut self, best: &mut Best, is_excluded: impl Fn(Row) -> bool) {
         let highest = self.highest_but(is_excluded);
         if highest != self.highest {
-            best.add(|row| self.scaled_beside(row, highest) - self.scaled(row));
+            self.add_by_scaled(best, |score| self.scale_by(score, highest) - self.scale_by(score, self.highest));
             self.highest = highest;
         }
     }

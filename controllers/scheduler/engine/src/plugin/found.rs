@@ -64,29 +64,6 @@ impl Verdict {
 }
 
 impl Refusals {
-    /// Of nodes that were refused, in order. Neighbours are mostly refused alike.
-    pub(crate) fn of(refused: impl Iterator<Item = (Verdict, Row)>) -> Self {
-        let (mut refusals, mut last) = (Self::default(), None::<(Verdict, Alike)>);
-        for (verdict, row) in refused {
-            match &mut last {
-                Some((known, alike)) if *known == verdict => alike.nodes += 1,
-                _ => {
-                    refusals.join(last);
-                    last = Some((verdict, Alike { nodes: 1, example: row }));
-                }
-            }
-        }
-        refusals.join(last);
-        refusals
-    }
-
-    /// More nodes were refused.
-    fn join(&mut self, refused: Option<(Verdict, Alike)>) {
-        if let Some((verdict, alike)) = refused {
-            self.0.entry(verdict).and_modify(|known| known.nodes += alike.nodes).or_insert(alike);
-        }
-    }
-
     /// A node was refused.
     pub fn add(&mut self, verdict: Verdict, row: Row) {
         self.0.entry(verdict).or_insert(Alike { nodes: 0, example: row }).nodes += 1;
@@ -124,6 +101,12 @@ impl Refusals {
 
     fn nodes(&self) -> u32 {
         self.0.values().map(|alike| alike.nodes).sum()
+    }
+}
+
+impl FromIterator<(Verdict, Alike)> for Refusals {
+    fn from_iter<I: IntoIterator<Item = (Verdict, Alike)>>(refused: I) -> Self {
+        Self(refused.into_iter().collect())
     }
 }
 

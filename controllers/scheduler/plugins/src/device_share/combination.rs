@@ -52,8 +52,16 @@ pub(super) struct Gpus {
 
 /// The GPUs that a pod requests; none where it requests none.
 pub(super) fn gpus(requests: &ResourceList) -> Result<Option<Gpus>, InvalidRequest> {
-    let amount = |name: &str| requests.amount(name).value();
-    let names: Vec<&'static str> = OF_GPUS.into_iter().filter(|name| amount(name) != 0).collect();
+    let place = |name: &str| OF_GPUS.iter().position(|known| *known == name);
+    let mut amounts = [0; OF_GPUS.len()];
+    for (name, amount) in requests {
+        if let Some(at) = place(name) {
+            amounts[at] = amount.value();
+        }
+    }
+    let amount = |name: &str| place(name).map_or(0, |at| amounts[at]);
+    let names = OF_GPUS.into_iter().zip(amounts).filter(|(_, amount)| *amount != 0);
+    let names: Vec<&'static str> = names.map(|(name, _)| name).collect();
     if names.is_empty() {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Nodes and GPUs compared by what a pod would cause to be lost of the free GPUs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord_engine::{
     cluster::Cluster,
@@ -8,11 +8,13 @@ use koord_engine::{
     plugin::{SCORE_MAX, Scale, Score},
 };
 use koord_scheduling::ResourceId;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::{
     combination::Gpus,
-    node::{Device, NodeDevices},
+    gpus::Gpu,
+    node::{NodeDevices, completed},
     outlook::{Outlook, percent},
     request::{GpuRequest, Kind},
     state::Devices,
@@ -20,8 +22,13 @@ use super::{
 
 /// Compares nodes for pods of a class by what they would cause to be lost of the free GPUs: the best node has the highest
 /// score, and each further hundredth of a GPU takes a point.
-#[derive(Clone, Debug)]
-pub(super) struct Fragments(pub(super) Taken);
+#[derive(Debug)]
+pub(super) struct Fragments {
+    taken: Taken,
+    /// What they gain on nodes that were asked lately, each in a place of its own. Many nodes are alike: where nodes are asked for a
+    /// new class, or again because pods come in another mix, it is calculated for few of them.
+    lately: Mutex<Vec<Option<Known>>>,
+}
 
 /// What a pod takes of a node.
 #[derive(Clone, Debug)]
@@ -33,10 +40,19 @@ pub(super) struct Taken {
 /// What is free of a node.
 struct Free<'a> {
     node: &'a NodeDevices,
-    outlook: &'a Outlook,
-    /// In percent, of the GPUs that the node reports, in their order.
-    gpus: SmallVec<[u8; 16]>,
+    outlook: &'a Arc<Outlook>,
+    /// The GPUs that the node reports, in their order.
+    gpus: &'a [Gpu],
     milli_cpu: i64,
+}
+
+/// What is gained on nodes of which so much is free.
+#[derive(Clone, Debug)]
+struct Known {
+    outlook: Arc<Outlook>,
+    milli_cpu: i64,
+    gpus: SmallVec<[Gpu; 8]>,
+    gain: i64,
 }
 
 /// A point of the score, in millionths of a GPU.
@@ -58,35 +74,72 @@ impl Taken {
     pub(super) fn by_gpu(&self, cluster: &Cluster, row: Row) -> BTreeMap<i32, i64> {
         let shared = self.gpus.as_ref().filter(|gpus| gpus.is_shared && gpus.count == 1);
         let (Some(gpus), Some(free)) = (shared, Free::of(cluster, row)) else { return BTreeMap::new() };
-        let by_gpu = (0..).zip(reported(free.node)).filter_map(|(at, (minor, device))| {
-            Some((minor, -millionths(free.lost_after(self.milli_cpu, &[(at, needed(gpus, device, free.gpus[at])?)]))))
-        });
+        let reported = free.node.of(Kind::Gpu).filter(|(_, device)| device.is_reported);
+        let minors: SmallVec<[i32; 16]> = reported.map(|(minor, _)| minor).collect();
+        let by_gpu = free
+            .fitting(gpus)
+            .into_iter()
+            .filter_map(|taken| Some((*minors.get(taken.0)?, -millionths(free.lost_after(self.milli_cpu, &[taken])))));
         by_gpu.collect()
     }
 
     /// What a node would gain, in millionths of a GPU; below 0 what it would lose.
-    fn gain(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(free) = Free::of(cluster, row) else { return 0 };
+    fn gain(&self, free: &Free<'_>) -> i64 {
         let before = free.lost_after(0, &[]);
         let after = match &self.gpus {
             None => Some(free.lost_after(self.milli_cpu, &[])),
-            Some(gpus) => self.least_lost(gpus, &free),
+            Some(gpus) => Self::least_lost(self.milli_cpu, gpus, free),
         };
         after.map_or(0, |after| millionths(before - after))
     }
 
-    fn least_lost(&self, gpus: &Gpus, free: &Free<'_>) -> Option<f64> {
-        let fitting = (0..).zip(reported(free.node));
-        let mut fitting: SmallVec<[(usize, u8); 16]> =
-            fitting.filter_map(|(at, (_, device))| Some((at, needed(gpus, device, free.gpus[at])?))).collect();
-        fitting.sort_by_key(|(at, _)| free.gpus[*at]);
+    fn least_lost(milli_cpu: i64, gpus: &Gpus, free: &Free<'_>) -> Option<f64> {
+        let mut fitting = free.fitting(gpus);
+        fitting.sort_by_key(|(at, _)| free.gpus[*at].free_percent);
         if gpus.count > 1 || !gpus.is_shared {
             let taken = fitting.get(..gpus.count)?;
-            return Some(free.lost_after(self.milli_cpu, taken));
+            return Some(free.lost_after(milli_cpu, taken));
         }
-        fitting.dedup_by_key(|(at, _)| free.gpus[*at]);
-        let lost = fitting.iter().map(|taken| free.lost_after(self.milli_cpu, &[*taken]));
+        fitting.dedup_by_key(|(at, _)| free.gpus[*at].free_percent);
+        let lost = fitting.iter().map(|taken| free.lost_after(milli_cpu, &[*taken]));
         lost.reduce(f64::min)
+    }
+}
+
+impl Fragments {
+    const PLACES: usize = 1 << Self::PLACE_BITS;
+    const PLACE_BITS: u32 = 7;
+
+    /// Compares nodes for pods that take this.
+    pub(super) fn of(taken: Taken) -> Self {
+        Self { taken, lately: Mutex::new(vec![None; Self::PLACES]) }
+    }
+
+    /// What such a node would gain.
+    fn gain(&self, free: &Free<'_>) -> i64 {
+        let mut lately = self.lately.lock();
+        let known = &mut lately[Self::place(free)];
+        if let Some(known) = known.as_ref().filter(|known| known.is_of(free)) {
+            return known.gain;
+        }
+        let gain = self.taken.gain(free);
+        let Free { outlook, gpus, milli_cpu, .. } = free;
+        *known = Some(Known { outlook: Arc::clone(outlook), milli_cpu: *milli_cpu, gpus: (*gpus).into(), gain });
+        gain
+    }
+
+    /// Where it is kept what is gained on such nodes.
+    fn place(free: &Free<'_>) -> usize {
+        // Fibonacci hashing: an odd constant near 2⁶⁴ over the golden ratio spreads numbers over the highest bits.
+        let spread = |hash: u64, part: u8| (hash ^ u64::from(part)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = free.gpus.iter().fold(free.milli_cpu as u64, |hash, gpu| spread(hash, gpu.free_percent));
+        (hash >> (u64::BITS - Self::PLACE_BITS)) as usize
+    }
+}
+
+impl Known {
+    fn is_of(&self, free: &Free<'_>) -> bool {
+        Arc::ptr_eq(&self.outlook, free.outlook) && self.milli_cpu == free.milli_cpu && *self.gpus == *free.gpus
     }
 }
 
@@ -95,33 +148,35 @@ impl<'a> Free<'a> {
     fn of(cluster: &'a Cluster, row: Row) -> Option<Self> {
         let devices = cluster.state::<Devices>()?;
         let (node, outlook) = (devices.of(row)?, devices.mix.outlook(row)?);
-        let gpus = reported(node).map(|(_, device)| free(device)).collect();
         let milli_cpu = cluster.allocatable(ResourceId::CPU, row) - cluster.requested(ResourceId::CPU, row);
-        Some(Self { node, outlook, gpus, milli_cpu })
+        Some(Self { node, outlook, gpus: &node.gpus.each, milli_cpu })
+    }
+
+    /// The GPUs of which a pod may take a part, each with the percentage that it takes.
+    fn fitting(&self, taken: &Gpus) -> SmallVec<[(usize, u8); 16]> {
+        // Mostly all GPUs of a node have the same memory.
+        let mut last: Option<(i64, Option<u8>)> = None;
+        let mut needed = |gpu: &Gpu| match last {
+            Some((memory, needed)) if memory == gpu.memory => needed,
+            _ => {
+                let needed = percent(&completed(gpu.memory, &taken.each));
+                last = Some((gpu.memory, needed));
+                needed
+            }
+        };
+        let fitting = |(at, gpu): (usize, &Gpu)| {
+            let needed = needed(gpu).filter(|needed| *needed <= gpu.free_percent)?;
+            Some((at, needed))
+        };
+        self.gpus.iter().enumerate().filter_map(fitting).collect()
     }
 
     /// What is lost once so much CPU and these percentages of GPUs are taken.
     fn lost_after(&self, milli_cpu: i64, taken: &[(usize, u8)]) -> f64 {
         let of = |at: usize| taken.iter().find(|(taken, _)| *taken == at).map_or(0, |(_, percent)| *percent);
-        let left = self.gpus.iter().enumerate().map(|(at, free)| free.saturating_sub(of(at)));
+        let left = self.gpus.iter().enumerate().map(|(at, gpu)| gpu.free_percent.saturating_sub(of(at)));
         self.outlook.lost(left, self.milli_cpu - milli_cpu)
     }
-}
-
-/// The GPUs that a node reports.
-fn reported(node: &NodeDevices) -> impl Iterator<Item = (i32, &Device)> {
-    node.of(Kind::Gpu).filter(|(_, device)| device.is_reported)
-}
-
-/// What is free of a GPU, in percent: of its cores or of its memory, whichever is less.
-fn free(device: &Device) -> u8 {
-    let used = percent(&device.used).unwrap_or(0);
-    percent(&device.total).unwrap_or(0).saturating_sub(used)
-}
-
-/// The percentage of a GPU that a pod takes; none where less is free.
-fn needed(gpus: &Gpus, device: &Device, free: u8) -> Option<u8> {
-    percent(&device.complete(&gpus.each)).filter(|needed| *needed <= free)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a node has fewer than millions of GPUs")]
@@ -137,7 +192,7 @@ fn worse(gain: i64, highest: i64) -> i64 {
 
 impl Score for Fragments {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        self.0.gain(cluster, row)
+        Free::of(cluster, row).map_or(0, |free| self.gain(&free))
     }
 
     fn scale(&self) -> Option<Scale> {
@@ -146,5 +201,37 @@ impl Score for Fragments {
 
     fn is_local(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+    use crate::device_share::{
+        amounts::{Amounts, DeviceResource},
+        outlook::Demand,
+    };
+
+    proptest! {
+        #[test]
+        fn what_is_kept_of_nodes_alike_is_what_is_calculated_for_each(
+            nodes in vec((0..2_usize, 0..3_i64, vec((0..3_u8, 1..3_i64), 1..4)), 1..300),
+            (percent, count) in prop_oneof![(Just(50), Just(1)), (Just(100), Just(1)), (Just(100), Just(2))],
+        ) {
+            let each: Amounts = [(DeviceResource::GpuCore, percent), (DeviceResource::GpuMemory, 1)].into_iter().collect();
+            let taken = Taken { gpus: Some(Gpus { each, count, is_shared: percent < 100 }), milli_cpu: 1000 };
+            let fragments = Fragments::of(taken);
+            let demand = |percent, milli_cpu| Demand { percent, count: 1, milli_cpu };
+            let outlooks = [[(demand(50, 1000), 1.0)], [(demand(60, 3000), 1.0)]].map(|demands| Arc::new(Outlook::of(&demands)));
+            let node = NodeDevices::default();
+            for (outlook, cpu, gpus) in nodes {
+                let gpus = gpus.into_iter().map(|(free, memory)| Gpu { memory, free_percent: 50 * free });
+                let gpus: Vec<Gpu> = gpus.collect();
+                let free = Free { node: &node, outlook: &outlooks[outlook], gpus: &gpus, milli_cpu: 1000 * cpu };
+                prop_assert_eq!(fragments.gain(&free), fragments.taken.gain(&free));
+            }
+        }
     }
 }

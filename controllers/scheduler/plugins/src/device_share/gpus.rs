@@ -1,8 +1,11 @@
 //! The GPUs of a node in few words, for pods that do not care which of them they get.
 
+use smallvec::SmallVec;
+
 use super::{
     amounts::{Amounts, DeviceResource},
     node::{Device, NodeDevices, completed},
+    outlook::percent,
     refusal::Refused,
     request::{DeviceRequest, GpuRequest, Kind},
 };
@@ -10,46 +13,73 @@ use super::{
 /// The GPUs that a node reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Gpus {
-    each: Vec<Gpu>,
+    /// Which of them are alike: mostly those that nobody uses, so that this is one look at the memory.
+    alike: SmallVec<[Alike; 1]>,
+    /// In the order of their minor numbers.
+    pub(super) each: Vec<Gpu>,
     /// What all of them have.
     pub(super) total: Amounts,
     /// What is free of all of them.
     pub(super) free: Amounts,
 }
 
+/// GPUs of which the same is free.
 #[derive(Clone, Debug, PartialEq)]
-struct Gpu {
-    /// Its memory.
+struct Alike {
+    count: usize,
+    /// The memory of each.
     memory: i64,
-    /// Whether it is healthy and has resources.
-    has_anything: bool,
+    /// Whether they are healthy and have resources.
+    have_anything: bool,
     free: Amounts,
+}
+
+/// One of them, in percent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Gpu {
+    /// Its memory.
+    pub(super) memory: i64,
+    /// What is free of it, in percent: of its cores or of its memory, whichever is less.
+    pub(super) free_percent: u8,
+}
+
+impl Gpu {
+    fn of(device: &Device) -> Self {
+        let total = percent(&device.total).unwrap_or(0);
+        Self {
+            memory: device.total.amount(DeviceResource::GpuMemory),
+            free_percent: total.saturating_sub(percent(&device.used).unwrap_or(0)),
+        }
+    }
 }
 
 impl Gpus {
     pub(super) fn of<'d>(devices: impl Iterator<Item = &'d Device>) -> Self {
         let mut gpus = Self::default();
         for device in devices {
-            let free = device.free();
+            let (gpu, free) = (Gpu::of(device), device.free());
             gpus.total = gpus.total.plus(&device.total);
             gpus.free = gpus.free.plus(&free);
-            let (memory, has_anything) = (device.total.amount(DeviceResource::GpuMemory), !device.total.is_zero());
-            gpus.each.push(Gpu { memory, has_anything, free });
+            gpus.each.push(gpu);
+            let have_anything = !device.total.is_zero();
+            let is_like = |alike: &&mut Alike| {
+                (alike.memory, alike.have_anything) == (gpu.memory, have_anything) && alike.free == free
+            };
+            match gpus.alike.iter_mut().find(is_like) {
+                Some(alike) => alike.count += 1,
+                None => gpus.alike.push(Alike { count: 1, memory: gpu.memory, have_anything, free }),
+            }
         }
         gpus
     }
 
     /// Whether so many of them have as much free of each.
     fn have(&self, count: usize, each: &Amounts, takes_empty: bool) -> bool {
-        let (mut memory, mut needed) = (None, *each);
-        let mut has_enough = |gpu: &&Gpu| {
-            // Mostly all GPUs of a node have the same memory.
-            if memory != Some(gpu.memory) {
-                (memory, needed) = (Some(gpu.memory), completed(gpu.memory, each));
-            }
-            gpu.has_anything && needed.fits(&gpu.free) && (takes_empty || !gpu.free.is_zero())
+        let has_enough = |alike: &&Alike| {
+            let fits = alike.have_anything && completed(alike.memory, each).fits(&alike.free);
+            fits && (takes_empty || !alike.free.is_zero())
         };
-        count == 0 || self.each.iter().filter(|gpu| has_enough(gpu)).nth(count - 1).is_some()
+        self.alike.iter().filter(has_enough).map(|alike| alike.count).sum::<usize>() >= count
     }
 }
 

@@ -37,8 +37,8 @@ impl Mix {
     const AFFINITIES_MAX: usize = 64;
 
     /// The outlook of a node.
-    pub(super) fn outlook(&self, row: Row) -> Option<&Outlook> {
-        self.rows.get(row.index())?.as_deref()
+    pub(super) fn outlook(&self, row: Row) -> Option<&Arc<Outlook>> {
+        self.rows.get(row.index())?.as_ref()
     }
 
     /// Changes with all outlooks.
@@ -59,7 +59,7 @@ impl Mix {
         {
             return;
         }
-        if let Some((_, slot)) = self.pods.remove(uid)
+        if let Some((_, slot)) = old
             && let Some((_, pods)) = self.affinities.get_mut(usize::from(slot))
         {
             *pods -= 1;
@@ -67,6 +67,8 @@ impl Mix {
         if let (Some(demand), Some(pod)) = (demand, new) {
             let slot = self.slot(&pod.template.affinity);
             self.pods.insert(uid.clone(), (demand, slot));
+        } else {
+            self.pods.remove(uid);
         }
         // Outlooks change little with every pod, and much is kept by them.
         let (now, then) = (self.pods.len(), self.adopted.pods);

@@ -25,8 +25,8 @@ pub struct Demand {
 /// What the pods that may run on a node make of its GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outlook {
-    /// What no pod will use of a GPU of which so many percent are free, in GPUs.
-    waste: Vec<f64>,
+    /// What no pod will use of a GPU of which so many percent are free, and what pods will use of it, in GPUs.
+    by_free: Vec<(f64, f64)>,
     /// What a GPU in use takes of CPU: the mean, and the variance for one GPU.
     milli_cpu: f64,
     variance: f64,
@@ -81,7 +81,7 @@ impl Outlook {
         let squares: f64 = demands.iter().map(|(demand, share)| share * square(demand)).sum();
         let several = demands.iter().filter(|(demand, _)| demand.count > 1 && demand.percent == WHOLE);
         Self {
-            waste: waste(demands),
+            by_free: (0..=WHOLE).zip(waste(demands)).map(|(free, waste)| (waste, gpu(free) - waste)).collect(),
             milli_cpu,
             variance: if gpus > 0.0 { squares / gpus } else { 0.0 },
             several: several.copied().collect(),
@@ -92,9 +92,10 @@ impl Outlook {
     pub(super) fn lost(&self, free: impl Iterator<Item = u8>, milli_cpu: i64) -> f64 {
         let (mut waste, mut used, mut whole) = (0.0, 0.0, 0_u32);
         for percent in free {
-            let wasted = self.waste.get(usize::from(percent)).copied().unwrap_or(0.0);
+            let unknown = || (0.0, gpu(percent));
+            let (wasted, of_use) = self.by_free.get(usize::from(percent)).copied().unwrap_or_else(unknown);
             waste += wasted;
-            used += f64::from(percent) / f64::from(WHOLE) - wasted;
+            used += of_use;
             whole += u32::from(percent >= WHOLE);
         }
         let fails = |demand: &Demand| whole < demand.count || milli_cpu < demand.milli_cpu;
@@ -116,6 +117,11 @@ impl Outlook {
         };
         (mean / self.milli_cpu).clamp(0.0, gpus)
     }
+}
+
+/// So many percent of a GPU, in GPUs.
+fn gpu(percent: u8) -> f64 {
+    f64::from(percent) / f64::from(WHOLE)
 }
 
 /// By percent: of what fits, something comes by chance, and what it leaves is wasted in part, and so on until the end.

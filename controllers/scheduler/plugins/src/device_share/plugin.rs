@@ -46,7 +46,7 @@ use crate::{
     Gates, NodeNumaResource,
     reservation::{
         Within,
-        lots::{Asks, Source, source},
+        lots::{Source, source},
     },
 };
 
@@ -154,8 +154,7 @@ impl DeviceShare {
 
     fn wanted(&self, template: &Arc<Template>) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
-        let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
-        Some(Wanted { request, asks, milli_cpu, settings: Arc::clone(&self.0) })
+        Some(Wanted::new(request, template, &self.0))
     }
 }
 
@@ -203,7 +202,7 @@ impl Plugin for DeviceShare {
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         if self.0.scorer.is_least_fragmented() {
             let taken = taken(request.template());
-            return if taken.is_nothing() { None } else { Some(Box::new(Fragments(taken))) };
+            return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
         }
         let wanted = self.wanted(request.template())?;
         let numa = request.plugin::<NodeNumaResource>().filter(|_| self.0.is_numa_aligned);
@@ -211,7 +210,7 @@ impl Plugin for DeviceShare {
         Some(Box::new(Compared { wanted, numa_nodes }))
     }
 
-    fn epoch(&self, cluster: &Cluster) -> u64 {
+    fn score_epoch(&self, cluster: &Cluster) -> u64 {
         let devices = cluster.state::<Devices>().filter(|_| self.0.scorer.is_least_fragmented());
         devices.map_or(0, |devices| devices.mix.epoch())
     }

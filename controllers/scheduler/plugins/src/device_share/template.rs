@@ -26,11 +26,15 @@ impl GpuTemplates {
         Self(templates.iter().map(|(model, templates)| (model.clone(), of_model(templates))).collect())
     }
 
+    /// Whether a share of a GPU must be one of a template, because it has one of these resources.
+    pub(super) fn concern(request: &GpuRequest, resources: &[DeviceResource]) -> bool {
+        request.is_shared && resources.iter().any(|resource| request.each.get(*resource).is_some())
+    }
+
     /// The templates of which a share of a GPU must be one, because it has one of these resources: those that have
     /// exactly what is requested. None where no template is needed.
     pub fn needed(&self, request: &GpuRequest, resources: &[DeviceResource]) -> Option<TemplateNames> {
-        let is_matched = |resource: &DeviceResource| request.each.get(*resource).is_some();
-        if !request.is_shared || !resources.iter().any(is_matched) {
+        if !Self::concern(request, resources) {
             return None;
         }
         let of_model = |templates: &BTreeMap<String, Amounts>| {

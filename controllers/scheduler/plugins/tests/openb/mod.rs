@@ -101,7 +101,9 @@ pub(crate) fn replay(
     for (number, arriving) in arrivals(requests, total * 130 / 100, &random).into_iter().enumerate() {
         let name = format!("p{number:05}");
         let template = Arc::clone(templates.entry(arriving.clone()).or_insert_with(|| template(&arriving)));
-        let (key, uid) = (ObjectKey::new("trace", &name), Uid::from(&*name));
+        // A UUID, as API servers give it.
+        let uid = Uid::from(&*format!("00000000-0000-4000-8000-{number:012}"));
+        let key = ObjectKey::new("trace", &name);
         engine
             .set_pod(Arc::new(engine_pod::Pod { key, uid, template, ..engine_pod::Pod::default() }), Moment::default());
         while let Some(attempt) = engine.attempt(Moment::default()) {

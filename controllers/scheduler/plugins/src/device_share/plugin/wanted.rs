@@ -11,6 +11,7 @@ use koord_engine::{
     columns::Row,
     node::Node,
     plugin::{Filter, Operands, Refusal, Scale, Score, highest_is_best},
+    pod::Template,
 };
 use koord_scheduling::NumaMask;
 
@@ -25,9 +26,10 @@ use super::{
         request::{DeviceRequest, GpuRequest, Kind},
         score::Scorer,
         state::Devices,
+        template::GpuTemplates,
         ways::{Way, ways},
     },
-    Settings,
+    Settings, milli_cpu,
 };
 use crate::reservation::{
     Within,
@@ -52,6 +54,8 @@ pub(super) struct Wanted {
     pub(super) asks: Asks,
     pub(super) milli_cpu: i64,
     pub(super) settings: Arc<Settings>,
+    /// Whether it is any GPUs, with nothing else and without a template.
+    takes_any_gpus: bool,
 }
 
 /// How nodes are compared: by their devices on the NUMA nodes of which the pod would get everything.
@@ -62,6 +66,13 @@ pub(super) struct Compared {
 }
 
 impl Wanted {
+    pub(super) fn new(request: DeviceRequest, template: &Arc<Template>, settings: &Arc<Settings>) -> Self {
+        let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
+        let needs_template = |gpus| GpuTemplates::concern(gpus, &settings.templates_for);
+        let takes_any_gpus = !asks.needs_one && request.any_gpus().is_some_and(|gpus| !needs_template(gpus));
+        Self { request, asks, milli_cpu, settings: Arc::clone(settings), takes_any_gpus }
+    }
+
     /// Asks about the devices of a node in the ways in which the pod may take them; the first answer that is none of a
     /// refusal counts, or the last refusal. None where the node reports no devices.
     pub(super) fn first<T>(
@@ -112,15 +123,11 @@ impl Wanted {
     /// The devices of a node that has only to be asked how many GPUs have enough: neither the pod nor the node cares which of them
     /// it gets, and nothing is kept there.
     fn counted<'c>(&self, cluster: &'c Cluster, row: Row) -> Option<(&'c NodeDevices, &GpuRequest)> {
-        let gpus = self.request.any_gpus().filter(|_| !self.asks.needs_one)?;
-        let devices = cluster.state::<Devices>()?;
-        let templates = devices.templates(&self.settings.templates_in);
-        let is_template =
-            templates.is_some_and(|templates| templates.needed(gpus, &self.settings.templates_for).is_some());
-        if is_template || !keeps_nothing(cluster, row) {
+        let gpus = self.request.gpus.as_ref().filter(|_| self.takes_any_gpus)?;
+        if !keeps_nothing(cluster, row) {
             return None;
         }
-        let node = devices.of(row).filter(|node| node.is_reported)?;
+        let node = cluster.state::<Devices>()?.of(row).filter(|node| node.is_reported)?;
         let policy =
             |node: &Node| node.labels.get(GPU_PARTITION_POLICY.name()) == Some(GpuPartitionPolicy::Honor.as_str());
         let honors_partitions = || {
