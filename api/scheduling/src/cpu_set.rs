@@ -34,16 +34,19 @@ pub enum ParseCpuSetError {
 
 impl CpuSet {
     /// How many CPUs are in the set.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no CPU is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether a CPU is in the set.
+    #[inline]
     pub fn contains(&self, cpu: u32) -> bool {
         let (word, bit) = place(cpu);
         self.0.get(word).is_some_and(|word| word & bit != 0)
@@ -69,6 +72,7 @@ impl CpuSet {
     }
 
     /// How many CPUs are in both sets.
+    #[inline]
     pub fn common(&self, other: &Self) -> usize {
         self.0.iter().zip(&other.0).map(|(one, other)| (one & other).count_ones() as usize).sum()
     }

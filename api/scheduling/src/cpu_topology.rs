@@ -96,6 +96,7 @@ impl CpuTopology {
     }
 
     /// How many cores, NUMA nodes and sockets there are, and how many CPUs.
+    #[inline]
     pub fn counts(&self) -> [usize; 4] {
         [self.cores.len(), self.nodes.len(), self.sockets.len(), self.cpus.len()]
     }

@@ -2,6 +2,8 @@
 
 use std::{cmp::Ordering, fmt};
 
+use smallvec::SmallVec;
+
 /// A set of the NUMA nodes 0 to 63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NumaMask(u64);
@@ -11,6 +13,7 @@ impl NumaMask {
     pub const NODE_MAX: u32 = 63;
 
     /// The set of some NUMA nodes; none where a number is too large.
+    #[inline]
     pub fn of(nodes: impl IntoIterator<Item = u32>) -> Option<Self> {
         let bit = |node: u32| (node <= Self::NODE_MAX).then(|| 1_u64 << node);
         nodes.into_iter().try_fold(0, |bits, node| Some(bits | bit(node)?)).map(Self)
@@ -22,53 +25,74 @@ impl NumaMask {
     }
 
     /// How many NUMA nodes are in the set.
+    #[inline]
     pub fn len(self) -> u32 {
         self.0.count_ones()
     }
 
     /// Whether no NUMA node is in the set.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether a NUMA node is in the set.
+    #[inline]
     pub fn contains(self, node: u32) -> bool {
         node <= Self::NODE_MAX && self.0 >> node & 1 == 1
     }
 
     /// The NUMA nodes in both sets.
+    #[inline]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// The NUMA nodes in either set.
+    #[inline]
     pub fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The NUMA nodes in order.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = u32> {
-        (0..=Self::NODE_MAX).filter(move |node| self.contains(*node))
+        let rests = std::iter::successors(Some(self.0), |rest| Some(rest & rest.wrapping_sub(1)));
+        rests.take_while(|rest| *rest != 0).map(u64::trailing_zeros)
     }
 
     /// How narrow the set is: fewer NUMA nodes are narrower, of equally many the lower bits.
+    #[inline]
     pub fn cmp_narrowness(self, other: Self) -> Ordering {
         (self.len(), self.0).cmp(&(other.len(), other.0))
     }
 
     /// All subsets that are not empty: those of one NUMA node first, then those of two, each in the order of their
     /// first NUMA nodes. Of more than 16 NUMA nodes, the first 16 count.
-    pub fn subsets(self) -> Vec<Self> {
+    pub fn subsets(self) -> impl Iterator<Item = Self> {
         const NODES_MAX: usize = 16;
-        let nodes: Vec<u32> = self.iter().take(NODES_MAX).collect();
-        let subset = |choice: u64| {
-            let chosen = nodes.iter().enumerate().filter(move |(at, _)| choice >> at & 1 == 1);
-            chosen.map(|(_, node)| *node).collect::<Vec<u32>>()
-        };
-        let mut subsets: Vec<Vec<u32>> = (1..1_u64 << nodes.len()).map(subset).collect();
-        subsets.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
-        subsets.into_iter().filter_map(Self::of).collect()
+        let nodes: SmallVec<[u32; NODES_MAX]> = self.iter().take(NODES_MAX).collect();
+        let count = nodes.len();
+        // The first NUMA node is the highest bit of a choice: among choices of equally many bits larger ones come first.
+        let choices = (1..=count).flat_map(move |size| {
+            let first = ((1_u32 << size) - 1) << (count - size);
+            std::iter::successors(Some(first), |choice| next_smaller(*choice))
+        });
+        choices.map(move |choice| {
+            let chosen = nodes.iter().rev().enumerate().filter(|(bit, _)| choice >> bit & 1 == 1);
+            Self(chosen.fold(0, |bits, (_, node)| bits | 1 << node))
+        })
     }
+}
+
+/// The next smaller number with as many bits: of the lowest bit that has a 0 below it, it moves down by one, with all bits below
+/// right after it.
+fn next_smaller(number: u32) -> Option<u32> {
+    let ones = number.trailing_ones();
+    let zeros = (number >> ones).trailing_zeros();
+    let moved = ones + zeros;
+    let above = number.checked_shr(moved).filter(|above| *above != 0)? - 1;
+    Some(above << moved | ((1 << (ones + 1)) - 1) << (zeros - 1))
 }
 
 /// In binary, with an even number of digits.
@@ -89,11 +113,22 @@ mod tests {
 
     #[test]
     fn subsets_come_by_size_and_then_by_their_first_nodes() {
-        let subsets: Vec<Vec<u32>> =
-            mask(&[0, 1, 2]).subsets().into_iter().map(|subset| subset.iter().collect()).collect();
+        let subsets: Vec<Vec<u32>> = mask(&[0, 1, 2]).subsets().map(|subset| subset.iter().collect()).collect();
         assert_eq!(subsets, [vec![0], vec![1], vec![2], vec![0, 1], vec![0, 2], vec![1, 2], vec![0, 1, 2]]);
-        assert_eq!(mask(&[]).subsets(), []);
-        assert_eq!(NumaMask(u64::MAX).subsets().len(), (1 << 16) - 1);
+        assert_eq!(mask(&[]).subsets().count(), 0);
+        assert_eq!(NumaMask(u64::MAX).subsets().count(), (1 << 16) - 1);
+    }
+
+    #[test]
+    fn all_subsets_come_in_that_order_wherever_the_numa_nodes_are() {
+        for nodes in [&[5][..], &[0, 63], &[1, 4, 7, 30], &[0, 1, 2, 3, 4, 5, 6, 7]] {
+            let listed = |subset: NumaMask| subset.iter().collect::<Vec<u32>>();
+            let mut sorted: Vec<Vec<u32>> = mask(nodes).subsets().map(listed).collect();
+            let subsets = sorted.clone();
+            sorted.sort_by_key(|subset| (subset.len(), subset.clone()));
+            sorted.dedup();
+            assert_eq!((&subsets, subsets.len()), (&sorted, (1 << nodes.len()) - 1), "{nodes:?}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ impl ResourceId {
     pub const PODS: Self = Self(3);
 
     /// The position in a [`ResourceVector`].
+    #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -123,6 +124,7 @@ pub struct ResourceVector(SmallVec<[i64; 4]>);
 
 impl ResourceVector {
     /// The amount of a resource.
+    #[inline]
     pub fn get(&self, id: ResourceId) -> i64 {
         self.0.get(id.index()).copied().unwrap_or(0)
     }
@@ -136,6 +138,7 @@ impl ResourceVector {
     }
 
     /// The resources whose amount is not 0, by number.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (ResourceId, i64)> + '_ {
         (0..).map(ResourceId).zip(self.0.iter().copied()).filter(|(_, amount)| *amount != 0)
     }

@@ -8,17 +8,22 @@ mod accumulator;
 mod allocate;
 mod asked;
 mod devices;
+mod enough;
 mod hints;
 mod ledger;
 mod manager;
 mod node;
+mod numbered;
+mod own;
 mod plugin;
 mod policy;
+mod refused;
 mod score;
 mod shown;
 mod state;
 mod wanted;
 mod ways;
+mod zone;
 
 pub use plugin::NodeNumaResource;
 #[cfg(test)]

@@ -35,14 +35,20 @@ pub(crate) trait NumaNodes: Send + Sync {
 /// The score of NUMA nodes that have the GPUs which would be taken anyway.
 const BEST: i64 = 500;
 
-/// All sets of these NUMA nodes that have the devices which the pod wants; they are the same for each kind of devices.
-pub fn numa_hints(allocator: &Allocator<'_>, all: NumaMask, limits: &Limits) -> Result<Vec<NumaHint>, Refused> {
+/// All sets of at most so many of these NUMA nodes that have the devices which the pod wants; they are the same for each kind of
+/// devices.
+pub fn numa_hints(
+    allocator: &Allocator<'_>,
+    all: NumaMask,
+    nodes_max: u32,
+    limits: &Limits,
+) -> Result<Vec<NumaHint>, Refused> {
     let on = |nodes| Allocator { numa_nodes: Some(nodes), ..*allocator };
     let counts = allocator.counts()?;
     let gpus = |allocation: &Allocation| allocation.of(Kind::Gpu).iter().map(|share| share.minor).collect::<Vec<_>>();
     let mut best = gpus(&on(all).within(&counts, limits)?);
     best.sort_unstable();
-    let found = all.subsets().into_iter().filter_map(|nodes| {
+    let found = all.subsets().take_while(|nodes| nodes.len() <= nodes_max).filter_map(|nodes| {
         let mut minors = gpus(&on(nodes).within(&counts, limits).ok()?);
         minors.sort_unstable();
         Some((nodes, if minors == best { BEST } else { 0 }))

@@ -110,19 +110,24 @@ impl DeviceShare {
         }))
     }
 
-    /// The NUMA nodes of a node that have the devices a pod wants, the same for each of these kinds. None where devices
-    /// do not matter for the choice among them.
+    /// Whether a pod wants devices.
+    pub(crate) fn is_wanted(template: &Template) -> bool {
+        read(template).ok().flatten().is_some()
+    }
+
+    /// The sets of at most so many of these NUMA nodes that have the devices a pod wants, the same for each of these kinds. None
+    /// where devices do not matter for the choice among them.
     pub(crate) fn numa_hints(
         &self,
         request: &Request<'_>,
         cluster: &Cluster,
         row: Row,
-        all: NumaMask,
+        (all, nodes_max): (NumaMask, u32),
         source: &Source,
     ) -> Option<Result<KindsAndHints, Refused>> {
         let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
         wanted.first(cluster, row, (None, false), source, |allocator, way| {
-            let hints = numa_hints(allocator, all, &way.limits);
+            let hints = numa_hints(allocator, all, nodes_max, &way.limits);
             hints.map(|hints| (wanted.request.kinds().collect(), hints))
         })
     }

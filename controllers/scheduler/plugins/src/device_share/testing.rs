@@ -94,7 +94,7 @@ impl Case {
             let score = if hint.score == 0 { String::new() } else { hint.score.to_string() };
             format!("{}{}{score}", hint.nodes, if hint.is_preferred { "+" } else { "" })
         };
-        self.with(pod, |allocator| match numa_hints(allocator, all, &Limits::default()) {
+        self.with(pod, |allocator| match numa_hints(allocator, all, nodes, &Limits::default()) {
             Ok(hints) => hints.iter().map(hint).collect::<Vec<_>>().join(" "),
             Err(refused) => said(refused),
         })

@@ -4,22 +4,24 @@
 mod tests;
 
 use koord_engine::plugin::{Reason, ReasonCode};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use koord_scheduling::{CpuSet, NumaMask, ResourceId, ResourceVector};
+use smallvec::SmallVec;
 
 use super::{
     accumulator::{Offer, Wish, take_preferred},
     ledger::Allocation,
     node::{Limits, NumaNode, milli},
     policy::{Bind, Fill},
+    zone::NumaZone,
 };
 
 /// What a pod wants of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct Order<'a> {
     /// What it requests.
-    pub(crate) requests: ResourceVector,
+    pub(crate) requests: Cow<'a, ResourceVector>,
     /// The CPUs of its own; none where it shares them.
     pub(crate) cpus: Option<CpuOrder>,
     /// Which NUMA nodes are filled first.
@@ -56,12 +58,12 @@ pub(crate) struct Stock<'a> {
     /// The node.
     pub(crate) node: &'a NumaNode,
     /// What the pod wants.
-    pub(crate) order: &'a Order,
-    /// What is left of each NUMA node.
-    pub(crate) shares: BTreeMap<u32, ResourceVector>,
-    limits: &'a Limits,
+    pub(crate) order: &'a Order<'a>,
+    pub(super) limits: &'a Limits,
+    /// What the pod may have of each of the node's NUMA nodes; none where that is all that is left.
+    shares: Option<Vec<ResourceVector>>,
     /// The CPUs that the pod may have; empty where it shares them.
-    cpus: CpuSet,
+    cpus: Cow<'a, CpuSet>,
 }
 
 // === impl Shortage ===
@@ -89,25 +91,29 @@ impl Shortage {
 
 impl<'a> Stock<'a> {
     /// What a node has for a pod.
-    pub(crate) fn new(node: &'a NumaNode, order: &'a Order, limits: &'a Limits) -> Self {
-        let only = |available: CpuSet| match &limits.cpus {
-            Some(cpus) => cpus.intersection(&available),
-            None => available,
-        };
-        let cpus = order.cpus.map(|wanted| wanted.of_available(node, only(node.available_cpus())));
-        let mut shares = node.free_shares();
-        if let Some(most) = &limits.shares {
-            for (numa_node, share) in &mut shares {
-                share.minimise(&most.get(numa_node).cloned().unwrap_or_default());
+    pub(crate) fn new(node: &'a NumaNode, order: &'a Order<'a>, limits: &'a Limits) -> Self {
+        let cpus = match (order.cpus, &limits.cpus) {
+            (None, _) => Cow::Owned(CpuSet::default()),
+            (Some(wanted), None) => wanted.of_available(node, node.available_cpus()),
+            (Some(wanted), Some(only)) => {
+                Cow::Owned(wanted.of_available(node, &only.intersection(node.available_cpus())).into_owned())
             }
-        }
-        if let (Some(cpus), Some(CpuOrder { is_required: true, .. })) = (&cpus, order.cpus) {
-            for (numa_node, share) in &mut shares {
-                let of_cpus = milli(cpus.intersection(&node.cpus_of(*numa_node)).len());
+        };
+        let is_required = order.cpus.is_some_and(|wanted| wanted.is_required);
+        let share = |zone: &NumaZone| {
+            let mut share = zone.free.clone();
+            if let Some(most) = &limits.shares {
+                share.minimise(&most.get(&zone.number).cloned().unwrap_or_default());
+            }
+            if is_required {
+                let of_cpus = milli(cpus.common(&zone.cpus));
                 share.set(ResourceId::CPU, share.get(ResourceId::CPU).min(of_cpus));
             }
-        }
-        Self { node, order, shares, limits, cpus: cpus.unwrap_or_default() }
+            share
+        };
+        let is_limited = is_required || limits.shares.is_some();
+        let shares = is_limited.then(|| node.zones.iter().map(share).collect());
+        Self { node, order, limits, shares, cpus }
     }
 
     /// Whether there are enough CPUs, wherever they sit.
@@ -119,7 +125,7 @@ impl<'a> Stock<'a> {
     pub(crate) fn allocate(&self, affinity: Option<NumaMask>) -> Result<Allocation, Shortage> {
         let shares = match affinity {
             None => Vec::new(),
-            Some(_) if self.shares.is_empty() => return Err(Shortage::NoZones),
+            Some(_) if self.node.zones.is_empty() => return Err(Shortage::NoZones),
             Some(affinity) => self.split(affinity)?,
         };
         let Some(wanted) = self.order.cpus else { return Ok(Allocation { shares, ..Allocation::default() }) };
@@ -127,28 +133,51 @@ impl<'a> Stock<'a> {
         Ok(Allocation { cpus, exclusive: wanted.wish.exclusive, shares })
     }
 
+    /// The resources that the pod requests and some NUMA node reports.
+    pub(super) fn requests(&self) -> impl Iterator<Item = (ResourceId, i64)> {
+        self.order.requests.iter().filter(|(id, _)| self.node.known.contains(id))
+    }
+
     /// Divides what the pod requests evenly among NUMA nodes.
     fn split(&self, affinity: NumaMask) -> Result<Vec<(u32, ResourceVector)>, Shortage> {
         let mut shares: BTreeMap<u32, ResourceVector> = BTreeMap::new();
         let mut short = Vec::new();
-        for (resource, request) in self.order.requests.iter().filter(|(id, _)| self.node.known.contains(id)) {
-            let (mut remaining, nodes) = (request, self.fullest_first(affinity, resource));
-            for (position, node) in nodes.iter().enumerate() {
-                let part = self.part(resource, remaining, nodes.len() - position).min(self.free(*node, resource));
-                if part > 0 {
-                    shares.entry(*node).or_default().set(resource, part);
-                    remaining -= part;
-                }
-            }
-            if remaining != 0 {
+        for (resource, request) in self.requests() {
+            let give = |node, part| shares.entry(node).or_default().set(resource, part);
+            if self.divide(affinity, (resource, request), give) != 0 {
                 short.push(resource);
             }
         }
         if short.is_empty() { Ok(shares.into_iter().collect()) } else { Err(Shortage::Shares(short)) }
     }
 
+    /// Divides what the pod requests of one resource; what is left in the end.
+    pub(super) fn divide(
+        &self,
+        affinity: NumaMask,
+        (resource, request): (ResourceId, i64),
+        mut give: impl FnMut(u32, i64),
+    ) -> i64 {
+        let mut remaining = request;
+        let mut ask = |node: u32, nodes: usize| {
+            let part = self.even_part(resource, remaining, nodes).min(self.free(node, resource));
+            if part > 0 {
+                give(node, part);
+                remaining -= part;
+            }
+        };
+        if affinity.len() == 1 {
+            affinity.iter().for_each(|node| ask(node, 1));
+        } else {
+            let nodes = self.fullest_first(affinity, resource);
+            let left = (1..=nodes.len()).rev();
+            nodes.into_iter().zip(left).for_each(|(node, left)| ask(node, left));
+        }
+        remaining
+    }
+
     /// What one of so many NUMA nodes gets of what remains.
-    fn part(&self, resource: ResourceId, remaining: i64, nodes: usize) -> i64 {
+    fn even_part(&self, resource: ResourceId, remaining: i64, nodes: usize) -> i64 {
         let nodes = i64::try_from(nodes).unwrap_or(i64::MAX);
         let Some(wanted) = self.order.cpus.filter(|_| resource == ResourceId::CPU) else { return remaining / nodes };
         let per_core = i64::try_from(self.node.cpus_per_core()).unwrap_or(1).max(1);
@@ -160,8 +189,8 @@ impl<'a> Stock<'a> {
     ///
     /// QUIRK: what is compared is what the NUMA nodes have whose numbers are the positions in the list
     /// (spec/scheduler.md 3B.5; `parts_are_ordered_by_position`).
-    fn fullest_first(&self, affinity: NumaMask, resource: ResourceId) -> Vec<u32> {
-        let mut nodes: Vec<u32> = affinity.iter().collect();
+    fn fullest_first(&self, affinity: NumaMask, resource: ResourceId) -> SmallVec<[u32; 8]> {
+        let mut nodes: SmallVec<[u32; 8]> = affinity.iter().collect();
         let at = |position: usize| u32::try_from(position).map_or(0, |node| self.free(node, resource));
         for end in 1..nodes.len() {
             let mut position = end;
@@ -173,8 +202,29 @@ impl<'a> Stock<'a> {
         nodes
     }
 
-    fn free(&self, node: u32, resource: ResourceId) -> i64 {
-        self.shares.get(&node).map_or(0, |share| share.get(resource))
+    /// How much of a resource the pod may have of a NUMA node.
+    pub(super) fn free(&self, number: u32, resource: ResourceId) -> i64 {
+        self.node.place_of(number).map_or(0, |at| self.share(at).get(resource))
+    }
+
+    /// What the pod may have of the NUMA node of a place.
+    fn share(&self, at: usize) -> &ResourceVector {
+        self.shares.as_ref().map_or(&self.node.zones[at].free, |shares| &shares[at])
+    }
+
+    /// The NUMA nodes of a set, with what the pod may have of each.
+    pub(super) fn zones(&self, affinity: NumaMask) -> impl Iterator<Item = (&NumaZone, &ResourceVector)> {
+        let zones = self.node.zones.iter().enumerate().filter(move |(_, zone)| affinity.contains(zone.number));
+        zones.map(|(at, zone)| (zone, self.share(at)))
+    }
+
+    /// How many CPUs are taken of a NUMA node that gives so much cpu.
+    pub(super) fn cpus_within(&self, number: u32, cpu: i64) -> usize {
+        let there = self.node.zone(number).map_or(0, |zone| match &self.cpus {
+            Cow::Borrowed(_) => zone.available,
+            Cow::Owned(cpus) => cpus.common(&zone.cpus),
+        });
+        usize::try_from(cpu / 1000).unwrap_or(0).min(there)
     }
 
     fn take(&self, wanted: &CpuOrder, shares: &[(u32, ResourceVector)]) -> Result<CpuSet, Shortage> {
@@ -191,9 +241,8 @@ impl<'a> Stock<'a> {
             cpus = take(&self.cpus, wanted.needed)?;
         }
         for (numa_node, share) in shares {
-            let of_node = self.cpus.intersection(&node.cpus_of(*numa_node));
-            let part = usize::try_from(share.get(ResourceId::CPU) / 1000).unwrap_or(0);
-            cpus = cpus.union(&take(&of_node, part.min(of_node.len()))?);
+            let of_node = node.zone(*numa_node).map(|zone| self.cpus.intersection(&zone.cpus)).unwrap_or_default();
+            cpus = cpus.union(&take(&of_node, self.cpus_within(*numa_node, share.get(ResourceId::CPU)))?);
         }
         if cpus.len() != wanted.needed || !self.limits.required.is_subset(&cpus) {
             return Err(Shortage::Cpus);
@@ -208,18 +257,14 @@ impl<'a> Stock<'a> {
 // === impl CpuOrder ===
 
 impl CpuOrder {
-    /// Whether a node of which nothing is kept has enough CPUs, wherever they sit.
-    pub(crate) fn is_enough(&self, node: &NumaNode) -> bool {
-        self.of_available(node, node.available_cpus()).len() >= self.needed
-    }
-
     /// The available CPUs that the pod may have.
-    fn of_available(&self, node: &NumaNode, available: CpuSet) -> CpuSet {
+    fn of_available<'a>(&self, node: &NumaNode, available: &'a CpuSet) -> Cow<'a, CpuSet> {
         match self.wish.bind {
-            _ if !self.is_required => available,
-            Bind::FullPcpus => node.cpus.whole_cores(&available),
+            _ if !self.is_required => Cow::Borrowed(available),
+            Bind::FullPcpus => Cow::Owned(node.cpus.whole_cores(available)),
             Bind::SpreadByPcpus => {
-                node.cpus.cores().filter_map(|(_, core)| core.intersection(&available).iter().next()).collect()
+                let first = node.cpus.cores().filter_map(|(_, core)| core.intersection(available).iter().next());
+                Cow::Owned(first.collect())
             }
         }
     }

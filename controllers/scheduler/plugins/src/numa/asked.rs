@@ -1,11 +1,14 @@
 //! What a pod gets of a node, as filters, scores and Reserve ask for it (`spec/scheduler.md` 3B.3 and 3B.10).
 
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, Reason, ReasonCode, Refusal, Score},
+    plugin::{Filter, ReasonCode, Refusal, Score},
     pod::Template,
 };
 use koord_resource::ResourceList;
@@ -14,14 +17,17 @@ use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 use super::{
     allocate::{CpuOrder, Order, Shortage, Stock},
     devices::WantedDevices,
-    ledger::Allocation,
-    manager::{Hints, Provider, Rules, admit},
-    node::{NumaNode, amplify, milli},
+    manager::{Rules, admit},
+    node::{Limits, NumaNode, amplify, milli},
+    numbered::{Numbered, counting},
+    own::{Own, reasons},
     policy::{Bind, Fill, Policy},
+    refused::Refused,
     score::Scorer,
     state::{NumaHold, NumaState},
     wanted::{Mismatch, Wanted},
     ways::{Way, ways},
+    zone::NumaZone,
 };
 use crate::{
     device_share::NumaNodes,
@@ -42,6 +48,8 @@ pub(super) struct Asked {
     pub(super) devices: Option<WantedDevices>,
     /// By what nodes are compared as a whole.
     pub(super) of_nodes: Vec<Counted>,
+    /// What it requests in the numbers of the nodes, once one was asked.
+    pub(super) numbered: OnceLock<Numbered>,
     pub(super) settings: Arc<Configured>,
     pub(super) texts: Arc<Texts>,
 }
@@ -53,20 +61,13 @@ pub(super) struct Counted {
     request: i64,
 }
 
-/// What is decided about a pod on a node that is right for it.
-struct Decided {
+/// How a pod takes what it wants of a node.
+#[derive(Clone, Copy)]
+struct Terms {
+    /// How strictly its resources are kept together.
     policy: Policy,
-    order: Order,
-}
-
-/// Why a pod does not get what it wants of a node.
-pub(super) struct Refused {
-    pub(super) reasons: Vec<Reason>,
-    pub(super) is_resolvable: bool,
-    /// Whether nothing but Reserve would refuse the node.
-    pub(super) is_of_reserve: bool,
-    /// Whether the topology manager says so, who knows nothing of reservations.
-    is_of_manager: bool,
+    /// The CPUs of its own; none where it shares them.
+    cpus: Option<CpuOrder>,
 }
 
 /// What a configuration says.
@@ -99,82 +100,33 @@ impl<'a> Place<'a> {
     }
 }
 
-// === impl Refused ===
-
-impl From<Mismatch> for Refused {
-    fn from(mismatch: Mismatch) -> Self {
-        Self { is_resolvable: false, ..Self::resolvable(mismatch.reason().into()) }
-    }
-}
-
-impl Refused {
-    /// The reason of a refusal of the filter, and that of one that Reserve would give.
-    pub(super) const OF_FILTER: u16 = 0;
-    pub(super) const OF_RESERVE: u16 = 1;
-
-    fn resolvable(reasons: Vec<Reason>) -> Self {
-        Self { reasons, is_resolvable: true, is_of_reserve: false, is_of_manager: false }
-    }
-
-    fn of_reserve(self, is_of_reserve: bool) -> Self {
-        Self { is_of_reserve, ..self }
-    }
-
-    /// The same where a reservation has too little.
-    fn by_reservation(self) -> Self {
-        if self.is_of_manager {
-            return self;
-        }
-        let kept = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
-        let reasons = self.reasons.into_iter().map(kept).collect();
-        Self { reasons, ..self }
-    }
-}
-
 // === impl Asked ===
-
-/// The plugin itself, asked about one pod and one node by the topology manager.
-struct Own<'a> {
-    stock: &'a Stock<'a>,
-    state: &'a NumaState,
-    policy: Policy,
-    scorer: Scorer,
-}
-
-impl Provider for Own<'_> {
-    fn hints(&self) -> Result<Hints, Vec<Reason>> {
-        let hints = self.stock.hints(self.policy, &self.scorer).into_iter();
-        Ok(hints.map(|(id, hints)| (self.state.names().name(id).to_owned(), Some(hints))).collect())
-    }
-
-    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {
-        self.stock.allocate(affinity).map(drop).map_err(|shortage| reasons(&shortage, self.state))
-    }
-}
-
-fn reasons(shortage: &Shortage, state: &NumaState) -> Vec<Reason> {
-    shortage.reasons(|id| state.names().name(id))
-}
 
 impl Asked {
     fn requests(&self) -> &ResourceList {
         &self.template.requests
     }
 
-    /// What is decided about the pod on a node, before it is known what is free there.
-    fn decided(&self, state: &NumaState, node: &NumaNode) -> Result<Decided, Refused> {
-        let policy = self.wanted.policy_on(node)?;
-        let cpus = self.wanted.cpus_on(node)?;
+    /// What the pod requests in the numbers of the nodes.
+    fn numbered(&self, state: &NumaState) -> Cow<'_, Numbered> {
+        let numbered = || Numbered::of(state.names(), self.requests(), &self.settings.weights);
+        let known = self.numbered.get_or_init(numbered);
+        if known.known == state.names().len() { Cow::Borrowed(known) } else { Cow::Owned(numbered()) }
+    }
+
+    /// How the pod takes what it wants of a node.
+    fn terms(&self, node: &NumaNode) -> Result<Terms, Mismatch> {
+        Ok(Terms { policy: self.wanted.policy_on(node)?, cpus: self.wanted.cpus_on(node)? })
+    }
+
+    /// What the pod wants of a node, before it is known what is free there.
+    fn order<'n>(&self, terms: Terms, numbered: &'n Numbered, node: &NumaNode) -> Result<Order<'n>, Refused> {
+        let Terms { policy, cpus } = terms;
         if policy != Policy::None && node.zones.is_empty() {
             return Err(Refused::from(Mismatch::Zones).of_reserve(policy == Policy::BestEffort));
         }
-        let requests = state.vector(self.requests());
-        Ok(Decided { policy, order: Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) } })
-    }
-
-    /// Whether the pod gets neither CPUs of its own nor resources of certain NUMA nodes.
-    fn shares_everything(&self, node: &NumaNode) -> Result<bool, Refused> {
-        Ok(self.wanted.policy_on(node)? == Policy::None && self.wanted.cpus_on(node)?.is_none())
+        let requests = Cow::Borrowed(&numbered.requests);
+        Ok(Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) })
     }
 
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
@@ -182,29 +134,24 @@ impl Asked {
         &self,
         place: Place<'_>,
         stock: &Stock<'_>,
-        policy: Policy,
+        (policy, numbered): (Policy, &Numbered),
         source: &Source,
     ) -> Result<Option<NumaMask>, Refused> {
         if policy == Policy::None {
             return Ok(None);
         }
         let (Place { cluster, row, state, .. }, node) = (place, stock.node);
-        let scorer = Scorer { fill: self.settings.numa_fill, weights: self.weights(|name| state.names().get(name)) };
-        let own = Own { stock, state, policy, scorer };
-        let all = node.numa_nodes().unwrap_or_default();
+        let scorer = Scorer { fill: self.settings.numa_fill, weights: &numbered.weights };
+        let own = Own::new(stock, state, &numbered.resources, (policy, scorer));
+        let all = node.numa_nodes();
         let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
         let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, all, source));
-        let devices = devices.as_ref().map(|devices| devices as &dyn Provider);
-        let providers: Vec<&dyn Provider> = std::iter::once(&own as &dyn Provider).chain(devices).collect();
-        let admitted = admit(&providers, Rules { policy, all, occupation });
+        let rules = Rules { policy, all, occupation };
+        let admitted = match &devices {
+            None => admit(&[&own], rules),
+            Some(devices) => admit(&[&own, devices], rules),
+        };
         admitted.map_err(|reasons| Refused { is_of_manager: true, ..Refused::resolvable(reasons) })
-    }
-
-    /// The resources that count for this pod.
-    fn weights(&self, number: impl Fn(&str) -> Option<ResourceId>) -> Vec<(ResourceId, i64)> {
-        let counts = |name: &str| ["cpu", "memory"].contains(&name) || self.requests().amount(name).signum() > 0;
-        let weights = self.settings.weights.iter().filter(|(name, _)| counts(name));
-        weights.filter_map(|(name, weight)| Some((number(name)?, *weight))).collect()
     }
 
     /// The first way to take something from a node that has enough for the pod; the last refusal otherwise.
@@ -212,28 +159,40 @@ impl Asked {
         &self,
         place: Place<'_>,
         source: &Source,
-        order: &Order,
+        order: &Order<'_>,
         take: impl Fn(&Stock<'_>) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
-        let mut refused = Refused::resolvable(reasons(&Shortage::Cpus, place.state));
-        for Way { node, limits } in ways(place, &self.asks, source) {
-            match take(&Stock::new(&node, order, &limits)) {
-                Ok(taken) => return Ok(taken),
-                Err(last) => refused = last,
+        let mut refused = None;
+        if keeps_nothing(place.cluster, place.row) {
+            if self.asks.take_of_node(source) {
+                match take(&Stock::new(place.node, order, &Limits::default())) {
+                    Ok(taken) => return Ok(taken),
+                    Err(last) => refused = Some(last),
+                }
+            }
+        } else {
+            for Way { node, limits } in ways(place, &self.asks, source) {
+                match take(&Stock::new(&node, order, &limits)) {
+                    Ok(taken) => return Ok(taken),
+                    Err(last) => refused = Some(last),
+                }
             }
         }
+        let refused = refused.unwrap_or_else(|| Refused::resolvable(reasons(&Shortage::Cpus, place.state)));
         Err(if self.asks.needs_one { refused.by_reservation() } else { refused })
     }
 
     /// What the pod gets; none where it shares everything.
     pub(super) fn reserve(&self, place: Place<'_>, source: &Source) -> Result<Option<NumaHold>, Refused> {
         let Place { state, node, .. } = place;
-        if self.shares_everything(node)? {
+        let terms = self.terms(node)?;
+        if terms.policy == Policy::None && terms.cpus.is_none() {
             return Ok(None);
         }
-        let Decided { policy, order } = self.decided(state, node)?;
+        let numbered = self.numbered(state);
+        let order = self.order(terms, &numbered, node)?;
         let take = |stock: &Stock<'_>| {
-            let affinity = self.affinity(place, stock, policy, source)?;
+            let affinity = self.affinity(place, stock, (terms.policy, &numbered), source)?;
             let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
             Ok((affinity, allocation))
         };
@@ -294,16 +253,11 @@ impl Asked {
             let is_preferred = cpus.is_some_and(|cpus| !cpus.is_required);
             Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred)
         };
-        if let (Policy::None, Some(wanted)) = (policy, &cpus)
-            && !self.asks.needs_one
-            && keeps_nothing(cluster, row)
-        {
-            return if wanted.is_enough(node) { Ok(()) } else { Err(short(cpus)) };
-        }
-        let Decided { policy, order } = self.decided(state, node)?;
+        let numbered = self.numbered(state);
+        let order = self.order(Terms { policy, cpus }, &numbered, node)?;
         self.first(place, source, &order, |stock| {
             if policy != Policy::None {
-                let affinity = self.affinity(place, stock, policy, source);
+                let affinity = self.affinity(place, stock, (policy, &numbered), source);
                 return affinity.map(drop).map_err(|refused| refused.of_reserve(policy == Policy::BestEffort));
             }
             if stock.has_cpus() { Ok(()) } else { Err(short(cpus)) }
@@ -315,8 +269,9 @@ impl Asked {
         let amount = |id| {
             koord_scheduling::count(cluster.resources().name(id), self.requests().amount(cluster.resources().name(id)))
         };
-        let weights = self.weights(|name| cluster.resources().get(name)).into_iter();
-        weights.map(|(id, weight)| Counted { id, weight, request: amount(id) }).collect()
+        let weights = counting(self.requests(), &self.settings.weights);
+        let counted = weights.filter_map(|(name, weight)| Some((cluster.resources().get(name)?, weight)));
+        counted.map(|(id, weight)| Counted { id, weight, request: amount(id) }).collect()
     }
 
     /// The score of a node as a whole.
@@ -333,40 +288,46 @@ impl Asked {
         self.settings.fill.score(parts)
     }
 
-    /// The score of the NUMA nodes that the pod would get; 0 where it gets none, and where the policy is BestEffort, which is
+    /// The score of the NUMA nodes that the pod would get; none where it gets none, and where the policy is BestEffort, which is
     /// looked at only after a node was chosen.
-    fn score_of_numa_nodes(&self, place: Place<'_>, decided: &Decided) -> Option<i64> {
+    fn score_of_numa_nodes(&self, place: Place<'_>, terms: Terms) -> Option<i64> {
         let Place { state, node, .. } = place;
-        if decided.policy == Policy::BestEffort {
+        if terms.policy == Policy::BestEffort {
             return None;
         }
-        let take = |stock: &Stock<'_>| {
-            let affinity = self.affinity(place, stock, decided.policy, &Source::Any)?;
-            stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))
+        let numbered = self.numbered(state);
+        let order = self.order(terms, &numbered, node).ok()?;
+        let givers = |stock: &Stock<'_>| {
+            let affinity = self.affinity(place, stock, (terms.policy, &numbered), &Source::Any)?;
+            stock.givers(affinity).ok_or_else(|| Refused::resolvable(Vec::new()))
         };
-        let Allocation { cpus, shares, .. } = self.first(place, &Source::Any, &decided.order, take).ok()?;
-        let (mut requested, mut total) = (decided.order.requests.clone(), ResourceVector::default());
-        if decided.order.cpus.is_some() {
-            requested.set(ResourceId::CPU, amplify(milli(cpus.len()), node.cpu_ratio));
-        }
-        for (numa_node, _) in &shares {
-            requested.add(&node.allocated(*numa_node));
-            total.add(node.zones.get(numa_node)?);
-        }
-        let weights = self.weights(|name| state.names().get(name));
-        Some(Scorer { fill: self.settings.numa_fill, weights }.score(&requested, &total))
+        let givers = self.first(place, &Source::Any, &order, givers).ok()?;
+        let pod = |resource| match &order.cpus {
+            Some(cpus) if resource == ResourceId::CPU => amplify(milli(cpus.needed), node.cpu_ratio),
+            _ => order.requests.get(resource),
+        };
+        let scorer = Scorer { fill: self.settings.numa_fill, weights: &numbered.weights };
+        Some(scorer.score(|resource| {
+            let zones = || node.zones_of(givers);
+            let requested = |sum: i64, zone: &NumaZone| sum.saturating_add(zone.allocated.get(resource));
+            let total = zones().fold(0_i64, |sum, zone| sum.saturating_add(zone.total.get(resource)));
+            (zones().fold(pod(resource), requested), total)
+        }))
     }
 }
 
 impl NumaNodes for Asked {
     fn on(&self, cluster: &Cluster, row: Row) -> Option<NumaMask> {
         let place = Place::of(cluster, row)?;
-        let Decided { policy, order } = self.decided(place.state, place.node).ok()?;
+        let terms = self.terms(place.node).ok()?;
         // With BestEffort they are chosen when the node is.
-        if matches!(policy, Policy::None | Policy::BestEffort) {
+        if matches!(terms.policy, Policy::None | Policy::BestEffort) {
             return None;
         }
-        self.first(place, &Source::Any, &order, |stock| self.affinity(place, stock, policy, &Source::Any)).ok()?
+        let numbered = self.numbered(place.state);
+        let order = self.order(terms, &numbered, place.node).ok()?;
+        let take = |stock: &Stock<'_>| self.affinity(place, stock, (terms.policy, &numbered), &Source::Any);
+        self.first(place, &Source::Any, &order, take).ok()?
     }
 }
 
@@ -391,13 +352,11 @@ impl Filter for Asked {
 impl Score for Asked {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let Some(place) = Place::of(cluster, row) else { return 0 };
-        let Place { state, node, .. } = place;
-        let (Ok(policy), Ok(cpus)) = (self.wanted.policy_on(node), self.wanted.cpus_on(node)) else { return 0 };
-        if policy == Policy::None {
-            return self.score_of_node(node, cpus.is_some(), cluster, row);
+        let Ok(terms) = self.terms(place.node) else { return 0 };
+        if terms.policy == Policy::None {
+            return self.score_of_node(place.node, terms.cpus.is_some(), cluster, row);
         }
-        let decided = self.decided(state, node).ok();
-        decided.and_then(|decided| self.score_of_numa_nodes(place, &decided)).unwrap_or(0)
+        self.score_of_numa_nodes(place, terms).unwrap_or(0)
     }
 
     fn is_local(&self) -> bool {

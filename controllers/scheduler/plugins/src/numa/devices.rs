@@ -1,6 +1,6 @@
 //! DeviceShare beside this plugin: both must find what a pod wants on the same NUMA nodes (`spec/scheduler.md` 2.12 and 3F.6).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use koord_engine::{
     cluster::{Class, Cluster},
@@ -33,9 +33,9 @@ pub(super) struct OfferedDevices<'a> {
 }
 
 impl WantedDevices {
-    /// None where the profile of the pod gives no devices.
+    /// None where the pod wants no devices, or its profile gives none.
     pub(super) fn of(request: &Request<'_>) -> Option<Self> {
-        let plugin = request.plugin::<DeviceShare>()?.clone();
+        let plugin = request.plugin::<DeviceShare>().filter(|_| DeviceShare::is_wanted(request.template()))?.clone();
         Some(Self { plugin, pod: Arc::clone(request.pod), class: Arc::clone(request.class) })
     }
 
@@ -58,21 +58,25 @@ impl OfferedDevices<'_> {
 }
 
 impl Provider for OfferedDevices<'_> {
-    fn hints(&self) -> Result<Hints, Vec<Reason>> {
+    fn hints<'a>(&'a self, nodes_max: u32, into: &mut Hints<'a>) -> Result<(), Vec<Reason>> {
         let (plugin, request) = (&self.wanted.plugin, self.request());
-        let Some(hints) = plugin.numa_hints(&request, self.cluster, self.row, self.all, self.source) else {
-            return Ok(Hints::new());
+        let Some(found) = plugin.numa_hints(&request, self.cluster, self.row, (self.all, nodes_max), self.source)
+        else {
+            return Ok(());
         };
-        let hint = |NumaHint { nodes, is_preferred, score }: NumaHint| Hint {
-            affinity: Some(nodes),
-            is_preferred,
-            score,
+        let hint = |NumaHint { nodes, is_preferred, score }: &NumaHint| Hint {
+            affinity: Some(*nodes),
+            is_preferred: *is_preferred,
+            score: *score,
             is_unsatisfied: false,
         };
         let needs_one = Asks::of(request.template()).needs_one;
-        let (kinds, hints) = hints.map_err(|refused| vec![refused.within(needs_one)])?;
-        let hints: Vec<Hint> = hints.into_iter().map(hint).collect();
-        Ok(kinds.into_iter().map(|kind| (kind.to_string(), Some(hints.clone()))).collect())
+        let (kinds, found) = found.map_err(|refused| vec![refused.within(needs_one)])?;
+        let names: BTreeSet<String> = kinds.iter().map(ToString::to_string).collect();
+        for kind in names {
+            into.add(kind, found.iter().map(hint));
+        }
+        Ok(())
     }
 
     fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {

@@ -1,51 +1,59 @@
 //! Which NUMA nodes a pod may have its resources of (`spec/scheduler.md` 3B.4).
 
-use std::collections::BTreeMap;
-
-use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
+use koord_scheduling::{NumaMask, ResourceId};
+use smallvec::SmallVec;
 
 use super::{allocate::Stock, manager::Hint, node::amplify, policy::Policy, score::Scorer};
 
+/// Sets of NUMA nodes that have enough for a pod, each with how good it is.
+pub(crate) type Sets = SmallVec<[(NumaMask, i64); 4]>;
+
 impl Stock<'_> {
-    /// For each resource that the pod requests and some NUMA node reports, the sets of NUMA nodes that have enough.
-    pub(crate) fn hints(&self, policy: Policy, scorer: &Scorer) -> BTreeMap<ResourceId, Vec<Hint>> {
-        let requested = self.order.requests.iter().map(|(id, _)| id).filter(|id| self.node.known.contains(id));
-        let mut hints: BTreeMap<ResourceId, Vec<Hint>> = requested.map(|id| (id, Vec::new())).collect();
-        let all = self.node.numa_nodes().unwrap_or_default();
-        for affinity in all.subsets().into_iter().filter(|affinity| self.allocate(Some(*affinity)).is_ok()) {
-            let score = scorer.score(&self.requested_of(affinity), &self.total_of(affinity));
-            let hint = Hint { affinity: Some(affinity), score, ..Hint::default() };
-            for (id, hints) in &mut hints {
-                if affinity.iter().all(|node| self.shares.get(&node).is_some_and(|share| share.get(*id) > 0)) {
-                    hints.push(hint);
-                }
+    /// The sets that have enough of at most so many NUMA nodes.
+    pub(crate) fn sets(&self, nodes_max: u32, scorer: &Scorer<'_>) -> Sets {
+        let all = self.node.numa_nodes();
+        let mut sets = Sets::new();
+        for affinity in all.subsets().take_while(|affinity| affinity.len() <= nodes_max) {
+            if self.givers(Some(affinity)).is_some() {
+                sets.push((affinity, self.score_of(affinity, scorer)));
             }
         }
-        for hints in hints.values_mut() {
-            let size = |hint: &Hint| hint.affinity.map(NumaMask::len);
-            let least = hints.iter().map(size).min();
-            for hint in hints {
-                hint.is_preferred = policy == Policy::Restricted || least == Some(size(hint));
-            }
-        }
-        hints
+        sets
     }
 
-    /// What pods have of these NUMA nodes, with this one.
-    fn requested_of(&self, affinity: NumaMask) -> ResourceVector {
-        let mut requested = self.total_of(affinity);
-        affinity.iter().filter_map(|node| self.shares.get(&node)).for_each(|share| requested.subtract(share));
-        let mut pod = self.order.requests.clone();
-        if self.order.cpus.is_some() {
-            pod.set(ResourceId::CPU, amplify(pod.get(ResourceId::CPU), self.node.cpu_ratio));
+    /// Those of some sets that are hints for a resource; none where the pod does not request it of NUMA nodes.
+    pub(crate) fn hints<'s>(
+        &'s self,
+        sets: &'s Sets,
+        resource: ResourceId,
+        policy: Policy,
+    ) -> Option<impl Iterator<Item = Hint> + 's> {
+        if self.order.requests.get(resource) == 0 || !self.node.known.contains(&resource) {
+            return None;
         }
-        requested.add(&pod);
-        requested
+        let has_some = move |affinity: NumaMask| self.zones(affinity).all(|(_, share)| share.get(resource) > 0);
+        let mut sets = sets.iter().filter(move |(affinity, _)| has_some(*affinity)).peekable();
+        // The sets come by size.
+        let least = sets.peek().map(|(affinity, _)| affinity.len());
+        let is_preferred = move |affinity: NumaMask| policy == Policy::Restricted || Some(affinity.len()) == least;
+        Some(sets.map(move |(affinity, score)| Hint {
+            affinity: Some(*affinity),
+            is_preferred: is_preferred(*affinity),
+            is_unsatisfied: false,
+            score: *score,
+        }))
     }
 
-    fn total_of(&self, affinity: NumaMask) -> ResourceVector {
-        let mut total = ResourceVector::default();
-        affinity.iter().filter_map(|node| self.node.zones.get(&node)).for_each(|zone| total.add(zone));
-        total
+    /// How good NUMA nodes are, with the pod on them.
+    fn score_of(&self, affinity: NumaMask, scorer: &Scorer<'_>) -> i64 {
+        scorer.score(|resource| {
+            let zones = || self.zones(affinity);
+            let total = zones().fold(0_i64, |sum, (zone, _)| sum.saturating_add(zone.total.get(resource)));
+            let used = zones().fold(total, |rest, (_, share)| rest.saturating_sub(share.get(resource)));
+            let pod = self.order.requests.get(resource);
+            let is_bound = resource == ResourceId::CPU && self.order.cpus.is_some();
+            let pod = if is_bound { amplify(pod, self.node.cpu_ratio) } else { pod };
+            (used.saturating_add(pod), total)
+        })
     }
 }

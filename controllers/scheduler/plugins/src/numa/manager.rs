@@ -4,9 +4,10 @@
 mod tests;
 
 use koord_engine::plugin::{Reason, ReasonCode};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, ops::Range};
 
 use koord_scheduling::NumaMask;
+use smallvec::SmallVec;
 
 use super::{ledger::Occupation, policy::Policy};
 
@@ -23,13 +24,19 @@ pub(crate) struct Hint {
     pub(crate) score: i64,
 }
 
-/// The hints of a plugin by resource. Without a list there is no preference; an empty list means that there is not enough.
-pub(crate) type Hints = BTreeMap<String, Option<Vec<Hint>>>;
+/// The hints of plugins, a list for each resource. Those of a plugin come in the order of the resources' names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hints<'a> {
+    /// Of all lists, one after the other.
+    hints: SmallVec<[Hint; 8]>,
+    /// The resources, and where their lists are. A list that is empty means that there is not enough.
+    lists: SmallVec<[(Cow<'a, str>, Range<usize>); 4]>,
+}
 
 /// A plugin that gives pods something of NUMA nodes, asked about one pod and one node.
 pub(crate) trait Provider {
-    /// The sets of NUMA nodes that have enough; or the reasons why there is none.
-    fn hints(&self) -> Result<Hints, Vec<Reason>>;
+    /// Adds the sets of at most so many NUMA nodes that have enough; or gives the reasons why there is none.
+    fn hints<'a>(&'a self, nodes_max: u32, hints: &mut Hints<'a>) -> Result<(), Vec<Reason>>;
 
     /// Whether the pod gets what it requests of these NUMA nodes; the reasons otherwise.
     fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>>;
@@ -48,83 +55,55 @@ pub(crate) struct Rules {
 
 /// The NUMA nodes of which the pod gets everything; none where it does not matter which. The reasons where it gets nothing.
 pub(crate) fn admit(providers: &[&dyn Provider], rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
-    let (mut hints, mut reasons) = (Vec::new(), Vec::new());
-    for provider in providers {
-        match provider.hints() {
-            Ok(of_provider) => hints.push(of_provider),
-            Err(words) => reasons.extend(words),
-        }
-    }
-    if !reasons.is_empty() {
-        return Err(reasons);
-    }
-    let affinity = merge(&hints, rules)?;
+    // Of what must be on a single NUMA node, wider sets matter for the reasons alone.
+    let single = (rules.policy == Policy::SingleNumaNode).then(|| merged(providers, 1, rules).ok()).flatten();
+    let affinity = single.map_or_else(|| merged(providers, rules.all.len(), rules), Ok)?;
     providers.iter().try_for_each(|provider| provider.verify(affinity))?;
     Ok(affinity)
 }
 
+/// The NUMA nodes that follow from the hints of all plugins; the reasons of those that have none.
+fn merged(providers: &[&dyn Provider], nodes_max: u32, rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
+    let (mut hints, mut reasons) = (Hints::default(), Vec::new());
+    for provider in providers {
+        if let Err(words) = provider.hints(nodes_max, &mut hints) {
+            reasons.extend(words);
+        }
+    }
+    if reasons.is_empty() { merge(&hints, rules) } else { Err(reasons) }
+}
+
 /// Merges the hints of plugins by the policy.
-fn merge(hints: &[Hints], rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
-    let lists: Vec<Vec<Hint>> = hints.iter().flat_map(lists).collect();
-    let unsatisfied: Vec<Reason> = hints
-        .iter()
-        .flatten()
-        .filter(|(_, list)| list.as_ref().is_some_and(Vec::is_empty))
-        .map(|(resource, _)| {
-            ReasonCode::NumaUnavailable.says(format!("Unsatisfied NUMA {resource}")).with("resource", resource)
-        })
-        .collect();
+fn merge(hints: &Hints<'_>, rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
     let is_strict = matches!(rules.policy, Policy::Restricted | Policy::SingleNumaNode);
-    if is_strict && !unsatisfied.is_empty() {
+    if is_strict && let Some(unsatisfied) = hints.unsatisfied() {
         return Err(unsatisfied);
     }
+    let lists = hints.lists();
     let aligned = aligned(&lists, rules);
     match rules.policy {
         Policy::None => Ok(None),
         Policy::BestEffort => Ok(Some(aligned.unwrap_or_else(|| narrowest(&lists, rules)))),
-        Policy::Restricted => aligned.map(Some).ok_or_else(|| unaligned(hints, " & ")),
+        Policy::Restricted => aligned.map(Some).ok_or_else(|| hints.unaligned(" & ")),
         // A single NUMA node is all there are: then it does not matter which.
         Policy::SingleNumaNode => {
-            aligned.map(|affinity| (affinity != rules.all).then_some(affinity)).ok_or_else(|| unaligned(hints, ","))
+            aligned.map(|affinity| (affinity != rules.all).then_some(affinity)).ok_or_else(|| hints.unaligned(","))
         }
     }
 }
 
-/// The hints of a plugin as lists that are not empty.
-fn lists(hints: &Hints) -> Vec<Vec<Hint>> {
-    let any = Hint { is_preferred: true, ..Hint::default() };
-    let impossible = Hint { is_unsatisfied: true, ..Hint::default() };
-    if hints.is_empty() {
-        return vec![vec![any]];
-    }
-    let list = |list: &Option<Vec<Hint>>| match list {
-        None => vec![any],
-        Some(list) if list.is_empty() => vec![impossible],
-        Some(list) => list.clone(),
-    };
-    hints.values().map(list).collect()
-}
-
 /// The best NUMA nodes that every list prefers; none where there are no such.
-fn aligned(lists: &[Vec<Hint>], rules: Rules) -> Option<NumaMask> {
-    let is_possible = |hint: &&Hint| {
-        let is_single = hint.affinity.is_none_or(|affinity| affinity.len() == 1);
-        hint.is_preferred && (rules.policy != Policy::SingleNumaNode || is_single)
-    };
-    let lists: Vec<Vec<Hint>> = lists.iter().map(|list| list.iter().filter(is_possible).copied().collect()).collect();
-    let first = lists.iter().find(|list| list.iter().any(|hint| hint.affinity.is_some()));
-    let affinities = match first {
-        Some(first) => first.iter().filter_map(|hint| hint.affinity).collect(),
-        None => vec![rules.all],
-    };
+fn aligned(lists: &[&[Hint]], rules: Rules) -> Option<NumaMask> {
+    let first = lists.iter().find(|list| rules.possible(list).any(|hint| hint.affinity.is_some()));
+    let affinities = first.into_iter().flat_map(|list| rules.possible(list)).filter_map(|hint| hint.affinity);
     let mut best: Option<(NumaMask, i64)> = None;
-    for affinity in affinities {
-        let of_list = |list: &Vec<Hint>| {
-            let equal = list.iter().find(|hint| hint.affinity == Some(affinity)).map(|hint| hint.score);
-            equal.or_else(|| list.iter().any(|hint| hint.affinity.is_none()).then_some(0))
+    for affinity in affinities.chain(first.is_none().then_some(rules.all)) {
+        let of_list = |list: &&[Hint]| {
+            let equal = rules.possible(list).find(|hint| hint.affinity == Some(affinity)).map(|hint| hint.score);
+            equal.or_else(|| rules.possible(list).any(|hint| hint.affinity.is_none()).then_some(0))
         };
-        let Some(scores) = lists.iter().map(of_list).collect::<Option<Vec<i64>>>() else { continue };
-        let (merged, score) = (affinity.and(rules.all), scores.iter().sum());
+        let Some(score) = lists.iter().map(of_list).sum::<Option<i64>>() else { continue };
+        let merged = affinity.and(rules.all);
         if !merged.is_empty() && rules.keep_apart(merged) && best.is_none_or(|best| is_better((merged, score), best)) {
             best = Some((merged, score));
         }
@@ -133,7 +112,7 @@ fn aligned(lists: &[Vec<Hint>], rules: Rules) -> Option<NumaMask> {
 }
 
 /// The narrowest NUMA nodes that are in one hint of every list; all of them where not every list has its resource there.
-fn narrowest(lists: &[Vec<Hint>], rules: Rules) -> NumaMask {
+fn narrowest(lists: &[&[Hint]], rules: Rules) -> NumaMask {
     /// Combinations that are looked at; three resources on a node of eight NUMA nodes have more.
     const COMBINATIONS_MAX: usize = 1 << 18;
     let mut best = (rules.all, 0);
@@ -158,7 +137,7 @@ fn narrowest(lists: &[Vec<Hint>], rules: Rules) -> NumaMask {
 }
 
 /// Goes to the next combination: the last list changes first.
-fn advance(choice: &mut [usize], lists: &[Vec<Hint>]) -> bool {
+fn advance(choice: &mut [usize], lists: &[&[Hint]]) -> bool {
     for (at, list) in choice.iter_mut().zip(lists).rev() {
         *at += 1;
         if *at < list.len() {
@@ -177,7 +156,60 @@ fn is_better((new, score): (NumaMask, i64), (old, old_score): (NumaMask, i64)) -
     new.cmp_narrowness(old).is_lt() || new.len() == old.len() && score > old_score
 }
 
+// === impl Hints ===
+
+impl<'a> Hints<'a> {
+    /// Adds the hints of a resource.
+    pub(crate) fn add(&mut self, resource: impl Into<Cow<'a, str>>, hints: impl IntoIterator<Item = Hint>) {
+        let start = self.hints.len();
+        self.hints.extend(hints);
+        self.lists.push((resource.into(), start..self.hints.len()));
+    }
+
+    fn named(&self) -> impl Iterator<Item = (&str, &[Hint])> {
+        self.lists.iter().map(|(resource, list)| (&**resource, &self.hints[list.clone()]))
+    }
+
+    /// The hints of all resources, none of which is empty.
+    fn lists(&self) -> SmallVec<[&[Hint]; 4]> {
+        const IMPOSSIBLE: &[Hint] = &[Hint { affinity: None, is_preferred: false, is_unsatisfied: true, score: 0 }];
+        self.named().map(|(_, list)| if list.is_empty() { IMPOSSIBLE } else { list }).collect()
+    }
+
+    /// Reasons for the resources of which there is not enough; none where there are no such.
+    fn unsatisfied(&self) -> Option<Vec<Reason>> {
+        let short = self.named().filter(|(_, list)| list.is_empty()).map(|(resource, _)| resource);
+        let reason = |resource: &str| {
+            ReasonCode::NumaUnavailable.says(format!("Unsatisfied NUMA {resource}")).with("resource", resource)
+        };
+        let reasons: Vec<Reason> = short.map(reason).collect();
+        (!reasons.is_empty()).then_some(reasons)
+    }
+
+    fn unaligned(&self, separator: &str) -> Vec<Reason> {
+        let line = |(resource, list): (&str, &[Hint])| {
+            let text = |is_wanted: fn(&&Hint) -> bool| {
+                let masks = list.iter().filter(is_wanted).filter_map(|hint| hint.affinity).map(|mask| mask.to_string());
+                masks.collect::<Vec<_>>().join(" ")
+            };
+            format!("{resource} prefer [{}] among [{}]", text(|hint| hint.is_preferred), text(|_| true))
+        };
+        let mut lines: Vec<String> = self.named().filter(|(_, list)| !list.is_empty()).map(line).collect();
+        lines.sort();
+        ReasonCode::NumaUnavailable.says(format!("Unaligned NUMA Hint cause {}", lines.join(separator))).into()
+    }
+}
+
+// === impl Rules ===
+
 impl Rules {
+    /// The hints of a list that a pod may follow together with others.
+    fn possible<'h>(&self, list: &'h [Hint]) -> impl Iterator<Item = &'h Hint> + use<'h> {
+        let needs_single = self.policy == Policy::SingleNumaNode;
+        let is_single = |hint: &Hint| hint.affinity.is_none_or(|affinity| affinity.len() == 1);
+        list.iter().filter(move |hint| hint.is_preferred && (!needs_single || is_single(hint)))
+    }
+
     /// Whether a pod on these NUMA nodes keeps apart from pods that use NUMA nodes differently.
     fn keep_apart(&self, affinity: NumaMask) -> bool {
         self.occupation.is_none_or(|Occupation { single, shared }| match affinity.len() {
@@ -185,18 +217,4 @@ impl Rules {
             _ => affinity.iter().all(|node| !single.contains(node) || shared.contains(node)),
         })
     }
-}
-
-fn unaligned(hints: &[Hints], separator: &str) -> Vec<Reason> {
-    let line = |(resource, list): (&String, &Option<Vec<Hint>>)| {
-        let list = list.as_ref().filter(|list| !list.is_empty())?;
-        let text = |is_wanted: fn(&&Hint) -> bool| {
-            let masks = list.iter().filter(is_wanted).filter_map(|hint| hint.affinity).map(|mask| mask.to_string());
-            masks.collect::<Vec<_>>().join(" ")
-        };
-        Some(format!("{resource} prefer [{}] among [{}]", text(|hint| hint.is_preferred), text(|_| true)))
-    };
-    let mut lines: Vec<String> = hints.iter().flatten().filter_map(line).collect();
-    lines.sort();
-    ReasonCode::NumaUnavailable.says(format!("Unaligned NUMA Hint cause {}", lines.join(separator))).into()
 }

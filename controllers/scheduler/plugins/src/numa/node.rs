@@ -14,9 +14,12 @@ use koord_api::{
 };
 use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames, ResourceVector};
 
+use smallvec::SmallVec;
+
 use super::{
-    ledger::Ledger,
+    ledger::{Allocation, Ledger},
     policy::{Bind, Fill, Policy},
+    zone::NumaZone,
 };
 
 /// What a NodeResourceTopology reports. Annotations that cannot be read count as absent.
@@ -58,10 +61,10 @@ pub(crate) struct NumaNode {
     pub(crate) reserved: CpuSet,
     /// How many pods may have the same CPU.
     pub(crate) refs_max: u32,
-    /// What each NUMA node promises.
-    pub(crate) zones: BTreeMap<u32, ResourceVector>,
+    /// Its NUMA nodes, in the order of their numbers.
+    pub(crate) zones: Vec<NumaZone>,
     /// The resources that some NUMA node reports, be it 0.
-    pub(crate) known: BTreeSet<ResourceId>,
+    pub(crate) known: SmallVec<[ResourceId; 8]>,
     /// How CPUs of all pods are bound.
     pub(crate) bind: Option<Bind>,
     /// How strictly the resources of a pod are kept together.
@@ -72,6 +75,12 @@ pub(crate) struct NumaNode {
     pub(crate) cpu_ratio: f64,
     /// What pods have.
     pub(crate) ledger: Ledger,
+    /// Whether no core is in several NUMA nodes, and all have as many CPUs; it follows from the CPUs.
+    pub(crate) has_even_cores: bool,
+    /// The CPUs that a pod may have, which follow from the rest.
+    pub(crate) available: CpuSet,
+    /// All NUMA nodes, which follow from the zones.
+    pub(crate) all: NumaMask,
 }
 
 /// What of a node a pod has to keep to, as the owners of a reservation do.
@@ -168,66 +177,95 @@ impl NumaNode {
             }
             amplified
         };
-        Self {
+        let zone = |(number, total): (&u32, &ResourceVector)| NumaZone {
+            number: *number,
+            total: amplified(total),
+            cpus: report
+                .cpus
+                .nodes()
+                .find(|(node, _)| node == number)
+                .map(|(_, cpus)| cpus.clone())
+                .unwrap_or_default(),
+            ..NumaZone::default()
+        };
+        let node = Self {
             cpus: report.cpus.clone(),
             reserved: report.reserved.clone(),
             refs_max: 1,
-            zones: report.zones.iter().map(|(node, zone)| (*node, amplified(zone))).collect(),
-            known: report.known.clone(),
+            zones: report.zones.iter().map(zone).collect(),
+            known: report.known.iter().copied().collect(),
             bind: report.bind.or(settings.bind),
             policy: settings.policy.unwrap_or(report.policy),
             fill: settings.fill,
             cpu_ratio: settings.ratios.ratio("cpu"),
             ledger,
-        }
+            has_even_cores: false,
+            available: CpuSet::default(),
+            all: NumaMask::default(),
+        };
+        node.settled()
+    }
+
+    /// The same with what follows from the rest.
+    pub(crate) fn settled(mut self) -> Self {
+        let per_core = self.cpus_per_core();
+        self.has_even_cores =
+            self.cpus.places().next().is_some() && self.cpus.cores().all(|(_, core)| core.len() == per_core);
+        self.all = NumaMask::of(self.zones.iter().map(|zone| zone.number)).unwrap_or_default();
+        self.settle();
+        self
+    }
+
+    fn settle(&mut self) {
+        let unavailable = self.ledger.exhausted(self.refs_max).union(&self.reserved);
+        let all = self.cpus.nodes().fold(CpuSet::default(), |sum, (_, cpus)| sum.union(cpus));
+        self.available = all.difference(&unavailable);
+        self.zones.iter_mut().for_each(|zone| zone.settle(&self.ledger, &self.available, self.cpu_ratio));
+    }
+
+    /// A pod has this from now on.
+    pub(crate) fn add(&mut self, allocation: &Allocation) {
+        self.ledger.add(allocation);
+        self.settle();
+    }
+
+    /// A pod has this no more.
+    pub(crate) fn remove(&mut self, allocation: &Allocation) {
+        self.ledger.remove(allocation);
+        self.settle();
     }
 
     /// CPUs per core, on average; 0 without CPUs.
     pub(crate) fn cpus_per_core(&self) -> usize {
-        let cpus: usize = self.cpus.nodes().map(|(_, cpus)| cpus.len()).sum();
-        cpus.checked_div(self.cpus.cores().count()).unwrap_or(0)
+        let [cores, _, _, cpus] = self.cpus.counts();
+        cpus.checked_div(cores).unwrap_or(0)
     }
 
-    /// All NUMA nodes; none where a number is too large.
-    pub(crate) fn numa_nodes(&self) -> Option<NumaMask> {
-        NumaMask::of(self.zones.keys().copied())
+    /// All NUMA nodes; none of them where a number is too large.
+    pub(crate) fn numa_nodes(&self) -> NumaMask {
+        self.all
+    }
+
+    /// The place of a NUMA node among all, which mostly is its number.
+    pub(crate) fn place_of(&self, number: u32) -> Option<usize> {
+        let is_there = |at: &usize| self.zones.get(*at).is_some_and(|zone| zone.number == number);
+        let at = usize::try_from(number).ok().filter(is_there);
+        at.or_else(|| self.zones.iter().position(|zone| zone.number == number))
+    }
+
+    /// A NUMA node.
+    pub(crate) fn zone(&self, number: u32) -> Option<&NumaZone> {
+        self.place_of(number).and_then(|at| self.zones.get(at))
+    }
+
+    /// The NUMA nodes of a set.
+    pub(crate) fn zones_of(&self, affinity: NumaMask) -> impl Iterator<Item = &NumaZone> {
+        self.zones.iter().filter(move |zone| affinity.contains(zone.number))
     }
 
     /// The CPUs that a pod may have.
-    pub(crate) fn available_cpus(&self) -> CpuSet {
-        let exhausted = self.ledger.exhausted(self.refs_max);
-        let all = self.cpus.nodes().fold(CpuSet::default(), |sum, (_, cpus)| sum.union(cpus));
-        all.difference(&exhausted).difference(&self.reserved)
-    }
-
-    /// The CPUs of a NUMA node.
-    pub(crate) fn cpus_of(&self, numa_node: u32) -> CpuSet {
-        self.cpus.nodes().find(|(node, _)| *node == numa_node).map(|(_, cpus)| cpus.clone()).unwrap_or_default()
-    }
-
-    /// What pods have of a NUMA node. CPUs of their own cost as many amplified ones.
-    pub(crate) fn allocated(&self, numa_node: u32) -> ResourceVector {
-        let mut allocated = self.ledger.share(numa_node);
-        if self.cpu_ratio > 1.0 {
-            let cpus = self.cpus_of(numa_node);
-            let bound = milli(self.ledger.held().keys().filter(|cpu| cpus.contains(**cpu)).count());
-            let extra = amplify(bound, self.cpu_ratio) - bound;
-            allocated.set(ResourceId::CPU, allocated.get(ResourceId::CPU) + extra);
-        }
-        allocated
-    }
-
-    /// What is left of each NUMA node.
-    pub(crate) fn free_shares(&self) -> BTreeMap<u32, ResourceVector> {
-        let free = |(node, total): (&u32, &ResourceVector)| {
-            let allocated = self.allocated(*node);
-            let mut free = ResourceVector::default();
-            for (resource, total) in total.iter() {
-                free.set(resource, (total - allocated.get(resource).max(0)).max(0));
-            }
-            (*node, free)
-        };
-        self.zones.iter().map(free).collect()
+    pub(crate) fn available_cpus(&self) -> &CpuSet {
+        &self.available
     }
 }
 
@@ -342,14 +380,10 @@ mod tests {
         let mut ledger = Ledger::default();
         let mut share = ResourceVector::default();
         share.set(ResourceId::CPU, 3000);
-        ledger.add(&super::super::ledger::Allocation {
-            cpus: "0-1".parse().unwrap(),
-            shares: vec![(0, share)],
-            ..Default::default()
-        });
+        ledger.add(&Allocation { cpus: "0-1".parse().unwrap(), shares: vec![(0, share)], ..Default::default() });
         let node = NumaNode::new(&report, &settings, &names, ledger);
         // 4 become 6; of the 3 that pods have, 2 are CPUs of their own, which cost 3.
-        let left: Vec<i64> = node.free_shares().values().map(|zone| zone.get(ResourceId::CPU)).collect();
+        let left: Vec<i64> = node.zones.iter().map(|zone| zone.free.get(ResourceId::CPU)).collect();
         assert_eq!(left, [2000, 6000]);
         assert_eq!(node.available_cpus().to_string(), "2-7");
     }

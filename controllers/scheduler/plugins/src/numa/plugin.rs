@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use koord_api::{
     device::Device,
@@ -27,9 +27,10 @@ use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{
-    asked::{Asked, Configured, Place, Refused},
+    asked::{Asked, Configured, Place},
     devices::WantedDevices,
     policy::{Bind, Fill},
+    refused::Refused,
     shown,
     state::{NumaHold, NumaState},
     wanted::{Invalid, Wanted},
@@ -92,8 +93,9 @@ impl NodeNumaResource {
         }
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
         let wanted = wanted(template, self.settings.bind)?;
-        let (asks, of_nodes) = (Asks::of(template), Vec::new());
-        Ok(Some(Asked { wanted, template: Arc::clone(template), asks, devices, of_nodes, settings, texts }))
+        let (template, asks, of_nodes) = (Arc::clone(template), Asks::of(template), Vec::new());
+        let numbered = OnceLock::new();
+        Ok(Some(Asked { wanted, template, asks, devices, of_nodes, numbered, settings, texts }))
     }
 
     /// The NUMA nodes that a pod would get everything of, for the plugin that gives it devices; none where it asks for nothing.
@@ -148,6 +150,11 @@ impl Plugin for NodeNumaResource {
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         let asked = self.asked(request).ok()??;
         Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
+    }
+
+    /// A pod may request a resource that NUMA nodes report only now.
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<NumaState>().map_or(0, |state| state.names().len() as u64)
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {

@@ -1,23 +1,26 @@
 //! How full nodes and NUMA nodes are, as a score (`spec/scheduler.md` 3B.10).
 
 use koord_engine::plugin::SCORE_MAX;
-use koord_scheduling::{ResourceId, ResourceVector};
+use koord_scheduling::ResourceId;
 
 use super::policy::Fill;
 
 /// Compares by these resources with their weights.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Scorer {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scorer<'a> {
     /// Which nodes are best.
     pub(crate) fill: Fill,
     /// What counts for this pod.
-    pub(crate) weights: Vec<(ResourceId, i64)>,
+    pub(crate) weights: &'a [(ResourceId, i64)],
 }
 
-impl Scorer {
-    /// The score of something that offers `total`, of which `requested` is asked with the pod.
-    pub(crate) fn score(&self, requested: &ResourceVector, total: &ResourceVector) -> i64 {
-        self.fill.score(self.weights.iter().map(|(id, weight)| (*weight, requested.get(*id), total.get(*id))))
+impl Scorer<'_> {
+    /// The score of something: of a resource, what is asked of it with the pod, and how much it offers.
+    pub(crate) fn score(&self, of: impl Fn(ResourceId) -> (i64, i64)) -> i64 {
+        self.fill.score(self.weights.iter().map(|(id, weight)| {
+            let (requested, total) = of(*id);
+            (*weight, requested, total)
+        }))
     }
 }
 
@@ -40,26 +43,19 @@ impl Fill {
 mod tests {
     use super::*;
 
-    fn vector(cpu: i64, memory: i64) -> ResourceVector {
-        let mut vector = ResourceVector::default();
-        vector.set(ResourceId::CPU, cpu);
-        vector.set(ResourceId::MEMORY, memory);
-        vector
-    }
-
     #[test]
     fn the_weighted_mean_of_what_is_left_or_used_counts() {
         let score = |fill, cpu, memory| {
-            let weights = vec![(ResourceId::CPU, 3), (ResourceId::MEMORY, 1)];
-            Scorer { fill, weights }.score(&vector(cpu, memory), &vector(1000, 200))
+            let weights = &[(ResourceId::CPU, 3), (ResourceId::MEMORY, 1)];
+            Scorer { fill, weights }.score(|id| if id == ResourceId::CPU { (cpu, 1000) } else { (memory, 200) })
         };
         assert_eq!(score(Fill::LeastAllocated, 250, 50), 75);
         assert_eq!(score(Fill::MostAllocated, 250, 50), 25);
         assert_eq!(score(Fill::LeastAllocated, 600, 0), (3 * 40 + 100) / 4);
         assert_eq!((score(Fill::LeastAllocated, 2000, 400), score(Fill::MostAllocated, 2000, 400)), (0, 100));
-        let none = Scorer { fill: Fill::LeastAllocated, weights: Vec::new() };
-        assert_eq!((none.score(&vector(1, 1), &vector(9, 9)), score(Fill::MostAllocated, 0, 0)), (0, 0));
-        let cpu = Scorer { fill: Fill::LeastAllocated, weights: vec![(ResourceId::CPU, 1)] };
-        assert_eq!(cpu.score(&vector(0, 0), &vector(0, 5)), 0);
+        let none = Scorer { fill: Fill::LeastAllocated, weights: &[] };
+        assert_eq!((none.score(|_| (1, 9)), score(Fill::MostAllocated, 0, 0)), (0, 0));
+        let cpu = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
+        assert_eq!(cpu.score(|_| (0, 0)), 0);
     }
 }

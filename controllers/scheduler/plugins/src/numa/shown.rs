@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     asked::{Asked, Place},
     state::{NumaHold, NumaState},
+    zone::NumaZone,
 };
 
 /// What of a node that is refused by this code is left, or what it does not report.
@@ -39,16 +40,16 @@ fn missing(Place { cluster, row, state, node }: Place<'_>) -> &'static str {
 fn free(asked: &Asked, Place { state, node, .. }: Place<'_>) -> String {
     let requests = &asked.template.requests;
     let available = node.available_cpus();
-    let of_node = |(numa_node, left): (u32, ResourceVector)| {
+    let of_node = |zone: &NumaZone| {
         let amounts = requests.iter().filter_map(|(name, requested)| {
             let id = state.names().get(name)?;
-            Some(format!("{name}={}", koord_scheduling::quantity(name, left.get(id), requested.format())))
+            Some(format!("{name}={}", koord_scheduling::quantity(name, zone.free.get(id), requested.format())))
         });
-        let cpus = available.intersection(&node.cpus_of(numa_node)).len();
+        let cpus = available.common(&zone.cpus);
         let cpus = (node.cpus_per_core() > 0).then(|| format!("cpus={cpus}"));
-        format!("{numa_node}:{}", amounts.chain(cpus).collect::<Vec<_>>().join(","))
+        format!("{}:{}", zone.number, amounts.chain(cpus).collect::<Vec<_>>().join(","))
     };
-    node.free_shares().into_iter().map(of_node).collect::<Vec<_>>().join(";")
+    node.zones.iter().map(of_node).collect::<Vec<_>>().join(";")
 }
 
 /// What a node has, which CPUs and parts of NUMA nodes are given out, and to whom.
@@ -70,11 +71,10 @@ pub(super) fn on_node(state: &NumaState, cluster: &Cluster, row: Row) -> Option<
             (id.to_string(), cpu)
         })
         .collect();
-    let free = node.free_shares();
-    let zones = node.zones.iter().map(|(zone, has)| {
+    let zones = node.zones.iter().map(|zone| {
         json!({
-            "node": zone, "cpus": node.cpus_of(*zone).to_string(), "allocatable": amounts(has),
-            "allocated": amounts(&node.allocated(*zone)), "free": free.get(zone).map(&amounts),
+            "node": zone.number, "cpus": zone.cpus.to_string(), "allocatable": amounts(&zone.total),
+            "allocated": amounts(&zone.allocated), "free": amounts(&zone.free),
         })
     });
     let pods = cluster.pods_on(row).filter_map(|placed| {

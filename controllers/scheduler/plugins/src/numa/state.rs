@@ -158,14 +158,14 @@ impl State for NumaState {
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
         if let Some(hold) = placed.holds.get::<NumaHold>() {
             let allocation = self.allocation(hold);
-            self.node_mut(placed.row).ledger.add(&allocation);
+            self.node_mut(placed.row).add(&allocation);
         }
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {
         if let Some(hold) = placed.holds.get::<NumaHold>() {
             let allocation = self.allocation(hold);
-            self.node_mut(placed.row).ledger.remove(&allocation);
+            self.node_mut(placed.row).remove(&allocation);
         }
     }
 

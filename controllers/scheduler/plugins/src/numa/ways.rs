@@ -39,9 +39,9 @@ fn way<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, s
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
         match other.lot.is_offered {
-            true => seen.to_mut().ledger.add(&other.rest),
+            true => seen.to_mut().add(&other.rest),
             false if other.used != Allocation { exclusive: other.used.exclusive, ..Allocation::default() } => {
-                seen.to_mut().ledger.remove(&other.used);
+                seen.to_mut().remove(&other.used);
             }
             false => {}
         }
@@ -81,9 +81,9 @@ impl<'l, 'c> Held<'l, 'c> {
             uncounted.set(*id, i64::MAX);
         }
         let most = limits.shares.get_or_insert_default();
-        for numa_node in node.zones.keys() {
-            let rest = self.rest.shares.iter().filter(|(at, _)| at == numa_node).map(|(_, share)| share);
-            let most = most.entry(*numa_node).or_default();
+        for zone in &node.zones {
+            let rest = self.rest.shares.iter().filter(|(at, _)| *at == zone.number).map(|(_, share)| share);
+            let most = most.entry(zone.number).or_default();
             rest.chain([&uncounted]).for_each(|share| most.add(share));
         }
     }

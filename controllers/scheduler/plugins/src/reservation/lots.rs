@@ -160,6 +160,11 @@ impl Asks {
         Self { needs_one, is_ignoring, template: Arc::clone(template), requests: OnceLock::new() }
     }
 
+    /// Whether the pod may take something of a node of which nothing is kept, as [`choices`] would say.
+    pub(crate) fn take_of_node(&self, source: &Source) -> bool {
+        *source != Source::Any || self.is_ignoring || !self.needs_one
+    }
+
     fn requests(&self) -> &Amounts {
         self.requests.get_or_init(|| Amounts::from(&self.template.requests))
     }

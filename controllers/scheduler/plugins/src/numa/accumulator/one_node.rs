@@ -15,8 +15,10 @@ pub(super) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wi
         return None;
     }
     let is_whole = |core: &&CpuSet| core.common(available) == per_core;
-    let has_enough =
-        topology.places().filter(|(place, _)| topology.cores_of(place).filter(is_whole).count() * per_core >= needed);
+    let has_enough = topology.places().filter(|(place, cpus)| {
+        let whole = topology.cores_of(place).filter(is_whole);
+        cpus.common(available) >= needed && whole.take(needed.div_ceil(per_core)).count() * per_core >= needed
+    });
     let of_socket = |socket: u32| -> usize {
         let places = topology.places().filter(|(place, _)| place.socket == socket);
         places.map(|(_, cpus)| cpus.common(available)).sum()

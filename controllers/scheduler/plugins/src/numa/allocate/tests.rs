@@ -1,11 +1,13 @@
 use koord_scheduling::{Cpu, CpuTopology};
 use proptest::prelude::*;
+use smallvec::smallvec;
 
 use super::*;
 use crate::numa::{
     manager::Hint,
     policy::{Exclusive, Policy},
     score::Scorer,
+    zone::NumaZone,
 };
 
 fn vector(cpu: i64, memory: i64) -> ResourceVector {
@@ -19,15 +21,17 @@ fn set(text: &str) -> CpuSet {
     text.parse().unwrap()
 }
 
+fn zone(number: u32, total: ResourceVector, cpus: &CpuTopology) -> NumaZone {
+    let cpus = cpus.nodes().find(|(node, _)| *node == number).map(|(_, cpus)| cpus.clone()).unwrap();
+    NumaZone { number, total, cpus, ..NumaZone::default() }
+}
+
 /// NUMA nodes of four cores with two CPUs each, with 1000 units of memory.
 fn node(numa_nodes: u32) -> NumaNode {
     let cpus: CpuTopology = (0..8 * numa_nodes).map(|id| Cpu { id, core: id / 2, node: id / 8, socket: 0 }).collect();
-    NumaNode {
-        cpus,
-        zones: (0..numa_nodes).map(|node| (node, vector(8000, 1000))).collect(),
-        known: [ResourceId::CPU, ResourceId::MEMORY].into(),
-        ..NumaNode::default()
-    }
+    let zone = |number| zone(number, vector(8000, 1000), &cpus);
+    let zones = (0..numa_nodes).map(zone).collect();
+    NumaNode { zones, known: smallvec![ResourceId::CPU, ResourceId::MEMORY], cpus, ..NumaNode::default() }.settled()
 }
 
 /// The CPUs of a pod, and what it has of NUMA nodes: their numbers, cpu and memory.
@@ -36,16 +40,16 @@ type Has<'a> = (&'a str, &'a [(u32, i64, i64)]);
 fn with(mut node: NumaNode, pods: &[Has<'_>]) -> NumaNode {
     for (cpus, shares) in pods {
         let shares = shares.iter().map(|(node, cpu, memory)| (*node, vector(*cpu, *memory))).collect();
-        node.ledger.add(&Allocation { cpus: set(cpus), shares, ..Allocation::default() });
+        node.add(&Allocation { cpus: set(cpus), shares, ..Allocation::default() });
     }
     node
 }
 
-fn sharing(cpu: i64, memory: i64) -> Order {
-    Order { requests: vector(cpu, memory), cpus: None, fill: Fill::LeastAllocated }
+fn sharing(cpu: i64, memory: i64) -> Order<'static> {
+    Order { requests: Cow::Owned(vector(cpu, memory)), cpus: None, fill: Fill::LeastAllocated }
 }
 
-fn binding(cpus: usize, bind: Bind, is_required: bool) -> Order {
+fn binding(cpus: usize, bind: Bind, is_required: bool) -> Order<'static> {
     let wish = Wish { bind, exclusive: Exclusive::None };
     Order { cpus: Some(CpuOrder { needed: cpus, wish, is_required }), ..sharing(milli(cpus), 100) }
 }
@@ -55,7 +59,7 @@ fn mask(nodes: &[u32]) -> Option<NumaMask> {
 }
 
 /// The CPUs, and the shares as `node:cpu/memory`; or the reasons.
-fn allocated(node: &NumaNode, order: &Order, affinity: Option<NumaMask>) -> String {
+fn allocated(node: &NumaNode, order: &Order<'_>, affinity: Option<NumaMask>) -> String {
     match Stock::new(node, order, &Limits::default()).allocate(affinity) {
         Ok(Allocation { cpus, shares, .. }) => {
             let share = |(node, share): &(u32, ResourceVector)| {
@@ -90,10 +94,11 @@ fn what_is_requested_is_divided_evenly() {
 #[test]
 fn a_resource_that_no_numa_node_reports_is_no_matter_of_numa() {
     let mut cpu_alone = node(1);
-    cpu_alone.known = [ResourceId::CPU].into();
-    cpu_alone.zones = [(0, vector(8000, 0))].into();
+    cpu_alone.known = smallvec![ResourceId::CPU];
+    cpu_alone.zones[0].total = vector(8000, 0);
+    let mut cpu_alone = cpu_alone.settled();
     assert_eq!(allocated(&cpu_alone, &sharing(1000, 500), mask(&[0])), "0:1000/0");
-    cpu_alone.known.insert(ResourceId::MEMORY);
+    cpu_alone.known.push(ResourceId::MEMORY);
     assert_eq!(allocated(&cpu_alone, &sharing(1000, 500), mask(&[0])), "Insufficient NUMA memory");
 }
 
@@ -106,7 +111,7 @@ fn parts_are_ordered_by_position() {
     let limits = Limits::default();
     let stock = Stock::new(&node, &order, &limits);
     let first = |nodes: &[u32]| stock.fullest_first(mask(nodes).unwrap(), ResourceId::CPU);
-    assert_eq!((first(&[2, 3]), first(&[0, 1])), (vec![3, 2], vec![1, 0]));
+    assert_eq!((first(&[2, 3]), first(&[0, 1])), (smallvec![3, 2], smallvec![1, 0]));
     assert_eq!(allocated(&node, &order, mask(&[2, 3])), "Insufficient NUMA cpu");
     assert_eq!(allocated(&node, &order, mask(&[0, 1])), "0:8000/0 1:2000/0");
 }
@@ -160,14 +165,17 @@ fn what_a_pod_keeps_to_comes_first_or_alone() {
     assert_eq!([taken(2, &all_of, None), taken(1, &all_of, None)], [Ok("10-11".into()), Err(())]);
 }
 
-fn hints(node: &NumaNode, order: &Order, policy: Policy) -> Vec<String> {
-    let scorer = Scorer { fill: Fill::LeastAllocated, weights: vec![(ResourceId::CPU, 1)] };
-    let hints = Stock::new(node, order, &Limits::default()).hints(policy, &scorer);
+fn hints(node: &NumaNode, order: &Order<'_>, policy: Policy) -> Vec<String> {
+    let scorer = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
+    let limits = Limits::default();
+    let stock = Stock::new(node, order, &limits);
+    let sets = stock.sets(node.numa_nodes().len(), &scorer);
+    let hints = order.requests.iter().filter_map(|(resource, _)| stock.hints(&sets, resource, policy));
     let text = |hint: &Hint| {
         let preferred = if hint.is_preferred { "!" } else { "" };
         format!("{}{preferred}={}", hint.affinity.unwrap_or_default(), hint.score)
     };
-    hints.values().map(|hints| hints.iter().map(text).collect::<Vec<_>>().join(" ")).collect()
+    hints.map(|hints| hints.map(|hint| text(&hint)).collect::<Vec<_>>().join(" ")).collect()
 }
 
 #[test]
@@ -194,7 +202,9 @@ fn cpus_that_others_have_are_no_hint_under_a_required_policy() {
 
 #[test]
 fn a_pod_with_cpus_of_its_own_costs_amplified_ones_in_scores_alone() {
-    let amplified = NumaNode { cpu_ratio: 1.5, zones: [(0, vector(12_000, 1000))].into(), ..node(1) };
+    let mut amplified = NumaNode { cpu_ratio: 1.5, ..node(1) };
+    amplified.zones[0].total = vector(12_000, 1000);
+    let amplified = amplified.settled();
     assert_eq!(hints(&amplified, &binding(4, Bind::FullPcpus, false), Policy::Restricted)[0], "01!=50");
     assert_eq!(allocated(&amplified, &binding(8, Bind::FullPcpus, false), mask(&[0])), "0-7 0:8000/100");
 }
@@ -218,18 +228,18 @@ proptest! {
                 prop_assert_eq!(stock.allocate(affinity).is_ok(), stock.has_cpus());
             }
             let Ok(allocation) = stock.allocate(affinity) else { continue };
-            let (free, before) = (node.available_cpus(), node.ledger.clone());
-            prop_assert!(allocation.cpus.is_subset(&free));
+            let before = node.clone();
+            prop_assert!(allocation.cpus.is_subset(node.available_cpus()));
             prop_assert_eq!(allocation.cpus.len(), if is_bound { cpus } else { 0 });
             if affinity.is_some() {
                 let sum: i64 = allocation.shares.iter().map(|(_, share)| share.get(ResourceId::CPU)).sum();
                 prop_assert_eq!(sum, milli(cpus));
             }
-            node.ledger.add(&allocation);
-            for (numa_node, zone) in &node.zones {
-                prop_assert!(node.allocated(*numa_node).exceeding(zone).is_none());
+            node.add(&allocation);
+            for zone in &node.zones {
+                prop_assert!(zone.allocated.exceeding(&zone.total).is_none());
             }
-            let mut undone = node.ledger.clone();
+            let mut undone = node.clone();
             undone.remove(&allocation);
             prop_assert_eq!(undone, before);
         }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -14,8 +16,20 @@ fn scored(nodes: &[u32], score: i64) -> Hint {
     Hint { score, ..hint(nodes, true) }
 }
 
-fn hints(lists: &[(&str, Option<Vec<Hint>>)]) -> Hints {
+/// Lists by resource; without a list there is no preference.
+type Lists = BTreeMap<String, Option<Vec<Hint>>>;
+
+fn lists(lists: &[(&str, Option<Vec<Hint>>)]) -> Lists {
     lists.iter().map(|(resource, list)| ((*resource).to_owned(), list.clone())).collect()
+}
+
+fn hints(of_plugins: &[Lists]) -> Hints<'_> {
+    let mut hints = Hints::default();
+    for (resource, list) in of_plugins.iter().flatten() {
+        let any = Hint { is_preferred: true, ..Hint::default() };
+        hints.add(resource, list.clone().unwrap_or_else(|| vec![any]));
+    }
+    hints
 }
 
 fn rules(policy: Policy, nodes: u32) -> Rules {
@@ -31,21 +45,21 @@ fn usual() -> Vec<Hint> {
 fn policies_admit_what_all_resources_prefer() {
     let only = |nodes: &[u32]| Some(vec![hint(nodes, true)]);
     let policies = [Policy::BestEffort, Policy::Restricted, Policy::SingleNumaNode];
-    for (lists, expected) in [
-        (hints(&[("cpu", Some(usual())), ("memory", Some(usual()))]), [Some("01"), Some("01"), Some("01")]),
-        (hints(&[("cpu", Some(usual())), ("memory", only(&[1]))]), [Some("10"), Some("10"), Some("10")]),
-        (hints(&[("cpu", only(&[0, 1])), ("memory", only(&[0, 1]))]), [Some("11"), Some("11"), None]),
+    for (of_resources, expected) in [
+        (lists(&[("cpu", Some(usual())), ("memory", Some(usual()))]), [Some("01"), Some("01"), Some("01")]),
+        (lists(&[("cpu", Some(usual())), ("memory", only(&[1]))]), [Some("10"), Some("10"), Some("10")]),
+        (lists(&[("cpu", only(&[0, 1])), ("memory", only(&[0, 1]))]), [Some("11"), Some("11"), None]),
         // Each resource is on another NUMA node, so that both together take the whole node.
-        (hints(&[("cpu", only(&[0])), ("memory", only(&[1]))]), [Some("11"), None, None]),
+        (lists(&[("cpu", only(&[0])), ("memory", only(&[1]))]), [Some("11"), None, None]),
         // Memory takes two NUMA nodes; the cpu of one of them is not where all the memory is.
-        (hints(&[("cpu", Some(usual())), ("memory", only(&[0, 1]))]), [Some("11"), None, None]),
-        (hints(&[("cpu", Some(usual())), ("memory", None)]), [Some("01"), Some("01"), Some("01")]),
-        (hints(&[("cpu", Some(usual())), ("memory", Some(Vec::new()))]), [Some("11"), None, None]),
+        (lists(&[("cpu", Some(usual())), ("memory", only(&[0, 1]))]), [Some("11"), None, None]),
+        (lists(&[("cpu", Some(usual())), ("memory", None)]), [Some("01"), Some("01"), Some("01")]),
+        (lists(&[("cpu", Some(usual())), ("memory", Some(Vec::new()))]), [Some("11"), None, None]),
     ] {
         for (policy, expected) in policies.into_iter().zip(expected) {
-            let merged = merge(std::slice::from_ref(&lists), rules(policy, 2));
+            let merged = merge(&hints(std::slice::from_ref(&of_resources)), rules(policy, 2));
             let merged = merged.map(|affinity| affinity.map(|affinity| affinity.to_string())).ok().flatten();
-            assert_eq!(merged.as_deref(), expected, "{policy:?} {lists:?}");
+            assert_eq!(merged.as_deref(), expected, "{policy:?} {of_resources:?}");
         }
     }
 }
@@ -53,40 +67,41 @@ fn policies_admit_what_all_resources_prefer() {
 #[test]
 fn a_plugin_without_hints_has_no_preference() {
     for policy in [Policy::BestEffort, Policy::Restricted] {
-        assert_eq!(merge(&[Hints::new()], rules(policy, 2)), Ok(Some(mask(&[0, 1]))));
-        let with_cpu = [Hints::new(), hints(&[("cpu", Some(usual()))])];
-        assert_eq!(merge(&with_cpu, rules(policy, 2)), Ok(Some(mask(&[0]))));
+        assert_eq!(merge(&hints(&[]), rules(policy, 2)), Ok(Some(mask(&[0, 1]))));
+        let with_cpu = [Lists::new(), lists(&[("cpu", Some(usual()))])];
+        assert_eq!(merge(&hints(&with_cpu), rules(policy, 2)), Ok(Some(mask(&[0]))));
     }
-    assert_eq!(merge(&[Hints::new()], rules(Policy::SingleNumaNode, 2)), Ok(None));
+    assert_eq!(merge(&hints(&[]), rules(Policy::SingleNumaNode, 2)), Ok(None));
 }
 
 #[test]
 fn the_only_numa_node_is_no_affinity() {
-    let lists = [hints(&[("cpu", Some(vec![hint(&[0], true)]))])];
-    assert_eq!(merge(&lists, rules(Policy::SingleNumaNode, 1)), Ok(None));
-    assert_eq!(merge(&lists, rules(Policy::Restricted, 1)), Ok(Some(mask(&[0]))));
+    let only = [lists(&[("cpu", Some(vec![hint(&[0], true)]))])];
+    assert_eq!(merge(&hints(&only), rules(Policy::SingleNumaNode, 1)), Ok(None));
+    assert_eq!(merge(&hints(&only), rules(Policy::Restricted, 1)), Ok(Some(mask(&[0]))));
 }
 
 #[test]
 fn a_preferred_set_comes_before_a_narrower_one_that_is_not() {
-    let lists = [hints(&[("cpu", Some(vec![hint(&[0], false), hint(&[0, 1], true)]))])];
-    assert_eq!(merge(&lists, rules(Policy::BestEffort, 3)), Ok(Some(mask(&[0, 1]))));
-    let lists = [hints(&[("cpu", Some(vec![hint(&[0, 1, 2], true), hint(&[1, 2], true)]))])];
-    assert_eq!(merge(&lists, rules(Policy::Restricted, 3)), Ok(Some(mask(&[1, 2]))));
+    let only = [lists(&[("cpu", Some(vec![hint(&[0], false), hint(&[0, 1], true)]))])];
+    assert_eq!(merge(&hints(&only), rules(Policy::BestEffort, 3)), Ok(Some(mask(&[0, 1]))));
+    let only = [lists(&[("cpu", Some(vec![hint(&[0, 1, 2], true), hint(&[1, 2], true)]))])];
+    assert_eq!(merge(&hints(&only), rules(Policy::Restricted, 3)), Ok(Some(mask(&[1, 2]))));
 }
 
 #[test]
 fn lower_numbers_come_before_scores() {
-    let best =
-        |list: Vec<Hint>| merge(&[hints(&[("cpu", Some(list))])], rules(Policy::Restricted, 3)).unwrap().unwrap();
+    let best = |list: Vec<Hint>| {
+        merge(&hints(&[lists(&[("cpu", Some(list))])]), rules(Policy::Restricted, 3)).unwrap().unwrap()
+    };
     assert_eq!(best(vec![scored(&[0], 10), scored(&[1], 20)]), mask(&[1]), "a better score of a higher number");
     assert_eq!(best(vec![scored(&[1], 20), scored(&[0], 10)]), mask(&[0]), "a lower number met later");
     assert_eq!(best(vec![scored(&[0], 10), scored(&[1], 10)]), mask(&[0]));
-    let both = [hints(&[
+    let both = [lists(&[
         ("cpu", Some(vec![scored(&[0], 10), scored(&[1], 5)])),
         ("memory", Some(vec![scored(&[0], 1), scored(&[1], 7)])),
     ])];
-    assert_eq!(merge(&both, rules(Policy::Restricted, 2)), Ok(Some(mask(&[1]))), "scores add up");
+    assert_eq!(merge(&hints(&both), rules(Policy::Restricted, 2)), Ok(Some(mask(&[1]))), "scores add up");
 }
 
 #[test]
@@ -94,7 +109,7 @@ fn pods_on_one_numa_node_and_pods_on_several_keep_apart() {
     let apart = |single: &[u32], shared: &[u32], list: Vec<Hint>| {
         let occupation = Some(Occupation { single: mask(single), shared: mask(shared) });
         let rules = Rules { occupation, ..rules(Policy::Restricted, 2) };
-        merge(&[hints(&[("cpu", Some(list))])], rules).ok().flatten().map(|affinity| affinity.to_string())
+        merge(&hints(&[lists(&[("cpu", Some(list))])]), rules).ok().flatten().map(|affinity| affinity.to_string())
     };
     let wide = || vec![hint(&[0, 1], true)];
     let narrow = || vec![hint(&[0], true), hint(&[1], true)];
@@ -107,13 +122,19 @@ fn pods_on_one_numa_node_and_pods_on_several_keep_apart() {
 }
 
 struct Fixed {
-    hints: Result<Hints, &'static str>,
+    lists: Result<Lists, &'static str>,
     refuses: Option<NumaMask>,
 }
 
 impl Provider for Fixed {
-    fn hints(&self) -> Result<Hints, Vec<Reason>> {
-        self.hints.clone().map_err(|reason| ReasonCode::PluginSpecific.says(reason).into())
+    fn hints<'a>(&'a self, nodes_max: u32, into: &mut Hints<'a>) -> Result<(), Vec<Reason>> {
+        let lists = self.lists.as_ref().map_err(|reason| ReasonCode::PluginSpecific.says(*reason))?;
+        let is_narrow = |hint: &Hint| hint.affinity.is_none_or(|affinity| affinity.len() <= nodes_max);
+        let of_lists = hints(std::slice::from_ref(lists));
+        for ((resource, _), (_, list)) in lists.iter().zip(of_lists.named()) {
+            into.add(resource, list.iter().filter(|hint| is_narrow(hint)).copied());
+        }
+        Ok(())
     }
 
     fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {
@@ -129,34 +150,34 @@ fn admitted(providers: &[Fixed], policy: Policy) -> Result<Option<NumaMask>, Str
 
 #[test]
 fn all_plugins_are_asked_and_all_their_reasons_are_given() {
-    let failing = |reason| Fixed { hints: Err(reason), refuses: None };
-    let cpu = || Fixed { hints: Ok(hints(&[("cpu", Some(usual()))])), refuses: Some(mask(&[0])) };
+    let failing = |reason| Fixed { lists: Err(reason), refuses: None };
+    let cpu = || Fixed { lists: Ok(lists(&[("cpu", Some(usual()))])), refuses: Some(mask(&[0])) };
     let reasons = admitted(&[failing("one"), cpu(), failing("two")], Policy::Restricted);
     assert_eq!(reasons, Err("one, two".to_owned()));
     assert_eq!(admitted(&[cpu()], Policy::Restricted), Err("not there".to_owned()));
-    let gpu = Fixed { hints: Ok(hints(&[("gpu", Some(vec![hint(&[1], true)]))])), refuses: None };
+    let gpu = Fixed { lists: Ok(lists(&[("gpu", Some(vec![hint(&[1], true)]))])), refuses: None };
     assert_eq!(admitted(&[cpu(), gpu], Policy::SingleNumaNode), Ok(Some(mask(&[1]))));
 }
 
 #[test]
 fn what_is_not_aligned_is_listed_by_resource() {
-    let cpu = hints(&[
+    let cpu = lists(&[
         ("memory", Some(vec![hint(&[0], true), hint(&[0, 1], false)])),
         ("cpu", Some(vec![hint(&[0], true), hint(&[0, 1], false)])),
     ]);
-    let gpu = hints(&[("gpu", Some(vec![hint(&[1], true), hint(&[0, 1], false)])), ("rdma", None)]);
-    let lists = [cpu, gpu];
+    let gpu = lists(&[("gpu", Some(vec![hint(&[1], true), hint(&[0, 1], false)]))]);
+    let of_plugins = [cpu, gpu];
     let words = "cpu prefer [01] among [01 11],gpu prefer [10] among [10 11],memory prefer [01] among [01 11]";
-    let reason = |policy| Reason::joined(&merge(&lists, rules(policy, 2)).unwrap_err());
+    let reason = |policy| Reason::joined(&merge(&hints(&of_plugins), rules(policy, 2)).unwrap_err());
     assert_eq!(reason(Policy::SingleNumaNode), format!("Unaligned NUMA Hint cause {words}"));
     assert_eq!(reason(Policy::Restricted), format!("Unaligned NUMA Hint cause {}", words.replace(',', " & ")));
-    let none = [hints(&[("cpu", Some(Vec::new())), ("memory", Some(Vec::new())), ("gpu", Some(usual()))])];
-    let unsatisfied = merge(&none, rules(Policy::Restricted, 2)).unwrap_err();
+    let none = [lists(&[("cpu", Some(Vec::new())), ("memory", Some(Vec::new())), ("gpu", Some(usual()))])];
+    let unsatisfied = merge(&hints(&none), rules(Policy::Restricted, 2)).unwrap_err();
     assert_eq!(Reason::joined(&unsatisfied), "Unsatisfied NUMA cpu, Unsatisfied NUMA memory");
 }
 
 /// All combinations, one after the other, as the rules of spec/scheduler.md 2.12 have it.
-fn by_all_combinations(lists: &[Vec<Hint>], rules: Rules) -> (NumaMask, bool, bool) {
+fn by_all_combinations(lists: &[&[Hint]], rules: Rules) -> (NumaMask, bool, bool) {
     let possible = |hint: &&Hint| {
         let is_single = hint.affinity.is_none_or(|affinity| affinity.len() == 1);
         rules.policy != Policy::SingleNumaNode || hint.is_preferred && is_single
@@ -192,7 +213,7 @@ fn by_all_combinations(lists: &[Vec<Hint>], rules: Rules) -> (NumaMask, bool, bo
     (best, is_preferred, is_unsatisfied)
 }
 
-fn some_lists() -> impl Strategy<Value = Hints> {
+fn some_lists() -> impl Strategy<Value = Lists> {
     let hint = (1..8_u32, any::<bool>(), 0..3_i64).prop_map(|(bits, is_preferred, score)| {
         let affinity = NumaMask::of((0..3).filter(|node| bits >> node & 1 == 1));
         Hint { affinity, is_preferred, score, ..Hint::default() }
@@ -213,17 +234,20 @@ fn some_lists() -> impl Strategy<Value = Hints> {
 
 proptest! {
     #[test]
-    fn the_result_is_that_of_all_combinations(hints in some_lists(), single in 0..8_u32, shared in 0..8_u32, which in 0..3) {
+    fn the_result_is_that_of_all_combinations(lists in some_lists(), single in 0..8_u32, shared in 0..8_u32, which in 0..3) {
         let mask = |bits: u32| NumaMask::of((0..3).filter(|node| bits >> node & 1 == 1)).unwrap();
+        let hints = hints(std::slice::from_ref(&lists));
         let policy = [Policy::BestEffort, Policy::Restricted, Policy::SingleNumaNode][which as usize];
         let occupation = Some(Occupation { single: mask(single), shared: mask(shared) });
         let rules = Rules { occupation, ..rules(policy, 3) };
-        let (best, is_preferred, is_unsatisfied) = by_all_combinations(&lists(&hints), rules);
+        let (best, is_preferred, is_unsatisfied) = by_all_combinations(&hints.lists(), rules);
         let expected = match policy {
             Policy::BestEffort => Some(Some(if is_unsatisfied { rules.all } else { best })),
             Policy::SingleNumaNode => is_preferred.then_some(Some(best).filter(|best| *best != rules.all)),
             Policy::None | Policy::Restricted => is_preferred.then_some(Some(best)),
         };
-        prop_assert_eq!(merge(&[hints], rules).ok(), expected);
+        prop_assert_eq!(merge(&hints, rules).ok(), expected);
+        let provider = Fixed { lists: Ok(lists.clone()), refuses: None };
+        prop_assert_eq!(admit(&[&provider], rules), merge(&hints, rules), "what is asked of single NUMA nodes first");
     }
 }
