@@ -17,6 +17,7 @@
 
 pub mod advice;
 mod amounts;
+mod pool;
 mod quota;
 mod redistribute;
 mod rules;
@@ -26,8 +27,9 @@ mod snapshot;
 mod tree;
 
 pub use amounts::{Amounts, check_amounts};
+pub use pool::Pool;
 pub use quota::Quota;
-pub use redistribute::{Child, redistribute};
+pub use redistribute::{Child, ChildAmounts, redistribute};
 pub use rules::{BoundPods, Proposal, Refusal, Rules};
 pub use runtime::{Demand, runtime};
 pub use scaled_min::scaled_min;

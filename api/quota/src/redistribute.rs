@@ -1,5 +1,7 @@
 //! How one resource of a quota is divided among its children (`spec/scheduler.md` 3D.4).
 
+use crate::scaled_min;
+
 /// A child of a quota, in amounts of one resource: thousandths of cores for CPU, whole units for everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Child<'a> {
@@ -24,25 +26,71 @@ pub struct Child<'a> {
 /// divided among the children that request more, by weight, until they have what they request or nothing is left.
 /// Children without a weight get nothing of it. Rounding loses nothing: a division hands out the exact amount.
 pub fn redistribute(total: i64, children: &[Child<'_>]) -> Vec<i64> {
-    let mut runtime = Vec::with_capacity(children.len());
-    let mut needy = Vec::new();
-    let mut left = i128::from(total);
-    for (index, child) in children.iter().enumerate() {
-        let promised = child.min.max(child.guaranteed);
-        let own = if child.request > promised {
-            needy.push(index);
-            promised
-        } else if child.lends {
-            child.request
-        } else {
-            promised
-        };
-        left -= i128::from(own);
-        runtime.push(own);
+    let amounts: Vec<ChildAmounts> = children.iter().map(Child::amounts).collect();
+    in_rounds(total, &amounts, |index| children[index].name)
+}
+
+/// What a child is given, without its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildAmounts {
+    /// What it requests, at most its `max`.
+    pub request: i64,
+    /// What it gets in any case.
+    pub min: i64,
+    /// What it is guaranteed beyond that.
+    pub guaranteed: i64,
+    /// Its share of what is left.
+    pub weight: i64,
+    /// Whether others may use what it does not request of its `min`.
+    pub lends: bool,
+}
+
+impl Child<'_> {
+    fn amounts(&self) -> ChildAmounts {
+        let Self { request, min, guaranteed, weight, lends, .. } = *self;
+        ChildAmounts { request, min, guaranteed, weight, lends }
     }
+}
+
+impl ChildAmounts {
+    fn promised(&self) -> i64 {
+        self.min.max(self.guaranteed)
+    }
+
+    /// The weight by which it gets a part of what is left; none where it gets none.
+    pub(crate) fn divides(&self) -> Option<i64> {
+        (self.is_needy() && self.weight > 0).then_some(self.weight)
+    }
+
+    /// Whether it requests more than it is promised.
+    fn is_needy(&self) -> bool {
+        self.request > self.promised()
+    }
+
+    /// The same with the min that is left of it where the sum of mins exceeds a total.
+    pub(crate) fn scaled(self, total: i64, mins: i64) -> Self {
+        Self { min: scaled_min(self.min, total, mins, 0), ..self }
+    }
+
+    /// What it gets before anything is divided.
+    pub(crate) fn own(&self) -> i64 {
+        if self.is_needy() || !self.lends { self.promised() } else { self.request }
+    }
+
+    /// What it requests beyond that.
+    pub(crate) fn need(&self) -> i128 {
+        i128::from(self.request) - i128::from(self.own())
+    }
+}
+
+/// What each child may use of a total, round by round; `name` decides where remainders are equal.
+pub(crate) fn in_rounds<N: Ord>(total: i64, children: &[ChildAmounts], name: impl Fn(usize) -> N) -> Vec<i64> {
+    let mut runtime: Vec<i64> = children.iter().map(ChildAmounts::own).collect();
+    let mut left = i128::from(total) - runtime.iter().map(|own| i128::from(*own)).sum::<i128>();
+    let mut needy: Vec<usize> = (0..children.len()).filter(|index| children[*index].is_needy()).collect();
     // Every round either satisfies a child or is the last one.
     while left > 0 {
-        let shares = shares(left, children, &needy);
+        let shares = shares(left, children, &needy, &name);
         if shares.is_empty() {
             break;
         }
@@ -66,33 +114,45 @@ pub fn redistribute(total: i64, children: &[Child<'_>]) -> Vec<i64> {
 
 /// An amount divided by weight among some of the children: whole shares first, then one more for the largest
 /// remainders, by name where they are equal.
-fn shares(amount: i128, children: &[Child<'_>], among: &[usize]) -> Vec<(usize, i128)> {
-    let weighted = || among.iter().copied().filter(|index| children[*index].weight > 0);
-    // The same division in smaller numbers: weights are mostly amounts of bytes, and alike.
-    let divisor = weighted().fold(0, |divisor, index| common_divisor(divisor, children[index].weight)).max(1);
-    let weights: Vec<(usize, i64)> = weighted().map(|index| (index, children[index].weight / divisor)).collect();
-    let sum: i128 = weights.iter().map(|(_, weight)| i128::from(*weight)).sum();
-    let heaviest = weights.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
-    let small = i64::try_from(amount).ok().zip(i64::try_from(sum).ok());
-    let small = small.filter(|(amount, _)| heaviest.checked_mul(*amount).is_some());
-    // Of i128, both factors have at most 63 bits, so the product fits.
-    let divide = |weight: i64| match small {
-        Some((amount, sum)) => (i128::from(weight * amount / sum), i128::from(weight * amount % sum)),
-        None => (i128::from(weight) * amount / sum, i128::from(weight) * amount % sum),
-    };
-    let divided: Vec<(i128, i128)> = weights.iter().map(|(_, weight)| divide(*weight)).collect();
+fn shares<N: Ord>(
+    amount: i128,
+    children: &[ChildAmounts],
+    among: &[usize],
+    name: impl Fn(usize) -> N,
+) -> Vec<(usize, i128)> {
+    let weighted: Vec<usize> = among.iter().copied().filter(|index| children[*index].weight > 0).collect();
+    let weights = || weighted.iter().map(|index| (children[*index].weight, 1));
+    let divided = divided(amount, weights);
     let mut shares: Vec<(usize, i128)> =
-        weights.iter().zip(&divided).map(|((index, _), (share, _))| (*index, *share)).collect();
+        weighted.iter().zip(&divided).map(|(index, (share, _))| (*index, *share)).collect();
     let given: i128 = divided.iter().map(|(share, _)| share).sum();
     let residual = usize::try_from(amount - given).unwrap_or(usize::MAX);
     if residual > 0 {
         let mut by_remainder: Vec<usize> = (0..shares.len()).collect();
-        by_remainder.sort_by_key(|at| (std::cmp::Reverse(divided[*at].1), children[shares[*at].0].name));
+        by_remainder.sort_by_key(|at| (std::cmp::Reverse(divided[*at].1), name(shares[*at].0)));
         for at in by_remainder.into_iter().take(residual) {
             shares[at].1 += 1;
         }
     }
     shares
+}
+
+/// An amount divided by weights, each of which so many children have: the whole share of one of them, and its remainder, by which
+/// those can be compared that are divided together.
+pub(crate) fn divided<W: Iterator<Item = (i64, usize)>>(amount: i128, weights: impl Fn() -> W) -> Vec<(i128, i128)> {
+    // The same division in smaller numbers: weights are mostly amounts of bytes, and alike.
+    let divisor = weights().fold(0, |divisor, (weight, _)| common_divisor(divisor, weight)).max(1);
+    let small = || weights().map(|(weight, count)| (weight / divisor, count));
+    let sum: i128 = small().map(|(weight, count)| i128::from(weight) * count as i128).sum();
+    let heaviest = small().map(|(weight, _)| weight).max().unwrap_or(0);
+    let in_words = i64::try_from(amount).ok().zip(i64::try_from(sum).ok());
+    let in_words = in_words.filter(|(amount, _)| heaviest.checked_mul(*amount).is_some());
+    // Of i128, both factors have at most 63 bits, so the product fits.
+    let divide = |weight: i64| match in_words {
+        Some((amount, sum)) => (i128::from(weight * amount / sum), i128::from(weight * amount % sum)),
+        None => (i128::from(weight) * amount / sum, i128::from(weight) * amount % sum),
+    };
+    small().map(|(weight, _)| divide(weight)).collect()
 }
 
 /// The greatest number that divides both; the other where one is 0.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_quota::{Child, Quota, redistribute, scaled_min};
+use koord_quota::{ChildAmounts, Pool, Quota};
 use koord_resource::{ResourceList, quantity::Format};
 use koord_scheduling::{count, quantity};
 use parking_lot::Mutex;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 /// A child with what it requests of its parent.
 pub(super) struct Claimant<'a> {
     pub(super) quota: &'a Quota,
-    pub(super) request: ResourceList,
+    pub(super) request: &'a ResourceList,
     /// What it is guaranteed beyond its `min`; none where nothing is.
     pub(super) guaranteed: Option<&'a ResourceList>,
 }
 
-/// How what a quota may use was divided last. What changes about a child is set right in it.
+/// How what a quota may use is divided. What changes about a child is set right in it.
 #[derive(Debug, Default)]
 pub(super) struct Division(Mutex<Option<Table>>);
 
@@ -25,29 +25,15 @@ struct Table {
     /// The names of all children, in order.
     names: Vec<Arc<str>>,
     columns: Vec<Column>,
-    /// What was divided last; none where a child has changed since.
-    divided: Option<ResourceList>,
 }
 
 /// One resource that is divided.
 #[derive(Debug)]
 struct Column {
     resource: String,
-    children: Vec<Entry>,
-    /// What each child may use.
-    runtimes: Vec<i64>,
-}
-
-/// A child, in amounts of one resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    request: i64,
-    min: i64,
-    guaranteed: i64,
-    weight: i64,
-    lends: bool,
-    /// Whether its `max` names the resource.
-    is_bound: bool,
+    pool: Pool,
+    /// Whether the `max` of each child names the resource.
+    is_bound: Vec<bool>,
 }
 
 // === impl Division ===
@@ -60,9 +46,9 @@ impl Clone for Division {
 
 impl Division {
     /// A child requests something else, or is guaranteed it.
-    pub(super) fn renew<'a>(&mut self, child: &str, claimant: impl FnOnce() -> Claimant<'a>) {
-        if let Some(table) = self.0.get_mut() {
-            table.renew(child, &claimant());
+    pub(super) fn renew(&self, child: &str, claimant: &Claimant<'_>) {
+        if let Some(table) = &mut *self.0.lock() {
+            table.renew(child, claimant);
         }
     }
 
@@ -80,10 +66,7 @@ impl Division {
             let (resources, mut claimants) = children();
             Table::of(&resources, &mut claimants)
         });
-        if table.divided.as_ref() != Some(total) {
-            table.divide(total, scales_min);
-        }
-        table.runtime(child)
+        table.runtime(child, total, scales_min)
     }
 }
 
@@ -94,12 +77,12 @@ impl Table {
         claimants.sort_by_key(|claimant| claimant.quota.name.as_str());
         let column = |resource: &&str| Column {
             resource: (*resource).to_owned(),
-            children: claimants.iter().map(|claimant| claimant.entry(resource)).collect(),
-            runtimes: Vec::new(),
+            pool: claimants.iter().map(|claimant| claimant.amounts(resource)).collect(),
+            is_bound: claimants.iter().map(|claimant| claimant.quota.max.contains(resource)).collect(),
         };
         let columns = resources.iter().map(column).collect();
         let names = claimants.iter().map(|claimant| claimant.quota.name.as_str().into()).collect();
-        Self { names, columns, divided: None }
+        Self { names, columns }
     }
 
     fn place(&self, child: &str) -> Option<usize> {
@@ -109,41 +92,19 @@ impl Table {
     fn renew(&mut self, child: &str, claimant: &Claimant<'_>) {
         let Some(place) = self.place(child) else { return };
         for column in &mut self.columns {
-            let entry = claimant.entry(&column.resource);
-            if let Some(known) = column.children.get_mut(place).filter(|known| **known != entry) {
-                *known = entry;
-                self.divided = None;
-            }
+            column.pool.set(place, claimant.amounts(&column.resource));
         }
     }
 
-    fn divide(&mut self, total: &ResourceList, scales_min: bool) {
-        let Self { names, columns, divided } = self;
-        for Column { resource, children, runtimes } in columns {
-            let mins = children.iter().fold(0_i64, |sum, child| sum.saturating_add(child.min));
-            let all = count(resource, total.amount(resource));
-            let is_scaled = scales_min && total.contains(resource);
-            let min = |min: i64| if is_scaled { scaled_min(min, all, mins, 0) } else { min };
-            let children = names.iter().zip(children.iter()).map(|(name, child)| Child {
-                name,
-                request: child.request,
-                min: min(child.min),
-                guaranteed: child.guaranteed,
-                weight: child.weight,
-                lends: child.lends,
-            });
-            *runtimes = redistribute(all, &children.collect::<Vec<_>>());
-        }
-        *divided = Some(total.clone());
-    }
-
-    fn runtime(&self, child: &str) -> ResourceList {
-        let Some(place) = self.place(child) else { return ResourceList::new() };
-        let of_child = |column: &Column| Some((*column.children.get(place)?, *column.runtimes.get(place)?));
+    fn runtime(&mut self, child: &str, total: &ResourceList, scales_min: bool) -> ResourceList {
         let mut runtime = ResourceList::new();
-        for column in &self.columns {
-            if let Some((_, amount)) = of_child(column).filter(|(entry, _)| entry.is_bound) {
-                runtime.insert(&*column.resource, quantity(&column.resource, amount, format(&column.resource)));
+        let Some(place) = self.place(child) else { return runtime };
+        for Column { resource, pool, is_bound } in &mut self.columns {
+            if is_bound.get(place).is_some_and(|is_bound| *is_bound) {
+                let of_total = total.get(resource);
+                let all = of_total.map_or(0, |amount| count(resource, amount));
+                let amount = pool.runtime(all, scales_min && of_total.is_some(), place);
+                runtime.insert(resource.as_str(), quantity(resource, amount, format(resource)));
             }
         }
         runtime
@@ -153,15 +114,14 @@ impl Table {
 // === impl Claimant ===
 
 impl Claimant<'_> {
-    fn entry(&self, resource: &str) -> Entry {
+    fn amounts(&self, resource: &str) -> ChildAmounts {
         let of = |amounts: &ResourceList| count(resource, amounts.amount(resource));
-        Entry {
-            request: of(&self.request),
+        ChildAmounts {
+            request: of(self.request),
             min: of(&self.quota.min),
             guaranteed: self.guaranteed.map_or(0, of),
             weight: of(self.quota.weights()),
             lends: self.quota.lends,
-            is_bound: self.quota.max.contains(resource),
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct Node {
     pub sums: Sums,
     /// What it requests: at least its `min` where it does not lend.
     pub request: ResourceList,
+    /// What it requests of its parent: of each resource at most its `max`, and nothing where that does not name it.
+    limited: ResourceList,
     /// What its own pods use, and what its children are guaranteed.
     pub allocated: ResourceList,
     /// What it is guaranteed for that, at least its `min`.
@@ -68,24 +70,22 @@ pub struct Forest {
     roots: BTreeMap<Arc<str>, Root>,
     /// By namespace, the quota that names it in an annotation.
     bound: BTreeMap<String, Arc<str>>,
+    /// The quotas that say what their tree has, by name.
+    tops: Vec<Arc<Quota>>,
 }
 
 impl Node {
-    /// What it requests of its parent: of each resource at most its `max`, and nothing where that does not name it.
-    fn limited_request(&self) -> ResourceList {
-        let bounds = self.quota.max.iter();
-        let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max).clone())));
-        limited.collect()
-    }
-
     fn claimant(&self, has_guarantees: bool) -> Claimant<'_> {
-        let (quota, request) = (&*self.quota, self.limited_request());
-        Claimant { quota, request, guaranteed: has_guarantees.then_some(&self.guaranteed) }
+        let guaranteed = has_guarantees.then_some(&self.guaranteed);
+        Claimant { quota: &self.quota, request: &self.limited, guaranteed }
     }
 
     fn renew_request(&mut self) {
         let of_pods = &self.sums.request;
         self.request = if self.quota.lends { of_pods.clone() } else { of_pods.max(&self.quota.min) };
+        let bounds = self.quota.max.iter();
+        let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max).clone())));
+        self.limited = limited.collect();
     }
 }
 
@@ -171,21 +171,15 @@ impl Forest {
     }
 
     /// The division of what is above a quota takes it as it is now.
-    fn renew_above(&mut self, name: &str) {
+    fn renew_above(&self, name: &str) {
         let Some(node) = self.nodes.get(name) else { return };
-        let (quota, guaranteed) =
-            (Arc::clone(&node.quota), self.settings.guarantees_usage.then(|| node.guaranteed.clone()));
-        let request = node.limited_request();
         let division = match &node.above {
-            Above::Quota(parent) => {
-                let parent = Arc::clone(parent);
-                self.nodes.get_mut(&parent).map(|parent| &mut parent.division)
-            }
-            Above::Root(tree) => self.roots.get_mut(tree).map(|root| &mut root.division),
+            Above::Quota(parent) => self.nodes.get(parent).map(|parent| &parent.division),
+            Above::Root(tree) => self.roots.get(tree).map(|root| &root.division),
             Above::Nothing => None,
         };
         if let Some(division) = division {
-            division.renew(name, || Claimant { quota: &quota, request, guaranteed: guaranteed.as_ref() });
+            division.renew(name, &node.claimant(self.settings.guarantees_usage));
         }
     }
 
@@ -238,7 +232,7 @@ impl Forest {
     pub fn set_offered(&mut self, offered: &ResourceList) {
         let mut rest = offered.clone();
         self.roots.values_mut().for_each(|root| root.total = ResourceList::new());
-        for quota in self.nodes.values().map(|node| &node.quota).filter(|quota| self.settings.begins_tree(quota)) {
+        for quota in &self.tops {
             if let Some(root) = self.roots.get_mut(&*quota.tree_id) {
                 root.total.add(&quota.total);
             }
@@ -272,12 +266,11 @@ impl Node {
             self.sums.add(kind, change);
             return false;
         }
-        let before = self.limited_request();
+        let before = std::mem::take(&mut self.limited);
         self.sums.add(kind, change);
         self.renew_request();
-        let after = self.limited_request();
-        *change = after.minus(&before);
-        after != before
+        *change = self.limited.minus(&before);
+        self.limited != before
     }
 }
 

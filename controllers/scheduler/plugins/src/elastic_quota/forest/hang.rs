@@ -29,12 +29,15 @@ impl Forest {
             nodes: BTreeMap::new(),
             roots: BTreeMap::from([("".into(), Root::default())]),
             bound: BTreeMap::new(),
+            tops: Vec::new(),
         };
         quotas.into_iter().filter(|quota| quota.name != ROOT_QUOTA).for_each(|quota| forest.insert(quota.clone()));
         for (name, max) in [(DEFAULT_QUOTA, &settings.default_max), (SYSTEM_QUOTA, &settings.system_max)] {
             let (name, parent) = (name.to_owned(), ROOT_QUOTA.to_owned());
             forest.insert(Quota { name, parent, max: max.clone(), lends: true, ..Quota::default() });
         }
+        let tops = forest.nodes.values().map(|node| &node.quota).filter(|quota| settings.begins_tree(quota));
+        forest.tops = tops.cloned().collect();
         forest.hang();
         for name in forest.bottom_up() {
             forest.request_min(&name);
@@ -63,6 +66,7 @@ impl Forest {
             quota: Arc::new(quota),
             sums: Sums::default(),
             request: ResourceList::new(),
+            limited: ResourceList::new(),
             allocated: ResourceList::new(),
             guaranteed: ResourceList::new(),
             above: Above::Nothing,
@@ -115,7 +119,7 @@ impl Forest {
     fn request_min(&mut self, name: &str) {
         let Some(node) = self.nodes.get_mut(name) else { return };
         node.renew_request();
-        let (request, above) = (node.limited_request(), node.above.clone());
+        let (request, above) = (node.limited.clone(), node.above.clone());
         let sums = match &above {
             Above::Quota(parent) => self.nodes.get_mut(parent).map(|parent| &mut parent.sums),
             Above::Root(tree) => self.roots.get_mut(tree).map(|root| &mut root.sums),
