@@ -29,7 +29,7 @@ mod tree;
 pub use amounts::{Amounts, check_amounts};
 pub use pool::Pool;
 pub use quota::Quota;
-pub use redistribute::{Child, Claim, redistribute};
+pub use redistribute::{Child, ChildAmounts, redistribute};
 pub use rules::{BoundPods, Proposal, Refusal, Rules};
 pub use runtime::{Demand, runtime};
 pub use scaled_min::scaled_min;

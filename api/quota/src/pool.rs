@@ -6,7 +6,7 @@ mod tests;
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use crate::{
-    Claim,
+    ChildAmounts,
     redistribute::{divided, in_rounds},
 };
 
@@ -16,7 +16,7 @@ use crate::{
 /// first division, its part of that follows from its weight and its place. Only in between everything is divided round by round.
 #[derive(Debug, Default)]
 pub struct Pool {
-    children: Vec<Claim>,
+    children: Vec<ChildAmounts>,
     /// What all of them get before anything is divided.
     own: i128,
     /// What those that have a weight request beyond that.
@@ -69,14 +69,14 @@ struct Part {
     before: usize,
 }
 
-impl FromIterator<Claim> for Pool {
-    fn from_iter<I: IntoIterator<Item = Claim>>(claims: I) -> Self {
+impl FromIterator<ChildAmounts> for Pool {
+    fn from_iter<I: IntoIterator<Item = ChildAmounts>>(amounts: I) -> Self {
         let mut pool = Self::default();
-        for (place, claim) in claims.into_iter().enumerate() {
-            pool.children.push(claim);
-            pool.count(claim, 1);
-            if let Some(weight) = claim.divides() {
-                pool.needy.entry(weight).or_default().add(place, claim.need());
+        for (place, amounts) in amounts.into_iter().enumerate() {
+            pool.children.push(amounts);
+            pool.count(amounts, 1);
+            if let Some(weight) = amounts.divides() {
+                pool.needy.entry(weight).or_default().add(place, amounts.need());
             }
         }
         pool
@@ -85,21 +85,21 @@ impl FromIterator<Claim> for Pool {
 
 impl Pool {
     /// A child is another from now on.
-    pub fn set(&mut self, place: usize, claim: Claim) {
-        let Some(known) = self.children.get_mut(place).filter(|known| **known != claim) else { return };
-        let old = std::mem::replace(known, claim);
+    pub fn set(&mut self, place: usize, amounts: ChildAmounts) {
+        let Some(known) = self.children.get_mut(place).filter(|known| **known != amounts) else { return };
+        let old = std::mem::replace(known, amounts);
         self.last = None;
         self.count(old, -1);
-        self.count(claim, 1);
+        self.count(amounts, 1);
         if let Some(Scaled { total, mins, pool }) = self.scaled.as_deref_mut() {
             // Where the sum of the mins is another now, it is scaled anew.
-            pool.set(place, claim.scaled(*total, *mins));
+            pool.set(place, amounts.scaled(*total, *mins));
         }
-        let (left, joined) = (old.divides(), claim.divides());
+        let (left, joined) = (old.divides(), amounts.divides());
         if let Some(group) = left.and_then(|weight| self.needy.get_mut(&weight)) {
             group.forget(old.need());
             if left == joined {
-                group.heed(claim.need());
+                group.heed(amounts.need());
                 return;
             }
             group.remove(place);
@@ -109,7 +109,7 @@ impl Pool {
             self.needy.remove(&weight);
         }
         if let Some(weight) = joined {
-            self.needy.entry(weight).or_default().add(place, claim.need());
+            self.needy.entry(weight).or_default().add(place, amounts.need());
         }
     }
 
@@ -146,7 +146,7 @@ impl Pool {
     fn scaled(&mut self, total: i64, mins: i64) -> &mut Self {
         let children = &self.children;
         let anew = || {
-            let pool = children.iter().map(|claim| claim.scaled(total, mins)).collect();
+            let pool = children.iter().map(|amounts| amounts.scaled(total, mins)).collect();
             Box::new(Scaled { total, mins, pool })
         };
         self.scaled = self.scaled.take().filter(|known| (known.total, known.mins) == (total, mins));
@@ -154,7 +154,7 @@ impl Pool {
     }
 
     /// Adds a child to the sums, or takes it out.
-    fn count(&mut self, child: Claim, sign: i128) {
+    fn count(&mut self, child: ChildAmounts, sign: i128) {
         self.own += sign * i128::from(child.own());
         self.mins += sign * i128::from(child.min);
         if child.divides().is_some() {
@@ -209,7 +209,10 @@ impl Group {
         if self.places.is_empty() {
             self.least = Some((need, 0));
         }
-        if let Err(at) = self.places.binary_search(&place) {
+        // All children come in the order of their places at first.
+        if self.places.last().is_none_or(|last| *last < place) {
+            self.places.push(place);
+        } else if let Err(at) = self.places.binary_search(&place) {
             self.places.insert(at, place);
         }
         self.heed(need);
@@ -236,7 +239,7 @@ impl Group {
         self.least = self.least.map(left).filter(|(_, count)| *count > 0);
     }
 
-    fn least(&mut self, children: &[Claim]) -> i128 {
+    fn least(&mut self, children: &[ChildAmounts]) -> i128 {
         if let Some((least, _)) = self.least {
             return least;
         }

@@ -26,13 +26,13 @@ pub struct Child<'a> {
 /// divided among the children that request more, by weight, until they have what they request or nothing is left.
 /// Children without a weight get nothing of it. Rounding loses nothing: a division hands out the exact amount.
 pub fn redistribute(total: i64, children: &[Child<'_>]) -> Vec<i64> {
-    let claims: Vec<Claim> = children.iter().map(Child::claim).collect();
-    in_rounds(total, &claims, |index| children[index].name)
+    let amounts: Vec<ChildAmounts> = children.iter().map(Child::amounts).collect();
+    in_rounds(total, &amounts, |index| children[index].name)
 }
 
 /// What a child is given, without its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct ChildAmounts {
     /// What it requests, at most its `max`.
     pub request: i64,
     /// What it gets in any case.
@@ -46,13 +46,13 @@ pub struct Claim {
 }
 
 impl Child<'_> {
-    fn claim(&self) -> Claim {
+    fn amounts(&self) -> ChildAmounts {
         let Self { request, min, guaranteed, weight, lends, .. } = *self;
-        Claim { request, min, guaranteed, weight, lends }
+        ChildAmounts { request, min, guaranteed, weight, lends }
     }
 }
 
-impl Claim {
+impl ChildAmounts {
     fn promised(&self) -> i64 {
         self.min.max(self.guaranteed)
     }
@@ -84,8 +84,8 @@ impl Claim {
 }
 
 /// What each child may use of a total, round by round; `name` decides where remainders are equal.
-pub(crate) fn in_rounds<N: Ord>(total: i64, children: &[Claim], name: impl Fn(usize) -> N) -> Vec<i64> {
-    let mut runtime: Vec<i64> = children.iter().map(Claim::own).collect();
+pub(crate) fn in_rounds<N: Ord>(total: i64, children: &[ChildAmounts], name: impl Fn(usize) -> N) -> Vec<i64> {
+    let mut runtime: Vec<i64> = children.iter().map(ChildAmounts::own).collect();
     let mut left = i128::from(total) - runtime.iter().map(|own| i128::from(*own)).sum::<i128>();
     let mut needy: Vec<usize> = (0..children.len()).filter(|index| children[*index].is_needy()).collect();
     // Every round either satisfies a child or is the last one.
@@ -114,7 +114,12 @@ pub(crate) fn in_rounds<N: Ord>(total: i64, children: &[Claim], name: impl Fn(us
 
 /// An amount divided by weight among some of the children: whole shares first, then one more for the largest
 /// remainders, by name where they are equal.
-fn shares<N: Ord>(amount: i128, children: &[Claim], among: &[usize], name: impl Fn(usize) -> N) -> Vec<(usize, i128)> {
+fn shares<N: Ord>(
+    amount: i128,
+    children: &[ChildAmounts],
+    among: &[usize],
+    name: impl Fn(usize) -> N,
+) -> Vec<(usize, i128)> {
     let weighted: Vec<usize> = among.iter().copied().filter(|index| children[*index].weight > 0).collect();
     let weights = || weighted.iter().map(|index| (children[*index].weight, 1));
     let divided = divided(amount, weights);

@@ -52,8 +52,8 @@ fn decisions_with_all_plugins() {
         ("plain pods", 18, of().with_pods(800, turns(vec![plain()]))),
         ("batch pods", 10, of().with_pods(800, turns(vec![batch()]))),
         ("GPU pods", 53, of().with_gpus(NODES).with_pods(400, turns(on_gpus().into()))),
-        ("pods with CPUs of their own", 39, bound("None")),
-        ("pods with CPUs of their own of one NUMA node", 220, bound("SingleNUMANodePodLevel")),
+        ("pods with CPUs of their own", 33, bound("None")),
+        ("pods with CPUs of their own of one NUMA node", 45, bound("SingleNUMANodePodLevel")),
         ("owners of reservations", 195, of().with_reservations(200, 20, NODES).with_pods(200, turns(owners(20)))),
         ("gangs of twenty", 50, of().with_pods(400, move |number| Arc::clone(&gangs[number / 20]))),
     ]);

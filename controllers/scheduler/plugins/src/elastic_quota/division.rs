@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_quota::{Claim, Pool, Quota};
+use koord_quota::{ChildAmounts, Pool, Quota};
 use koord_resource::{ResourceList, quantity::Format};
 use koord_scheduling::{count, quantity};
 use parking_lot::Mutex;
@@ -77,7 +77,7 @@ impl Table {
         claimants.sort_by_key(|claimant| claimant.quota.name.as_str());
         let column = |resource: &&str| Column {
             resource: (*resource).to_owned(),
-            pool: claimants.iter().map(|claimant| claimant.claim(resource)).collect(),
+            pool: claimants.iter().map(|claimant| claimant.amounts(resource)).collect(),
             is_bound: claimants.iter().map(|claimant| claimant.quota.max.contains(resource)).collect(),
         };
         let columns = resources.iter().map(column).collect();
@@ -92,7 +92,7 @@ impl Table {
     fn renew(&mut self, child: &str, claimant: &Claimant<'_>) {
         let Some(place) = self.place(child) else { return };
         for column in &mut self.columns {
-            column.pool.set(place, claimant.claim(&column.resource));
+            column.pool.set(place, claimant.amounts(&column.resource));
         }
     }
 
@@ -114,9 +114,9 @@ impl Table {
 // === impl Claimant ===
 
 impl Claimant<'_> {
-    fn claim(&self, resource: &str) -> Claim {
+    fn amounts(&self, resource: &str) -> ChildAmounts {
         let of = |amounts: &ResourceList| count(resource, amounts.amount(resource));
-        Claim {
+        ChildAmounts {
             request: of(self.request),
             min: of(&self.quota.min),
             guaranteed: self.guaranteed.map_or(0, of),
