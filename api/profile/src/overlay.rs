@@ -6,19 +6,18 @@
 
 mod compile;
 mod glance;
-mod type_error;
 
 use koord_resource::{admission::Patch, field::Path};
 use koord_schema::patch::{PatchError, strategic};
 use serde_json::{Map, Value, value::RawValue};
 
 use self::glance::{equals, glance, keys};
-pub use self::type_error::type_error;
 use crate::{Excerpt, PodNode, Texts};
 
 /// A strategic merge patch of a pod.
 #[derive(Debug, PartialEq)]
 pub struct Overlay {
+    patch: Value,
     touched: Excerpt,
     /// What it changes in labels and annotations; none where it does more to them than to set and remove.
     texts: Option<(TextChanges, TextChanges)>,
@@ -89,6 +88,11 @@ struct General {
 // === impl Overlay ===
 
 impl Overlay {
+    /// Merges the patch into a pod.
+    pub fn merge(&self, pod: Value) -> Result<Value, PatchError> {
+        strategic::apply(pod, &self.patch, &PodNode::ROOT)
+    }
+
     /// What of a pod the patch may read or change.
     pub fn touched(&self) -> &Excerpt {
         &self.touched
@@ -259,7 +263,7 @@ mod tests {
 
     /// The pod after the overlay, and as the general merge has it.
     fn both_ways(patch: &Value, pod: &Value) -> (Value, Value) {
-        let overlay = Overlay::new(patch);
+        let overlay = Overlay::of(patch.clone(), None);
         let mut changes = Patch::default();
         overlay.write(&pod.to_string(), &mut changes).unwrap();
         let after = match serde_json::from_slice(changes.as_bytes()) {

@@ -1,9 +1,9 @@
 //! Whatever a patch and a pod say, the prepared patch changes the pod as the general merge does, or both refuse.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use koord_profile::{Excerpt, Overlay, PodNode};
+use koord_profile::{Excerpt, Overlay};
 use koord_resource::admission::Patch;
-use koord_schema::patch::{json, strategic};
+use koord_schema::patch::json;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
@@ -80,7 +80,7 @@ proptest! {
         prop_assume!(overlay.is_apart_from(&Excerpt::Fields(Vec::new())));
         let mut written = Patch::default();
         let outcome = overlay.write(&pod.to_string(), &mut written);
-        match strategic::apply(pod.clone(), &change, &PodNode::ROOT) {
+        match overlay.merge(pod.clone()) {
             Ok(merged) => {
                 outcome.unwrap();
                 let operations = serde_json::from_slice(written.as_bytes()).unwrap_or_else(|_| json!([]));

@@ -178,7 +178,9 @@ impl<'a, T: Quotas<'a>> Proposal<'a, T> {
     /// The parent: one that may have children, and that is not below this one.
     fn parent(&self, parent: &str) -> Result<&'a Quota, Refusal> {
         let name = &self.quota.name;
-        let Some(above) = self.tree.find(parent).filter(|above| above.name != *name) else {
+        // What is changed is known as its own parent, and a leaf is no parent of anything.
+        let is_itself = |above: &Quota| above.name == *name && (self.old.is_none() || above.is_parent);
+        let Some(above) = self.tree.find(parent).filter(|above| !is_itself(above)) else {
             let message = format!("{name} has parentName {parent} but not find parentInfo in quotaInfoMap");
             let refuse = if parent == name { Refusal::broken } else { Refusal::missing };
             return Err(refuse(message, advice::NO_PARENT));

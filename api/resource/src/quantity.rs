@@ -4,6 +4,7 @@
 //! [`Quantity::value`], amounts beyond the suffix `E`), the answer is the same: objects and recordings carry it.
 
 mod amount;
+mod json;
 mod list;
 mod text;
 
@@ -18,7 +19,6 @@ use std::{
 use amount::Amount;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as TextQuantity;
 pub use list::ResourceList;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// An exact amount of a resource: `500m`, `2Gi`, `1e3`.
 ///
@@ -259,48 +259,6 @@ impl Hash for Quantity {
     }
 }
 
-impl Serialize for Quantity {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.written {
-            Some(written) => serializer.serialize_str(written),
-            None => serializer.serialize_str(&text::canonical(&self.amount, self.format)),
-        }
-    }
-}
-
-/// A JSON string, or a JSON number. A number with an exponent is read as its value, because decoders of JSON do not keep its text.
-impl<'de> Deserialize<'de> for Quantity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl de::Visitor<'_> for Visitor {
-            type Value = Quantity;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a quantity such as 500m or 2Gi, as a string or a number")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
-                text.trim().parse().map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Quantity, E> {
-                self.visit_str(&value.to_string())
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Quantity, E> {
-                self.visit_str(&value.to_string())
-            }
-
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Quantity, E> {
-                self.visit_str(&crate::go_json::float_text(value))
-            }
-        }
-
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
 impl From<&Quantity> for TextQuantity {
     fn from(quantity: &Quantity) -> Self {
         TextQuantity(quantity.to_string())
@@ -363,23 +321,6 @@ mod tests {
         assert_eq!(Quantity::bytes(120 << 30).to_string(), "120Gi");
         assert_eq!(Quantity::bytes(1025).to_string(), "1025");
         assert_eq!(Quantity::cpu_milli(1500).to_string(), "1500m");
-    }
-
-    #[test]
-    fn json_keeps_the_written_form() {
-        for (json, again) in [
-            (r#""1.500""#, r#""1.500""#),
-            (r#"" 2Gi ""#, r#""2Gi""#),
-            (r#""1024Mi""#, r#""1Gi""#),
-            ("5", r#""5""#),
-            ("0.5", r#""500m""#),
-            (r#""12e6""#, r#""12e6""#),
-        ] {
-            let quantity: Quantity = serde_json::from_str(json).unwrap();
-            assert_eq!(serde_json::to_string(&quantity).unwrap(), again, "{json}");
-        }
-        let error = serde_json::from_str::<Quantity>(r#""1Gb""#).unwrap_err().to_string();
-        assert!(error.starts_with("quantities must match the regular expression"), "{error}");
     }
 
     #[test]

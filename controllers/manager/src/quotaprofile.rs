@@ -11,8 +11,8 @@ use koord_api::{
 };
 use koord_resource::{Quantity, Resource as _, ResourceList, controller, controller::ResourceKind, quantity::Format};
 use koord_runtime::{
-    cache::Cache,
-    controller::{Controller, is_there},
+    cache::{Cache, Change},
+    controller::Controller,
     error::{Fault, ReconcileError},
     events::Event,
     key::ObjectKey,
@@ -39,7 +39,7 @@ const UNBOUNDED: i64 = i64::MAX / 2000;
 /// Writes the root of the quota tree of each ElasticQuotaProfile.
 #[controller(
     name = "quotaprofile",
-    for(profiles, predicate = is_there, writes = [patch]),
+    for(profiles, predicate = spec_changed, writes = [patch]),
     reads(quotas, writes = [create, patch]),
     reads(nodes),
 )]
@@ -47,6 +47,11 @@ pub struct QuotaProfileController {
     nodes: Arc<Store<NodeView>>,
     profiles: Arc<Store<QuotaProfileView>>,
     quotas: Arc<Store<ElasticQuotaView>>,
+}
+
+/// Whether the profile is new or says something else. Of its other fields the next round learns, as in the original.
+fn spec_changed(change: &Change<QuotaProfileView>) -> bool {
+    change.matters(|old, new| new.spec != old.spec) && change.new.is_some()
 }
 
 /// What nodes have together.
@@ -230,6 +235,8 @@ impl Controller for QuotaProfileController {
 
 #[cfg(test)]
 mod tests {
+    use koord_runtime::cache::Applied;
+
     use super::*;
 
     fn list(amounts: &Value) -> ResourceList {
@@ -255,6 +262,20 @@ mod tests {
         let mut cache = Cache::<QuotaProfileView>::default();
         cache.upsert(&object.to_string()).unwrap();
         Arc::clone(&cache.get("p").unwrap().value)
+    }
+
+    #[test]
+    fn only_what_a_profile_says_triggers_a_reconcile() {
+        let mut cache = Cache::<QuotaProfileView>::default();
+        let mut triggers = |revision: &str, labels: Value, quota: &str| {
+            let metadata = json!({"name": "p", "uid": "u", "resourceVersion": revision, "labels": labels});
+            let spec = json!({"quotaName": quota, "nodeSelector": {}});
+            let applied = cache.upsert(&json!({"metadata": metadata, "spec": spec}).to_string()).unwrap().1;
+            matches!(applied, Applied::Changed(change) if spec_changed(&change))
+        };
+        assert!(triggers("1", json!({}), "q"));
+        assert!(!triggers("2", json!({"a": "b"}), "q"));
+        assert!(triggers("3", json!({"a": "b"}), "r"));
     }
 
     #[test]

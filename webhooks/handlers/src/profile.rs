@@ -27,7 +27,7 @@ pub(crate) fn priority_class(
         return Ok(None);
     }
     let found = classes.read().get(name).map(|entry| Arc::clone(&entry.value));
-    let missing = || Denial::internal(format!("priorityclasses.scheduling.k8s.io \"{name}\" not found"));
+    let missing = || Denial::internal(format!("PriorityClass.scheduling.k8s.io \"{name}\" not found"));
     found.map(Some).ok_or_else(missing)
 }
 

@@ -1,5 +1,6 @@
 //! Reservations, as far as a decision needs more than the object; their other rules stand on the type.
 
+mod go_type;
 mod merge;
 pub mod mutate;
 

@@ -54,6 +54,10 @@ pub fn decode<'a>(content_type: &str, body: &'a [u8]) -> Result<Review<'a>, Deni
     let wire: Option<Wire<'a>> = strict_json::from_slice(body)
         .map_err(|error| unreadable(no_review(body).unwrap_or_else(|| error.to_string())))?;
     let wire = wire.unwrap_or_default();
+    if wire.api_version.matches('/').count() > 1 {
+        let reason = format!("unexpected GroupVersion string: {}", wire.api_version);
+        return Err(Denial::bad_request(reason));
+    }
     let mut envelope = Envelope { api_version: wire.api_version, kind: wire.kind };
     if envelope == Envelope::NONE {
         envelope =
@@ -232,6 +236,13 @@ mod tests {
         assert_eq!(
             message("application/json; charset=utf-8", "{}"),
             "contentType=application/json; charset=utf-8, expected application/json"
+        );
+        let odd_version = r#"{"kind":"AdmissionReview","apiVersion":"a/b/c","request":{"uid":"u"}}"#;
+        assert_eq!(message("application/json", odd_version), "unexpected GroupVersion string: a/b/c");
+        let answer = refused("application/json", odd_version);
+        assert_eq!(
+            (answer.get("kind"), answer.get("apiVersion"), &answer["response"]["uid"]),
+            (None, None, &json!(""))
         );
         let answer = refused("application/json", "{bad");
         assert_eq!((answer.get("kind"), &answer["response"]["allowed"]), (None, &json!(false)));

@@ -13,7 +13,7 @@ use std::{
 use axum::{Router, body::Body, extract::Request as HttpRequest, response::Response, routing::any};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use http::{HeaderValue, StatusCode, header, request::Parts};
 use koord_listen::ReadError;
 use koord_resource::{
     admission::{Denial, Handler, Request, Verdict, WebhookKind},
@@ -245,8 +245,6 @@ impl Inner {
             Route::Conversion(table) => convert(table, &body),
             Route::Admission { decide, metrics } => {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-                // A GET has no review, whatever it carries.
-                let body = if head.method == Method::GET { Bytes::new() } else { body };
                 let content_type = content_type.unwrap_or_default();
                 let caller = self.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
                 let caller = caller.and_then(|value| TraceContext::parse(value.to_str().ok()?));
@@ -402,6 +400,8 @@ mod tests {
             assert_eq!(send(&service, method, "/convert", body).await, (StatusCode::BAD_REQUEST, String::new()));
         }
         assert!(send(&service, "GET", "/v", "").await.1.contains("request body is empty"));
+        let review = r#"{"request":{"uid":"u","operation":"CREATE","name":"good"}}"#;
+        assert_eq!(send(&service, "GET", "/v", review).await, send(&service, "POST", "/v", review).await);
     }
 
     #[tokio::test]

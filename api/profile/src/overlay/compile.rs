@@ -3,13 +3,19 @@
 use koord_schema::{patch::strategic, typed::TypeNode};
 use serde_json::{Map, Value};
 
-use super::{Change, Fields, General, Item, Keyed, Overlay, TextChanges, type_error::type_error};
-use crate::{Excerpt, PodNode};
+use super::{Change, Fields, General, Item, Keyed, Overlay, TextChanges};
+use crate::{Excerpt, POD, PodNode, type_error, typed_patch};
 
 impl Overlay {
     /// Prepares a patch. None is too odd for that: what cannot be carried out is refused when it meets a pod.
     pub fn new(patch: &Value) -> Self {
-        let touched = Excerpt::touched_by(patch);
+        let type_error = patch.as_object().and_then(|patch| type_error(patch, POD));
+        Self::of(typed_patch(patch, POD, &PodNode::ROOT), type_error)
+    }
+
+    /// Prepares a patch as it stands.
+    pub(super) fn of(patch: Value, type_error: Option<String>) -> Self {
+        let touched = Excerpt::touched_by(&patch);
         let mut rest = patch.clone();
         let texts = take_texts(&mut rest);
         let fields = match rest.as_object() {
@@ -17,8 +23,7 @@ impl Overlay {
             _ => None,
         };
         let beside = fields.as_ref().map_or(Excerpt::Whole, beside);
-        let type_error = patch.as_object().and_then(type_error);
-        Self { touched, texts, fields, beside, type_error }
+        Self { patch, touched, texts, fields, beside, type_error }
     }
 }
 

@@ -54,10 +54,10 @@ impl Report<'_> {
     fn refusal(&self, denial: &Denial) -> String {
         let message = &denial.message;
         let advice = match message {
-            text if text.starts_with("priorityclasses") && self.dependencies.of_files => {
+            text if text.starts_with("PriorityClass.") && self.dependencies.of_files => {
                 "; add the PriorityClass to the files that --profiles names"
             }
-            text if text.starts_with("priorityclasses") => "; create the PriorityClass, or fix spec.priorityClassName",
+            text if text.starts_with("PriorityClass.") => "; create the PriorityClass, or fix spec.priorityClassName",
             _ => "",
         };
         format!("{message}{advice}")

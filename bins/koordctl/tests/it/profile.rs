@@ -110,7 +110,7 @@ fn profiles_are_shown_in_their_order_with_reasons_and_changes() {
 #[test]
 fn a_pod_that_would_be_refused_says_what_to_do_and_ends_with_1() {
     let answer = tested(POD, PROFILES, &[]).unwrap();
-    let refusal = r#"The pod is refused: priorityclasses.scheduling.k8s.io "koord-batch" not found; add the PriorityClass to the files that --profiles names"#;
+    let refusal = r#"The pod is refused: PriorityClass.scheduling.k8s.io "koord-batch" not found; add the PriorityClass to the files that --profiles names"#;
     assert!(answer.text.contains(refusal), "{}", answer.text);
     assert_eq!(answer.code, 1);
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use koord_profile::{Excerpt, PodNode, Profile, Texts, apply};
-use koord_schema::patch::{PatchError, merge, strategic};
+use koord_profile::{Excerpt, Profile, Texts, apply};
+use koord_schema::patch::{PatchError, merge};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -64,9 +64,8 @@ fn changed_by(profile: &Profile, mut pod: Value) -> Result<Value, ChangeError> {
             pod["metadata"][field] = texts;
         }
     }
-    let Some(patch) = &profile.spec.patch else { return Ok(pod) };
-    strategic::apply(pod, patch, &PodNode::ROOT)
-        .map_err(|source| ChangeError::Patch { profile: profile.name.clone(), source })
+    let Some(overlay) = &profile.overlay else { return Ok(pod) };
+    overlay.merge(pod).map_err(|source| ChangeError::Patch { profile: profile.name.clone(), source })
 }
 
 #[cfg(test)]

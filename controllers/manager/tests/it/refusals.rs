@@ -109,6 +109,11 @@ fn a_quota_that_is_refused_is_told_on_its_profile() {
         let quota = observed(&mut stage, "scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota", "q");
         assert_eq!(quota["spec"]["min"]["cpu"], "0", "{refusal:?}");
         assert_eq!(stage.reasons("p"), ["CreateQuotaFailed"], "{refusal:?}");
+        let message = format!(
+            "failed to create quota, err: create ElasticQuota default/q: the API server answered {}: not now",
+            refusal.0
+        );
+        assert!(stage.messages("p").iter().all(|told| told.starts_with(&message)), "{:?}", stage.messages("p"));
         refuse(&mut stage, "ElasticQuota", refusal);
         let mut edited = profile.clone();
         edited["spec"]["quotaLabels"] = json!({"a": "b"});

@@ -184,6 +184,12 @@ impl Stage {
             .collect()
     }
 
+    /// The messages of the events about objects of this name.
+    pub(crate) fn messages(&self, name: &str) -> Vec<String> {
+        let events = self.events.0.lock();
+        events.iter().filter(|(_, event)| event.key.name() == name).map(|(_, event)| event.message.clone()).collect()
+    }
+
     /// The lines of a metric as it is served.
     pub(crate) fn metric(&self, name: &str) -> Vec<String> {
         let text = self.core.metrics().text(&[Audience::Internal, Audience::Runtime]);

@@ -1,10 +1,10 @@
 //! What a new pod costs its quota, and whether the quota has as much.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use jiff::Timestamp;
 use koord_api::{
-    pod_annotations::REPLACE_RESOURCES,
+    pod_annotations::{REPLACE_RESOURCES, ResourceReplacements},
     protocol::Text,
     quota::{DEFAULT_QUOTA, is_reserved},
 };
@@ -15,7 +15,7 @@ use koord_resource::{
 };
 use koord_runtime::key::ObjectKey;
 
-use super::{Parts, PodView, quota_of::quota_of, request_of};
+use super::{Parts, PodView, quota_of::quota_of, request_of, view::Spec};
 use crate::{quota::Quota, resources::Amounts};
 
 /// Resources of which at least one must be bounded for a quota to be asked at all.
@@ -80,27 +80,39 @@ pub(crate) fn of(
 
 /// What the pod requests of the resources that the quota bounds.
 fn amounts(pod: &Parts<'_>, quota: &Quota, replace: bool) -> ResourceList {
-    let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
-    let lists = containers.map(|container| &container.resources.requests).chain([&pod.spec.overhead]);
-    let names: BTreeSet<String> = lists.flat_map(Amounts::names).map(str::to_owned).collect();
-    let mut amounts: ResourceList = names.into_iter().map(|name| (name.clone(), request_of(pod, &name))).collect();
-    if replace {
-        replaced(pod.metadata.annotations.get(REPLACE_RESOURCES.name()), &mut amounts);
-    }
+    let annotation = pod.metadata.annotations.get(REPLACE_RESOURCES.name()).filter(|_| replace);
+    let spec = match annotation.map(ResourceReplacements::read) {
+        Some(Ok(ResourceReplacements(pairs))) => Cow::Owned(replaced(pod.spec.clone(), &pairs)),
+        _ => Cow::Borrowed(&pod.spec),
+    };
+    let containers = spec.containers.iter().chain(&spec.init_containers);
+    let lists = containers.map(|container| &container.resources.requests);
+    let names = lists.chain([&spec.overhead, &spec.resources.requests]).flat_map(Amounts::names);
+    let names: BTreeSet<&str> = names.collect();
+    let amounts: ResourceList = names.into_iter().map(|name| (name, request_of(&spec, name))).collect();
     amounts.filtered(|name, amount| quota.max.contains(name) && !amount.is_zero())
 }
 
-/// Carries out the annotation by which a pod asks for other resources than it names: cores become milli-cores.
-fn replaced(annotation: Option<&str>, amounts: &mut ResourceList) {
-    use koord_api::pod_annotations::ResourceReplacements;
-    let Some(Ok(ResourceReplacements(pairs))) = annotation.map(ResourceReplacements::read) else { return };
-    for (from, to) in pairs {
-        let Some(amount) = amounts.remove(&from) else { continue };
-        if to.is_empty() {
+/// Carries out the annotation by which a pod asks for other resources than it names. What it asks for as a whole stays.
+fn replaced<'a>(mut spec: Spec<'a>, pairs: &[(String, String)]) -> Spec<'a> {
+    let containers = spec.containers.iter_mut().chain(&mut spec.init_containers);
+    let requests = containers.map(|container| &mut container.resources.requests);
+    requests.chain([&mut spec.overhead]).for_each(|amounts| replace_in(amounts, pairs));
+    spec
+}
+
+/// What is dropped is dropped first. A resource that is there under the new name too stays. Cores become thousandths.
+fn replace_in(amounts: &mut Amounts<'_>, pairs: &[(String, String)]) {
+    for (old, _) in pairs.iter().filter(|(_, new)| new.is_empty()) {
+        amounts.remove(old);
+    }
+    for (old, new) in pairs.iter().filter(|(_, new)| !new.is_empty()) {
+        if amounts.contains(new) {
             continue;
         }
-        let amount = if from == "cpu" { Quantity::new(amount.milli_value(), Format::DecimalSI) } else { amount };
-        amounts.insert(to, amount);
+        let Some(amount) = amounts.remove(old) else { continue };
+        let amount = if old == "cpu" { Quantity::new(amount.milli_value(), Format::DecimalSI) } else { amount };
+        amounts.set(new.clone(), amount);
     }
 }
 
@@ -130,4 +142,46 @@ pub(crate) fn admit(
         list(requested),
         list(limit)
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Ctx, pod::Pod};
+
+    /// What a pod with this spec is charged.
+    fn charged(replacements: &str, spec: &Value) -> Value {
+        let ctx = Ctx::detached(|_| true);
+        let max = json!({"cpu": "100", "memory": "100Gi", "kubernetes.io/batch-cpu": "100k"});
+        let metadata = json!({"name": "q", "namespace": "team", "uid": "u", "resourceVersion": "1"});
+        ctx.put("ElasticQuota", &json!({"metadata": metadata, "spec": {"max": max}}).to_string()).unwrap();
+        let labels = json!({"quota.scheduling.koordinator.sh/name": "q"});
+        let annotations = json!({ REPLACE_RESOURCES.name(): replacements });
+        let text = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}).to_string();
+        let request = Request { operation: Operation::Create, namespace: "team".into(), ..Request::default() };
+        let charge = of(&Pod::read_text(&text).unwrap(), None, &request, ctx.pods(), Timestamp::UNIX_EPOCH).unwrap();
+        serde_json::to_value(charge.unwrap().amounts).unwrap()
+    }
+
+    #[test]
+    fn resources_are_replaced_in_each_container_before_they_are_summed() {
+        let container = |requests: Value| json!({"name": "c", "resources": {"requests": requests}});
+        let both = json!({"cpu": "1", "kubernetes.io/batch-cpu": "500"});
+        let containers = json!([container(both), container(json!({"cpu": "2", "memory": "1Gi"}))]);
+        let spec = json!({"containers": containers, "overhead": {"cpu": "100m"}});
+        let charge = json!({"cpu": "1", "kubernetes.io/batch-cpu": "2600", "memory": "1Gi"});
+        assert_eq!(charged("cpu:kubernetes.io/batch-cpu", &spec), charge, "what is there under the new name stays");
+        let charge = json!({"kubernetes.io/batch-cpu": "500", "memory": "1Gi"});
+        assert_eq!(charged("cpu:", &spec), charge, "no new name: it is dropped");
+        let charge = json!({"cpu": "3100m", "kubernetes.io/batch-cpu": "500", "memory": "1Gi"});
+        assert_eq!(charged("", &spec), charge);
+    }
+
+    #[test]
+    fn what_a_pod_requests_as_a_whole_is_charged() {
+        let spec = json!({"resources": {"requests": {"cpu": "4"}}, "containers": [{"name": "c"}]});
+        assert_eq!(charged("", &spec), json!({"cpu": "4"}));
+    }
 }

@@ -9,16 +9,18 @@ mod device_resources;
 mod extended_resources;
 mod quota_tree;
 pub mod rehearsal;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 use std::sync::Arc;
 
-use koord_profile::{Excerpt, Matched, Overlay, PodNode, Profile, Texts};
+use koord_profile::{Excerpt, Matched, Overlay, Profile, Texts};
 use koord_resource::{
     admission::{Denial, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
 };
-use koord_schema::patch::{json, strategic};
+use koord_schema::patch::json;
 use serde_json::Value;
 
 use super::{Container, Parts, Pod, PodView, warnings};
@@ -211,29 +213,29 @@ fn with_patches<'a>(
     rest: &Rest<'_>,
     watch: &mut Stopwatch,
 ) -> Result<Value, Denial> {
-    let until = profiles.iter().position(|profile| profile.spec.patch.is_some());
+    let until = profiles.iter().position(|profile| profile.overlay.is_some());
     let (now, later) = profiles.split_at(until.map_or(profiles.len(), |at| at + 1));
     for profile in now {
         apply_profile(&mut pod, profile, rest.view)?;
     }
-    let last = now.last().and_then(|profile| Some((profile.spec.patch.as_ref()?, profile.overlay.as_ref()?)));
-    let Some((patch, overlay)) = last else {
+    let Some(overlay) = now.last().and_then(|profile| profile.overlay.as_ref()) else {
         rest.apply(&mut pod, watch)?;
         return changed(tree, &write(&pod)?);
     };
-    let merged = merged(changed(tree, &write(&pod)?)?, patch)?;
-    fits(overlay)?;
+    let merged = merged(changed(tree, &write(&pod)?)?, overlay)?;
     let text = merged.to_string();
     let pod = Pod::read_text(&text).map_err(|denial| Denial::internal(denial.message))?;
     with_patches(merged, pod, later, rest, watch)
 }
 
-fn fits(overlay: &Overlay) -> Result<(), Denial> {
-    overlay.type_error().map_or(Ok(()), |reason| Err(Denial::internal(reason)))
+/// The pod with a profile's own patch.
+fn merged(pod: Value, overlay: &Overlay) -> Result<Value, Denial> {
+    let merged = overlay.merge(pod).map_err(|error| Denial::internal(error.to_string()))?;
+    fits(overlay).map(|()| merged)
 }
 
-fn merged(tree: Value, patch: &Value) -> Result<Value, Denial> {
-    strategic::apply(tree, patch, &PodNode::ROOT).map_err(|error| Denial::internal(error.to_string()))
+fn fits(overlay: &Overlay) -> Result<(), Denial> {
+    overlay.type_error().map_or(Ok(()), |reason| Err(Denial::internal(reason)))
 }
 
 fn changed(tree: Value, patch: &Patch) -> Result<Value, Denial> {
@@ -284,136 +286,4 @@ fn write(pod: &Parts<'_>) -> Result<Patch, Denial> {
     }
     pod.spec.overhead.write(&spec.child("overhead"), &mut patch)?;
     Ok(patch)
-}
-
-#[cfg(test)]
-mod tests {
-    use koord_resource::admission::GroupVersionResource;
-    use serde_json::{json, value::RawValue};
-
-    use super::*;
-
-    fn put_profile(ctx: &Ctx, more: &Value) {
-        let mut spec = json!({"labels": {"a": "b"}, "qosClass": "BE", "schedulerName": "koord-scheduler"});
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let profile = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": spec});
-        ctx.put("ClusterColocationProfile", &profile.to_string()).unwrap();
-    }
-
-    fn after_mutation(ctx: &Ctx, pod: &Value) -> Value {
-        let object = RawValue::from_string(pod.to_string()).unwrap();
-        let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
-        let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        let verdict = mutate_pod(&request, ctx.pods());
-        assert_eq!(verdict.denial, None);
-        if verdict.patch.is_empty() {
-            return pod.clone();
-        }
-        json::apply(pod.clone(), &serde_json::from_slice(verdict.patch.as_bytes()).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_patch_of_other_fields_is_merged_beside_the_rest() {
-        let patches = [
-            json!({"spec": {"terminationGracePeriodSeconds": 5}}),
-            json!({"spec": {"tolerations": [{"key": "batch", "operator": "Exists"}], "hostNetwork": null}}),
-            json!({"metadata": {"finalizers": ["example.com/f"]}, "spec": {"dnsConfig": {"nameservers": ["10.0.0.1"]}}}),
-            json!({"spec": {"containers": [{"name": "c", "image": "other", "env": [{"name": "A", "value": "1"}]}]}}),
-            json!({"metadata": {"labels": {"a": "c", "app": null, "n": "new"}, "annotations": {"x": "y"}}}),
-            json!({"spec": {"affinity": {"podAffinity": {"x": []}}, "volumes": [{"name": "v", "emptyDir": {}}]}}),
-        ];
-        let container = json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}});
-        let pods = [
-            json!({"metadata": {"name": "n"}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 5}}),
-            json!({"metadata": {"name": "n", "labels": {"app": "web"}}, "spec": {"containers": [], "hostNetwork": true, "tolerations": [{"key": "x"}]}}),
-            json!({"metadata": {"name": "n", "finalizers": ["x"]}, "spec": {"dnsConfig": {"searches": ["a"]}}}),
-            json!({"metadata": {"name": "n"}}),
-        ];
-        for patch in &patches {
-            let (without, with) = (Ctx::detached(|_| false), Ctx::detached(|_| false));
-            put_profile(&without, &json!({}));
-            put_profile(&with, &json!({ "patch": patch }));
-            for pod in &pods {
-                let expected = merged(after_mutation(&without, pod), patch).unwrap();
-                assert_eq!(after_mutation(&with, pod), expected, "{patch} on {pod}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_patch_that_no_pod_can_hold_refuses_the_pod() {
-        for patch in [json!({"spec": {"hostNetwork": "yes"}}), json!({"spec": {"hostNetwork": "yes", "priority": 5}})] {
-            let ctx = Ctx::detached(|_| false);
-            put_profile(&ctx, &json!({ "patch": patch }));
-            let pod =
-                RawValue::from_string(r#"{"metadata":{"name":"n"},"spec":{"containers":[]}}"#.to_owned()).unwrap();
-            let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
-            let request = Request { operation: Operation::Create, object: Some(&pod), resource, ..Request::default() };
-            let denial = mutate_pod(&request, ctx.pods()).denial.unwrap();
-            let message = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
-            assert_eq!((denial.code, denial.message.as_str()), (500, message), "{patch}");
-        }
-    }
-
-    #[test]
-    fn null_is_an_empty_container_and_an_annotation_without_containers() {
-        let ctx = Ctx::detached(|_| false);
-        let annotations = json!({"node.koordinator.sh/extended-resource-spec": "null"});
-        let pod =
-            json!({"metadata": {"annotations": annotations}, "spec": {"containers": [null], "initContainers": [null]}});
-        assert_eq!(after_mutation(&ctx, &pod), pod);
-        let resources = json!({"requests": {"kubernetes.io/batch-cpu": " 1k "}});
-        let second = json!({"spec": {"containers": [null, {"name": "c", "resources": resources}]}});
-        let written = after_mutation(&ctx, &second)["metadata"]["annotations"].clone();
-        let spec = r#"{"containers":{"c":{"requests":{"kubernetes.io/batch-cpu":"1k"}}}}"#;
-        assert_eq!(written, json!({"node.koordinator.sh/extended-resource-spec": spec}));
-    }
-
-    #[test]
-    fn an_empty_quota_name_counts_as_none() {
-        let ctx = Ctx::detached(|gate| gate == "MultiQuotaTree");
-        let tree = json!({"quota.scheduling.koordinator.sh/tree-id": "t"});
-        let metadata = |name: &str| json!({"name": name, "namespace": "team", "uid": name, "resourceVersion": "1", "labels": tree});
-        ctx.put("ElasticQuota", &json!({"metadata": metadata("team")}).to_string()).unwrap();
-        let nodes = json!({"nodeSelector": {"matchLabels": {"pool": "a"}}});
-        ctx.put("ElasticQuotaProfile", &json!({"metadata": metadata("p"), "spec": nodes}).to_string()).unwrap();
-        for labels in [json!({}), json!({"quota.scheduling.koordinator.sh/name": ""})] {
-            let pod = json!({"metadata": {"namespace": "team", "labels": labels}, "spec": {"containers": []}});
-            let after = after_mutation(&ctx, &pod);
-            let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
-            let terms = &after.pointer(required).unwrap()["nodeSelectorTerms"];
-            assert_eq!(terms[0]["matchExpressions"], json!([{"key": "pool", "operator": "In", "values": ["a"]}]));
-        }
-    }
-
-    #[test]
-    fn a_profile_does_not_apply_in_a_namespace_that_nobody_knows() {
-        let ctx = Ctx::detached(|_| false);
-        let put = |kind: &str, object: &str| ctx.put(kind, object).unwrap();
-        put(
-            "ClusterColocationProfile",
-            r#"{"metadata":{"name":"p","uid":"u","resourceVersion":"1"},"spec":{"namespaceSelector":{"matchLabels":{"team":"x"}},"labels":{"a":"b"}}}"#,
-        );
-        let pod = RawValue::from_string(r#"{"metadata":{"name":"web"}}"#.to_owned()).unwrap();
-        let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
-        let request = Request {
-            namespace: "new".into(),
-            operation: Operation::Create,
-            object: Some(&pod),
-            resource,
-            ..Request::default()
-        };
-        let verdict = mutate_pod(&request, ctx.pods());
-        assert_eq!((verdict.patch.is_empty(), verdict.provisional, verdict.denial), (true, true, None));
-        assert_eq!(
-            verdict.warnings,
-            [
-                r#"ClusterColocationProfile "p" was not applied: it selects namespaces by their labels, and namespace "new" is not known yet"#
-            ]
-        );
-        put("Namespace", r#"{"metadata":{"name":"new","uid":"n","resourceVersion":"2","labels":{"team":"x"}}}"#);
-        let verdict = mutate_pod(&request, ctx.pods());
-        assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#);
-        assert!(!verdict.provisional && verdict.warnings.is_empty());
-    }
 }

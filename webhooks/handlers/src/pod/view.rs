@@ -8,7 +8,7 @@ use koord_api::{
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},
 };
-use koord_profile::{Excerpt, Texts};
+use koord_profile::{Excerpt, POD, Texts};
 use koord_resource::admission::{Denial, items_or_default, or_default, text};
 use koord_scheduling::{Bounds, kubernetes_qos};
 use serde::Deserialize;
@@ -166,7 +166,7 @@ impl<'a> Pod<'a> {
 
 /// The refusal of a text that is no pod, in Go's words where they are known.
 fn explained(denial: Denial, text: &str) -> Denial {
-    let type_error = serde_json::from_str(text).ok().and_then(|object| koord_profile::type_error(&object));
+    let type_error = serde_json::from_str(text).ok().and_then(|object| koord_profile::type_error(&object, POD));
     type_error.map_or(denial, Denial::bad_request)
 }
 

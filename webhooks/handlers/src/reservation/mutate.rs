@@ -7,9 +7,9 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, Time},
 };
 use koord_api::reservation::Reservation;
-use koord_profile::{Matched, Profile, Texts, apply};
+use koord_profile::{Matched, POD_TEMPLATE, Profile, Texts, apply, typed_patch};
 use koord_resource::{
-    Duration,
+    Duration, ResourceList,
     admission::{Denial, Operation, Patch, Request, Stopwatch, Verdict, text},
     field::Path,
 };
@@ -17,7 +17,7 @@ use koord_schema::patch::{json, strategic};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{ReservationView, merge::ReservationNode};
+use super::{ReservationView, go_type::RESERVATION, merge::ReservationNode};
 use crate::{Ctx, decode, profile};
 
 /// Applies profiles to new Reservations.
@@ -117,6 +117,8 @@ struct StatusView<'a> {
     phase: std::borrow::Cow<'a, str>,
     #[serde(borrow, deserialize_with = "text")]
     node_name: std::borrow::Cow<'a, str>,
+    allocatable: Option<ResourceList>,
+    allocated: Option<ResourceList>,
 }
 
 /// A template, which must be one of a pod.
@@ -131,7 +133,7 @@ impl TryFrom<Map<String, Value>> for TemplateView {
 
     fn try_from(template: Map<String, Value>) -> Result<Self, String> {
         let has_spec = template.get("spec").is_some_and(|spec| !spec.is_null());
-        koord_profile::type_error(&template).map_or(Ok(Self { has_spec }), Err)
+        koord_profile::type_error(&template, POD_TEMPLATE).map_or(Ok(Self { has_spec }), Err)
     }
 }
 
@@ -200,8 +202,9 @@ fn changed_by(profile: &Profile, reservation: &Value, view: ReservationView<'_>)
         changed = json::apply(changed, &patch).map_err(|error| Denial::internal(error.to_string()))?;
     }
     let Some(own) = &profile.spec.patch else { return Ok(changed) };
+    let own = typed_patch(own, RESERVATION, &ReservationNode::Own);
     let merged =
-        strategic::apply(changed, own, &ReservationNode::Own).map_err(|error| Denial::internal(error.to_string()))?;
+        strategic::apply(changed, &own, &ReservationNode::Own).map_err(|error| Denial::internal(error.to_string()))?;
     decode::text::<View<'_>>(&merged.to_string()).map_err(broken)?;
     Ok(with_canonical_ttl(merged, reservation))
 }
@@ -258,7 +261,7 @@ mod tests {
         let refusal = denial(json!({"template": {}})).unwrap();
         assert_eq!(
             (refusal.code, refusal.message.as_str()),
-            (500, r#"priorityclasses.scheduling.k8s.io "missing" not found"#)
+            (500, r#"PriorityClass.scheduling.k8s.io "missing" not found"#)
         );
     }
 
@@ -277,9 +280,36 @@ mod tests {
             assert_eq!(code(json!({ "spec": spec })), Some(400), "{spec}");
         }
         assert_eq!(code(json!({"status": {"phase": 5}})), Some(400));
+        let denial = |reservation: Value| created(&reservation, &json!({})).denial.unwrap();
+        for malformed in [
+            json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "abc"}}}]}}}}),
+            json!({"status": {"allocatable": {"cpu": "abc"}}}),
+            json!({"status": {"allocated": {"cpu": true}}}),
+        ] {
+            let message = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+            let Denial { code, message: told, .. } = denial(malformed.clone());
+            assert_eq!((code, told.as_str()), (400, message), "{malformed}");
+        }
         let spec = json!({"expires": "2026-01-02T03:04:05Z", "owners": [null, {"object": null}], "taints": [{"key": "a"}],
             "template": {"metadata": null, "spec": {"containers": [{"name": "c"}]}}, "preAllocationPolicy": null});
         assert_eq!(code(json!({"spec": spec, "status": {"phase": "Pending"}})), None);
+    }
+
+    #[test]
+    fn what_a_patch_brings_is_written_as_go_writes_it() {
+        let spec = json!({"odd": 1, "unschedulable": true, "taints": [{"key": "a"}], "allocateOnce": true,
+            "template": {"spec": {"hostNetwork": true, "containers": [{"name": "c"}]}}});
+        let reservation = json!({"metadata": {"name": "r"}, "spec": spec});
+        let patch = json!({"odd": 1, "spec": {"odder": 1, "unschedulable": false, "preAllocation": false, "taints": [],
+            "allocatePolicy": "", "allocateOnce": false, "template": {"odd": 1, "spec": {"hostNetwork": false, "odd": 1,
+                "containers": [{"name": "c", "image": "", "resources": {"requests": {"memory": "2048Mi", "cpu": 2}}}]}}}});
+        let verdict = created(&reservation, &json!({ "patch": patch }));
+        assert_eq!(verdict.denial, None);
+        let written = json!({"odd": 1, "allocateOnce": false,
+            "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"memory": "2Gi", "cpu": "2"}}}]}}});
+        let operations = serde_json::from_slice(verdict.patch.as_bytes()).unwrap();
+        let after = json::apply(reservation, &operations).unwrap();
+        assert_eq!(after, json!({"metadata": {"name": "r"}, "spec": written}));
     }
 
     #[test]

@@ -4,7 +4,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
+use koord_api::{
+    pod_annotations::{EXTENDED_RESOURCE_SPEC, ExtendedResourceSpec},
+    protocol::Text as _,
+    resource_names::{BATCH_CPU, BATCH_MEMORY},
+};
 use koord_resource::{admission::Denial, go_json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,9 +17,6 @@ use crate::{
     pod::{Container, Parts},
     resources::{Amount, Amounts},
 };
-
-/// The annotation.
-const EXTENDED_RESOURCE_SPEC: &str = "node.koordinator.sh/extended-resource-spec";
 
 #[derive(Serialize)]
 struct ExtendedResources<'a> {
@@ -52,7 +53,7 @@ impl<'a> OfList<'a> {
 
 /// Brings the annotation up to date. One that says the same stays as somebody wrote it.
 pub(super) fn annotate(pod: &mut Parts<'_>) -> Result<(), Denial> {
-    let current = pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC);
+    let current = pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name());
     let mut containers = BTreeMap::new();
     for Container { name, resources, .. } in &pod.spec.containers {
         let of = OfContainer { limits: OfList::of(&resources.limits), requests: OfList::of(&resources.requests) };
@@ -63,19 +64,16 @@ pub(super) fn annotate(pod: &mut Parts<'_>) -> Result<(), Denial> {
     let Some(current) = current else {
         if !containers.is_empty() {
             let text = go_json::to_string(&ExtendedResources { containers })?;
-            pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC, text);
+            pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC.name(), text);
         }
         return Ok(());
     };
-    let written: Option<Written<'_>> = serde_json::from_str(current).map_err(|error| {
-        Denial::internal(format!(
-            "failed to get current extended resource spec, err: {}",
-            koord_resource::go_json::reason(current, &error)
-        ))
-    })?;
+    ExtendedResourceSpec::read(current)
+        .map_err(|reason| Denial::internal(format!("failed to get current extended resource spec, err: {reason}")))?;
+    let written: Option<Written<'_>> = serde_json::from_str(current)?;
     if !written.unwrap_or_default().says(pod) {
         let text = go_json::to_string(&ExtendedResources { containers })?;
-        pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC, text);
+        pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC.name(), text);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     super::{Pod, PodView, validate::validate_pod},
-    apply_profile, changed, drawn, fits, matched, merged, mutate_pod, write,
+    apply_profile, changed, drawn, matched, merged, mutate_pod, write,
 };
 
 /// What becomes of a pod.
@@ -146,9 +146,9 @@ fn applied_alone(pod: &Value, profile: &Arc<Profile>, view: PodView<'_>) -> Resu
     let mut manifest = Pod::read_text(&text)?;
     apply_profile(&mut manifest, profile, view)?;
     let pod = changed(pod.clone(), &write(&manifest)?)?;
-    match (&profile.spec.patch, &profile.overlay) {
-        (Some(patch), Some(overlay)) => merged(pod, patch).and_then(|pod| fits(overlay).map(|()| pod)),
-        _ => Ok(pod),
+    match &profile.overlay {
+        Some(overlay) => merged(pod, overlay),
+        None => Ok(pod),
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
         let missing =
             rehearse(ctx(&[("a", json!({"priorityClassName": "gone"}))]).pods(), &pod, "default", "u").unwrap();
         let denial = missing.outcome.unwrap_err();
-        assert_eq!(denial.message, "priorityclasses.scheduling.k8s.io \"gone\" not found");
+        assert_eq!(denial.message, "PriorityClass.scheduling.k8s.io \"gone\" not found");
         assert_eq!(missing.profiles[0].after, Some(Err(denial)));
         let combination = rehearse(ctx(&[("a", json!({"qosClass": "BE"}))]).pods(), &pod, "default", "u").unwrap();
         assert!(combination.outcome.unwrap_err().message.contains("cannot be used in combination"));

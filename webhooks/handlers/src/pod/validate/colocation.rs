@@ -20,7 +20,7 @@ pub(super) fn check(pod: &Parts<'_>, old: Option<&Parts<'_>>, view: PodView<'_>)
     }
     let (qos, class) = (pod.declared_qos(), pod.declared_class());
     let labels = Path::root("labels");
-    let colocated = [BATCH_CPU, BATCH_MEMORY].iter().any(|name| !request_of(pod, name).is_zero());
+    let colocated = [BATCH_CPU, BATCH_MEMORY].iter().any(|name| !request_of(&pod.spec, name).is_zero());
     if colocated && qos != Some(QosClass::Be) {
         errors.required(
             &labels.child(QOS_LABEL),
@@ -58,7 +58,7 @@ fn whole_cpus(pod: &Parts<'_>, errors: &mut Errors) {
     let containers = spec.child("containers[*]");
     let resources = containers.child("resources");
     let at = resources.child("requests");
-    let cpu = request_of(pod, "cpu");
+    let cpu = request_of(&pod.spec, "cpu");
     if cpu.is_zero() {
         errors.required(&at, "LSR Pod must declare the requested CPUs");
     } else if cpu != Quantity::new(cpu.value(), Format::DecimalSI) {

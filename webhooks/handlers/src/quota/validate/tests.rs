@@ -199,6 +199,24 @@ async fn what_a_later_webhook_refuses_leaves_no_trace() {
     assert!(cluster.create(child("e"), AT_ONCE).await.unwrap_err().contains("all brothers' MinQuota"));
 }
 
+/// Neither a smaller amount, which would leave more to others, nor a larger one counts for good.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_a_later_webhook_refuses_leaves_no_trace() {
+    let cluster = Cluster::new();
+    cluster.create(root("p", 10), AT_ONCE).await.unwrap();
+    let child = |name: &str, min| quota(name, "p", false, min);
+    cluster.create(child("c", 5), AT_ONCE).await.unwrap();
+    let stored = cluster.get("c");
+    for (admitted, other, refused) in [(1, 9, true), (10, 5, false)] {
+        // Admitted here, refused elsewhere: it is never stored.
+        cluster.ask("UPDATE", Some(&child("c", admitted)), stored.as_ref(), false).await.unwrap();
+        let answer = cluster.create(child("d", other), AT_ONCE).await.unwrap_err();
+        assert!(answer.contains("all brothers' MinQuota"), "{answer}");
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        assert_eq!(cluster.create(child("d", other), AT_ONCE).await.is_err(), refused, "min {admitted}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_changes_nothing() {
     let cluster = Cluster::new();
@@ -281,7 +299,11 @@ async fn a_quota_cannot_move_below_itself() {
     cluster.create(quota("c", "b", true, 5), AT_ONCE).await.unwrap();
     let refused = cluster.update(quota("a", "c", true, 1), AT_ONCE).await.unwrap_err();
     assert_eq!(refused, "a has parentName c, which is below a; move c away first");
-    assert!(cluster.update(quota("a", "a", true, 1), AT_ONCE).await.is_err());
+    let refused = cluster.update(quota("a", "a", true, 1), AT_ONCE).await.unwrap_err();
+    assert_eq!(refused, "a has parentName a but not find parentInfo in quotaInfoMap");
+    cluster.create(quota("u", "a", false, 1), AT_ONCE).await.unwrap();
+    let refused = cluster.update(quota("u", "u", false, 1), AT_ONCE).await.unwrap_err();
+    assert_eq!(refused, "u has parentName u but the parentQuotaInfo's IsParent is false");
 }
 
 #[tokio::test(start_paused = true)]
