@@ -303,7 +303,7 @@ mod tests {
     fn order(started: Option<i64>) -> String {
         let pod = |name: &str, created: i64| {
             let key = ObjectKey::new("ns", name);
-            Pod { uid: Uid::from(format!("{:x}", 9 - created)), key, created, started, ..Pod::default() }
+            Pod { uid: Uid::from(&*(9 - created).to_string()), key, created, started, ..Pod::default() }
         };
         let mut pods = [pod("b", 1), pod("c", 2), pod("a", 1)];
         pods.sort_by(by_importance);

@@ -276,11 +276,21 @@ fn quotas(chosen: &Chosen) {
 
 /// Gangs of a thousand that gather in a part of the network.
 fn gangs(chosen: &Chosen) {
-    const GANGS: usize = 10;
-    let name = "a gang of 1000 that gathers in the network of 5000 nodes";
-    if !chosen.has(name) {
-        return;
+    let two_gpus = on_gpus()[1].requests.clone();
+    let kinds = [
+        ("", requests(), Some(Duration::from_millis(20))),
+        (" with two GPUs each", serde_json::to_value(two_gpus).unwrap(), None),
+    ];
+    for (what, requests, goal) in kinds {
+        let name = format!("a gang of 1000{what} that gathers in the network of 5000 nodes");
+        if chosen.has(&name) {
+            gangs_of(chosen, &name, &requests, goal);
+        }
     }
+}
+
+fn gangs_of(chosen: &Chosen, name: &str, requests: &Value, goal: Option<Duration>) {
+    const GANGS: usize = 10;
     let spec_of = json!({"networkTopologySpec": [
         {"labelKey": ["network/spine"], "parentTopologyLayer": "ClusterTopologyLayer", "topologyLayer": "SpineLayer"},
         {"labelKey": ["network/block"], "parentTopologyLayer": "SpineLayer", "topologyLayer": "BlockLayer"},
@@ -298,11 +308,11 @@ fn gangs(chosen: &Chosen) {
                     r#"{"gatherStrategy":[{"layer":"SpineLayer","strategy":"MustGather"}]}"#,
                 ),
             ];
-            of_koordinator(&spec(&requests()), &[], &annotations)
+            of_koordinator(&spec(requests), &[], &annotations)
         })
         .collect();
     let arguments = Some(("Coscheduling", json!({"awareNetworkTopology": true})));
-    let scenario = Scenario::with_arguments(NODES, arguments).with_object(topology);
+    let scenario = Scenario::with_arguments(NODES, arguments).with_gpus(NODES).with_object(topology);
     let mut scenario = scenario.with_pods(1000 * GANGS, |number| Arc::clone(&gangs[number / 1000]));
     let start = clock();
     scenario.decide(1000 * GANGS);
@@ -314,7 +324,7 @@ fn gangs(chosen: &Chosen) {
             rows.filter_map(|row| cluster.node(row)?.labels.get("network/spine")).collect();
         assert_eq!(spines.len(), 1, "a gang is spread over {spines:?}");
     }
-    chosen.took(Duration::from_millis(20), name, taken / u32::try_from(GANGS).unwrap());
+    chosen.took(goal, name, taken / u32::try_from(GANGS).unwrap());
 }
 
 /// Pods that no node takes.

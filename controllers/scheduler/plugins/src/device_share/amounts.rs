@@ -103,6 +103,13 @@ impl Amounts {
         (0..8).all(|at| self.amounts[at] <= free.amounts[at] || !self.listed[at] || !free.listed[at])
     }
 
+    /// How often this [fits](Self::fits), one after the other.
+    pub fn times_in(&self, free: &Self) -> usize {
+        let counts = |at: &usize| self.listed[*at] && free.listed[*at] && self.amounts[*at] > 0;
+        let times = (0..8).filter(counts).map(|at| free.amounts[at] / self.amounts[at]).min();
+        times.map_or(usize::MAX, |times| usize::try_from(times).unwrap_or(0))
+    }
+
     /// The sum over the resources of either list.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {

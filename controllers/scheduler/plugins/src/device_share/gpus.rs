@@ -75,11 +75,29 @@ impl Gpus {
 
     /// Whether so many of them have as much free of each.
     fn have(&self, count: usize, each: &Amounts, takes_empty: bool) -> bool {
-        let has_enough = |alike: &&Alike| {
-            let fits = alike.have_anything && completed(alike.memory, each).fits(&alike.free);
-            fits && (takes_empty || !alike.free.is_zero())
-        };
+        let has_enough = |alike: &&Alike| alike.fits(each, takes_empty);
         self.alike.iter().filter(has_enough).map(|alike| alike.count).sum::<usize>() >= count
+    }
+
+    /// How many pods get so many of them, one after the other, with as much of each; none where it matters which of them are taken
+    /// first: pods that get several leave different parts of them.
+    fn room(&self, count: usize, each: &Amounts, takes_empty: bool) -> Option<usize> {
+        let mut parts = 0_usize;
+        for alike in self.alike.iter().filter(|alike| alike.fits(each, takes_empty)) {
+            let of_each = completed(alike.memory, each).times_in(&alike.free);
+            if count > 1 && of_each > 1 {
+                return None;
+            }
+            parts = parts.saturating_add(alike.count.saturating_mul(of_each));
+        }
+        parts.checked_div(count)
+    }
+}
+
+impl Alike {
+    fn fits(&self, each: &Amounts, takes_empty: bool) -> bool {
+        let fits = self.have_anything && completed(self.memory, each).fits(&self.free);
+        fits && (takes_empty || !self.free.is_zero())
     }
 }
 
@@ -96,14 +114,26 @@ impl NodeDevices {
     /// Whether a pod gets [any GPUs](DeviceRequest::any_gpus) of a node that does not keep to partitions: as the allocator says, which also
     /// looks for the best ones.
     pub(super) fn has_any_gpus(&self, request: &GpuRequest) -> Result<(), Refused> {
-        let GpuRequest { count, each, is_shared, .. } = request;
-        if self.gpus.each.is_empty() {
-            return Err(Refused::NoDevices(Kind::Gpu));
+        let has_scopes = self.has_scopes_for(request);
+        if self.gpus.have(request.count, &request.each, has_scopes) { Ok(()) } else { Err(self.too_few(has_scopes)) }
+    }
+
+    /// The same after so many pods have got theirs; none where only placing them tells.
+    pub(super) fn has_any_gpus_after(&self, request: &GpuRequest, alike: usize) -> Option<Result<(), Refused>> {
+        let has_scopes = self.has_scopes_for(request);
+        let room = self.gpus.room(request.count, &request.each, has_scopes)?;
+        Some(if alike < room { Ok(()) } else { Err(self.too_few(has_scopes)) })
+    }
+
+    fn has_scopes_for(&self, request: &GpuRequest) -> bool {
+        self.scopes.is_some() && !(request.is_shared && request.count > 1)
+    }
+
+    fn too_few(&self, has_scopes: bool) -> Refused {
+        match has_scopes {
+            _ if self.gpus.each.is_empty() => Refused::NoDevices(Kind::Gpu),
+            true => Refused::Gpus,
+            false => Refused::Devices(Kind::Gpu),
         }
-        let has_scopes = self.scopes.is_some() && !(*is_shared && *count > 1);
-        if self.gpus.have(*count, each, has_scopes) {
-            return Ok(());
-        }
-        Err(if has_scopes { Refused::Gpus } else { Refused::Devices(Kind::Gpu) })
     }
 }

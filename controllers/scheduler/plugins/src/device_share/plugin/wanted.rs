@@ -138,6 +138,11 @@ impl Wanted {
         (gpus.is_shared || !honors_partitions()).then_some((node, gpus))
     }
 
+    fn refusal(&self, refused: Refused, cluster: &Cluster, row: Row) -> Refusal {
+        let kept = if self.asks.needs_one { KEPT } else { 0 };
+        Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() }
+    }
+
     /// With LeastFragmented: how GPUs of a node are compared for a share of one.
     fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
         let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
@@ -173,10 +178,19 @@ impl Filter for Wanted {
             let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
             allocated.map_or(Ok(()), |allocated| allocated.map(drop))
         });
-        let kept = if self.asks.needs_one { KEPT } else { 0 };
-        let refusal =
-            |refused: Refused| Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() };
-        found.map_err(refusal)
+        found.map_err(|refused| self.refusal(refused, cluster, row))
+    }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
+        if let Some(Err(refusal)) = cluster.node(row).map(|node| self.check_sharing(node)) {
+            return Some(Err(refusal));
+        }
+        let reported = cluster.state::<Devices>().and_then(|devices| devices.of(row)).filter(|node| node.is_reported);
+        let found = match (reported, self.counted(cluster, row)) {
+            (None, _) => Ok(()),
+            (Some(_), counted) => counted.and_then(|(node, gpus)| node.has_any_gpus_after(gpus, alike))?,
+        };
+        Some(found.map_err(|refused| self.refusal(refused, cluster, row)))
     }
 }
 

@@ -19,7 +19,7 @@ fn templates_are_those_of_the_config_map() {
     let labels = json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"});
     let node = testing::node("n1", &json!({"metadata": {"labels": labels}, "status": {"allocatable": offered}}));
     scheduler.engine.set_node(node, scheduler.now);
-    assert_eq!(scheduler.schedule("p", &npu), unavailable("p", "no matched GPU shared resource template"));
+    assert_eq!(scheduler.schedule("p", &npu), unavailable("p", "1 no matched GPU shared resource template"));
     let resources = "{huawei.com/npu-core: 2, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}";
     let templates = format!("huawei-M:\n  vir02: {resources}\n");
     let map: ConfigMap = serde_json::from_value(json!({"data": {"data.yaml": templates}})).unwrap();
@@ -39,19 +39,27 @@ fn each_profile_has_the_templates_of_its_own_config_map() {
     });
     let mut cluster = Cluster::default();
     plugins.iter().filter_map(Plugin::state).for_each(|state| cluster.add_state(state));
+    let labels = json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"});
+    cluster.set_node(testing::node("n1", &json!({"metadata": {"labels": labels}})));
+    let object = Object::new(ObjectKey::cluster("n1"), Uid::from("n1"), false, Arc::new(report(FOUR)));
+    cluster.set_object(object);
+    let row = cluster.row("n1").unwrap();
     let npu = list("gpu.shared=1 huawei.com/npu-core=2 huawei.com/npu-cpu=1 gpu-memory=6Gi");
     let wanted = pod("p", &json!({"requests": npu}));
     let class = cluster.class(&wanted.template);
     let request = Request { pod: &wanted, class: &class, plugins: &[] };
-    let mut admitted = |name: &str, cores: u32| {
+    let mut taken = |name: &str, cores: u32| {
         let resources =
             format!("{{huawei.com/npu-core: {cores}, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}}");
         let templates = format!("huawei-M:\n  vir02: {resources}\n");
         let map: ConfigMap = serde_json::from_value(json!({"data": {"data.yaml": templates}})).unwrap();
         let key = ObjectKey::new("koordinator-system", name);
         cluster.set_object(Object::new(key, Uid::from(name), false, Arc::new(map)));
-        plugins.each_ref().map(|plugin| plugin.admit(&request, &cluster).is_ok())
+        plugins.each_ref().map(|plugin| {
+            let PreFilter::Nodes(filter) = plugin.filter(&request, &cluster) else { panic!("nothing is asked") };
+            filter.filter(&cluster, row).is_ok()
+        })
     };
-    assert_eq!([admitted("three", 2), admitted("two", 2)], [[false, false], [false, true]]);
-    assert_eq!([admitted("one", 2), admitted("two", 4)], [[true, true], [true, false]]);
+    assert_eq!([taken("three", 2), taken("two", 2)], [[false, false], [false, true]]);
+    assert_eq!([taken("one", 2), taken("two", 4)], [[true, true], [true, false]]);
 }
