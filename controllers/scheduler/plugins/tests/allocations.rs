@@ -38,7 +38,7 @@ fn decisions_about_pods_of_kubernetes() {
     let of = |templates| Scenario::of_kubernetes(NODES).with_pods(800, turns(templates));
     check(vec![
         ("plain pods", 5, of(vec![plain()])),
-        ("pods of twenty workloads", 24, of(sizes(20))),
+        ("pods of twenty workloads", 7, of(sizes(20))),
         ("spread, apart, near and plain pods", 42, of(among_others())),
     ]);
 }
