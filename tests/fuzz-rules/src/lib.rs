@@ -27,7 +27,7 @@ use koord_core::{
     reflector::{Failure, Initial, Reflector, Selection},
     store::Store,
 };
-use koord_profile::{Excerpt, Overlay, PodNode};
+use koord_profile::{Excerpt, Overlay, POD, PodNode, typed_patch};
 use koord_resource::{Duration, Projection, Quantity, admission::Patch, go_json};
 use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::SchemaNode};
 use koord_webhooks::{Ctx, HANDLERS};
@@ -204,7 +204,7 @@ pub fn overlay(data: &[u8]) {
         return;
     }
     // Labels and annotations are changed elsewhere.
-    let mut rest = change;
+    let mut rest = typed_patch(&change, POD, &PodNode::ROOT);
     if let Some(metadata) = rest.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|name, _| !["labels", "annotations"].contains(&name.as_str()));
     }
