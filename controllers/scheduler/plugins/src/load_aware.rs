@@ -58,8 +58,6 @@ pub struct LoadAwareScheduling {
 /// What a node is asked for one pod.
 struct Ask {
     pod: Incoming,
-    /// Whether such a pod counts once it has its place.
-    counts: bool,
     /// Which loads are those of the arguments; none where nothing is kept.
     loads: Option<usize>,
 }
@@ -78,7 +76,7 @@ impl LoadAwareScheduling {
 
     fn ask(&self, pod: &Pod, cluster: &Cluster) -> Ask {
         let loads = cluster.state::<LoadsBySettings>().and_then(|loads| loads.index(&self.settings));
-        Ask { pod: self.settings.incoming(&pod.template), counts: !pod.is_reservation(), loads }
+        Ask { pod: self.settings.incoming(&pod.template), loads }
     }
 }
 
@@ -203,23 +201,17 @@ impl Ask {
         let loads = cluster.state::<LoadsBySettings>()?.at(self.loads?)?;
         Some((loads.settings(), loads.view(row)?))
     }
-
-    /// Whether a node takes so many of these pods.
-    fn check(&self, cluster: &Cluster, row: Row, pods: i64) -> Result<(), Refusal> {
-        let view = self.view(cluster, row);
-        view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod, pods).map_err(Refusal::from))
-    }
 }
 
 impl Filter for Ask {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row, 1)
+        let view = self.view(cluster, row);
+        view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod).map_err(Refusal::from))
     }
 
-    /// Pods that have no node yet are in no report, and count by their estimates.
-    fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
-        let alike = if self.counts { i64::try_from(alike).unwrap_or(i64::MAX) } else { 0 };
-        Some(self.check(cluster, row, alike.saturating_add(1)))
+    /// What is tried adds nothing to the load of a node (3A.3).
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        Some(self.filter(cluster, row))
     }
 }
 

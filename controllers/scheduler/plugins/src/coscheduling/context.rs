@@ -208,10 +208,10 @@ impl Context {
 
     /// No node was found for a pod, for this reason; one came nearest to taking it.
     pub(super) fn refuse(&mut self, uid: &Uid, reason: &str, best_node: Option<Arc<str>>, orders: &mut Orders) {
-        if let Stage::Refusing(rest, _) = &mut self.stage {
-            leave(rest, uid);
-        }
-        if self.is_awaited(uid) || !self.gangs.needs_nobody(uid) && self.gangs.may_be_tried(uid).is_ok() {
+        // Who is refused because of others begins no round.
+        let is_of_last_round = if let Stage::Refusing(rest, _) = &mut self.stage { leave(rest, uid) } else { false };
+        let may_begin = || !self.gangs.needs_nobody(uid) && self.gangs.may_be_tried(uid).is_ok();
+        if !is_of_last_round && (self.is_awaited(uid) || may_begin()) {
             self.join(uid, orders);
             if let Stage::Trying(round) = &mut self.stage {
                 round.refused(uid, reason, best_node);
@@ -311,16 +311,14 @@ impl Context {
         match &mut self.stage {
             Stage::Idle => {}
             Stage::Trying(round) => round.forget(uid),
-            Stage::Refusing(rest, _) => leave(rest, uid),
+            Stage::Refusing(rest, _) => _ = leave(rest, uid),
         }
     }
 }
 
-/// A pod is not among the rest any more. It is the first, mostly.
-fn leave(rest: &mut VecDeque<Uid>, uid: &Uid) {
-    if let Some(at) = rest.iter().position(|other| other == uid) {
-        rest.remove(at);
-    }
+/// Takes a pod from the rest, of which it is the first, mostly. Says whether it was there.
+fn leave(rest: &mut VecDeque<Uid>, uid: &Uid) -> bool {
+    rest.iter().position(|other| other == uid).and_then(|at| rest.remove(at)).is_some()
 }
 
 fn withdraw(placed: &[Uid], reason: &Reason, orders: &mut Orders) {
@@ -370,7 +368,8 @@ impl State for Context {
         if !member.is_ready {
             self.forget(uid);
         }
-        self.gangs.set(uid, member, declared);
+        let is_changed = old.zip(new).is_some_and(|(old, new)| new.differs(old));
+        self.gangs.set(uid, member, declared, is_changed);
         // One that has joined another gang, or its first one, may be in its place already.
         self.gangs.set_placed(uid, cluster.pod(uid).is_some());
     }

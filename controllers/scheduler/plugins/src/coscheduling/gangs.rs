@@ -84,8 +84,7 @@ struct Group {
     /// The member with which its gangs became complete: of equals it is tried first.
     last: Option<Uid>,
     is_complete: bool,
-    /// Its members were tried, and it was not complete with them: each of them has learnt by itself what is in its way, and may be the
-    /// first to be tried again.
+    /// Its members were tried, and it was not complete with them: they are tried again when one of them is another.
     was_tried: bool,
 }
 
@@ -98,8 +97,9 @@ impl Gang {
 }
 
 impl Gangs {
-    /// A member was added or changed. `declared` is what its annotations declare, where no PodGroup does.
-    pub fn set(&mut self, uid: &Uid, member: Member, declared: Option<Declaration>) {
+    /// A member was added or changed, perhaps in what other plugins look at. `declared` is what its annotations declare, where no
+    /// PodGroup does.
+    pub fn set(&mut self, uid: &Uid, member: Member, declared: Option<Declaration>, is_changed: bool) {
         if self.members.get(uid).is_some_and(|gang| *gang != member.gang) {
             self.remove(uid);
         }
@@ -110,7 +110,7 @@ impl Gangs {
             gang.declaration = declared;
         }
         let (known, stage) = gang.members.get(uid).cloned().unzip();
-        let is_other = known.as_ref() != Some(&member);
+        let is_other = is_changed || known.as_ref() != Some(&member);
         gang.members.insert(uid.clone(), (member, stage.unwrap_or_default()));
         self.changed(&id, Some(uid), is_other);
     }
@@ -169,10 +169,6 @@ impl Gangs {
         if let Some(group) = self.groups.get_mut(group) {
             group.was_tried = true;
         }
-        let admitted = self.groups.get(group).map(|group| self.admitted(group)).unwrap_or_default();
-        if let Some(group) = self.groups.get_mut(group) {
-            group.admitted = admitted;
-        }
     }
 
     /// The group of a pod and with how many members it was complete, where the pod is one of them.
@@ -194,12 +190,12 @@ impl Gangs {
         std::mem::take(&mut self.woken).into_iter().collect()
     }
 
-    /// PreEnqueue: whether a pod may be the next to be tried. What is no member may.
+    /// PreEnqueue: whether a pod may be the next to be tried: for all members that need others, or because it needs nobody. What is no
+    /// member may.
     pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
         self.may_be_tried(uid)?;
         let Some((_, gang)) = self.gang(uid) else { return Ok(()) };
-        let group = self.groups.get(&gang.group).filter(|group| !group.was_tried);
-        let first = group.and_then(|group| self.representative(group));
+        let first = self.groups.get(&gang.group).and_then(|group| self.representative(group));
         match first.filter(|(first, _)| *first != uid && !self.needs_nobody(uid)) {
             Some((_, first)) => {
                 Err(NotYet::Represented { by: first.key.clone(), group: gang.group.as_ref().to_owned() })
@@ -395,9 +391,6 @@ impl Gangs {
         }
         let members = group.gangs.iter().filter_map(|id| self.by_id.get(id)).flat_map(|gang| &gang.members);
         let ready = members.filter(|(_, (member, _))| member.is_ready && !member.is_bound);
-        if group.was_tried {
-            return ready.map(|(uid, _)| uid.clone()).collect();
-        }
         let alone = ready.filter(|(uid, (_, stage))| !stage.is_placed && self.needs_nobody(uid)).map(|(uid, _)| uid);
         let first = self.representative(group).filter(|(_, member)| group.gangs.contains(&member.gang));
         first.map(|(uid, _)| uid).into_iter().chain(alone).cloned().collect()

@@ -42,8 +42,8 @@ pub enum TooBusy {
 }
 
 impl Settings {
-    /// Whether the node takes so many pods of this kind.
-    pub fn check(&self, node: View<'_>, pod: &Incoming, pods: i64) -> Result<(), TooBusy> {
+    /// Whether the node takes the pod.
+    pub fn check(&self, node: View<'_>, pod: &Incoming) -> Result<(), TooBusy> {
         let Some((thresholds, measure)) = node.thresholds.of_pod(pod.is_prod) else { return Ok(()) };
         let Some(metric) = node.metric else { return Ok(()) };
         match self.expired {
@@ -53,7 +53,7 @@ impl Settings {
             Expired::Accepted if node.is_expired => return Ok(()),
             _ => {}
         }
-        let Some(used) = self.used(node, metric, measure, pod, pods) else { return Ok(()) };
+        let Some(used) = self.used(node, metric, measure, pod) else { return Ok(()) };
         let bounds = thresholds.iter().zip(node.capacity).zip(&used).enumerate();
         let mut over = bounds.filter(|(_, ((threshold, capacity), used))| {
             **threshold != 0 && **capacity != 0 && percent(**used, **capacity) > **threshold
@@ -68,14 +68,14 @@ impl Settings {
     /// Of a node that is too busy for the pod: what would be used of a dimension in percent, and its threshold.
     pub(super) fn compared(&self, node: View<'_>, pod: &Incoming, index: usize) -> Option<(i64, i64)> {
         let (thresholds, measure) = node.thresholds.of_pod(pod.is_prod)?;
-        let used = self.used(node, node.metric?, measure, pod, 1)?;
+        let used = self.used(node, node.metric?, measure, pod)?;
         Some((percent(*used.get(index)?, *node.capacity.get(index)?), *thresholds.get(index)?))
     }
 
     /// How good the node is for the pod: the more is left the better. 0 where nothing recent is reported.
     pub fn score(&self, node: View<'_>, pod: &Incoming) -> i64 {
         let metric = node.metric.filter(|_| !node.is_expired);
-        let used = metric.and_then(|metric| self.used(node, metric, self.scored(pod.is_prod), pod, 1));
+        let used = metric.and_then(|metric| self.used(node, metric, self.scored(pod.is_prod), pod));
         let Some(used) = used else { return 0 };
         let left = used.iter().zip(node.capacity).map(|(used, capacity)| share_left(*used, *capacity));
         let left: Amounts = left.collect();
@@ -86,17 +86,10 @@ impl Settings {
         if weights <= 0 { 0 } else { (sum + self.dominant_weight * scarcest) / weights }
     }
 
-    /// What would be used with so many pods of this kind.
-    fn used(
-        &self,
-        node: View<'_>,
-        metric: &NodeMetric,
-        measure: Measure<'_>,
-        pod: &Incoming,
-        pods: i64,
-    ) -> Option<Amounts> {
+    /// What would be used with the pod.
+    fn used(&self, node: View<'_>, metric: &NodeMetric, measure: Measure<'_>, pod: &Incoming) -> Option<Amounts> {
         let used = node.load.usage(metric, measure, self.prod_includes_system, &self.dimensions)?;
-        Some(plus(used, &pod.estimate, pods))
+        Some(plus(used, &pod.estimate, 1))
     }
 }
 
@@ -146,7 +139,7 @@ mod tests {
         let (capacity, load) = (amounts(96_000, 512 << 30), NodeLoad::default());
         let node = View { capacity: &capacity, thresholds: &settings.thresholds, load: &load, metric, is_expired };
         let pod = Incoming { estimate: amounts(13_600, (32 << 30) * 7 / 10), is_prod: true };
-        (settings.check(node, &pod, 1), settings.score(node, &pod))
+        (settings.check(node, &pod), settings.score(node, &pod))
     }
 
     #[test]
@@ -198,6 +191,6 @@ mod tests {
         let thresholds = &settings.thresholds;
         let node = View { capacity: &capacity, thresholds, load: &load, metric: Some(&metric), is_expired: false };
         let pod = Incoming { estimate: smallvec![1, 1], is_prod: false };
-        assert_eq!((settings.check(node, &pod, 1), settings.score(node, &pod)), (Ok(()), 0));
+        assert_eq!((settings.check(node, &pod), settings.score(node, &pod)), (Ok(()), 0));
     }
 }

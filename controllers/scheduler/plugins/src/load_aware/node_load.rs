@@ -171,13 +171,13 @@ impl PartialEq for Sums {
     }
 }
 
-/// The sum with so many times the amounts; the difference where that is negative.
-pub(super) fn plus(mut sum: Amounts, amounts: &Amounts, times: i64) -> Amounts {
+/// The sum, or the difference for a negative sign.
+pub(super) fn plus(mut sum: Amounts, amounts: &Amounts, sign: i64) -> Amounts {
     if sum.len() < amounts.len() {
         sum.resize(amounts.len(), 0);
     }
     for (sum, amount) in sum.iter_mut().zip(amounts) {
-        *sum = sum.saturating_add(amount.saturating_mul(times));
+        *sum = sum.saturating_add(amount.saturating_mul(sign));
     }
     sum
 }

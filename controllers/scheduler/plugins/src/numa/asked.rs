@@ -253,7 +253,8 @@ impl Asked {
             let is_preferred = cpus.is_some_and(|cpus| !cpus.is_required);
             Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred)
         };
-        if self.asks.needs_one && *source == Source::Any && self.has_no_way(place) {
+        let is_wish = policy == Policy::None && cpus.is_some_and(|cpus| !cpus.is_required);
+        if is_wish && self.asks.needs_one && *source == Source::Any && self.has_no_way(place) {
             // The plugin Reservation says what the reservations lack.
             return Ok(());
         }

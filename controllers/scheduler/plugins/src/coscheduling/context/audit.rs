@@ -32,7 +32,7 @@ impl Context {
             known.insert(&pod.uid);
             if !self.gangs.knows(&pod.uid, &member, is_placed) {
                 wrong.entry(member.gang.clone()).or_default().insert(pod.key.clone());
-                self.gangs.set(&pod.uid, member, declared);
+                self.gangs.set(&pod.uid, member, declared, false);
                 self.gangs.set_placed(&pod.uid, is_placed);
             }
         }
@@ -141,7 +141,7 @@ mod tests {
             ("gangs", "a member of ns/g that is gone: ghost", |context| {
                 let (_, member) = context.gangs.members(&ObjectKey::new("ns", "g")).next().unwrap();
                 let member = member.clone();
-                context.gangs.set(&Uid::from("ghost"), member, None);
+                context.gangs.set(&Uid::from("ghost"), member, None, false);
             }),
             ("gangs", "PodGroup ns/h as it was instead of as it is", |context| {
                 context.gangs.undeclare(&ObjectKey::new("ns", "h"));

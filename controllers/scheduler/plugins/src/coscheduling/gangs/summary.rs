@@ -94,7 +94,7 @@ mod tests {
                 priority: 0,
                 index: 0,
             };
-            gangs.set(&Uid::from(name), member, Some(declaration.clone()));
+            gangs.set(&Uid::from(name), member, Some(declaration.clone()), false);
         }
         let summary = gangs.summary(&id).unwrap();
         assert_eq!((&summary["children"], &summary["boundChildren"]), (&json!(["ns/a", "ns/b"]), &json!(["ns/a"])));

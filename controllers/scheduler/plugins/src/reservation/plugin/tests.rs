@@ -244,6 +244,8 @@ fn an_owner_that_requests_nothing_which_is_kept_uses_the_reservation_all_the_sam
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
     assert_eq!(world.owner("p", 0, ""), "n1 in r");
+    let owner = Pod { node: Some("n1".into()), ..World::of("p", 0, &[("app", "x")], "") };
+    world.engine.set_pod(Arc::new(owner), world.now);
     world.upkeep();
     assert_eq!(world.status("r"), "Succeeded Scheduled=True Ready=False");
     assert_eq!(world.pod("other", 8, &[], ""), "n1", "nothing is kept any more");

@@ -13,7 +13,7 @@ fn who_is_refused_for_another_member_names_it_and_what_it_lacks() {
     let reasons = by[0].reasons(world.engine.profile("default-scheduler"), world.engine.cluster());
     let missing = Some("0/1 nodes are available: 1 Insufficient cpu.");
     assert_eq!((reasons[0].code, reasons[0].operand("missing")), (ReasonCode::GangInfeasible, missing));
-    assert_eq!(reasons[0].operand("best_node"), Some("n0"));
+    assert_eq!(reasons[0].operand("best_node"), Some("n1"));
     let member = reasons[0].operand("member");
     assert!(member.is_some_and(|member| ["ns/p2", "ns/p3"].contains(&member)), "{member:?}");
 }

@@ -101,7 +101,7 @@ fn a_node_that_comes_takes_a_reservation_that_waits_for_it() {
     let allocatable = json!({"cpu": "8", "memory": "1Ti", "pods": "110"});
     let members =
         json!({"metadata": {"labels": {"kubernetes.io/hostname": "n2"}}, "status": {"allocatable": allocatable}});
-    world.now = world.now + std::time::Duration::from_secs(60);
+    world.now = world.now + std::time::Duration::from_mins(1);
     world.engine.set_node(node("n2", &members), world.now);
     assert_eq!(world.attempt(), "n2");
 }
