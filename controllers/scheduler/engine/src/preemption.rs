@@ -273,9 +273,8 @@ impl Dry<'_, '_> {
 /// the most important (`of_victims_that_no_node_has_started_the_last_one_stays`).
 pub fn by_importance(one: &Pod, other: &Pod) -> Ordering {
     let rank = |pod: &Pod| (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX));
-    let came = |pod: &Pod| (pod.created, pod.key.clone(), pod.uid.clone());
     rank(one).cmp(&rank(other)).then_with(|| {
-        let order = came(one).cmp(&came(other));
+        let order = (one.created, &one.key, &one.uid).cmp(&(other.created, &other.key, &other.uid));
         if one.started.is_none() { order.reverse() } else { order }
     })
 }

@@ -85,6 +85,17 @@ impl Refusals {
         self.0.iter()
     }
 
+    /// How many nodes each reason holds for, in words.
+    pub fn by_reason(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for (verdict, Alike { nodes, .. }) in &self.0 {
+            for reason in verdict.reasons(plugins, cluster) {
+                *counts.entry(reason.text).or_default() += *nodes as usize;
+            }
+        }
+        counts
+    }
+
     /// A node that came near to taking the pod: of those which the removal of pods may help, or of all where there are none, one that
     /// was refused last.
     pub fn nearest(&self) -> Option<Row> {
@@ -120,15 +131,7 @@ impl Found {
             Self::Node { .. } => return String::new(),
             Self::Never(_, rejection) if rejection.code == Code::Error => return rejection.message(),
             Self::Never(_, rejection) => rejection.message(),
-            Self::Nothing(refusals) => {
-                let mut counts = BTreeMap::<String, usize>::new();
-                for (verdict, Alike { nodes, .. }) in &refusals.0 {
-                    for reason in verdict.reasons(plugins, cluster) {
-                        *counts.entry(reason.text).or_default() += *nodes as usize;
-                    }
-                }
-                return unavailable(&counts, cluster.len());
-            }
+            Self::Nothing(refusals) => return unavailable(&refusals.by_reason(plugins, cluster), cluster.len()),
         };
         format!("0/{} nodes are available: {details}.", cluster.len())
     }

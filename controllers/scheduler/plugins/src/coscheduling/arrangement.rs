@@ -8,7 +8,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     cycle::{Filled, NotNext, Profile, Rehearsal},
-    plugin::{ReasonCode, Rejection, Verdict, unavailable},
+    plugin::{ReasonCode, Refusals, Rejection, unavailable},
     pod::Pod,
 };
 
@@ -91,29 +91,25 @@ pub(super) fn seat_all(
 /// Why nodes take no more pods.
 #[derive(Debug, Default)]
 struct Full {
-    /// By filters: how many nodes.
-    verdicts: BTreeMap<Verdict, usize>,
-    /// By Reserve, in words.
-    reasons: BTreeMap<String, usize>,
+    by_filters: Refusals,
+    /// How many nodes each reason of Reserve holds for, in words.
+    by_reserve: BTreeMap<String, usize>,
 }
 
 impl Full {
-    fn add(&mut self, refused: NotNext) {
+    fn add(&mut self, refused: NotNext, row: Row) {
         match refused {
-            NotNext::Filter(verdict) => *self.verdicts.entry(verdict).or_default() += 1,
+            NotNext::Filter(verdict) => self.by_filters.add(verdict, row),
             NotNext::Reserve(rejection) => {
-                rejection.reasons.into_iter().for_each(|reason| *self.reasons.entry(reason.text).or_default() += 1);
+                rejection.reasons.into_iter().for_each(|reason| *self.by_reserve.entry(reason.text).or_default() += 1);
             }
         }
     }
 
-    fn words(mut self, profile: &Profile, cluster: &Cluster) -> String {
-        for (verdict, nodes) in self.verdicts {
-            for reason in profile.reasons(&verdict, cluster) {
-                *self.reasons.entry(reason.text).or_default() += nodes;
-            }
-        }
-        unavailable(&self.reasons, cluster.len())
+    fn words(self, profile: &Profile, cluster: &Cluster) -> String {
+        let mut reasons = self.by_filters.by_reason(&profile.plugins, cluster);
+        self.by_reserve.into_iter().for_each(|(reason, nodes)| *reasons.entry(reason).or_default() += nodes);
+        unavailable(&reasons, cluster.len())
     }
 }
 
@@ -126,7 +122,7 @@ fn survey(rehearsal: &mut Rehearsal<'_>, score: impl Fn(Row) -> i64) -> (Vec<(Ar
     let offers = nodes.into_iter().map(|(row, node)| {
         let Filled { pods: slots, refused } = rehearsal.fill(row);
         if let Some(refused) = refused {
-            full.add(refused);
+            full.add(refused, row);
         }
         let context = rehearsal.cluster().state::<Context>();
         let existing = context.map_or(0, |context| context.network.near(near.as_deref().and_then(selector), row));

@@ -254,11 +254,10 @@ impl Plugin for Coscheduling {
     fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, orders: &mut Orders) {
         let uid = &request.pod.uid;
         // Where there are no nodes nobody is tried.
-        let is_tried = !cluster.is_empty();
-        if is_tried && cluster.state::<Context>().is_some_and(|context| context.gangs.gang_of(uid).is_some()) {
-            let nodes = cluster.len();
+        let nodes = cluster.len();
+        if nodes > 0 && cluster.state::<Context>().is_some_and(|context| context.gangs.gang_of(uid).is_some()) {
             let reason = match found {
-                Found::Never(_, rejection) if rejection.code != Code::Error && nodes > 0 => {
+                Found::Never(_, rejection) if rejection.code != Code::Error => {
                     unavailable(&BTreeMap::from([(rejection.message(), nodes)]), nodes)
                 }
                 found => found.words(request.plugins, cluster),

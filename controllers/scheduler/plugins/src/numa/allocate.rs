@@ -1,7 +1,7 @@
 //! What a pod gets of a node: shares of NUMA nodes, and CPUs of its own (`spec/scheduler.md` 3B.5 and 3B.6).
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use koord_engine::plugin::{Reason, ReasonCode};
 use std::{borrow::Cow, collections::BTreeMap};

@@ -10,7 +10,7 @@ use crate::numa::{
     zone::NumaZone,
 };
 
-fn vector(cpu: i64, memory: i64) -> ResourceVector {
+pub(in crate::numa) fn vector(cpu: i64, memory: i64) -> ResourceVector {
     let mut vector = ResourceVector::default();
     vector.set(ResourceId::CPU, cpu);
     vector.set(ResourceId::MEMORY, memory);

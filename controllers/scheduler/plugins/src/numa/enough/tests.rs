@@ -1,25 +1,18 @@
 use std::borrow::Cow;
 
-use koord_scheduling::{Cpu, CpuSet, CpuTopology, ResourceVector};
+use koord_scheduling::{Cpu, CpuSet, CpuTopology};
 use proptest::prelude::*;
 use smallvec::smallvec;
 
 use super::*;
 use crate::numa::{
     accumulator::Wish,
-    allocate::Order,
+    allocate::{Order, tests::vector},
     ledger::Allocation,
     node::{Limits, NumaNode},
     policy::Fill,
     zone::NumaZone,
 };
-
-fn vector(cpu: i64, memory: i64) -> ResourceVector {
-    let mut vector = ResourceVector::default();
-    vector.set(ResourceId::CPU, cpu);
-    vector.set(ResourceId::MEMORY, memory);
-    vector
-}
 
 fn cpus(bits: u64) -> CpuSet {
     (0..64).filter(|cpu| bits >> cpu & 1 == 1).collect()
