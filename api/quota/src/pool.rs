@@ -71,15 +71,27 @@ struct Part {
 
 impl FromIterator<ChildAmounts> for Pool {
     fn from_iter<I: IntoIterator<Item = ChildAmounts>>(amounts: I) -> Self {
-        let mut pool = Self::default();
-        for (place, amounts) in amounts.into_iter().enumerate() {
-            pool.children.push(amounts);
-            pool.count(amounts, 1);
-            if let Some(weight) = amounts.divides() {
-                pool.needy.entry(weight).or_default().add(place, amounts.need());
+        let children: Vec<ChildAmounts> = amounts.into_iter().collect();
+        let (mut own, mut mins, mut need) = (0, 0, 0);
+        let mut needy: BTreeMap<i64, Group> = BTreeMap::new();
+        // Siblings mostly have the weight of the one before.
+        let mut last = (0, Group::default());
+        for (place, child) in children.iter().enumerate() {
+            own += i128::from(child.own());
+            mins += i128::from(child.min);
+            let Some(weight) = child.divides() else { continue };
+            let of_child = child.need();
+            need += of_child;
+            if weight != last.0 {
+                let group = needy.remove(&weight).unwrap_or_default();
+                let (weight, group) = std::mem::replace(&mut last, (weight, group));
+                needy.insert(weight, group);
             }
+            last.1.add(place, of_child);
         }
-        pool
+        needy.insert(last.0, last.1);
+        needy.retain(|_, group| !group.places.is_empty());
+        Self { children, own, need, mins, needy, last: None, scaled: None }
     }
 }
 

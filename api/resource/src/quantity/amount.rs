@@ -171,7 +171,7 @@ impl Amount {
 
     pub(super) fn compare(&self, other: &Amount) -> Ordering {
         match (self, other) {
-            (Amount::Small { value: a, scale: x }, Amount::Small { value: b, scale: y }) if x == y => a.cmp(b),
+            (Amount::Small { value: a, scale: x }, Amount::Small { value: b, scale: y }) => compare((*a, *x), (*b, *y)),
             _ => self.decimal().compare(&other.decimal()),
         }
     }
@@ -289,6 +289,18 @@ impl Decimal {
     }
 }
 
+/// Compares `a * 10^x` with `b * 10^y`.
+fn compare((a, x): (i64, i32), (b, y): (i64, i32)) -> Ordering {
+    let (more, fewer) = (i64::from(x) - i64::from(y), i64::from(y) - i64::from(x));
+    // The larger unit in the smaller one: a number that exceeds an i64 by far decides with its sign alone.
+    let in_units = |value: i64, places: i64| {
+        let power = u32::try_from(places.max(0)).ok().and_then(|places| 10_i128.checked_pow(places));
+        let product = power.and_then(|power| i128::from(value).checked_mul(power));
+        product.unwrap_or(i128::MAX * i128::from(value.signum()))
+    };
+    if x == y { a.cmp(&b) } else { in_units(a, more).cmp(&in_units(b, fewer)) }
+}
+
 /// Moves factors into an exponent: `number == result * base^times`.
 pub(super) fn without_factors(mut number: BigInt, base: u32) -> (BigInt, i64) {
     let mut times = 0;
@@ -366,4 +378,30 @@ fn power_of_ten_f64(power: i64) -> f64 {
 fn low_bits(number: &BigInt) -> i64 {
     let low = number.magnitude().iter_u64_digits().next().unwrap_or(0).cast_signed();
     if number.is_negative() { low.wrapping_neg() } else { low }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn small() -> impl Strategy<Value = (i64, i32)> {
+        let value = prop_oneof![-20..20_i64, any::<i64>(), Just(i64::MIN), Just(i64::MAX)];
+        (value, prop_oneof![-9..20_i32, -60..60_i32])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 5000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn short_numbers_compare_as_long_ones_do(a in small(), b in small(), more in 0..4_u32) {
+            let decimal = |(value, scale)| Amount::Small { value, scale }.decimal();
+            // The same number with other digits too.
+            let same = a.0.checked_mul(10_i64.pow(more)).map(|value| (value, a.1 - more as i32));
+            for b in [Some(b), same].into_iter().flatten() {
+                prop_assert_eq!(compare(a, b), decimal(a).compare(&decimal(b)), "{:?} and {:?}", a, b);
+            }
+        }
+    }
 }

@@ -276,10 +276,10 @@ fn quotas(chosen: &Chosen) {
 
 /// Gangs of a thousand that gather in a part of the network.
 fn gangs(chosen: &Chosen) {
-    let two_gpus = on_gpus()[1].requests.clone();
+    let half_gpu = on_gpus()[0].requests.clone();
     let kinds = [
         ("", requests(), Some(Duration::from_millis(20))),
-        (" with two GPUs each", serde_json::to_value(two_gpus).unwrap(), None),
+        (" with half a GPU each", serde_json::to_value(half_gpu).unwrap(), None),
     ];
     for (what, requests, goal) in kinds {
         let name = format!("a gang of 1000{what} that gathers in the network of 5000 nodes");

@@ -37,15 +37,29 @@ impl DefaultPreemption {
 }
 
 impl DefaultPreemption {
-    /// Makes room by evictions that these rules allow; says why that cannot be.
-    pub(crate) fn preempt(
+    /// Makes room by evictions that these rules allow, for the plugin of this name.
+    pub(crate) fn make_room(
         &self,
         request: &Request<'_>,
         attempted: &mut Attempted<'_>,
-        rules: &dyn Rules,
-    ) -> Result<PostFilter, NoCandidate> {
-        let candidates = attempted.candidates(request, rules, self.width)?;
-        Ok(nominate(request, attempted, candidates))
+        rules: impl Rules,
+        name: &str,
+    ) -> PostFilter {
+        if !request.template().preempts {
+            return not_eligible("preemptionPolicy=Never.");
+        }
+        if waits_for_victims(request, attempted, &rules) {
+            return not_eligible("a terminating pod on the nominated node.");
+        }
+        if is_refused_by_another(attempted, name) {
+            // Who refused it knows which pods may go, so that evictions by others would be in vain.
+            let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
+            let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
+            let words = format!("preemption: 0/{nodes} nodes are available: {nodes} {words}.");
+            return found.map_or_else(no_room, |_| PostFilter::NoRoom(words));
+        }
+        let found = attempted.candidates(request, &rules, self.width);
+        found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
     }
 }
 
@@ -81,8 +95,8 @@ pub(crate) fn no_room(why: NoCandidate) -> PostFilter {
     }
 }
 
-/// As [`LowerPriority`], for a pod that another plugin refused as a whole: nodes alone are asked.
-struct OnNodesAlone(LowerPriority);
+/// The same rules for a pod that another plugin refused as a whole: nodes alone are asked.
+struct OnNodesAlone<R>(R);
 
 /// Pods of a lower priority may go, within their disruption budgets where that can be.
 pub(crate) struct LowerPriority {
@@ -111,21 +125,8 @@ impl Plugin for DefaultPreemption {
         if let Some(stop) = no_pod(request) {
             return stop;
         }
-        if !request.template().preempts {
-            return not_eligible("preemptionPolicy=Never.");
-        }
         let rules = LowerPriority { priority: request.template().priority };
-        if waits_for_victims(request, attempted, &rules) {
-            return not_eligible("a terminating pod on the nominated node.");
-        }
-        if is_refused_by_another(attempted, self.name()) {
-            // Who refused it knows which pods may go, so that evictions by others would be in vain.
-            let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
-            let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
-            let words = format!("preemption: 0/{nodes} nodes are available: {nodes} {words}.");
-            return found.map_or_else(no_room, |_| PostFilter::NoRoom(words));
-        }
-        self.preempt(request, attempted, &rules).unwrap_or_else(no_room)
+        self.make_room(request, attempted, rules, self.name())
     }
 
     fn events(&self) -> Events {
@@ -147,7 +148,7 @@ fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
 }
 
 /// Whether room is being made for the pod already, on a node that will take it.
-pub(crate) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &dyn Rules) -> bool {
+fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &dyn Rules) -> bool {
     let cluster = &*attempted.cluster;
     waits_for(request, attempted, |placed| rules.may_evict(placed, cluster) && cluster.is_evicted(placed))
 }
@@ -217,7 +218,7 @@ impl Rules for LowerPriority {
     }
 }
 
-impl Rules for OnNodesAlone {
+impl<R: Rules> Rules for OnNodesAlone<R> {
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
         self.0.may_evict(placed, cluster)
     }

@@ -6,6 +6,7 @@
 
 mod accumulator;
 mod allocate;
+mod answers;
 mod asked;
 mod devices;
 mod enough;

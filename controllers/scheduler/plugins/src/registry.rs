@@ -174,10 +174,10 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
 }
 
 /// What refuses nodes, in the order in which it is asked: the nodes that plugins with PreFilter alone have left are all that
-/// others see.
+/// others see. A plugin that is disabled as a filter refuses none.
 fn filters(resolved: &Resolved) -> Vec<&str> {
     let asked = resolved.at(Point::Filter);
-    let alone = resolved.at(Point::PreFilter).iter().filter(|name| !asked.contains(name));
+    let alone = resolved.at(Point::PreFilter).iter().filter(|name| !Point::of(name).contains(&Point::Filter));
     alone.chain(asked).map(String::as_str).collect()
 }
 
@@ -275,6 +275,15 @@ mod tests {
         let features = "plugin NodeDeclaredFeatures is not built: it has no say".to_owned();
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
         assert!(idle(&with_features).contains(&features));
+    }
+
+    #[test]
+    fn a_plugin_that_is_disabled_as_a_filter_alone_refuses_no_node() {
+        let disabled = json!({"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}});
+        let profile = built(&disabled).unwrap().profile;
+        let filters = names(&profile, profile.filters.iter().copied());
+        assert!(!filters.contains("NodeResourcesFit") && filters.contains("NodePorts"), "{filters}");
+        assert!(names(&profile, profile.scores.iter().map(|(index, _)| *index)).contains("NodeResourcesFit"));
     }
 
     #[test]

@@ -186,16 +186,15 @@ fn locked(
     is_known: impl Fn(&str, &str) -> bool,
 ) -> Result<Lock, AdaptionError> {
     if let Some(current) = current {
-        let mut parts = current.split(',');
-        let since = parts.next().unwrap_or_default().parse::<Timestamp>();
-        let since = since.map_err(|error| AdaptionError::Lock(error.to_string()))?;
-        let owner = parts.next().zip(parts.next());
-        let is_gone = owner.is_some_and(|(namespace, name)| !is_known(namespace, name));
+        let [since, namespace, pod] = *current.split(',').collect::<Vec<_>>() else {
+            return Err(AdaptionError::Lock(format!("invalid node lock value {current:?}")));
+        };
+        let since: Timestamp = since.parse().map_err(|error| AdaptionError::Lock(format!("{error}")))?;
         let lasts = binding.now.duration_since(since).unsigned_abs() <= LOCK_LASTS;
-        if lasts && owner == Some(binding.pod) {
+        if lasts && (namespace, pod) == binding.pod {
             return Ok(Lock { name, value: current.to_owned(), is_held: true });
         }
-        if lasts && !is_gone {
+        if lasts && is_known(namespace, pod) {
             return Err(AdaptionError::Locked(binding.node.to_owned()));
         }
     }
@@ -292,5 +291,7 @@ mod tests {
         let held = Ok(Some(Lock { name: METAX_LOCK, value: value.clone(), is_held: true }));
         assert_eq!(lock(Some(&value)), held, "it has got it before");
         assert!(lock(Some("soon,ns,other")).unwrap_err().starts_with("failed to lock node: "));
+        let lone = r#"failed to lock node: invalid node lock value "2023-11-14T22:08:19Z""#;
+        assert_eq!(lock(Some("2023-11-14T22:08:19Z")), Err(lone.to_owned()));
     }
 }

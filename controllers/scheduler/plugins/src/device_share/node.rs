@@ -16,6 +16,7 @@ use super::{
     request::Kind,
     scope::Scope,
 };
+use koord_scheduling::NumaMask;
 
 /// The devices of a node, and what of them is in use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -158,6 +159,19 @@ impl NodeDevices {
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = (i32, &Device)> {
         let all = self.devices.range((kind, i32::MIN)..=(kind, i32::MAX));
         all.map(|((_, minor), device)| (*minor, device))
+    }
+
+    /// The NUMA nodes of the devices of a kind that report where they are, one for each device.
+    pub(super) fn numa_nodes_of(&self, kind: Kind) -> impl Iterator<Item = u32> {
+        let places =
+            self.of(kind).filter(|(_, device)| device.is_reported).filter_map(|(_, device)| device.place.as_ref());
+        places.filter_map(|place| u32::try_from(place.numa_node).ok())
+    }
+
+    /// The NUMA nodes that have devices of any kind.
+    pub(super) fn numa_nodes(&self) -> NumaMask {
+        let known = Kind::ALL.into_iter().flat_map(|kind| self.numa_nodes_of(kind));
+        NumaMask::of(known.filter(|numa_node| *numa_node <= NumaMask::NODE_MAX)).unwrap_or_default()
     }
 
     /// The ids of devices of a kind that are reported as unhealthy.

@@ -35,35 +35,38 @@ pub(crate) trait NumaNodes: Send + Sync {
 /// The score of NUMA nodes that have the GPUs which would be taken anyway.
 const BEST: i64 = 500;
 
-/// All sets of at most so many of these NUMA nodes that have the devices which the pod wants; they are the same for each kind of
-/// devices.
+/// The kinds of devices that matter for the choice of NUMA nodes, and all sets of at most so many NUMA nodes that have the devices
+/// which the pod wants, the same for each kind. No kinds where the node does not report on which NUMA nodes its devices are.
 pub fn numa_hints(
     allocator: &Allocator<'_>,
-    all: NumaMask,
     nodes_max: u32,
     limits: &Limits,
-) -> Result<Vec<NumaHint>, Refused> {
+) -> Result<(Vec<Kind>, Vec<NumaHint>), Refused> {
+    let all = allocator.node.numa_nodes();
+    if all.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
     let on = |nodes| Allocator { numa_nodes: Some(nodes), ..*allocator };
     let counts = allocator.counts()?;
     let gpus = |allocation: &Allocation| allocation.of(Kind::Gpu).iter().map(|share| share.minor).collect::<Vec<_>>();
-    let mut best = gpus(&on(all).within(&counts, limits)?);
+    let mut best = gpus(&on(all).within(all, &counts, limits)?);
     best.sort_unstable();
     let found = all.subsets().take_while(|nodes| nodes.len() <= nodes_max).filter_map(|nodes| {
-        let mut minors = gpus(&on(nodes).within(&counts, limits).ok()?);
+        let mut minors = gpus(&on(nodes).within(nodes, &counts, limits).ok()?);
         minors.sort_unstable();
         Some((nodes, if minors == best { BEST } else { 0 }))
     });
     let found: Vec<(NumaMask, i64)> = found.collect();
     let fewest = found.iter().map(|(nodes, _)| nodes.len()).min();
     let hint = |(nodes, score): (NumaMask, i64)| NumaHint { nodes, is_preferred: Some(nodes.len()) == fewest, score };
-    Ok(found.into_iter().map(hint).collect())
+    Ok((counts.iter().map(|(kind, _)| *kind).collect(), found.into_iter().map(hint).collect()))
 }
 
 impl Allocator<'_> {
-    /// The devices of its NUMA nodes that the pod would get, where there are enough of each kind.
-    fn within(&self, counts: &[(Kind, usize)], limits: &Limits) -> Result<Allocation, Refused> {
-        let is_short = |(kind, count): &(Kind, usize)| self.view(*kind, &Limits::default()).len() < *count;
-        if counts.iter().any(is_short) {
+    /// The devices of these NUMA nodes, its own, that the pod would get, where they have enough of each kind that is there at all.
+    fn within(&self, nodes: NumaMask, counts: &[(Kind, usize)], limits: &Limits) -> Result<Allocation, Refused> {
+        let on = |kind| self.node.numa_nodes_of(kind).filter(|numa_node| nodes.contains(*numa_node)).count();
+        if counts.iter().any(|(kind, count)| (1..*count).contains(&on(*kind))) {
             return Err(Refused::NumaNodes);
         }
         self.allocate(limits)
@@ -77,7 +80,7 @@ mod tests {
     use crate::device_share::testing::Case;
 
     fn hints(devices: &str, used: &str, requests: &Value) -> String {
-        Case::new(devices).used(used).numa_hints(2, &json!({"requests": requests}))
+        Case::new(devices).used(used).numa_hints(&json!({"requests": requests}))
     }
 
     #[test]
@@ -90,7 +93,12 @@ mod tests {
         assert_eq!(hints(FOUR, "", &gpus(3)), "11+500");
         assert_eq!(hints(FOUR, "gpu0 gpu2", &gpus(3)), "U Insufficient GPU Devices");
         assert_eq!(hints(FOUR, "", &gpus(5)), "UU Insufficient NUMA Scoped Devices");
-        assert_eq!(hints("rdma0", "", &gpus(1)), "UU Insufficient gpu devices");
+        assert_eq!(hints("rdma0@0/0", "", &gpus(1)), "UU Insufficient gpu devices");
+        assert_eq!(hints("gpu0@0/0 gpu1@0/0", "", &gpus(1)), "01+500", "only where there are devices");
+        assert_eq!(
+            [hints("gpu0 gpu1", "", &gpus(1)), hints("gpu0@-1/0", "", &gpus(1)), hints("", "", &gpus(1))],
+            [""; 3]
+        );
         let both = json!({"koordinator.sh/gpu": "100", "koordinator.sh/rdma": "100"});
         assert_eq!(hints("gpu0@0/0 gpu1@1/1 rdma0@1/1", "", &both), "10+ 11500");
     }

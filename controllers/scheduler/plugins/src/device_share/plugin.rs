@@ -115,21 +115,19 @@ impl DeviceShare {
         read(template).ok().flatten().is_some()
     }
 
-    /// The sets of at most so many of these NUMA nodes that have the devices a pod wants, the same for each of these kinds. None
-    /// where devices do not matter for the choice among them.
+    /// The sets of at most so many NUMA nodes that have the devices a pod wants, the same for each of these kinds. None where devices
+    /// do not matter for the choice among them.
     pub(crate) fn numa_hints(
         &self,
         request: &Request<'_>,
         cluster: &Cluster,
         row: Row,
-        (all, nodes_max): (NumaMask, u32),
+        nodes_max: u32,
         source: &Source,
     ) -> Option<Result<KindsAndHints, Refused>> {
         let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
-        wanted.first(cluster, row, (None, false), source, |allocator, way| {
-            let hints = numa_hints(allocator, all, nodes_max, &way.limits);
-            hints.map(|hints| (wanted.request.kinds().collect(), hints))
-        })
+        wanted
+            .first(cluster, row, (None, false), source, |allocator, way| numa_hints(allocator, nodes_max, &way.limits))
     }
 
     /// Whether these NUMA nodes of a node have the devices that a pod wants.

@@ -87,15 +87,14 @@ impl Case {
         self.with(pod, |allocator| allocator.score(&Limits::default()))
     }
 
-    /// The sets of so many NUMA nodes that do: `+` after those that are preferred, then their score.
-    pub(crate) fn numa_hints(&self, nodes: u32, pod: &Value) -> String {
-        let all = NumaMask::of(0..nodes).unwrap();
+    /// The sets of NUMA nodes that do: `+` after those that are preferred, then their score.
+    pub(crate) fn numa_hints(&self, pod: &Value) -> String {
         let hint = |hint: &NumaHint| {
             let score = if hint.score == 0 { String::new() } else { hint.score.to_string() };
             format!("{}{}{score}", hint.nodes, if hint.is_preferred { "+" } else { "" })
         };
-        self.with(pod, |allocator| match numa_hints(allocator, all, nodes, &Limits::default()) {
-            Ok(hints) => hints.iter().map(hint).collect::<Vec<_>>().join(" "),
+        self.with(pod, |allocator| match numa_hints(allocator, u32::MAX, &Limits::default()) {
+            Ok((_, hints)) => hints.iter().map(hint).collect::<Vec<_>>().join(" "),
             Err(refused) => said(refused),
         })
     }

@@ -191,21 +191,20 @@ impl<'a> Accumulator<'a> {
     fn cores_of_nodes(&self, is_sparing: bool) -> Vec<Vec<Cpu>> {
         let free = self.free.iter().filter(|cpu| !is_sparing || !self.is_node_blocked(cpu));
         let free: Vec<Cpu> = free.copied().collect();
-        let (by_node, by_socket) = (count(&free, |cpu| cpu.node), count(&free, |cpu| cpu.socket));
+        let by_socket = count(&free, |cpu| cpu.socket);
         let mut nodes = self.whole_cores(&free, |cpu| cpu.node);
-        let (fill, number) = (self.offer.fill, |counts: &BTreeMap<u32, usize>, key| counts.get(&key).copied());
-        let rank = |counts, key| fill.rank(number(counts, key).unwrap_or(0));
+        let fill = self.offer.fill;
         nodes.sort_by_key(|(node, cpus)| {
-            let socket = cpus.first().map_or(0, |cpu| cpu.socket);
-            (rank(&by_node, *node), rank(&by_socket, socket), *node)
+            let of_socket = cpus.first().and_then(|cpu| by_socket.get(&cpu.socket)).copied().unwrap_or(0);
+            // Of a NUMA node whole cores count, of its socket all CPUs.
+            (fill.rank(cpus.len()), fill.rank(of_socket), *node)
         });
         nodes.into_iter().map(|(_, cpus)| cpus).collect()
     }
 
     fn cores_of_sockets(&self) -> Vec<Vec<Cpu>> {
-        let by_socket = count(&self.free, |cpu| cpu.socket);
         let mut sockets = self.whole_cores(&self.free, |cpu| cpu.socket);
-        sockets.sort_by_key(|(socket, _)| (self.offer.fill.rank(by_socket.get(socket).copied().unwrap_or(0)), *socket));
+        sockets.sort_by_key(|(socket, cpus)| (self.offer.fill.rank(cpus.len()), *socket));
         sockets.into_iter().map(|(_, cpus)| cpus).collect()
     }
 

@@ -5,12 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    plugin::{Filter, ReasonCode, Refusal, Score},
-    pod::Template,
-};
+use koord_engine::{cluster::Cluster, columns::Row, plugin::ReasonCode, pod::Template};
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 
@@ -30,9 +25,8 @@ use super::{
     zone::NumaZone,
 };
 use crate::{
-    device_share::NumaNodes,
     reservation::{
-        CountedTwice, Within,
+        CountedTwice,
         lots::{Asks, Source, keeps_nothing},
     },
     texts::Texts,
@@ -63,11 +57,11 @@ pub(super) struct Counted {
 
 /// How a pod takes what it wants of a node.
 #[derive(Clone, Copy)]
-struct Terms {
+pub(super) struct Terms {
     /// How strictly its resources are kept together.
-    policy: Policy,
+    pub(super) policy: Policy,
     /// The CPUs of its own; none where it shares them.
-    cpus: Option<CpuOrder>,
+    pub(super) cpus: Option<CpuOrder>,
 }
 
 /// What a configuration says.
@@ -75,9 +69,9 @@ struct Terms {
 pub(super) struct Configured {
     /// How CPUs are bound where pod and node do not say it.
     pub(super) bind: Option<Bind>,
-    /// Which nodes are best, and which NUMA nodes are filled first where the node does not say it.
+    /// Which nodes are best.
     pub(super) fill: Fill,
-    /// Which NUMA nodes are best.
+    /// Which NUMA nodes are best, and which are filled first where the node does not say it.
     pub(super) numa_fill: Fill,
     /// What counts, with its weight.
     pub(super) weights: Vec<(String, i64)>,
@@ -108,29 +102,44 @@ impl Asked {
     }
 
     /// What the pod requests in the numbers of the nodes.
-    fn numbered(&self, state: &NumaState) -> Cow<'_, Numbered> {
+    pub(super) fn numbered(&self, state: &NumaState) -> Cow<'_, Numbered> {
         let numbered = || Numbered::of(state.names(), self.requests(), &self.settings.weights);
         let known = self.numbered.get_or_init(numbered);
         if known.known == state.names().len() { Cow::Borrowed(known) } else { Cow::Owned(numbered()) }
     }
 
     /// How the pod takes what it wants of a node.
-    fn terms(&self, node: &NumaNode) -> Result<Terms, Mismatch> {
+    pub(super) fn terms(&self, node: &NumaNode) -> Result<Terms, Mismatch> {
         Ok(Terms { policy: self.wanted.policy_on(node)?, cpus: self.wanted.cpus_on(node)? })
     }
 
     /// What the pod wants of a node, before it is known what is free there.
-    fn order<'n>(&self, terms: Terms, numbered: &'n Numbered, node: &NumaNode) -> Result<Order<'n>, Refused> {
+    pub(super) fn order<'n>(
+        &self,
+        terms: Terms,
+        numbered: &'n Numbered,
+        node: &NumaNode,
+    ) -> Result<Order<'n>, Refused> {
         let Terms { policy, cpus } = terms;
         if policy != Policy::None && node.zones.is_empty() {
             return Err(Refused::from(Mismatch::Zones).of_reserve(policy == Policy::BestEffort));
         }
         let requests = Cow::Borrowed(&numbered.requests);
-        Ok(Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) })
+        Ok(Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.numa_fill) })
+    }
+
+    fn rules(&self, node: &NumaNode, policy: Policy) -> Rules {
+        let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
+        Rules { policy, all: node.numa_nodes(), occupation }
+    }
+
+    /// Whether the pod gets everything of one NUMA node, and no other plugin has a say in which.
+    fn is_alone(&self, policy: Policy) -> bool {
+        policy == Policy::SingleNumaNode && self.devices.is_none()
     }
 
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
-    fn affinity(
+    pub(super) fn affinity(
         &self,
         place: Place<'_>,
         stock: &Stock<'_>,
@@ -140,13 +149,16 @@ impl Asked {
         if policy == Policy::None {
             return Ok(None);
         }
-        let (Place { cluster, row, state, .. }, node) = (place, stock.node);
+        let (Place { cluster, row, state, .. }, rules) = (place, self.rules(stock.node, policy));
         let scorer = Scorer { fill: self.settings.numa_fill, weights: &numbered.weights };
+        let best = || stock.best_alone(rules, &scorer).filter(|affinity| *affinity != rules.all);
+        if self.is_alone(policy)
+            && let Some(affinity) = best()
+        {
+            return Ok(Some(affinity));
+        }
         let own = Own::new(stock, state, &numbered.resources, (policy, scorer));
-        let all = node.numa_nodes();
-        let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
-        let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, all, source));
-        let rules = Rules { policy, all, occupation };
+        let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, source));
         let admitted = match &devices {
             None => admit(&[&own], rules),
             Some(devices) => admit(&[&own, devices], rules),
@@ -155,7 +167,7 @@ impl Asked {
     }
 
     /// The first way to take something from a node that has enough for the pod; the last refusal otherwise.
-    fn first<T>(
+    pub(super) fn first<T>(
         &self,
         place: Place<'_>,
         source: &Source,
@@ -233,11 +245,16 @@ impl Asked {
         if is_bound { amplify(self.wanted.cpu, node.cpu_ratio) } else { self.wanted.cpu }
     }
 
-    fn check(&self, cluster: &Cluster, row: Row, source: &Source) -> Result<(), Refused> {
+    pub(super) fn check(&self, cluster: &Cluster, row: Row, source: &Source) -> Result<(), Refused> {
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let Place { state, node, .. } = place;
         let policy = self.wanted.policy_on(node)?;
-        if node.cpu_ratio > 1.0 {
+        let needs_cpu = self.wanted.cpu > 0;
+        if needs_cpu && node.is_ratio_unreadable {
+            self.wanted.binds_on(node)?;
+            return Err(Mismatch::Ratio.into());
+        }
+        if needs_cpu && node.cpu_ratio > 1.0 {
             let left =
                 cluster.allocatable(ResourceId::CPU, row).saturating_sub(Self::requested_cpu(node, cluster, row));
             if self.cpu(node, self.wanted.binds_on(node)?) > left {
@@ -261,6 +278,12 @@ impl Asked {
         let numbered = self.numbered(state);
         let order = self.order(Terms { policy, cpus }, &numbered, node)?;
         let found = self.first(place, source, &order, |stock| {
+            if self.is_alone(policy) {
+                let rules = self.rules(stock.node, policy);
+                if stock.alone(rules).any(|affinity| affinity != rules.all) {
+                    return Ok(());
+                }
+            }
             if policy != Policy::None {
                 let affinity = self.affinity(place, stock, (policy, &numbered), source);
                 return affinity.map(drop).map_err(|refused| refused.of_reserve(policy == Policy::BestEffort));
@@ -280,8 +303,8 @@ impl Asked {
     }
 
     /// Whether a node has too few devices for the pod, whatever NUMA nodes they are on.
-    fn lacks_devices(&self, Place { cluster, row, node, .. }: Place<'_>, source: &Source) -> bool {
-        let offered = self.devices.as_ref().map(|devices| devices.on(cluster, row, node.numa_nodes(), source));
+    fn lacks_devices(&self, Place { cluster, row, .. }: Place<'_>, source: &Source) -> bool {
+        let offered = self.devices.as_ref().map(|devices| devices.on(cluster, row, source));
         offered.is_some_and(|offered| offered.verify(None).is_err())
     }
 
@@ -296,7 +319,7 @@ impl Asked {
     }
 
     /// The score of a node as a whole.
-    fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
+    pub(super) fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
         let twice = CountedTwice::on(cluster, row);
         let parts = self.of_nodes.iter().map(|Counted { id, weight, request }| {
             let requested = if *id == ResourceId::CPU {
@@ -311,7 +334,7 @@ impl Asked {
 
     /// The score of the NUMA nodes that the pod would get; none where it gets none, and where the policy is BestEffort, which is
     /// looked at only after a node was chosen.
-    fn score_of_numa_nodes(&self, place: Place<'_>, terms: Terms) -> Option<i64> {
+    pub(super) fn score_of_numa_nodes(&self, place: Place<'_>, terms: Terms) -> Option<i64> {
         let Place { state, node, .. } = place;
         if terms.policy == Policy::BestEffort {
             return None;
@@ -320,7 +343,9 @@ impl Asked {
         let order = self.order(terms, &numbered, node).ok()?;
         let givers = |stock: &Stock<'_>| {
             let affinity = self.affinity(place, stock, (terms.policy, &numbered), &Source::Any)?;
-            stock.givers(affinity).ok_or_else(|| Refused::resolvable(Vec::new()))
+            // One NUMA node that gives everything gives something.
+            let one = affinity.filter(|affinity| affinity.len() == 1 && stock.requests().next().is_some());
+            one.or_else(|| stock.givers(affinity)).ok_or_else(|| Refused::resolvable(Vec::new()))
         };
         let givers = self.first(place, &Source::Any, &order, givers).ok()?;
         let pod = |resource| match &order.cpus {
@@ -334,62 +359,5 @@ impl Asked {
             let total = zones().fold(0_i64, |sum, zone| sum.saturating_add(zone.total.get(resource)));
             (zones().fold(pod(resource), requested), total)
         }))
-    }
-}
-
-impl NumaNodes for Asked {
-    fn on(&self, cluster: &Cluster, row: Row) -> Option<NumaMask> {
-        let place = Place::of(cluster, row)?;
-        let terms = self.terms(place.node).ok()?;
-        // With BestEffort they are chosen when the node is.
-        if matches!(terms.policy, Policy::None | Policy::BestEffort) {
-            return None;
-        }
-        let numbered = self.numbered(place.state);
-        let order = self.order(terms, &numbered, place.node).ok()?;
-        let take = |stock: &Stock<'_>| self.affinity(place, stock, (terms.policy, &numbered), &Source::Any);
-        self.first(place, &Source::Any, &order, take).ok()?
-    }
-}
-
-impl Within for Asked {
-    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
-        self.check(cluster, row, source).is_ok()
-    }
-}
-
-impl Filter for Asked {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable, is_of_reserve, .. }| {
-            Refusal {
-                reason: if is_of_reserve { Refused::OF_RESERVE } else { Refused::OF_FILTER },
-                resolvable: is_resolvable,
-                operand: self.texts.number(reasons),
-            }
-        })
-    }
-
-    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
-        let takes_part = |node: &NumaNode| {
-            let terms = self.terms(node);
-            node.cpu_ratio > 1.0 || terms.is_ok_and(|terms| terms.policy != Policy::None || terms.cpus.is_some())
-        };
-        let is_apart = Place::of(cluster, row).is_none_or(|place| !takes_part(place.node));
-        is_apart.then(|| Filter::filter(self, cluster, row))
-    }
-}
-
-impl Score for Asked {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(place) = Place::of(cluster, row) else { return 0 };
-        let Ok(terms) = self.terms(place.node) else { return 0 };
-        if terms.policy == Policy::None {
-            return self.score_of_node(place.node, terms.cpus.is_some(), cluster, row);
-        }
-        self.score_of_numa_nodes(place, terms).unwrap_or(0)
-    }
-
-    fn is_local(&self) -> bool {
-        true
     }
 }

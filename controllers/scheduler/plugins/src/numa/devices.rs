@@ -28,7 +28,6 @@ pub(super) struct OfferedDevices<'a> {
     wanted: &'a WantedDevices,
     cluster: &'a Cluster,
     row: Row,
-    all: NumaMask,
     source: &'a Source,
 }
 
@@ -39,15 +38,9 @@ impl WantedDevices {
         Some(Self { plugin, pod: Arc::clone(request.pod), class: Arc::clone(request.class) })
     }
 
-    /// Asked about the node of a row with these NUMA nodes.
-    pub(super) fn on<'a>(
-        &'a self,
-        cluster: &'a Cluster,
-        row: Row,
-        all: NumaMask,
-        source: &'a Source,
-    ) -> OfferedDevices<'a> {
-        OfferedDevices { wanted: self, cluster, row, all, source }
+    /// Asked about the node of a row.
+    pub(super) fn on<'a>(&'a self, cluster: &'a Cluster, row: Row, source: &'a Source) -> OfferedDevices<'a> {
+        OfferedDevices { wanted: self, cluster, row, source }
     }
 }
 
@@ -60,8 +53,7 @@ impl OfferedDevices<'_> {
 impl Provider for OfferedDevices<'_> {
     fn hints<'a>(&'a self, nodes_max: u32, into: &mut Hints<'a>) -> Result<(), Vec<Reason>> {
         let (plugin, request) = (&self.wanted.plugin, self.request());
-        let Some(found) = plugin.numa_hints(&request, self.cluster, self.row, (self.all, nodes_max), self.source)
-        else {
+        let Some(found) = plugin.numa_hints(&request, self.cluster, self.row, nodes_max, self.source) else {
             return Ok(());
         };
         let hint = |NumaHint { nodes, is_preferred, score }: &NumaHint| Hint {

@@ -3,12 +3,35 @@
 use koord_scheduling::{NumaMask, ResourceId};
 use smallvec::SmallVec;
 
-use super::{allocate::Stock, manager::Hint, node::amplify, policy::Policy, score::Scorer};
+use super::{
+    allocate::Stock,
+    manager::{Hint, Rules},
+    node::amplify,
+    policy::Policy,
+    score::Scorer,
+};
 
 /// Sets of NUMA nodes that have enough for a pod, each with how good it is.
 pub(crate) type Sets = SmallVec<[(NumaMask, i64); 4]>;
 
 impl Stock<'_> {
+    /// The NUMA nodes that alone give the pod everything, in the order of their numbers; none where the NUMA nodes report nothing that
+    /// the pod requests. The policy SingleNUMANode is fulfilled by each of them, where no other plugin has a say.
+    pub(crate) fn alone(&self, rules: Rules) -> impl Iterator<Item = NumaMask> {
+        let is_asked = self.requests().next().is_some();
+        let singles = rules.all.subsets().take_while(move |affinity| is_asked && affinity.len() == 1);
+        singles.filter(move |affinity| rules.keep_apart(*affinity) && self.givers(Some(*affinity)).is_some())
+    }
+
+    /// The one of them that the topology manager takes: the best, and of those the first.
+    pub(crate) fn best_alone(&self, rules: Rules, scorer: &Scorer<'_>) -> Option<NumaMask> {
+        let better = |best: Option<(NumaMask, i64)>, affinity| {
+            let score = self.score_of(affinity, scorer);
+            best.filter(|(_, of_best)| score <= *of_best).or(Some((affinity, score)))
+        };
+        self.alone(rules).fold(None, better).map(|(affinity, _)| affinity)
+    }
+
     /// The sets that have enough of at most so many NUMA nodes.
     pub(crate) fn sets(&self, nodes_max: u32, scorer: &Scorer<'_>) -> Sets {
         let all = self.node.numa_nodes();

@@ -57,7 +57,7 @@ pub(crate) struct Rules {
 pub(crate) fn admit(providers: &[&dyn Provider], rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
     // Of what must be on a single NUMA node, wider sets matter for the reasons alone.
     let single = (rules.policy == Policy::SingleNumaNode).then(|| merged(providers, 1, rules).ok()).flatten();
-    let affinity = single.map_or_else(|| merged(providers, rules.all.len(), rules), Ok)?;
+    let affinity = single.map_or_else(|| merged(providers, u32::MAX, rules), Ok)?;
     providers.iter().try_for_each(|provider| provider.verify(affinity))?;
     Ok(affinity)
 }
@@ -211,7 +211,7 @@ impl Rules {
     }
 
     /// Whether a pod on these NUMA nodes keeps apart from pods that use NUMA nodes differently.
-    fn keep_apart(&self, affinity: NumaMask) -> bool {
+    pub(super) fn keep_apart(&self, affinity: NumaMask) -> bool {
         self.occupation.is_none_or(|Occupation { single, shared }| match affinity.len() {
             1 => affinity.and(shared).is_empty(),
             _ => affinity.iter().all(|node| !single.contains(node) || shared.contains(node)),

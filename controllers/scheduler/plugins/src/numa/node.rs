@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     pub(crate) fill: Option<Fill>,
     /// By what factor the node promises more than it has.
     pub(crate) ratios: AmplificationRatios,
+    /// Whether that cannot be read.
+    pub(crate) is_ratio_unreadable: bool,
 }
 
 /// A node.
@@ -73,6 +75,8 @@ pub(crate) struct NumaNode {
     pub(crate) fill: Option<Fill>,
     /// By what factor the node promises more cpu than it has.
     pub(crate) cpu_ratio: f64,
+    /// Whether the node says that in words that cannot be read.
+    pub(crate) is_ratio_unreadable: bool,
     /// What pods have.
     pub(crate) ledger: Ledger,
     /// Whether no core is in several NUMA nodes, and all have as many CPUs; it follows from the CPUs.
@@ -132,7 +136,7 @@ impl Report {
 /// CPUs of pods that the kubelet bound, of the kubelet, of the node's reservation, and those that system pods do not share.
 fn reserved_cpus(annotations: &Labels, of_kubelet: &str) -> CpuSet {
     let pods = read(&POD_CPU_ALLOCS, annotations).0;
-    let pods = pods.into_iter().filter(|pod| pod.managed_by_kubelet).map(|pod| pod.cpuset);
+    let pods = pods.into_iter().filter(|pod| pod.managed_by_kubelet && !pod.uid.is_empty()).map(|pod| pod.cpuset);
     let system = SYSTEM_QOS_RESOURCE.get(annotations).ok().flatten().filter(SystemQosResource::is_exclusive);
     let node = NODE_RESERVATION.get(annotations).ok().flatten().map(|reservation| reservation.reserved_cpus);
     let texts = pods.chain(system.map(|system| system.cpuset)).chain(node).chain([of_kubelet.to_owned()]);
@@ -153,8 +157,11 @@ impl Settings {
         Self {
             bind: label(CPU_BIND_POLICY.name()).and_then(|text| Bind::of_node(&text.into())),
             policy: policy.map(|text| Policy::of(&text.into())),
-            fill: label(NUMA_ALLOCATE_STRATEGY.name()).map(|text| Fill::of_node(&text.into())),
+            fill: label(NUMA_ALLOCATE_STRATEGY.name())
+                .filter(|text| !text.is_empty())
+                .map(|text| Fill::of_node(&text.into())),
             ratios,
+            is_ratio_unreadable: false,
         }
     }
 }
@@ -198,6 +205,7 @@ impl NumaNode {
             policy: settings.policy.unwrap_or(report.policy),
             fill: settings.fill,
             cpu_ratio: settings.ratios.ratio("cpu"),
+            is_ratio_unreadable: settings.is_ratio_unreadable,
             ledger,
             has_even_cores: false,
             available: CpuSet::default(),
@@ -312,11 +320,11 @@ mod tests {
         for (key, text, reserved, cpu) in [
             (
                 "node.koordinator.sh/pod-cpu-allocs",
-                r#"[{"cpuset":"0-1","managedByKubelet":true}]"#,
+                r#"[{"uid":"u","cpuset":"0-1","managedByKubelet":true},{"cpuset":"2","managedByKubelet":true}]"#,
                 "0-1",
                 [2000, 4000],
             ),
-            ("node.koordinator.sh/pod-cpu-allocs", r#"[{"cpuset":"0-1"}]"#, "", [4000, 4000]),
+            ("node.koordinator.sh/pod-cpu-allocs", r#"[{"uid":"u","cpuset":"0-1"}]"#, "", [4000, 4000]),
             ("node.koordinator.sh/reservation", r#"{"reservedCPUs":"7"}"#, "7", [4000, 3000]),
             ("node.koordinator.sh/reservation", r#"{"resources":{"cpu":"1"}}"#, "", [4000, 4000]),
             ("node.koordinator.sh/system-qos-resource", r#"{"cpuset":"3-4"}"#, "3-4", [3000, 3000]),

@@ -88,11 +88,11 @@ impl NodeNumaResource {
     }
 
     fn asked_of(&self, template: &Arc<Template>, devices: Option<WantedDevices>) -> Result<Option<Asked>, Invalid> {
+        let wanted = wanted(template, self.settings.bind)?;
         if template.requests.is_zero() {
             return Ok(None);
         }
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
-        let wanted = wanted(template, self.settings.bind)?;
         let (template, asks, of_nodes) = (Arc::clone(template), Asks::of(template), Vec::new());
         let numbered = OnceLock::new();
         Ok(Some(Asked { wanted, template, asks, devices, of_nodes, numbered, settings, texts }))

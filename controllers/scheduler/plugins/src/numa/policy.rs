@@ -142,13 +142,14 @@ impl Policy {
     /// The policy that the kubelet reports in its NodeResourceTopology. Where it keeps to it container by container, nothing
     /// follows for pods.
     pub(crate) fn of_kubelet(policies: &[String]) -> Self {
-        match policies.first().map(String::as_str) {
+        let known = policies.iter().find_map(|policy| match policy.as_str() {
             // What it keeps to pod by pod is a promise about pods under either name.
-            Some("BestEffort" | "BestEffortPodLevel") => Self::BestEffort,
-            Some("Restricted" | "RestrictedPodLevel") => Self::Restricted,
-            Some("SingleNUMANodePodLevel") => Self::SingleNumaNode,
-            _ => Self::None,
-        }
+            "BestEffort" | "BestEffortPodLevel" => Some(Self::BestEffort),
+            "Restricted" | "RestrictedPodLevel" => Some(Self::Restricted),
+            "SingleNUMANodePodLevel" => Some(Self::SingleNumaNode),
+            _ => None,
+        });
+        known.unwrap_or_default()
     }
 }
 
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(["BestEffort", "BestEffortPodLevel"].map(of), [Policy::BestEffort; 2]);
         assert_eq!(["Restricted", "RestrictedPodLevel"].map(of), [Policy::Restricted; 2]);
         assert_eq!(of("SingleNUMANodePodLevel"), Policy::SingleNumaNode);
+        assert_eq!(Policy::of_kubelet(&["None", "Restricted"].map(str::to_owned)), Policy::Restricted);
         let by_container =
             ["BestEffort", "Restricted", "SingleNUMANode"].map(|name| of(&format!("{name}ContainerLevel")));
         assert_eq!(

@@ -132,9 +132,11 @@ impl NumaState {
             None => (&none, Settings::default()),
             Some(node) => {
                 let ratios = node.annotations.get(RESOURCE_AMPLIFICATION_RATIO.name());
-                let ratios = ratios.and_then(|text| RESOURCE_AMPLIFICATION_RATIO.read(text).ok()).unwrap_or_default();
+                let ratios = ratios.map(|text| RESOURCE_AMPLIFICATION_RATIO.read(text).ok());
                 let report = self.reports.get(&*node.name).unwrap_or(&none);
-                (report, Settings::of(|key| node.labels.get(key), ratios))
+                let is_ratio_unreadable = ratios.as_ref().is_some_and(Option::is_none);
+                let settings = Settings::of(|key| node.labels.get(key), ratios.flatten().unwrap_or_default());
+                (report, Settings { is_ratio_unreadable, ..settings })
             }
         };
         NumaNode::new(report, &settings, &self.names, ledger)

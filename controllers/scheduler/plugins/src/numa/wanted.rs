@@ -29,8 +29,8 @@ pub(crate) struct Wanted {
     policy: Policy,
     /// Whether it keeps apart from pods that use NUMA nodes differently.
     pub(crate) keeps_apart: bool,
-    /// What it says about binding, for the annotation that records what was decided; none where it says it itself.
-    unspecified: Option<ResourceSpec>,
+    /// What it says about binding, for the annotation that records what was decided.
+    spec: ResourceSpec,
 }
 
 /// Why a pod cannot be scheduled at all.
@@ -49,6 +49,8 @@ pub(crate) enum Mismatch {
     Policy,
     /// The node binds CPUs, and the pod requests a fraction of one.
     FractionalCpu,
+    /// By what factor the node promises more cpu than it has cannot be read.
+    Ratio,
     /// The node does not report its CPUs.
     Topology,
     /// The node and the pod bind CPUs differently.
@@ -81,25 +83,32 @@ impl Wanted {
             cpu,
             policy,
             keeps_apart: exclusive.map_or(policy != Policy::None, |word| word == NumaNodeExclusive::Required),
-            unspecified: is_unspecified(&spec).then(|| spec.clone()),
+            spec,
             ..Self::default()
         };
         if may_bind(label(QOS_LABEL), label(PRIORITY_CLASS_LABEL), priority) {
-            wanted.bind(&spec, default_bind)?;
+            wanted.bind(default_bind)?;
         }
         Ok(wanted)
     }
 
-    fn bind(&mut self, spec: &ResourceSpec, default_bind: Option<Bind>) -> Result<(), Invalid> {
-        let required = said(spec.required_cpu_bind_policy.as_ref());
-        let preferred = said(spec.preferred_cpu_bind_policy.as_ref()).map_or(default_bind, Bind::of_pod);
-        let bind = required.map_or(preferred, Bind::of_pod);
-        self.required = required.and_then(Bind::of_pod);
-        self.exclusive = Exclusive::of_pod(spec.preferred_cpu_exclusive_policy.as_ref());
-        if bind.is_some() && self.cpu % 1000 != 0 {
+    fn bind(&mut self, default_bind: Option<Bind>) -> Result<(), Invalid> {
+        // What is left to the scheduler is required all the same, where it is said in that place.
+        let of_policy = |policy: &CpuBindPolicy| match policy {
+            CpuBindPolicy::Default => default_bind,
+            policy => Bind::of_pod(policy),
+        };
+        let required = said(self.spec.required_cpu_bind_policy.as_ref()).map(of_policy);
+        let preferred = said(self.spec.preferred_cpu_bind_policy.as_ref()).map_or(default_bind, of_policy);
+        let Some(bind) = required.unwrap_or(preferred) else { return Ok(()) };
+        if self.cpu % 1000 != 0 {
             return Err(Invalid::FractionalCpu);
         }
-        self.preferred = bind.filter(|_| self.cpu > 0);
+        if self.cpu > 0 {
+            self.required = required.flatten();
+            self.preferred = Some(bind);
+            self.exclusive = Exclusive::of_pod(self.spec.preferred_cpu_exclusive_policy.as_ref());
+        }
         Ok(())
     }
 
@@ -141,13 +150,19 @@ impl Wanted {
         Ok(Some(CpuOrder { needed, wish, is_required: required.is_some() }))
     }
 
-    /// What is written into a pod that did not say how its CPUs are bound.
+    /// What is written into a pod that left something about its CPUs to the node or to the scheduler; none where it did not.
     pub(crate) fn written(&self, decided: &CpuOrder) -> Option<ResourceSpec> {
-        let mut spec = self.unspecified.clone()?;
-        let place =
-            if decided.is_required { &mut spec.required_cpu_bind_policy } else { &mut spec.preferred_cpu_bind_policy };
-        *place = Some(decided.wish.bind.word());
-        Some(spec)
+        let mut spec = self.spec.clone();
+        let (required, preferred) = (&mut spec.required_cpu_bind_policy, &mut spec.preferred_cpu_bind_policy);
+        let is_left = |policy: &Option<CpuBindPolicy>| *policy == Some(CpuBindPolicy::Default);
+        let word = Some(decided.wish.bind.word());
+        if decided.is_required && (is_left(required) || said(required.as_ref()).is_none()) {
+            required.clone_from(&word);
+        }
+        if is_left(preferred) || said(required.as_ref()).or(said(preferred.as_ref())).is_none() {
+            *preferred = word;
+        }
+        (spec != self.spec).then_some(spec)
     }
 }
 
@@ -160,13 +175,9 @@ fn may_bind(qos: Option<&str>, class: Option<&str>, priority: i32) -> bool {
     })
 }
 
-/// A policy, unless it leaves the decision to the scheduler.
+/// A policy, unless it is an empty text.
 fn said(policy: Option<&CpuBindPolicy>) -> Option<&CpuBindPolicy> {
-    policy.filter(|policy| **policy != CpuBindPolicy::Default && !policy.as_str().is_empty())
-}
-
-fn is_unspecified(spec: &ResourceSpec) -> bool {
-    said(spec.required_cpu_bind_policy.as_ref()).is_none() && said(spec.preferred_cpu_bind_policy.as_ref()).is_none()
+    policy.filter(|policy| !policy.as_str().is_empty())
 }
 
 // === impl Mismatch ===
@@ -178,6 +189,7 @@ impl Mismatch {
         let (code, words) = match self {
             Self::Policy => (NumaPolicyMismatch, "node(s) NUMA Topology policy not match"),
             Self::FractionalCpu => (CpuRequestInvalid, Invalid::FRACTIONAL_CPU),
+            Self::Ratio => (CpuTopologyMissing, "node(s) invalid CPU amplification ratio"),
             Self::Topology => (CpuTopologyMissing, "node(s) invalid CPU Topology"),
             Self::Bind => (NumaPolicyMismatch, "node(s) cpu bind policy conflicts with pod's required cpu bind policy"),
             Self::Cores => (CpuRequestInvalid, "node(s) requested cpus not multiple cpus per core"),
@@ -249,6 +261,9 @@ mod tests {
         assert_eq!((on(requires, full), on(requires, spread)), (Err(Mismatch::Bind), on(requires, None)));
         assert_eq!(on(r#"{"preferredCPUBindPolicy":"Default"}"#, None), Ok(Some((Bind::FullPcpus, false))));
         assert_eq!(on(r#"{"preferredCPUBindPolicy":"ConstrainedBurst"}"#, None), Ok(None));
+        let left = r#"{"requiredCPUBindPolicy":"Default"}"#;
+        assert_eq!(on(left, None), Ok(Some((Bind::FullPcpus, true))), "what is left to the scheduler is required too");
+        assert_eq!(on(left, spread), Err(Mismatch::Bind));
     }
 
     #[test]
@@ -301,6 +316,28 @@ mod tests {
         let exclusive = r#"{"preferredCPUExclusivePolicy":"PCPULevel"}"#;
         let both = r#"{"preferredCPUBindPolicy":"FullPCPUs","preferredCPUExclusivePolicy":"PCPULevel"}"#;
         assert_eq!(written("LSR", None, &[(SPEC, exclusive)]).as_deref(), Some(both));
-        assert_eq!(written("LSR", full, &[(SPEC, r#"{"preferredCPUBindPolicy":"FullPCPUs"}"#)]), None);
+        for (spec, bind, expected) in [
+            (r#"{"preferredCPUBindPolicy":"SpreadByPCPUs"}"#, None, None),
+            (
+                r#"{"preferredCPUBindPolicy":"SpreadByPCPUs"}"#,
+                full,
+                Some(r#"{"requiredCPUBindPolicy":"FullPCPUs","preferredCPUBindPolicy":"SpreadByPCPUs"}"#),
+            ),
+            (r#"{"preferredCPUBindPolicy":"Default"}"#, None, Some(r#"{"preferredCPUBindPolicy":"FullPCPUs"}"#)),
+            (
+                r#"{"preferredCPUBindPolicy":"Default"}"#,
+                full,
+                Some(r#"{"requiredCPUBindPolicy":"FullPCPUs","preferredCPUBindPolicy":"FullPCPUs"}"#),
+            ),
+            (r#"{"requiredCPUBindPolicy":"Default"}"#, None, Some(r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#)),
+            (
+                r#"{"requiredCPUBindPolicy":"SpreadByPCPUs","preferredCPUBindPolicy":"Default"}"#,
+                None,
+                Some(r#"{"requiredCPUBindPolicy":"SpreadByPCPUs","preferredCPUBindPolicy":"SpreadByPCPUs"}"#),
+            ),
+            (r#"{"requiredCPUBindPolicy":"SpreadByPCPUs"}"#, None, None),
+        ] {
+            assert_eq!(written("LSR", bind, &[(SPEC, spec)]).as_deref(), expected, "{spec} on {bind:?}");
+        }
     }
 }

@@ -110,12 +110,14 @@ impl Chosen {
         if self.matched.is_empty() {
             return None;
         }
+        let source = |info: &&ReservationInfo| Source::These(vec![info.uid.clone()]);
         let mut fitting = self.fitting(kept, cluster, row, true).unwrap_or_default();
-        fitting.retain(|info| {
-            let source = Source::These(vec![info.uid.clone()]);
-            self.others.iter().all(|other| other.takes(cluster, row, &source))
-        });
-        nominate(&self.requests, &fitting)
+        fitting.retain(|info| self.others.iter().all(|other| other.takes(cluster, row, &source(info))));
+        let of_other = |other: &Box<dyn Within>| -> Option<Vec<i64>> {
+            fitting.iter().map(|info| other.score(cluster, row, &source(info))).collect()
+        };
+        let of_others = || self.others.iter().filter_map(of_other).collect();
+        nominate(&self.requests, &fitting, of_others)
     }
 }
 

@@ -106,7 +106,7 @@ fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Rea
     let too_many = info.allocatable.has("pods") && assigned.saturating_add(1) > info.allocatable.get("pods");
     let lacks = requests.positive().filter(|(name, _)| info.counts(name)).filter_map(|(name, request)| {
         let used = info.allocated().get(name).max(0);
-        let capacity = info.allocatable.get(name) - info.withheld.get(name);
+        let capacity = info.allocatable.get(name).saturating_sub(info.withheld.get(name));
         let numbers = if in_numbers {
             format!(", requested: {request}, used: {used}, capacity: {capacity}")
         } else {
@@ -114,7 +114,7 @@ fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Rea
         };
         let full = || ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}{numbers}"));
         let numbered = |full: Reason| full.with("requested", request).with("used", used).with("capacity", capacity);
-        (request > capacity - used).then(|| numbered(full().with("resource", name)))
+        (request > capacity.saturating_sub(used)).then(|| numbered(full().with("resource", name)))
     });
     let too_many =
         too_many.then(|| ReasonCode::ReservationFull.says("Reservation(s) Too many pods").with("resource", "pods"));
@@ -185,6 +185,9 @@ mod tests {
         let withheld =
             reservation(json!({"metadata": {"annotations": annotation}, "spec": {"allocatePolicy": "Restricted"}}));
         let said = "Reservation(s) Insufficient cpu, requested: 3000, used: 0, capacity: 2000";
+        let text = r#"{"resources":{"cpu":"-9223372036854775807"}}"#;
+        let odd = json!({"metadata": {"annotations": {"node.koordinator.sh/reservation": text}}, "spec": {"allocatePolicy": "Restricted"}});
+        assert_eq!(fit(3000, 4000, &[&reservation(odd)], (true, true)), Ok(1), "an amount that cannot be is no panic");
         assert_eq!(fit(3000, 4000, &[&withheld], (true, true)), Err(said.to_owned()));
         assert_eq!(fit(2000, 4000, &[&withheld], (true, true)), Ok(1));
     }

@@ -200,13 +200,13 @@ impl Kept {
             }
             hidden_pods += 1;
         }
-        let left = |id: ResourceId| cluster.allocatable(id, row) - cluster.requested(id, row);
+        let left = |id: ResourceId| cluster.allocatable(id, row).saturating_sub(cluster.requested(id, row));
         let free = of.iter().filter_map(|(name, _)| {
             let id = cluster.resources().get(name)?;
             let free = left(id).saturating_add(twice.of(id)).saturating_sub(hidden.get(name));
             Some((Arc::clone(name), free))
         });
-        NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) - hidden_pods }
+        NodeRoom { free: free.collect(), pods: left(ResourceId::PODS).saturating_sub(hidden_pods) }
     }
 
     fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
@@ -269,7 +269,9 @@ impl Kept {
 
     fn insert(&mut self, cluster: &Cluster, mut info: ReservationInfo, allocatable: ResourceList) -> Arc<str> {
         for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
-            info.assign(pod, amounts);
+            if cluster.pod(pod).is_some_and(|placed| is_on(cluster, placed.row, &info.node)) {
+                info.assign(pod, amounts);
+            }
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
         self.forget(cluster, &uid);
@@ -316,6 +318,11 @@ fn node_of<'c>(name: &str, cluster: &'c Cluster) -> Option<&'c str> {
     Some(object.status.node_name.as_str()).filter(|node| !node.is_empty())
 }
 
+/// Whether this is the node: what an owner on another one says does not count.
+fn is_on(cluster: &Cluster, row: Row, node: &str) -> bool {
+    cluster.name(row).is_some_and(|name| **name == *node)
+}
+
 /// The Reservation for which a pod stands.
 pub(super) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
     let key = &pod.reservation.as_ref()?.key;
@@ -360,7 +367,9 @@ impl State for Kept {
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.has_changed(uid);
             let requests = Amounts::from(&placed.pod.template.requests);
-            if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
+            if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid)
+                && is_on(cluster, placed.row, &info.node)
+            {
                 info.assign(&placed.pod.uid, &requests);
                 if let Some(row) = *row {
                     self.count_twice(cluster, row);

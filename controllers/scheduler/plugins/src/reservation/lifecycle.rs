@@ -130,10 +130,11 @@ fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
 /// `ttl: 0s` is never, whatever `expires` says; otherwise the earlier of both counts.
 pub fn expires_at(object: &Reservation) -> Option<Timestamp> {
     let declared = object.spec.ttl.as_ref().and_then(|text| text.parse::<koord_resource::Duration>().ok());
-    let ttl = declared.map_or(Some(TTL), koord_resource::Duration::to_std)?;
-    if ttl.is_zero() {
+    if declared.is_some_and(|ttl| ttl == koord_resource::Duration::default()) {
         return None;
     }
+    // One that is less than nothing is over as soon as it begins.
+    let ttl = declared.map_or(TTL, |ttl| ttl.to_std().unwrap_or_default());
     let created = object.metadata.creation_timestamp.as_ref().map(|Time(at)| *at);
     let by_ttl = created.and_then(|created| created.checked_add(ttl).ok());
     by_ttl.into_iter().chain(object.spec.expires.as_ref().map(|Time(at)| *at)).min()
@@ -257,6 +258,7 @@ mod tests {
         assert!(phase(json!({"ttl": "4s"}), 4).starts_with("Available"));
         assert_eq!(phase(json!({"ttl": "24h", "expires": "1970-01-01T00:00:04Z"}), 5), failed, "expire-expires");
         assert_eq!(phase(json!({}), 24 * 3600 + 1), failed);
+        assert_eq!(phase(json!({"ttl": "-1s"}), 1), failed, "less than nothing is over at once");
         assert!(phase(json!({"ttl": "0s", "expires": "1970-01-01T00:00:04Z"}), 5).starts_with("Available"));
         assert_eq!(shown(&synced(&available(&spec(&json!({}))), &[], false, at(2))), failed, "node-deleted");
     }

@@ -60,6 +60,11 @@ pub(crate) enum Source {
 pub(crate) trait Within: Send + Sync {
     /// Whether it gets it from there.
     fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool;
+
+    /// How good it is that it gets it from there; none where the plugin does not compare reservations.
+    fn score(&self, _cluster: &Cluster, _row: Row, _source: &Source) -> Option<i64> {
+        None
+    }
 }
 
 /// One way to take something from a node.

@@ -1,6 +1,7 @@
 //! A Reservation that takes over what running pods have: which pods may be taken, and what becomes of them (3C.5, 3C.8).
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -82,7 +83,7 @@ impl OverPods {
                 let text = placed.pod.template.annotations.get(&settings.cluster_priority_annotation_key);
                 text.and_then(|text| text.parse().ok()).unwrap_or(0)
             };
-            pods.sort_by_cached_key(|placed| (-priority(placed), placed.pod.uid.clone()));
+            pods.sort_by_cached_key(|placed| (Reverse(priority(placed)), placed.pod.uid.clone()));
         }
         let mut by_node = BTreeMap::<Arc<str>, Vec<Uid>>::new();
         for placed in pods {

@@ -246,7 +246,7 @@ impl Plugin for Reservation {
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
         let (mut said, mut has_no_room) = (Vec::new(), false);
-        match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted)) {
+        match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted, self.name())) {
             None => {}
             Some(PostFilter::Nothing(words)) => said.push(words),
             Some(PostFilter::NoRoom(words)) => (has_no_room, said) = (true, vec![words]),

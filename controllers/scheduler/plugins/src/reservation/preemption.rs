@@ -10,22 +10,17 @@ use koord_engine::{
     preemption::{Attempted, Rules},
 };
 
-use crate::default_preemption::{DefaultPreemption, LowerPriority, no_room, not_eligible, waits_for_victims};
+use crate::default_preemption::{DefaultPreemption, LowerPriority};
 
 /// Makes room for a pod or a Reservation by the eviction of less important pods.
 pub(super) fn preempt(
     preemption: &DefaultPreemption,
     request: &Request<'_>,
     attempted: &mut Attempted<'_>,
+    name: &'static str,
 ) -> PostFilter {
-    if !request.template().preempts {
-        return not_eligible("preemptionPolicy=Never.");
-    }
     let rules = Preemptible(LowerPriority { priority: request.template().priority });
-    if waits_for_victims(request, attempted, &rules) {
-        return not_eligible("a terminating pod on the nominated node.");
-    }
-    preemption.preempt(request, attempted, &rules).unwrap_or_else(no_room)
+    preemption.make_room(request, attempted, rules, name)
 }
 
 /// Pods of a lower priority may go that do not say otherwise.

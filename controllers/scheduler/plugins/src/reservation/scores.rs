@@ -25,10 +25,26 @@ pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
 }
 
 /// The reservation that a pod uses, of those with which its node and all plugins take it: the smallest order, then the highest
-/// score, then the name.
-pub fn nominate<'r>(requests: &Amounts, fitting: &[&'r ReservationInfo]) -> Option<&'r ReservationInfo> {
+/// score, then the name. Scores of other plugins, a list for each, are in the order of the reservations; those of every plugin count
+/// alike, from 0 to 100.
+pub fn nominate<'r>(
+    requests: &Amounts,
+    fitting: &[&'r ReservationInfo],
+    of_others: impl FnOnce() -> Vec<Vec<i64>>,
+) -> Option<&'r ReservationInfo> {
+    if let [] | [_] = fitting {
+        return fitting.first().copied();
+    }
     let ordered = fitting.iter().filter(|info| info.order.is_some()).min_by_key(|info| (info.order, &info.name));
-    let best = || fitting.iter().min_by_key(|info| (-reservation_score(requests, info), &info.name));
+    let best = || {
+        let own = fitting.iter().map(|info| reservation_score(requests, info)).collect();
+        let mut sums = vec![0_i64; fitting.len()];
+        for mut scores in of_others().into_iter().chain([own]) {
+            normalize(&mut scores, highest_is_best);
+            sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+        }
+        fitting.iter().zip(sums).min_by_key(|(info, sum)| (-sum, &info.name)).map(|(info, _)| info)
+    };
     ordered.or_else(best).copied()
 }
 
@@ -77,7 +93,7 @@ mod tests {
     fn the_smallest_order_is_used_and_without_one_the_fullest() {
         let pod = amounts(&[("cpu", 3000), ("memory", 6)]);
         let (big, tight) = (sized("a", "6", "8"), sized("b", "3", "6"));
-        let name = |infos: &[&ReservationInfo]| nominate(&pod, infos).map(|info| info.name.to_string());
+        let name = |infos: &[&ReservationInfo]| nominate(&pod, infos, Vec::new).map(|info| info.name.to_string());
         assert_eq!(name(&[&big, &tight]).as_deref(), Some("b"), "score-same-node-tightest");
         assert_eq!(name(&[&tight, &big]).as_deref(), Some("b"));
         let ordered = |order: &str, name: &str| {
@@ -88,6 +104,8 @@ mod tests {
         assert_eq!(name(&[&tight, &late, &early]).as_deref(), Some("d"), "order-same-node");
         assert_eq!(name(&[&ordered("0", "e"), &tight]).as_deref(), Some("b"), "order-zero-ignored");
         assert_eq!(name(&[]), None);
+        let with = |scores: [i64; 2]| nominate(&pod, &[&tight, &big], || vec![scores.to_vec()]).map(|info| &*info.name);
+        assert_eq!([with([0, 70]), with([60, 70])], [Some("a"), Some("b")], "scores of other plugins count alike");
     }
 
     #[test]

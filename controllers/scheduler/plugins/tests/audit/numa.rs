@@ -22,7 +22,7 @@ fn cast() -> Cast {
         report(topology(), "SingleNUMANodePodLevel", &[zone(0, &[amount("x/y", "4")]), zone(1, &[])]),
         report(json!({"node.koordinator.sh/cpu-topology": "{"}), "BestEffort", &[zone(0, &[])]),
         report(
-            json!({"node.koordinator.sh/pod-cpu-allocs": "[{\"cpuset\":\"0-1\",\"managedByKubelet\":true}]"}),
+            json!({"node.koordinator.sh/pod-cpu-allocs": "[{\"uid\":\"u\",\"cpuset\":\"0-1\",\"managedByKubelet\":true}]"}),
             "Restricted",
             &[],
         ),

@@ -219,7 +219,7 @@ impl Scenario {
                     self.bound += 1;
                 }
                 Some(Attempt { outcome: Outcome::Waiting { .. }, .. }) => {}
-                other => panic!("a pod was not placed: {other:?}"),
+                other => panic!("a pod was not placed: {:.2000}", format!("{other:?}")),
             }
         }
     }

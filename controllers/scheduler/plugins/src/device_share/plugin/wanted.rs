@@ -230,6 +230,11 @@ impl Within for Wanted {
     fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
         self.allocate(cluster, row, (None, false), source).is_none_or(|allocated| allocated.is_ok())
     }
+
+    fn score(&self, cluster: &Cluster, row: Row, source: &Source) -> Option<i64> {
+        let score = |allocator: &Allocator<'_>, way: &Way<'_>| Ok(allocator.score(&way.limits));
+        Some(self.first(cluster, row, (None, false), source, score).and_then(Result::ok).unwrap_or(0))
+    }
 }
 
 impl Score for Compared {

@@ -1,6 +1,6 @@
 //! Whole cores of one NUMA node, for pods that share CPUs with nobody and mind nobody: what most pods get.
 
-use koord_scheduling::CpuSet;
+use koord_scheduling::{CpuSet, NumaPlace};
 
 use super::{Offer, Wish};
 use crate::numa::policy::{Bind, Exclusive};
@@ -15,18 +15,15 @@ pub(super) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wi
         return None;
     }
     let is_whole = |core: &&CpuSet| core.common(available) == per_core;
-    let has_enough = topology.places().filter(|(place, cpus)| {
-        let whole = topology.cores_of(place).filter(is_whole);
-        cpus.common(available) >= needed && whole.take(needed.div_ceil(per_core)).count() * per_core >= needed
-    });
+    let whole = |place: &NumaPlace| topology.cores_of(place).filter(is_whole).count() * per_core;
+    let free = topology.places().map(|(place, _)| (place, whole(place)));
     let of_socket = |socket: u32| -> usize {
         let places = topology.places().filter(|(place, _)| place.socket == socket);
         places.map(|(_, cpus)| cpus.common(available)).sum()
     };
-    let (place, _) = has_enough.min_by_key(|(place, cpus)| {
-        let rank = |free: usize| offer.fill.rank(free);
-        (rank(cpus.common(available)), rank(of_socket(place.socket)), place.node)
-    })?;
+    let has_enough = free.filter(|(_, free)| *free >= needed);
+    let (place, _) = has_enough
+        .min_by_key(|(place, free)| (offer.fill.rank(*free), offer.fill.rank(of_socket(place.socket)), place.node))?;
     let mut taken = CpuSet::default();
     let whole =
         topology.cores_of(place).filter(is_whole).flat_map(|core| core.iter().filter(|cpu| available.contains(*cpu)));

@@ -9,8 +9,12 @@ use crate::numa::{
     accumulator::Wish,
     allocate::{Order, tests::vector},
     ledger::Allocation,
+    manager::{Rules, admit},
     node::{Limits, NumaNode},
-    policy::Fill,
+    own::Own,
+    policy::{Fill, Policy},
+    score::Scorer,
+    state::NumaState,
     zone::NumaZone,
 };
 
@@ -63,7 +67,7 @@ proptest! {
         (odd, refs_max) in (0..6_u8, prop_oneof![4 => Just(1_u32), 1 => Just(2)]),
         pods in proptest::collection::vec((any::<u64>(), exclusive(), 0..2_u32, 0..3000_i64), 0..3),
         (needed, bind, is_required, wish) in (0..8_usize, any::<bool>(), any::<bool>(), exclusive()),
-        (is_bound, cpu, memory) in (any::<bool>(), 0..9000_i64, 0..1500_i64),
+        (is_bound, keeps_apart, cpu, memory) in (any::<bool>(), any::<bool>(), 0..9000_i64, 0..1500_i64),
         limits in prop_oneof![Just(Limits::default()), limits()],
     ) {
         let mut node = node(shape, odd, refs_max);
@@ -82,5 +86,14 @@ proptest! {
             let chosen = chosen.map(|chosen| NumaMask::of(chosen.shares.iter().map(|(node, _)| *node)).unwrap());
             prop_assert_eq!(stock.givers(affinity), chosen, "{:?} of {:?}", affinity, node);
         }
+        let (policy, all) = (Policy::SingleNumaNode, node.numa_nodes());
+        let occupation = keeps_apart.then(|| node.ledger.occupation(&node.cpus));
+        let rules = Rules { policy, all, occupation };
+        let (state, resources) = (NumaState::default(), [ResourceId::CPU, ResourceId::MEMORY]);
+        let scorer = Scorer { fill: Fill::MostAllocated, weights: &[(ResourceId::CPU, 1)] };
+        let own = Own::new(&stock, &state, &resources, (policy, scorer));
+        let best = stock.best_alone(rules, &scorer).filter(|affinity| *affinity != all);
+        prop_assert_eq!(best, admit(&[&own], rules).ok().flatten(), "of {:?}", node);
+        prop_assert_eq!(best.is_some(), stock.alone(rules).any(|affinity| affinity != all));
     }
 }

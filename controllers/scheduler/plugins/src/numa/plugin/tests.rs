@@ -1,4 +1,5 @@
 mod devices;
+mod ranks;
 mod said;
 mod world;
 
@@ -115,7 +116,7 @@ fn pods_that_do_not_share_cores_keep_away_from_each_other() {
 #[test]
 fn cpus_that_others_give_out_are_not_given_to_pods() {
     let written = format!(r#"{} {{"preferredCPUBindPolicy":"FullPCPUs"}}"#, cpus("8-11"));
-    let of_kubelet = r#"[{"cpuset":"0-3","managedByKubelet":true}]"#;
+    let of_kubelet = r#"[{"uid":"u","cpuset":"0-3","managedByKubelet":true}]"#;
     play(Machine::reporting("node.koordinator.sh/pod-cpu-allocs", of_kubelet), &[(("LSR", "4", &[]), written.clone())]);
     let system = Machine::reporting("node.koordinator.sh/system-qos-resource", r#"{"cpuset":"0-1"}"#);
     play(system, &[(("LSR", "4", &[]), written)]);
@@ -147,7 +148,8 @@ fn a_node_that_binds_binds_all_pods_or_refuses_them() {
         reported: json!({"kubelet.koordinator.sh/cpu-manager-policy": full_only}),
         ..Machine::labelled(BIND, "SpreadByPCPUs")
     };
-    play(both, &[(("LSR", "3", &[]), odd), (("LSR", "2", &[SPREAD]), cpus("0-1"))]);
+    let written = r#"{"requiredCPUBindPolicy":"FullPCPUs","preferredCPUBindPolicy":"SpreadByPCPUs"}"#;
+    play(both, &[(("LSR", "3", &[]), odd), (("LSR", "2", &[SPREAD]), format!("{} {written}", cpus("0-1")))]);
 }
 
 #[test]
@@ -171,8 +173,12 @@ fn required_cpus_are_there_or_the_node_is_refused() {
 
 #[test]
 fn a_node_without_enough_cpus_is_refused_before_it_is_chosen() {
-    let reserved =
-        || Machine::reporting("node.koordinator.sh/pod-cpu-allocs", r#"[{"cpuset":"0-11","managedByKubelet":true}]"#);
+    let reserved = || {
+        Machine::reporting(
+            "node.koordinator.sh/pod-cpu-allocs",
+            r#"[{"uid":"u","cpuset":"0-11","managedByKubelet":true}]"#,
+        )
+    };
     let short = refused("not enough cpus available to satisfy request");
     play(reserved(), &[(("LSR", "6", &[FULL]), short)]);
     // The other node is fuller, and less liked by scores.
@@ -183,8 +189,10 @@ fn a_node_without_enough_cpus_is_refused_before_it_is_chosen() {
 
 #[test]
 fn for_what_reserve_would_refuse_no_room_is_made() {
-    let reserved =
-        Machine::reporting("node.koordinator.sh/pod-cpu-allocs", r#"[{"cpuset":"0-11","managedByKubelet":true}]"#);
+    let reserved = Machine::reporting(
+        "node.koordinator.sh/pod-cpu-allocs",
+        r#"[{"uid":"u","cpuset":"0-11","managedByKubelet":true}]"#,
+    );
     let short = refused("not enough cpus available to satisfy request");
     let no_victims = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     let must_full = (SPEC, r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#);
@@ -357,7 +365,9 @@ fn a_new_node_wakes_those_that_wait_when_its_cpus_are_reported() {
 #[test]
 fn a_pod_without_requests_has_no_part_in_this() {
     let mut world = World::of(&[Machine { numa_nodes: 0, ..Machine::labelled(KEEP, "SingleNUMANode") }]);
-    assert_eq!(world.create_with("p", ("LSR", "0", &[(SPEC, "{bad")]), 9500, "0"), "n1");
+    assert_eq!(world.create_with("p", ("LSR", "0", &[FULL]), 9500, "0"), "n1");
+    let refused = world.create_with("q", ("LSR", "0", &[(SPEC, "{bad")]), 9500, "0");
+    assert!(refused.starts_with("running PreFilter plugin \"NodeNUMAResource\": "), "{refused}");
 }
 
 #[test]

@@ -261,6 +261,19 @@ fn owners_take_the_devices_of_their_reservation_and_no_two_the_same() {
 }
 
 #[test]
+fn of_two_reservations_the_one_is_used_whose_devices_are_better_too() {
+    let with = |gpus: u32| {
+        let mut requests = gpu(100 * gpus);
+        requests["cpu"] = json!("8");
+        requests
+    };
+    let mut world = machine(1, "", "gpu0 gpu1 gpu2 gpu3");
+    assert_eq!(world.keep("a", "x", &with(1), RESTRICTED), "n1: 0-7 gpu0");
+    assert_eq!(world.keep("b", "x", &with(2), RESTRICTED), "n1: 8-15 gpu1 gpu2");
+    assert_eq!(world.take("p", "x", &gpu(50), ""), "n1 in b: gpu1", "a becomes fuller, but b keeps an idle GPU");
+}
+
+#[test]
 fn restricted_owners_find_devices_in_the_reservation_alone() {
     let mut world = machine(1, "", "gpu0 gpu1");
     assert_eq!(world.keep("r", "x", &gpu(100), RESTRICTED), "n1: gpu0");

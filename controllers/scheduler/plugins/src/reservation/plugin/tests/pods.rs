@@ -185,4 +185,5 @@ fn marked_pods_of_the_whole_cluster_are_taken_over_by_their_priority() {
         world.objects["r"]["status"]["currentOwners"][0]["name"].as_str().unwrap().to_owned()
     };
     assert_eq!([taken("1", "9"), taken("9", "1"), taken("x", "1")], ["b", "a", "b"]);
+    assert_eq!(taken("-9223372036854775808", "1"), "b", "the least number that there is");
 }

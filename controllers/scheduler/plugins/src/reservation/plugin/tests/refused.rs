@@ -55,6 +55,33 @@ fn where_room_may_be_made_it_is_said_why_it_is_not() {
 }
 
 #[test]
+fn pods_do_not_go_for_one_whose_quota_is_short() {
+    let args = ReservationArgs { enable_preemption: true, ..ReservationArgs::default() };
+    let plugins: Vec<Arc<dyn Plugin>> = vec![
+        Arc::new(Reservation::new(&args, |_| false)),
+        Arc::new(NodeResourcesFit::default()),
+        Arc::new(ElasticQuotaPlugin::from(Settings::default())),
+    ];
+    let profile =
+        Profile { filters: vec![1, 0], post_filters: vec![0, 2], ..Profile::of("default-scheduler", plugins) };
+    let mut world = World::of_profile(profile, &[20]);
+    let quota =
+        json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"min": {"cpu": "10"}, "max": {"cpu": "10"}}});
+    let quota: ElasticQuota = serde_json::from_value(quota).unwrap();
+    let object = Object::new(ObjectKey::new("ns", "q1"), Uid::from("q1"), false, Arc::new(quota));
+    world.engine.set_object(object, world.now);
+    let of_quota = ("quota.scheduling.koordinator.sh/name", "q1");
+    let protected = ("quota.scheduling.koordinator.sh/preemptible", "false");
+    assert_eq!(world.pod("protected", 6, &[of_quota, protected], ""), "n1");
+    let important = World::of("important", 6, &[of_quota], "");
+    let template = Template { priority: 1000, ..Template::clone(&important.template) };
+    world.engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..important }), world.now);
+    let Outcome::Refused(refused) = world.next().unwrap().outcome else { panic!("the quota is short") };
+    assert_eq!(refused.victims, []);
+    assert!(refused.message.contains("expected at least one victim pod on node"), "{}", refused.message);
+}
+
+#[test]
 fn every_plugin_that_may_make_room_says_why_it_does_not() {
     let args = ReservationArgs { enable_preemption: true, ..ReservationArgs::default() };
     let plugins: Vec<Arc<dyn Plugin>> = vec![

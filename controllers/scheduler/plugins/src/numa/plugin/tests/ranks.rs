@@ -1,0 +1,46 @@
+//! Which NUMA nodes come first, and what of a node cannot be read.
+
+use super::*;
+
+#[test]
+fn whole_cores_are_taken_where_most_of_them_are() {
+    let mut world = World::of(&[Machine::default()]);
+    assert_eq!(world.create("a", ("LSR", "3", &[SPREAD])), cpus("0,2,4"));
+    assert_eq!(world.create("b", ("LSR", "4", &[FULL])), cpus("8-11"));
+    // The first NUMA node has five CPUs left, but one whole core; the second has two.
+    assert_eq!(world.create("c", ("LSR", "2", &[FULL])), cpus("12-13"));
+}
+
+#[test]
+fn the_strategy_of_numa_nodes_decides_which_are_filled_first() {
+    let of = |member: &str, label: &str| {
+        let strategy = json!({"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]});
+        let mut world = World::new(json!({ member: strategy }));
+        world.add(&Machine::labelled("node.koordinator.sh/numa-allocate-strategy", label));
+        ["a", "b"].map(|name| world.create(name, ("LSR", "2", &[FULL])))
+    };
+    let (packed, apart) = ([cpus("0-1"), cpus("2-3")], [cpus("0-1"), cpus("8-9")]);
+    assert_eq!(of("numaScoringStrategy", ""), packed, "an empty label says nothing");
+    assert_eq!(of("numaScoringStrategy", "LeastAllocated"), apart);
+    assert_eq!(of("scoringStrategy", ""), apart);
+}
+
+#[test]
+fn a_ratio_that_cannot_be_read_refuses_pods_that_request_cpu() {
+    let annotations = json!({"node.koordinator.sh/resource-amplification-ratio": r#"{"cpu":"x"}"#});
+    let mut world = World::of(&[Machine { annotations, ..Machine::default() }]);
+    let said = world.create("p", ("LSR", "2", &[FULL]));
+    assert_eq!(said, refused("node(s) invalid CPU amplification ratio"));
+    assert_eq!(world.create_with("q", ("LS", "0", &[]), 9500, "1Gi"), "n1");
+}
+
+#[test]
+fn an_amplified_node_that_gave_away_more_cpu_than_it_has_takes_pods_that_request_none() {
+    let mut world = World::of(&[Machine {
+        allocatable: json!({"cpu": "16", "memory": "64Gi", "pods": "110"}),
+        ..Machine::amplified()
+    }]);
+    world.engine.set_pod(pod("filler", ("LS", "20", &[]), 9500, "1Gi", Some("n1")), world.now);
+    assert_eq!(world.create("p", ("LS", "1", &[])), refused("Insufficient cpu"));
+    assert_eq!(world.create_with("q", ("LS", "0", &[]), 9500, "1Gi"), "n1");
+}
