@@ -64,7 +64,8 @@ pub struct ElasticQuotaPlugin {
 
 /// Pods of the same quota and of a lower priority may go.
 struct SameQuota<'a> {
-    quota: &'a str,
+    /// None where pods of the default quota belong to none.
+    quota: Option<&'a str>,
     pod: &'a Pod,
     lower: LowerPriority,
 }
@@ -120,12 +121,11 @@ impl Plugin for ElasticQuotaPlugin {
         }
         let quotas = attempted.cluster.state::<Quotas>();
         let quota = quotas.and_then(|quotas| quotas.quota_of(request.template())).cloned();
-        let Some(quota) = quota else { return PostFilter::Nothing(String::new()) };
         if !request.template().preempts {
             return not_eligible("preemptionPolicy=Never.");
         }
         let lower = LowerPriority { priority: request.template().priority };
-        let rules = SameQuota { quota: &quota, pod: request.pod, lower };
+        let rules = SameQuota { quota: quota.as_deref(), pod: request.pod, lower };
         if waits_for(request, attempted, |placed| rules.makes_way(placed, attempted.cluster)) {
             return not_eligible("a terminating pod on the nominated node.");
         }
@@ -183,7 +183,7 @@ impl Plugin for ElasticQuotaPlugin {
 impl SameQuota<'_> {
     fn is_lower(&self, placed: &Placed, cluster: &Cluster) -> bool {
         let quota = cluster.state::<Quotas>().and_then(|quotas| quotas.quota_of(&placed.pod.template));
-        self.lower.may_evict(placed, cluster) && quota.is_some_and(|quota| **quota == *self.quota)
+        self.lower.may_evict(placed, cluster) && quota.map(|quota| &**quota) == self.quota
     }
 
     /// Whether a pod goes already. QUIRK: whoever deleted it, and though the quota itself must not evict it.
@@ -195,7 +195,7 @@ impl SameQuota<'_> {
 impl Rules for SameQuota<'_> {
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
         let Some(quotas) = cluster.state::<Quotas>() else { return false };
-        let is_protected = self.quota == DEFAULT_QUOTA && quotas.settings().protects_default;
+        let is_protected = self.quota == Some(DEFAULT_QUOTA) && quotas.settings().protects_default;
         !is_protected && is_preemptible(&placed.pod.template) && self.is_lower(placed, cluster)
     }
 

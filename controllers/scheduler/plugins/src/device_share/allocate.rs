@@ -265,11 +265,11 @@ impl Allocator<'_> {
         }
     }
 
-    /// The GPUs of which others have a part, also those that the pod may not have.
+    /// The GPUs of which others have a part, also those that the pod may not have. Of one that is unhealthy that does not count.
     fn used_gpus(&self, gpus: &[Seen<'_>]) -> Vec<i32> {
         let is_used = |(minor, device): (i32, &super::node::Device)| {
             let seen = gpus.iter().find(|seen| seen.minor == minor);
-            seen.map_or(!device.used.is_zero(), |seen| seen.is_used).then_some(minor)
+            seen.map_or(!device.used.is_zero(), |seen| seen.is_used && seen.has_anything()).then_some(minor)
         };
         self.node.of(Kind::Gpu).filter_map(is_used).collect()
     }

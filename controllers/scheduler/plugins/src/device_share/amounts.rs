@@ -122,12 +122,10 @@ impl Amounts {
         self.combined(used, |own, used| (own.1, own.0.saturating_sub(used.0).max(0)))
     }
 
-    /// The smaller amount of each resource that both list, and what only one of them lists.
+    /// At most the other amount of each resource that is listed here: nothing of one that is not listed there.
     #[must_use]
-    pub fn smaller(&self, other: &Self) -> Self {
-        let smaller =
-            |own: (i64, bool), other: (i64, bool)| if own.1 && other.1 { own.0.min(other.0) } else { own.0 + other.0 };
-        self.combined(other, |own, other| (own.1 | other.1, smaller(own, other)))
+    pub fn limited_to(&self, most: &Self) -> Self {
+        self.combined(most, |own, most| (own.1, own.0.min(most.0)))
     }
 
     /// Takes amounts off a sum of which they are a part. A resource of which nothing remains is no longer listed.
@@ -200,6 +198,7 @@ mod tests {
         let used = amounts(r#"{"koordinator.sh/rdma":"130","koordinator.sh/fpga":"1"}"#);
         assert_eq!(total.left_after(&used), amounts(r#"{"koordinator.sh/rdma":"0"}"#));
         assert_eq!(total.plus(&used).without(&used), total);
-        assert_eq!(total.smaller(&used), amounts(r#"{"koordinator.sh/rdma":"100","koordinator.sh/fpga":"1"}"#));
+        assert_eq!(total.limited_to(&used), total);
+        assert_eq!(used.limited_to(&total), amounts(r#"{"koordinator.sh/rdma":"100","koordinator.sh/fpga":"0"}"#));
     }
 }

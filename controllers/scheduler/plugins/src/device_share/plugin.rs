@@ -37,10 +37,11 @@ use super::{
     fragments::{Fragments, Taken},
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
     refusal::Refused,
-    request::{DeviceRequest, InvalidDevices, Kind},
+    request::{DeviceRequest, GpuRequest, InvalidDevices, Kind},
     score::{Preference, Scorer},
     shown,
     state::Devices,
+    template::GpuTemplates,
 };
 use crate::{
     Gates, NodeNumaResource,
@@ -69,6 +70,17 @@ struct Settings {
     adapts: bool,
     /// Whether a Reservation keeps the devices that it was given, and not what its template requests.
     resizes: bool,
+}
+
+impl Settings {
+    /// Whether a share of a GPU must have a template, and no model has one for it.
+    fn lacks_template(&self, gpus: &GpuRequest, cluster: &Cluster) -> bool {
+        let templates = cluster.state::<Devices>().and_then(|devices| devices.templates(&self.templates_in));
+        GpuTemplates::concern(gpus, &self.templates_for)
+            && templates
+                .and_then(|templates| templates.needed(gpus, &self.templates_for))
+                .is_none_or(|known| known.is_empty())
+    }
 }
 
 /// Kinds of devices, and the NUMA nodes that have enough of all of them.
@@ -130,6 +142,18 @@ impl DeviceShare {
             .first(cluster, row, (None, false), source, |allocator, way| numa_hints(allocator, nodes_max, &way.limits))
     }
 
+    /// The words of a refusal of all NUMA nodes of a node.
+    pub(crate) fn reasons_of(
+        &self,
+        refused: Refused,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        row: Row,
+    ) -> Vec<Reason> {
+        let holding = self.wanted(request.template()).map_or(0, |wanted| wanted.holding(cluster, row));
+        refused.within(holding)
+    }
+
     /// Whether these NUMA nodes of a node have the devices that a pod wants.
     pub(crate) fn fits(
         &self,
@@ -180,9 +204,14 @@ impl Plugin for DeviceShare {
         Some(Box::new(Devices::new(self.0.templates_in.clone())))
     }
 
-    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let invalid = |invalid: InvalidDevices| ReasonCode::DeviceRequestInvalid.says(invalid.to_string());
-        read(request.template()).map(drop).map_err(|error| Rejection::unresolvable(invalid(error)))
+        let devices = read(request.template()).map_err(|error| Rejection::unresolvable(invalid(error)))?;
+        let lacks_template = |gpus: &GpuRequest| self.0.lacks_template(gpus, cluster);
+        if devices.and_then(|devices| devices.gpus).as_ref().is_some_and(lacks_template) {
+            return Err(Rejection::unresolvable(Refused::Template.reason()));
+        }
+        Ok(())
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
@@ -214,13 +243,14 @@ impl Plugin for DeviceShare {
             };
             return model.map(words).into_iter().collect();
         }
-        let said = Refused::of(refusal.reason).map(|refused| refused.within(refusal.operand & KEPT != 0));
+        let reservations = usize::try_from(refusal.operand / KEPT).unwrap_or(0);
+        let said = Refused::of(refusal.reason).map(|refused| refused.within(reservations));
         let coded = |reason: Reason| match refusal.operand {
             operand if operand & UNHEALTHY != 0 => Reason { code: ReasonCode::DeviceUnhealthy, ..reason },
             operand if operand & IN_PARTS != 0 => Reason { code: ReasonCode::DeviceUnmanaged, ..reason },
             _ => reason,
         };
-        said.map(coded).into_iter().collect()
+        said.unwrap_or_default().into_iter().map(coded).collect()
     }
 
     fn details(&self, refusal: &Refusal, _: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {

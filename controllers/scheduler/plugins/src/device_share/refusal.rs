@@ -107,13 +107,13 @@ impl Refused {
         }
     }
 
-    /// The same of a pod that uses a reservation or waits: too little is left in that.
-    pub fn within(self, needs_one: bool) -> Reason {
+    /// The same where so many reservations have too little, of which the pod needs one: each says so.
+    pub fn within(self, reservations: usize) -> Vec<Reason> {
         let reason = self.reason();
-        if !needs_one || self == Self::NumaNodes {
-            return reason;
+        if reservations == 0 || self == Self::NumaNodes {
+            return reason.into();
         }
-        Reason { text: format!("Reservation(s) {reason}"), ..reason }
+        vec![Reason { text: format!("Reservation(s) {reason}"), ..reason }; reservations]
     }
 
     /// As the engine keeps it.

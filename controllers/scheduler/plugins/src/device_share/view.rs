@@ -40,7 +40,7 @@ pub(super) fn of<'a>(
         }
         let mut free = device.free();
         if let Some(only) = only {
-            free = free.smaller(only.get(&(kind, minor))?);
+            free = free.limited_to(only.get(&(kind, minor))?);
         }
         Some(Seen { minor, device, free, is_used: !device.used.is_zero() })
     });

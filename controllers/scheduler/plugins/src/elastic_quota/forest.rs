@@ -275,6 +275,6 @@ impl Node {
 }
 
 /// Whether the quota gets its `max` before anything is divided.
-fn is_special(name: &str) -> bool {
+pub(super) fn is_special(name: &str) -> bool {
     matches!(name, SYSTEM_QUOTA | DEFAULT_QUOTA | ROOT_QUOTA)
 }

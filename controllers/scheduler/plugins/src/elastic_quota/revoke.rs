@@ -14,7 +14,7 @@ use koord_engine::{
 };
 use koord_resource::ResourceList;
 
-use super::{Forest, Quotas, is_preemptible, settings::Revocation, sums::masked};
+use super::{Forest, Quotas, forest::is_special, is_preemptible, settings::Revocation, sums::masked};
 
 /// The quotas that use more than they may, and the pods that they lose for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,9 @@ impl Overuse {
 
     /// The quotas that have used more than they may for longer than this time; for each of them it begins anew.
     pub(super) fn late(&mut self, forest: &Forest, now: Timestamp, after: SignedDuration) -> BTreeSet<Arc<str>> {
-        let over = forest.nodes().filter(|(name, node)| !node.sums.used.is_within(&forest.limit(name)));
+        // The default and the system quota lose no pods.
+        let may_lose = forest.nodes().filter(|(name, _)| !is_special(name));
+        let over = may_lose.filter(|(name, node)| !node.sums.used.is_within(&forest.limit(name)));
         let mut known = std::mem::take(&mut self.quotas);
         let over = over.map(|(name, _)| {
             let quota = known.remove(name).unwrap_or(TooMuch { since: now, lost: Vec::new() });

@@ -434,6 +434,17 @@ fn a_quota_loses_pods_only_after_it_has_used_too_much_for_long() {
 }
 
 #[test]
+fn the_default_quota_loses_no_pods() {
+    let mut world = World::of([cores("koordinator-default-quota", 0, 5, json!({}))]);
+    world.arrive("koordinator-default-quota", cpu(7));
+    let mut overuse = Overuse::default();
+    let looks = [0, 60].map(|now| {
+        overuse.late(world.forest(), Timestamp::from_second(now).unwrap(), SignedDuration::from_secs(3)).len()
+    });
+    assert_eq!(looks, [0, 0]);
+}
+
+#[test]
 fn the_least_important_pods_go_until_the_others_fit() {
     let revoked = |limit: i64, pods: &[(i64, bool)]| {
         let running = pods.iter().enumerate().map(|(index, (cores, is_preemptible))| Running {

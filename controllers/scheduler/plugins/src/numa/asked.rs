@@ -27,7 +27,7 @@ use super::{
 use crate::{
     reservation::{
         CountedTwice,
-        lots::{Asks, Source, keeps_nothing},
+        lots::{Asks, Source, are_too_small, have_room, holding, keeps_nothing},
     },
     texts::Texts,
 };
@@ -191,7 +191,8 @@ impl Asked {
             }
         }
         let refused = refused.unwrap_or_else(|| Refused::resolvable(reasons(&Shortage::Cpus, place.state)));
-        Err(if self.asks.needs_one { refused.by_reservation() } else { refused })
+        let holding = || holding::<NumaHold>(place.cluster, place.row);
+        Err(if self.asks.needs_one { refused.by_reservations(holding()) } else { refused })
     }
 
     /// What the pod gets; none where it shares everything.
@@ -271,7 +272,8 @@ impl Asked {
             Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred)
         };
         let is_wish = policy == Policy::None && cpus.is_some_and(|cpus| !cpus.is_required);
-        if is_wish && self.asks.needs_one && *source == Source::Any && self.has_no_way(place) {
+        let is_any = *source == Source::Any;
+        if is_wish && is_any && self.asks.needs_one && !have_room(cluster, row, &self.asks) {
             // The plugin Reservation says what the reservations lack.
             return Ok(());
         }
@@ -293,13 +295,10 @@ impl Asked {
         match found {
             // DeviceShare is asked after this, and says itself what it lacks; room may be made for that.
             Err(refused) if refused.is_of_reserve && self.lacks_devices(place, source) => Ok(()),
+            // So does Reservation where the node without what is kept has too little as well.
+            Err(refused) if refused.is_of_reserve && is_any && are_too_small(cluster, row, &self.asks) => Ok(()),
             found => found,
         }
-    }
-
-    /// Whether no reservation of a node has room for a pod that needs one.
-    fn has_no_way(&self, place: Place<'_>) -> bool {
-        !keeps_nothing(place.cluster, place.row) && ways(place, &self.asks, &Source::Any).is_empty()
     }
 
     /// Whether a node has too few devices for the pod, whatever NUMA nodes they are on.

@@ -13,7 +13,7 @@ use koord_scheduling::NumaMask;
 use super::manager::{Hint, Hints, Provider};
 use crate::{
     device_share::{DeviceShare, NumaHint},
-    reservation::lots::{Asks, Source},
+    reservation::lots::Source,
 };
 
 /// A pod, and the plugin of its profile that would give it devices.
@@ -62,8 +62,8 @@ impl Provider for OfferedDevices<'_> {
             score: *score,
             is_unsatisfied: false,
         };
-        let needs_one = Asks::of(request.template()).needs_one;
-        let (kinds, found) = found.map_err(|refused| vec![refused.within(needs_one)])?;
+        let said = |refused| plugin.reasons_of(refused, &request, self.cluster, self.row);
+        let (kinds, found) = found.map_err(said)?;
         let names: BTreeSet<String> = kinds.iter().map(ToString::to_string).collect();
         for kind in names {
             into.add(kind, found.iter().map(hint));

@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 use koord_api::{
     device::Device,
     node_resource_topology::v1alpha1::NodeResourceTopology,
-    numa::{RESOURCE_SPEC, RESOURCE_STATUS},
+    numa::{RESOURCE_SPEC, RESOURCE_STATUS, ResourceSpec},
     protocol::Text,
+    reservation::Reservation,
 };
 use koord_config::scheduler::{CpuBindPolicy, NodeNumaResourceArgs, ScoringStrategy, ScoringType};
 use koord_engine::{
@@ -109,6 +110,13 @@ impl NodeNumaResource {
     }
 }
 
+/// What a Reservation itself says about CPUs.
+fn own_spec(name: &str, cluster: &Cluster) -> ResourceSpec {
+    let object = cluster.objects().get::<Reservation>(name);
+    let annotations = object.and_then(|object| object.metadata.annotations.as_ref());
+    annotations.and_then(|annotations| RESOURCE_SPEC.get(annotations).ok().flatten()).unwrap_or_default()
+}
+
 fn wanted(template: &Template, default_bind: Option<Bind>) -> Result<Wanted, Invalid> {
     let cpu = template.requests.amount("cpu").milli_value();
     let (label, annotation) = (|key: &str| template.labels.get(key), |key: &str| template.annotations.get(key));
@@ -176,7 +184,11 @@ impl Plugin for NodeNumaResource {
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        let Ok(Some(asked)) = self.asked(request) else { return Ok(()) };
+        let Ok(Some(mut asked)) = self.asked(request) else { return Ok(()) };
+        if let Some(reference) = &request.pod.reservation {
+            // What is decided is written into the Reservation, beside what that says itself and not its template.
+            asked.wanted.spec = own_spec(reference.key.as_str(), cluster);
+        }
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let source = source(holds, &asked.asks);
         let reserved = asked.reserve(place, &source).map_err(|refused| match &source {

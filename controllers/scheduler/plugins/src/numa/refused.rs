@@ -33,13 +33,13 @@ impl Refused {
         Self { is_of_reserve, ..self }
     }
 
-    /// The same where a reservation has too little.
-    pub(super) fn by_reservation(self) -> Self {
-        if self.is_of_manager {
+    /// The same where so many reservations have too little: each says so.
+    pub(super) fn by_reservations(self, reservations: usize) -> Self {
+        if self.is_of_manager || reservations == 0 {
             return self;
         }
         let kept = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
-        let reasons = self.reasons.into_iter().map(kept).collect();
-        Self { reasons, ..self }
+        let reasons: Vec<Reason> = self.reasons.into_iter().map(kept).collect();
+        Self { reasons: reasons.repeat(reservations), ..self }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Wanted {
     /// Whether it keeps apart from pods that use NUMA nodes differently.
     pub(crate) keeps_apart: bool,
     /// What it says about binding, for the annotation that records what was decided.
-    spec: ResourceSpec,
+    pub(crate) spec: ResourceSpec,
 }
 
 /// Why a pod cannot be scheduled at all.

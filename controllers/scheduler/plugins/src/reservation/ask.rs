@@ -98,14 +98,15 @@ impl Chosen {
             let reasons = ReasonCode::ReservationNotMatched.says(NO_MATCH).into();
             return if needs_one { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
-        let needs = Needs { one: needs_one, this_one: self.wish.name().is_some(), trusts_node: self.trusts_node };
+        let (asks, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
+        let needs = Needs { one: needs_one, asks, this_one, trusts_node: self.trusts_node };
         let mut room = kept.room(cluster, row, &self.requests);
         // Owners take the places of the pods that stand for their reservations.
         room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
         fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
     }
 
-    /// The reservation of a node that the pod uses there; be it for nothing, as one does that requests no resource which it keeps.
+    /// The reservation of a node that the pod uses there. One of which the pod requests nothing it uses only where it asks for one.
     pub(super) fn nominated<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Option<&'k ReservationInfo> {
         if self.matched.is_empty() {
             return None;

@@ -15,7 +15,7 @@ pub struct NodeRoom {
     pub pods: i64,
 }
 
-/// Why a node does not take a pod: the reasons, sorted.
+/// Why a node does not take a pod: what it lacks, sorted, and what each reservation lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unfit {
     /// The reasons.
@@ -27,6 +27,8 @@ pub struct Unfit {
 pub struct Needs {
     /// It does not use the node without one.
     pub one: bool,
+    /// It asks for one, and uses one of which it requests nothing too.
+    pub asks: bool,
     /// It names one, and is given numbers.
     pub this_one: bool,
     /// Of a node with one that it matches, the others' filters have judged.
@@ -44,10 +46,10 @@ pub fn fits<'r>(
     is_ignored: impl Fn(&str) -> bool,
 ) -> Result<Vec<&'r ReservationInfo>, Unfit> {
     let lacking = |more: &Amounts| lacking(requests, room, more, &is_ignored);
-    let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), Vec::new());
     for info in matched {
-        let shares = requests.positive().any(|(name, _)| info.counts(name));
-        if !shares && !needs.one {
+        let shares = requests.iter().any(|(name, _)| info.counts(name));
+        if !shares && !needs.asks {
             continue;
         }
         let is_trusted = needs.trusts_node && matched.len() == 1;
@@ -116,8 +118,13 @@ fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Rea
         let numbered = |full: Reason| full.with("requested", request).with("used", used).with("capacity", capacity);
         (request > capacity.saturating_sub(used)).then(|| numbered(full().with("resource", name)))
     });
-    let too_many =
-        too_many.then(|| ReasonCode::ReservationFull.says("Reservation(s) Too many pods").with("resource", "pods"));
+    let too_many = too_many.then(|| {
+        let capacity = info.allocatable.get("pods");
+        let numbers =
+            if in_numbers { format!(", requested: 1, used: {assigned}, capacity: {capacity}") } else { String::new() };
+        let words = format!("Reservation(s) Too many pods{numbers}");
+        ReasonCode::ReservationFull.says(words).with("resource", "pods")
+    });
     too_many.into_iter().chain(lacks).collect()
 }
 
@@ -145,7 +152,7 @@ mod tests {
     ) -> Result<usize, String> {
         let room = NodeRoom { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
         let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
-        let needs = Needs { one, this_one, ..Needs::default() };
+        let needs = Needs { one, asks: one, this_one, ..Needs::default() };
         let taken = fits(&requests, &room, matched, needs, |_| false);
         taken.map(|taken| taken.len()).map_err(|unfit| Reason::joined(&unfit.reasons))
     }

@@ -141,7 +141,9 @@ impl ReservationInfo {
         let withheld = NODE_RESERVATION.get(&annotations).ok().flatten().map(|kept| kept.resources).unwrap_or_default();
         let policy = AllocatePolicy::of(object);
         let all: BTreeSet<Arc<str>> = allocatable.iter().map(|(name, _)| Arc::clone(name)).collect();
-        let options = RESERVATION_RESTRICTED_OPTIONS.get(&annotations).ok().flatten().unwrap_or_default().resources;
+        let options = RESERVATION_RESTRICTED_OPTIONS.get(&annotations);
+        let is_misread = policy == AllocatePolicy::Restricted && options.is_err();
+        let options = options.ok().flatten().unwrap_or_default().resources;
         let chosen: BTreeSet<Arc<str>> =
             all.iter().filter(|name| options.iter().any(|option| **option == ***name)).cloned().collect();
         let names = if policy == AllocatePolicy::Restricted && !chosen.is_empty() { chosen } else { all };
@@ -154,7 +156,8 @@ impl ReservationInfo {
             allocate_once: spec.is_allocate_once(),
             unschedulable: spec.unschedulable,
             taints: spec.taints.clone(),
-            owners: Owners::new(&spec.owners).ok(),
+            // Nobody uses one that restricts its owners in words that cannot be read.
+            owners: Owners::new(&spec.owners).ok().filter(|_| !is_misread),
             order: RESERVATION_ORDER.get(&labels).ok().flatten().filter(|order| *order != 0),
             is_available: status.phase == Some(ReservationPhase::Available) && metadata.deletion_timestamp.is_none(),
             is_assumed: false,

@@ -9,13 +9,13 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    hold::Holds,
+    hold::{Hold, Holds},
     pod::Template,
 };
 
 use super::{
     Amounts, ReservationInfo, Wish,
-    fits::has_room,
+    fits::{Needs, fits, has_room},
     info::AllocatePolicy,
     kept::{Allocated, Kept},
     over_pods::TakenOver,
@@ -120,6 +120,27 @@ pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
     reserved.chain(running).collect()
 }
 
+/// How many reservations of a node hold something of this type for the pod that is tried.
+pub(crate) fn holding<T: Hold>(cluster: &Cluster, row: Row) -> usize {
+    let lots = lots(cluster, row);
+    lots.iter().filter(|lot| lot.is_offered && lot.keeper.holds.get::<T>().is_some()).count()
+}
+
+/// Whether some reservation that a pod may use has room for it.
+pub(crate) fn have_room(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
+    lots(cluster, row).iter().any(|lot| lot.is_offered && lot.has_room(asks))
+}
+
+/// Whether the reservations that a pod may use, and the node without them, have too little for it, so that the plugin Reservation
+/// refuses the node and says what is lacking.
+pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
+    let (Some(kept), lots) = (cluster.state::<Kept>(), lots(cluster, row)) else { return false };
+    let offered: Vec<&ReservationInfo> = lots.iter().filter(|lot| lot.is_offered).filter_map(|lot| lot.info).collect();
+    let mut room = kept.room(cluster, row, asks.requests());
+    room.pods = room.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
+    !offered.is_empty() && fits(asks.requests(), &room, &offered, Needs::default(), |_| false).is_err()
+}
+
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
 pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source) -> Vec<Choice<'l, 'c>> {
     let offered = || lots.iter().filter(|lot| lot.is_offered);
@@ -136,8 +157,10 @@ pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source)
         Source::These(uids) => of(offered().filter(|lot| uids.contains(&lot.keeper.pod.uid)).collect()).collect(),
         Source::Any if asks.is_ignoring => vec![Choice { lots: offered().collect(), is_only: false }],
         Source::Any => {
-            // One that is not chosen for the pod then would give it nothing.
-            let each = offered().filter(|lot| lot.has_room(asks)).flat_map(|lot| of(vec![lot]));
+            // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, which all lack room, the plugin
+            // Reservation says so, unless they lack something else before.
+            let has_no_room = asks.needs_one && !offered().any(|lot| lot.has_room(asks));
+            let each = offered().filter(|lot| has_no_room || lot.has_room(asks)).flat_map(|lot| of(vec![lot]));
             let running: Vec<_> = offered().filter(|lot| lot.is_running_pod()).collect();
             let together = if running.len() > 1 { of(running).collect() } else { Vec::new() };
             each.chain(together).chain((!asks.needs_one).then(node)).collect()

@@ -4,10 +4,12 @@
 const RESERVATIONS: &str = " Reservation(s) ";
 const TOTAL: &str = "matched owner total";
 const OF_NODES: &str = "for node reason that ";
+const NAMED: &str = "exactly matches the requested reservation name";
 
 /// What is said of reservations; none where the message says nothing about them.
 pub(super) fn of_reservations(message: &str) -> Option<String> {
-    let details = message.split_once("nodes are available: ").map_or(message, |(_, details)| details);
+    let (nodes, details) = message.strip_prefix("0/")?.split_once(" nodes are available: ")?;
+    nodes.parse::<u64>().ok()?;
     let said = details.split(", ").flat_map(|part| part.split(". "));
     let counted = said.filter_map(|part| {
         let (count, words) = part.split_once(RESERVATIONS)?;
@@ -16,7 +18,7 @@ pub(super) fn of_reservations(message: &str) -> Option<String> {
     let (totals, mut others): (Vec<_>, Vec<_>) = counted.partition(|(_, words)| *words == TOTAL);
     let (total, _) = totals.first()?;
     others.sort_by_key(|(_, words)| match words {
-        words if words.ends_with("the requested reservation name") => 0,
+        words if *words == NAMED => 0,
         words if words.starts_with(OF_NODES) => 2,
         _ => 1,
     });
@@ -41,6 +43,16 @@ mod tests {
             "0/1 reservations are available: 1 Reservation(s) exactly matches the requested reservation name, \
              1 Reservation(s) Insufficient cpu."
         );
+        assert_eq!(
+            of(
+                "0/1 nodes are available: 1 Reservation(s) Insufficient cpu. 1 Reservation(s) exactly matches the requested \
+                reservation name, 1 Reservation(s) didn't match the requested reservation name, 2 Reservation(s) matched owner \
+                total"
+            ),
+            "0/2 reservations are available: 1 Reservation(s) exactly matches the requested reservation name, \
+             1 Reservation(s) Insufficient cpu, 1 Reservation(s) didn't match the requested reservation name."
+        );
+        assert_eq!(of("running PreFilter plugin: 1 Reservation(s) matched owner total"), "");
         assert_eq!(
             of(
                 "0/1 nodes are available: node(s) no reservations match reservation affinity. 0 Reservation(s) matched owner \

@@ -69,13 +69,15 @@ impl OverPods {
             let by_mode = if of_cluster {
                 labels.get(&settings.cluster_label_key) == Some("true")
             } else {
-                owners.match_pod(&placed.pod)
+                owners.select_pod(&placed.pod)
             };
             by_mode && !placed.pod.is_reservation() && placed.holds.get::<Allocated>().is_none()
         };
         let Ok(ReservePod { requests, .. }) = ReservePod::new(object) else { return Ok(None) };
         let mut info = ReservationInfo::of(object, &requests);
         info.is_available = object.metadata.deletion_timestamp.is_none();
+        // It takes over running pods all the same.
+        info.unschedulable = false;
         let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.hidden()).filter(is_chosen).collect();
         pods.retain(|placed| is_allowed(placed, &info, &requests, cluster));
         if of_cluster {

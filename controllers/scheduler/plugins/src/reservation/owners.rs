@@ -55,6 +55,11 @@ impl Owners {
         self.0.iter().any(|term| term.mismatch(pod).is_none())
     }
 
+    /// Whether a pod may use the reservation by a term that selects pods by their labels.
+    pub(super) fn select_pod(&self, pod: &Pod) -> bool {
+        self.0.iter().any(|term| term.labels.is_some() && term.mismatch(pod).is_none())
+    }
+
     /// The field of the first term that a pod does not match which may not use the reservation; none where it may.
     pub(super) fn mismatch(&self, pod: &Pod) -> Option<String> {
         let Some(first) = self.0.first() else { return Some("spec.owners".to_owned()) };

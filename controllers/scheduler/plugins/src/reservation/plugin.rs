@@ -154,8 +154,12 @@ impl Reservation {
             let of_node = verdict.map(|verdict| profile.reasons(&verdict, cluster));
             let reasons = of_node.or_else(|| of_all.cloned()).unwrap_or_default();
             let texts = reasons.into_iter().map(|reason| reason.text);
-            for reason in texts.filter(|text| !text.starts_with("Reservation(s) ")) {
-                *counts.entry(reason).or_default() += reservations.len();
+            let (by_reservation, by_node): (Vec<_>, Vec<_>) =
+                texts.partition(|text| text.starts_with("Reservation(s) "));
+            // Those that lack something themselves are not kept from the pod by their node.
+            let kept_back = reservations.len().saturating_sub(by_reservation.len());
+            for reason in by_node.into_iter().filter(|_| kept_back > 0) {
+                *counts.entry(reason).or_default() += kept_back;
             }
         }
         let counts = counts.into_iter();

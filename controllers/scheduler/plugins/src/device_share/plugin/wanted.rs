@@ -33,17 +33,17 @@ use super::{
 };
 use crate::reservation::{
     Within,
-    lots::{Asks, Source, keeps_nothing},
+    lots::{Asks, Source, are_too_small, holding, keeps_nothing},
 };
 
 /// The reason with the operand of a model that cannot be shared.
 pub(super) const UNSHAREABLE: u16 = u16::MAX;
-/// In the operand of other reasons: the pod uses a reservation or waits.
-pub(super) const KEPT: u64 = 1;
-/// The same: devices of the kind that is too scarce are unhealthy.
+/// In the operand of other reasons: devices of the kind that is too scarce are unhealthy.
 pub(super) const UNHEALTHY: u64 = 2;
 /// The same: the node has no GPUs but offers parts of them that a device plugin made.
 pub(super) const IN_PARTS: u64 = 4;
+/// The same, times the number of reservations with devices, of a pod that uses one or waits: each has too little.
+pub(super) const KEPT: u64 = 8;
 /// What names of such parts begin with.
 const PART_OF_GPU: &str = "nvidia.com/mig-";
 
@@ -139,8 +139,18 @@ impl Wanted {
     }
 
     fn refusal(&self, refused: Refused, cluster: &Cluster, row: Row) -> Refusal {
-        let kept = if self.asks.needs_one { KEPT } else { 0 };
+        let kept = KEPT * self.holding(cluster, row) as u64;
         Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() }
+    }
+
+    /// How many reservations with devices have too little, where the pod uses one or waits.
+    pub(super) fn holding(&self, cluster: &Cluster, row: Row) -> usize {
+        if self.asks.needs_one { holding::<Allocation>(cluster, row) } else { 0 }
+    }
+
+    /// Whether the plugin Reservation, which is asked later, says what is lacking.
+    fn is_left_to_reservation(&self, cluster: &Cluster, row: Row) -> bool {
+        !self.asks.needs_one && are_too_small(cluster, row, &self.asks)
     }
 
     /// With LeastFragmented: how GPUs of a node are compared for a share of one.
@@ -178,7 +188,10 @@ impl Filter for Wanted {
             let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
             allocated.map_or(Ok(()), |allocated| allocated.map(drop))
         });
-        found.map_err(|refused| self.refusal(refused, cluster, row))
+        match found {
+            Err(_) if self.is_left_to_reservation(cluster, row) => Ok(()),
+            found => found.map_err(|refused| self.refusal(refused, cluster, row)),
+        }
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {

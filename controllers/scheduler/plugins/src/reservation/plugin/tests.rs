@@ -13,7 +13,7 @@ use koord_engine::{
     pod::Template,
     queue::Timings,
 };
-use koord_resource::schema::patch::merge;
+use koord_resource::{ResourceList, schema::patch::merge};
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ mod memory;
 mod parts;
 mod pods;
 mod refused;
+mod words;
 
 /// A scheduler with nodes of so many cores.
 struct World {
@@ -249,6 +250,18 @@ fn an_owner_that_requests_nothing_which_is_kept_uses_the_reservation_all_the_sam
     world.upkeep();
     assert_eq!(world.status("r"), "Succeeded Scheduled=True Ready=False");
     assert_eq!(world.pod("other", 8, &[], ""), "n1", "nothing is kept any more");
+}
+
+#[test]
+fn an_owner_that_requests_none_of_the_resources_that_are_kept_uses_no_reservation() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 6, &json!({}));
+    let template =
+        Template { requests: ResourceList::new(), ..Template::clone(&World::of("p", 0, &[("app", "x")], "").template) };
+    let owner = Pod { template: Arc::new(template), ..World::of("p", 0, &[("app", "x")], "") };
+    world.engine.set_pod(Arc::new(owner), world.now);
+    assert_eq!((world.attempt(), world.upkeep()), ("n1".to_owned(), 0));
+    assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
 }
 
 #[test]

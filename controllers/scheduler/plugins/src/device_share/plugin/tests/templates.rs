@@ -19,7 +19,7 @@ fn templates_are_those_of_the_config_map() {
     let labels = json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"});
     let node = testing::node("n1", &json!({"metadata": {"labels": labels}, "status": {"allocatable": offered}}));
     scheduler.engine.set_node(node, scheduler.now);
-    assert_eq!(scheduler.schedule("p", &npu), unavailable("p", "1 no matched GPU shared resource template"));
+    assert_eq!(scheduler.schedule("p", &npu), unavailable("p", "no matched GPU shared resource template"));
     let resources = "{huawei.com/npu-core: 2, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}";
     let templates = format!("huawei-M:\n  vir02: {resources}\n");
     let map: ConfigMap = serde_json::from_value(json!({"data": {"data.yaml": templates}})).unwrap();

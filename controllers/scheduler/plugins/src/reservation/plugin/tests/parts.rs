@@ -8,7 +8,7 @@ use crate::device_share::{Allocation, Kind, testing::report};
 use crate::numa::NumaHold;
 
 /// A node of NUMA nodes with four cores of two CPUs each, this policy, and these devices.
-fn machine(numa_nodes: u32, policy: &str, devices: &str) -> World {
+pub(super) fn machine(numa_nodes: u32, policy: &str, devices: &str) -> World {
     equipped(World::new(&[]), numa_nodes, policy, devices)
 }
 
@@ -52,12 +52,12 @@ fn spec(requests: &Value) -> Value {
 const OWN_CPUS: (&str, &str) = ("koordinator.sh/qosClass", "LSR");
 const IGNORING: (&str, &str) = ("scheduling.koordinator.sh/reservation-ignored", "true");
 const MANY: &str = r#"{"allocateOnce": false}"#;
-const RESTRICTED: &str = r#"{"allocateOnce": false, "allocatePolicy": "Restricted"}"#;
+pub(super) const RESTRICTED: &str = r#"{"allocateOnce": false, "allocatePolicy": "Restricted"}"#;
 const BY_NAME: &str = r#"{"name":"r"}"#;
 
 impl World {
     /// A Reservation for pods of this app with these requests and members of its spec is placed.
-    fn keep(&mut self, name: &str, app: &str, requests: &Value, members: &str) -> String {
+    pub(super) fn keep(&mut self, name: &str, app: &str, requests: &Value, members: &str) -> String {
         let mut all: Value = serde_json::from_str(members).unwrap();
         all["owners"] = json!([{"labelSelector": {"matchLabels": {"app": app}}}]);
         all["template"] = json!({"metadata": {"labels": {OWN_CPUS.0: OWN_CPUS.1}}, "spec": spec(requests)});
@@ -70,7 +70,7 @@ impl World {
     }
 
     /// A pod of this app with these requests is placed; `*` ignores reservations.
-    fn take(&mut self, name: &str, app: &str, requests: &Value, affinity: &str) -> String {
+    pub(super) fn take(&mut self, name: &str, app: &str, requests: &Value, affinity: &str) -> String {
         let spec = serde_json::from_value(spec(requests)).unwrap();
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter();
         let annotations = annotations.filter(|(_, text)| !text.is_empty()).collect();
@@ -95,11 +95,11 @@ impl World {
     }
 }
 
-fn cpu(cpus: u32) -> Value {
+pub(super) fn cpu(cpus: u32) -> Value {
     json!({"cpu": cpus.to_string()})
 }
 
-fn gpu(percent: u32) -> Value {
+pub(super) fn gpu(percent: u32) -> Value {
     let percent = percent.to_string();
     json!({"koordinator.sh/gpu-core": percent, "koordinator.sh/gpu-memory-ratio": percent})
 }
@@ -267,10 +267,10 @@ fn of_two_reservations_the_one_is_used_whose_devices_are_better_too() {
         requests["cpu"] = json!("8");
         requests
     };
-    let mut world = machine(1, "", "gpu0 gpu1 gpu2 gpu3");
+    let mut world = machine(2, "", "gpu0 gpu1 gpu2 gpu3");
     assert_eq!(world.keep("a", "x", &with(1), RESTRICTED), "n1: 0-7 gpu0");
     assert_eq!(world.keep("b", "x", &with(2), RESTRICTED), "n1: 8-15 gpu1 gpu2");
-    assert_eq!(world.take("p", "x", &gpu(50), ""), "n1 in b: gpu1", "a becomes fuller, but b keeps an idle GPU");
+    assert_eq!(world.take("p", "x", &gpu(100), ""), "n1 in b: gpu1", "a becomes fuller, but b keeps an idle GPU");
 }
 
 #[test]
