@@ -40,6 +40,7 @@ impl Refused {
         }
         let kept = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
         let reasons: Vec<Reason> = self.reasons.into_iter().map(kept).collect();
-        Self { reasons: reasons.repeat(reservations), ..self }
+        let each = std::iter::repeat_n(reasons, reservations);
+        Self { reasons: each.flatten().collect(), ..self }
     }
 }

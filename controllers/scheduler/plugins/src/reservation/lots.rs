@@ -3,13 +3,16 @@
 //! While a pod is tried, what it may use is hidden from the cluster, and its owners are not. A plugin therefore sees what owners
 //! have once, as far as it is offered, and twice where it is kept for others.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    any::Any,
+    sync::{Arc, OnceLock},
+};
 
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    hold::{Hold, Holds},
+    hold::Holds,
     pod::Template,
 };
 
@@ -121,7 +124,7 @@ pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
 }
 
 /// How many reservations of a node hold something of this type for the pod that is tried.
-pub(crate) fn holding<T: Hold>(cluster: &Cluster, row: Row) -> usize {
+pub(crate) fn holding<T: Any>(cluster: &Cluster, row: Row) -> usize {
     let lots = lots(cluster, row);
     lots.iter().filter(|lot| lot.is_offered && lot.keeper.holds.get::<T>().is_some()).count()
 }
