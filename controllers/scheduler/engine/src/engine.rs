@@ -133,6 +133,8 @@ pub struct Refused {
     pub nominated: Option<Arc<str>>,
     /// The pods that are evicted there.
     pub victims: Vec<Arc<Pod>>,
+    /// For whom they are evicted, where that is not this pod alone.
+    pub preemptor: Option<Arc<str>>,
     /// Whether plugins have looked for room.
     pub looked_for_room: bool,
     /// Who refused it, by alike nodes.

@@ -104,6 +104,11 @@ pub trait Plugin: Any + Send + Sync {
         false
     }
 
+    /// The pod that is tried in the place of one that [`Plugin::pre_enqueue`] holds back: what may help the one has the other tried.
+    fn tried_instead(&self, _pod: &Pod, _cluster: &Cluster) -> Option<Uid> {
+        None
+    }
+
     /// NextPod: the pod to be tried next, before the order of the queue.
     fn next_pod(&self, _cluster: &Cluster) -> Option<Uid> {
         None

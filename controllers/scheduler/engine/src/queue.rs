@@ -7,6 +7,8 @@
 mod arrivals;
 mod entry;
 mod in_flight;
+mod instead;
+mod judge;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -28,21 +30,10 @@ use self::{
 pub use self::{
     arrivals::{Arrivals, Cause, Part},
     entry::{PluginSet, Tried},
+    judge::Judge,
     standing::{Standing, Stands},
 };
 use crate::{event::Event, pod::Pod};
-
-/// What the plugins of a pod's profile say about it.
-pub trait Judge {
-    /// Whether it may be tried at all now; otherwise the plugin that says no. `first` is the plugin that said no before.
-    fn gate(&self, pod: &Pod, first: Option<u8>) -> Result<(), u8>;
-
-    /// Whether the plugin that holds a pod back wakes it by itself, so that it is not asked about events.
-    fn wakes(&self, pod: &Pod, plugin: u8) -> bool;
-
-    /// Whether an event may help a pod that these plugins have refused.
-    fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool;
-}
 
 /// Timings of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +95,8 @@ pub struct Queue {
     gated: usize,
     /// Those whose plugin wakes them by itself.
     held: BTreeSet<(Moment, Uid)>,
+    /// Those held back that something has helped while the pod that is tried in their place was being tried.
+    helped: BTreeSet<Uid>,
     in_flight: InFlight,
     /// What has happened since the oldest pod in flight was taken.
     events: VecDeque<Event>,
@@ -265,11 +258,12 @@ impl Queue {
         };
         self.done(&entry.pod.uid.clone());
         if helps {
-            self.admit(entry, now, judge, Admission::Returned);
+            self.admit_helped(entry, now, judge, Admission::Returned);
         } else {
             self.arrivals.count(Cause::AttemptFailed, Part::Parked);
             self.put(entry, |_| Place::Parked);
         }
+        self.try_for_helped(now, judge);
     }
 
     /// Something happened: the pods that it may help are tried again.
@@ -284,7 +278,7 @@ impl Queue {
         let helped = others.filter(|(_, uid)| self.is_helped(uid, event, judge));
         for (_, uid) in helped.cloned().collect::<Vec<_>>() {
             if let Some(entry) = self.take(&uid) {
-                self.admit(entry, now, judge, Admission::Woken(Cause::of(event)));
+                self.admit_helped(entry, now, judge, Admission::Woken(Cause::of(event)));
             }
         }
     }
@@ -382,6 +376,7 @@ impl Queue {
 
     fn take(&mut self, uid: &Uid) -> Option<Entry> {
         let entry = self.entries.remove(uid)?;
+        self.helped.remove(uid);
         let order = entry.order();
         match entry.place {
             Place::Active => _ = self.active.remove(&(order, uid.clone())),

@@ -17,6 +17,7 @@ mod plugin;
 mod pod_group;
 mod preemption;
 mod round;
+mod statuses;
 mod topology;
 mod upkeep;
 

@@ -71,11 +71,15 @@ pub(crate) fn expected(pod: &Pod, node: &str) -> Write {
     status(pod, json!({"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}))
 }
 
-/// The condition of a pod that goes to make room for another.
-pub(crate) fn condemned(victim: &Pod, scheduler: &str, now: jiff::Timestamp) -> Write {
+/// The condition of a victim that goes to make room for a pod, or for a job: the `preemptor` that the pod is part of.
+pub(crate) fn condemned(victim: &Pod, pod: &Pod, preemptor: Option<&str>, now: jiff::Timestamp) -> Write {
+    let whom = preemptor.map_or_else(
+        || "a higher priority pod".to_owned(),
+        |preemptor| format!("higher priority pods, preemptor: {preemptor}, triggerPod: {}", pod.key),
+    );
     let condition = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
-        "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),
+        "message": format!("{}: preempting to accommodate {whom}", pod.template.scheduler),
         "lastProbeTime": null, "lastTransitionTime": seconds(now),
     });
     status(victim, json!({"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}))
@@ -110,6 +114,23 @@ fn seconds(now: jiff::Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_condition_of_a_victim_names_the_job_that_evicts_it() {
+        let pod = |name: &str| Pod { key: ObjectKey::new("ns", name), ..Pod::default() };
+        let template = koord_engine::pod::Template { scheduler: "koord-scheduler".into(), ..Default::default() };
+        let trigger = Pod { template: template.into(), ..pod("p2") };
+        let message = |preemptor: Option<&str>| {
+            let write = condemned(&pod("l1"), &trigger, preemptor, jiff::Timestamp::UNIX_EPOCH);
+            let Action::StrategicPatch { patch, .. } = write.action else { unreachable!() };
+            patch["status"]["conditions"][0]["message"].as_str().map(str::to_owned).unwrap()
+        };
+        assert_eq!(message(None), "koord-scheduler: preempting to accommodate a higher priority pod");
+        assert_eq!(
+            message(Some("ns/a,ns/b")),
+            "koord-scheduler: preempting to accommodate higher priority pods, preemptor: ns/a,ns/b, triggerPod: ns/p2"
+        );
+    }
 
     #[test]
     fn a_long_note_ends_with_dots_and_within_a_letter_never() {

@@ -194,7 +194,7 @@ impl Engine {
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
-        let (mut words, mut together) = (Vec::new(), Vec::new());
+        let (mut words, mut together, mut for_whom) = (Vec::new(), Vec::new(), None);
         let (mut nominated, mut is_hopeless) = (None, self.cluster.is_empty() || pod.is_reservation());
         if !self.cluster.is_empty() {
             for index in &profile.post_filters {
@@ -215,13 +215,13 @@ impl Engine {
                         nominated = Some((row, victims));
                         break;
                     }
-                    PostFilter::Together { rooms, victims, words: said } => {
+                    PostFilter::Together { rooms, victims, preemptor, words: said } => {
                         let own = rooms.iter().find(|(uid, _)| *uid == pod.uid).map(|(_, row)| *row);
                         nominated = own.map(|row| (row, victims));
                         together = rooms;
                         words.push(said);
                         if nominated.as_ref().is_some_and(|(_, victims)| !victims.is_empty()) {
-                            words.clear();
+                            (words, for_whom) = (Vec::new(), Some(Arc::from(preemptor)));
                             break;
                         }
                     }
@@ -259,7 +259,8 @@ impl Engine {
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
-        Ok((refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room, by }))
+        let preemptor = for_whom;
+        Ok((refused_by, Refused { message, is_error: false, nominated: node, victims, preemptor, looked_for_room, by }))
     }
 
     /// Room is made for a pod on this node from now on, or on none any more.

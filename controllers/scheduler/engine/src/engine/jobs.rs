@@ -24,8 +24,10 @@ pub struct Ended {
     pub began: Moment,
     /// How many pods were part of it.
     pub pods: usize,
-    /// What came of it, in one word.
-    pub result: &'static str,
+    /// Why it has ended.
+    pub reason: &'static str,
+    /// Whether its pods have their places.
+    pub is_complete: bool,
     /// Whether it was tried as a whole before its first pod was placed.
     pub is_batch: bool,
 }
@@ -35,9 +37,9 @@ impl Jobs {
         for mark in marks {
             match mark {
                 JobMark::Began(job) => _ = self.began.insert(job, now),
-                JobMark::Ended { job, pods, result, is_batch } => {
+                JobMark::Ended { job, pods, reason, is_complete, is_batch } => {
                     let began = self.began.remove(&job).filter(|_| self.ended.len() < ENDED_MAX);
-                    self.ended.extend(began.map(|began| Ended { began, pods, result, is_batch }));
+                    self.ended.extend(began.map(|began| Ended { began, pods, reason, is_complete, is_batch }));
                 }
             }
         }
@@ -68,10 +70,11 @@ mod tests {
     fn a_job_lasts_from_its_begin_to_its_end() {
         let mut jobs = Jobs::default();
         let at = |second| Moment::at(Duration::from_secs(second));
-        let end = |job: &str| JobMark::Ended { job: job.to_owned(), pods: 3, result: "scheduled", is_batch: false };
+        let (pods, reason, is_complete, is_batch) = (3, "done", true, false);
+        let end = |job: &str| JobMark::Ended { job: job.to_owned(), pods, reason, is_complete, is_batch };
         jobs.note(vec![JobMark::Began("a".to_owned()), end("b")], at(1));
         jobs.note(vec![end("a"), end("a")], at(5));
-        let ended = Ended { began: at(1), pods: 3, result: "scheduled", is_batch: false };
+        let ended = Ended { began: at(1), pods, reason, is_complete, is_batch };
         assert_eq!(jobs.ended, [ended], "of b nobody knows the begin");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use koord_core::uid::Uid;
+
 use crate::{
     cluster::Cluster,
     cycle::Profile,
@@ -37,6 +39,10 @@ impl Judge for Judged<'_> {
 
     fn wakes(&self, pod: &Pod, plugin: u8) -> bool {
         self.plugins(pod).and_then(|plugins| plugins.get(usize::from(plugin))).is_some_and(|plugin| plugin.wakes())
+    }
+
+    fn instead(&self, pod: &Pod, plugin: u8) -> Option<Uid> {
+        self.plugins(pod)?.get(usize::from(plugin))?.tried_instead(pod, self.cluster)
     }
 
     fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool {

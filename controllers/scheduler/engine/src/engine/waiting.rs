@@ -88,7 +88,7 @@ impl Engine {
                 plugins.get(usize::from(waiting.plugin))
             });
             let Some(plugin) = plugin else { continue };
-            let waited = go_duration(waiting.limit);
+            let waited = koord_resource::Duration::from(waiting.limit).to_string();
             let message = format!("rejected due to timeout after waiting {waited} at plugin {}", plugin.name());
             let reason = plugin.timed_out(&waiting.pod, &self.cluster, &waited, message);
             self.reject(&uid, reason, true, now);
@@ -131,20 +131,5 @@ impl Engine {
         self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);
         let outcome = Outcome::Refused(refused);
         self.ready.push_back(Attempt { pod, tried, began, has_waited: true, searched: None, outcome });
-    }
-}
-
-/// A span as Go writes it: `10m0s`, `1.5s`.
-fn go_duration(span: Duration) -> String {
-    let (minutes, millis) = (span.as_secs() / 60, span.as_millis() % 60_000);
-    let seconds = if millis % 1000 == 0 {
-        format!("{}s", millis / 1000)
-    } else {
-        format!("{}.{:03}s", millis / 1000, millis % 1000).replace("0s", "s")
-    };
-    match (minutes / 60, minutes % 60) {
-        (0, 0) => seconds,
-        (0, minutes) => format!("{minutes}m{seconds}"),
-        (hours, minutes) => format!("{hours}h{minutes}m{seconds}"),
     }
 }

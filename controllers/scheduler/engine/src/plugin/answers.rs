@@ -96,6 +96,8 @@ pub enum PostFilter {
         rooms: Vec<(Uid, Row)>,
         /// The pods that are evicted for them, in this order.
         victims: Vec<Uid>,
+        /// For whom they are evicted: what the pods are together, or the pod that goes alone.
+        preemptor: String,
         /// The words that are added to the message where nobody is evicted.
         words: String,
     },

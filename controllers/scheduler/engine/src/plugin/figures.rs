@@ -23,8 +23,10 @@ pub enum JobMark {
         job: String,
         /// How many pods were part of it.
         pods: usize,
-        /// What came of it, in one word.
-        result: &'static str,
+        /// Why nothing more is tried.
+        reason: &'static str,
+        /// Whether its pods have their places.
+        is_complete: bool,
         /// Whether it was tried as a whole before its first pod was placed.
         is_batch: bool,
     },

@@ -12,7 +12,8 @@ pub(super) fn pod(name: &str, priority: i32) -> Arc<Pod> {
     })
 }
 
-/// Plugin 1 waits for nodes, plugin 2 holds back pods that have a gate, and plugin 3 those that it wakes by itself.
+/// Plugin 1 waits for nodes, plugin 2 holds back pods that have a gate, and plugin 3 those that it wakes by itself, in the place of
+/// which the pod `first` is tried.
 struct Plugins;
 
 impl Judge for Plugins {
@@ -25,6 +26,10 @@ impl Judge for Plugins {
 
     fn wakes(&self, _: &Pod, plugin: u8) -> bool {
         plugin == 3
+    }
+
+    fn instead(&self, _: &Pod, plugin: u8) -> Option<Uid> {
+        (plugin == 3).then(|| Uid::from("first"))
     }
 
     fn may_help(&self, _: &Pod, refused_by: PluginSet, event: &Event) -> bool {
@@ -138,6 +143,46 @@ fn a_pod_that_its_plugin_wakes_is_not_asked_about_events() {
     assert_eq!(queue.wake_at(), Some(at(300_001)));
     queue.set(of_gang(Vec::new()), at(3), &Plugins);
     assert_eq!((queue.depths().gated, &*popped(&mut queue, at(4))), (0, "a"));
+}
+
+/// A queue in which a pod waits for nodes, and is held back when one comes, because `first` is tried in its place.
+fn with_a_member() -> Queue {
+    let mut queue = Queue::default();
+    queue.set(pod("a", 0), at(0), &Plugins);
+    refuse(&mut queue, by_nodes(), at(0));
+    queue.set(Arc::new(Pod { gates: vec!["gang".into()], ..Pod::clone(&pod("a", 0)) }), at(0), &Plugins);
+    queue.set(pod("first", 0), at(1), &Plugins);
+    queue
+}
+
+#[test]
+fn what_helps_a_pod_has_the_one_tried_that_is_tried_in_its_place() {
+    let mut queue = with_a_member();
+    refuse(&mut queue, Return::Refused(PluginSet::of(2)), at(1));
+    assert_eq!(queue.depths(), Depths { parked: 2, ..Depths::default() });
+    queue.notify(&Event::PodRemoved(pod("b", 0)), at(2), &Plugins);
+    assert_eq!(queue.depths().parked, 2, "it helps neither");
+    queue.notify(&node_added(), at(3), &Plugins);
+    assert_eq!(queue.depths(), Depths { backoff: 1, gated: 1, ..Depths::default() });
+    queue.notify(&node_added(), at(4), &Plugins);
+    assert_eq!((&*popped(&mut queue, at(2000)), queue.helped.len()), ("first", 0));
+}
+
+#[test]
+fn what_helps_a_pod_while_the_one_in_its_place_is_tried_has_that_one_tried_again() {
+    let mut queue = with_a_member();
+    let (first, tried) = queue.pop(at(1)).unwrap();
+    queue.notify(&node_added(), at(2), &Plugins);
+    assert_eq!(queue.helped.len(), 1);
+    queue.give_back(first, tried, Return::Refused(PluginSet::of(2)), at(3), &Plugins);
+    assert_eq!(queue.depths(), Depths { backoff: 1, gated: 1, ..Depths::default() });
+    assert!(queue.helped.is_empty());
+    // Who needs no node any more has nobody tried.
+    let mut queue = with_a_member();
+    queue.notify(&node_added(), at(2), &Plugins);
+    queue.remove(&Uid::from("a"));
+    refuse(&mut queue, Return::Refused(PluginSet::of(2)), at(3));
+    assert_eq!(queue.depths(), Depths { parked: 1, ..Depths::default() });
 }
 
 #[test]

@@ -20,7 +20,8 @@ use super::{
     declaration::{Declaration, Defaults, gang_of_pod},
     gangs::{Gangs, Member},
     network::Network,
-    round::{Obstacle, Outcome, Round},
+    round::{Ending, Outcome, Round, infeasible},
+    statuses::Statuses,
 };
 
 /// The gangs, and the round that is under way.
@@ -29,6 +30,7 @@ pub(super) struct Context {
     defaults: Defaults,
     pub(super) gangs: Gangs,
     pub(super) network: Network,
+    pub(super) statuses: Statuses,
     stage: Stage,
     /// Where the members of the round go, if they ask for a place in the network; empty where there is none for all of them.
     arrangement: Option<Arrangement>,
@@ -46,6 +48,8 @@ pub(super) struct Preemption {
     pub(super) message: String,
     /// Whether room is being made.
     pub(super) makes_room: bool,
+    /// Whether it was this round that found it, and not one before.
+    pub(super) is_success: bool,
 }
 
 /// Where a pod goes.
@@ -66,6 +70,8 @@ pub(super) struct Job {
     pub(super) pods: Vec<Uid>,
     /// Those in their place.
     pub(super) in_place: Vec<Uid>,
+    /// The group of their gangs; none of a pod that is tried alone.
+    pub(super) group: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -140,15 +146,16 @@ impl Context {
 
     /// The pods that are tried together with a pod, itself among them.
     pub(super) fn job(&self, uid: &Uid) -> Job {
-        match &self.stage {
-            Stage::Trying(round) if round.awaits(uid) => {
-                Job { pods: self.gangs.by_index(round.untried()), in_place: round.in_place().to_vec() }
-            }
-            _ => {
-                let round = self.gangs.round(uid);
-                let pods = round.map_or_else(|| vec![uid.clone()], |round| self.gangs.by_index(round.untried()));
-                Job { pods, in_place: Vec::new() }
-            }
+        let (begun, in_place) = match &self.stage {
+            Stage::Trying(round) if round.awaits(uid) => (Some(round), round.in_place().to_vec()),
+            _ => (None, Vec::new()),
+        };
+        let new = if begun.is_none() { self.gangs.round(uid) } else { None };
+        let round = begun.or(new.as_ref());
+        Job {
+            pods: round.map_or_else(|| vec![uid.clone()], |round| self.gangs.by_index(round.untried())),
+            in_place,
+            group: round.map(|round| round.group().to_owned()),
         }
     }
 
@@ -196,7 +203,7 @@ impl Context {
             orders.allow.extend(round.in_place().iter().filter(|other| *other != uid).cloned());
             if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
                 let outcome = round.outcome();
-                orders.marks.push(self.ended(&outcome, "scheduled"));
+                orders.marks.push(self.ended(&outcome, Ending::Placed));
                 self.gangs.conclude(&outcome);
             }
             self.forget_round();
@@ -247,7 +254,7 @@ impl Context {
         // Somebody else comes in between: what was under way cannot be atomic any more.
         if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
             let outcome = round.outcome();
-            orders.marks.push(self.ended(&outcome, "interrupted"));
+            orders.marks.push(self.ended(&outcome, Ending::Interrupted));
             let reason = ReasonCode::GangInfeasible.says("another gang was tried in between");
             withdraw(&outcome.placed, &reason, orders);
         }
@@ -264,8 +271,9 @@ impl Context {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Trying(round) if round.next().is_none() => {
                 let outcome = round.outcome();
-                orders.marks.push(self.ended(&outcome, "unschedulable"));
-                let room = self.preemption.as_ref().filter(|preemption| preemption.makes_room);
+                let is_there = self.gangs.has_group(&outcome.group);
+                orders.marks.push(self.ended(&outcome, if is_there { Ending::Attempted } else { Ending::Gone }));
+                let room = self.preemption.as_ref().filter(|preemption| preemption.is_success);
                 let reason = room.map_or(&*outcome.reason, |room| room.message.trim_end_matches('.'));
                 withdraw(&outcome.placed, &infeasible(reason, outcome.obstacle.as_ref()), orders);
                 let reason = infeasible(&outcome.reason, outcome.obstacle.as_ref());
@@ -296,15 +304,18 @@ impl Context {
             is_ready: pod.gates.is_empty() && !pod.deleting,
             is_bound: pod.node.is_some(),
             priority: template.priority,
-            index: index.and_then(|index| index.parse().ok()).unwrap_or(-1),
+            index: index.and_then(|index| u64::try_from(index.parse::<i64>().ok()?).ok()),
         };
         Some((member, declared))
     }
 
     /// A round is over.
-    fn ended(&self, outcome: &Outcome, result: &'static str) -> JobMark {
-        let pods = outcome.placed.len() + outcome.refused.len() + outcome.untried.len();
-        JobMark::Ended { job: outcome.group.clone(), pods, result, is_batch: self.is_batch }
+    fn ended(&self, outcome: &Outcome, why: Ending) -> JobMark {
+        // Where it came to nothing, those that were not tried are refused at once.
+        let untried = if why == Ending::Placed { 0 } else { outcome.untried.len() };
+        let pods = outcome.placed.len() + outcome.refused.len() + untried;
+        let (job, reason, is_complete) = (outcome.group.clone(), why.words(), why == Ending::Placed);
+        JobMark::Ended { job, pods, reason, is_complete, is_batch: self.is_batch }
     }
 
     fn forget(&mut self, uid: &Uid) {
@@ -323,17 +334,6 @@ fn leave(rest: &mut VecDeque<Uid>, uid: &Uid) -> bool {
 
 fn withdraw(placed: &[Uid], reason: &Reason, orders: &mut Orders) {
     orders.withdraw.extend(placed.iter().map(|uid| (uid.clone(), reason.clone())));
-}
-
-/// A round came to nothing, and which member was in the way.
-fn infeasible(text: &str, obstacle: Option<&Obstacle>) -> Reason {
-    let reason = ReasonCode::GangInfeasible.says(text);
-    let Some(Obstacle { member, missing, best_node }) = obstacle else { return reason };
-    let reason = reason.with("member", member).with("missing", missing);
-    match best_node {
-        Some(node) => reason.with("best_node", node),
-        None => reason,
-    }
 }
 
 impl State for Context {
@@ -368,6 +368,7 @@ impl State for Context {
         if !member.is_ready {
             self.forget(uid);
         }
+        self.statuses.member_changed(&member.gang);
         let is_changed = old.zip(new).is_some_and(|(old, new)| new.differs(old));
         self.gangs.set(uid, member, declared, is_changed);
         // One that has joined another gang, or its first one, may be in its place already.
@@ -376,6 +377,7 @@ impl State for Context {
 
     fn object(&mut self, _: &Cluster, change: &ObjectChange) -> Vec<Row> {
         if let (Some((_, new)), Some(key)) = (change.of::<PodGroup>(), change.key()) {
+            self.statuses.changed(key, new.is_some());
             match new {
                 Some(group) => self.gangs.declare(key, Declaration::of_pod_group(key, group, &self.defaults)),
                 None => self.gangs.undeclare(key),

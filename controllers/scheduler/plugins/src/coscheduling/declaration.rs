@@ -70,11 +70,12 @@ pub fn gang_of_pod(namespace: &str, labels: &Labels, annotations: &Labels) -> Op
 }
 
 impl Declaration {
-    /// What the first pod of a gang declares; none where its minimum is missing or no number.
+    /// What the first pod of a gang declares; none where its minimum is missing or no number. A label that is not empty goes before
+    /// the annotation, be it a number or not.
     pub fn of_pod(gang: &ObjectKey, labels: &Labels, annotations: &Labels, defaults: &Defaults) -> Option<Self> {
-        let min = match annotations.get(MIN_AVAILABLE.name()) {
-            Some(text) => MIN_AVAILABLE.read(text),
-            None => DEPRECATED_MIN_AVAILABLE.read(labels.get(DEPRECATED_MIN_AVAILABLE.name())?),
+        let min = match labels.get(DEPRECATED_MIN_AVAILABLE.name()).filter(|text| !text.is_empty()) {
+            Some(text) => DEPRECATED_MIN_AVAILABLE.read(text),
+            None => MIN_AVAILABLE.read(annotations.get(MIN_AVAILABLE.name())?),
         };
         let waiting_time = read(&WAITING_TIME, |key| annotations.get(key));
         Some(Self::new(gang, min.ok()?, waiting_time, |key| annotations.get(key), defaults))
@@ -171,12 +172,20 @@ mod tests {
         assert_eq!(of_pod(&[]), None);
         assert_eq!(of_pod(&[("min-available", "x")]), None);
         assert_eq!(of_pod(&[("min-available", "0")]).unwrap().min, 0);
-        let old: Labels = [("pod-group.scheduling.sigs.k8s.io/min-available", "2")].into_iter().collect();
-        let gang = ObjectKey::new("ns", "g");
-        let by_label = |annotations: &Labels| Declaration::of_pod(&gang, &old, annotations, &Defaults::default());
-        assert_eq!(by_label(&Labels::default()).unwrap().min, 2);
-        let annotations = [("gang.scheduling.koordinator.sh/min-available", "3")].into_iter().collect();
-        assert_eq!(by_label(&annotations).unwrap().min, 3);
+    }
+
+    #[test]
+    fn a_minimum_as_a_label_goes_before_the_annotation_unless_it_is_empty() {
+        let declared = |label: &str, annotation: Option<&str>| {
+            let labels = [("pod-group.scheduling.sigs.k8s.io/min-available", label)].into_iter().collect();
+            let annotation = annotation.map(|value| ("gang.scheduling.koordinator.sh/min-available", value));
+            let annotations = annotation.into_iter().collect();
+            let gang = ObjectKey::new("ns", "g");
+            Declaration::of_pod(&gang, &labels, &annotations, &Defaults::default()).map(|declared| declared.min)
+        };
+        assert_eq!([declared("2", None), declared("2", Some("3"))], [Some(2), Some(2)]);
+        assert_eq!([declared("x", Some("3")), declared("", None)], [None, None]);
+        assert_eq!(declared("", Some("3")), Some(3));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod audit;
 mod not_yet;
+mod order;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::{
 use koord_core::{key::ObjectKey, uid::Uid};
 
 pub use self::not_yet::NotYet;
+use self::order::order;
 use super::{
     declaration::{Declaration, MatchPolicy},
     round::{Candidate, Outcome, Round},
@@ -35,8 +37,8 @@ pub struct Member {
     pub is_bound: bool,
     /// Its priority; the member with the highest one is tried for its group.
     pub priority: i32,
-    /// Its place in the order of its gang.
-    pub index: i64,
+    /// Its place in the order of its gang; members without one come after those that have one.
+    pub index: Option<u64>,
 }
 
 /// All gangs.
@@ -195,13 +197,19 @@ impl Gangs {
     pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
         self.may_be_tried(uid)?;
         let Some((_, gang)) = self.gang(uid) else { return Ok(()) };
-        let first = self.groups.get(&gang.group).and_then(|group| self.representative(group));
-        match first.filter(|(first, _)| *first != uid && !self.needs_nobody(uid)) {
+        match self.tried_instead(uid) {
             Some((_, first)) => {
                 Err(NotYet::Represented { by: first.key.clone(), group: gang.group.as_ref().to_owned() })
             }
             None => Ok(()),
         }
+    }
+
+    /// The member that is tried for its group in the place of a pod; none where the pod may be tried itself.
+    pub fn tried_instead(&self, uid: &Uid) -> Option<(&Uid, &Member)> {
+        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let first = self.representative(self.groups.get(&gang.group)?)?;
+        (first.0 != uid).then_some(first)
     }
 
     /// Whether the gangs of a pod's group have enough members.
@@ -228,17 +236,15 @@ impl Gangs {
         Some(Round::new(gang.group.as_ref().to_owned(), missing, candidates.collect()))
     }
 
-    /// These members by their index.
-    pub fn by_index<'a>(&self, uids: impl Iterator<Item = &'a Uid>) -> Vec<Uid> {
-        let mut uids: Vec<Uid> = uids.cloned().collect();
-        uids.sort_by_cached_key(|uid| self.entry(uid).map(|(member, _)| (member.index, member.key.clone())));
-        uids
-    }
-
     /// Whether two pods are members of the same group.
     pub fn are_together(&self, one: &Uid, other: &Uid) -> bool {
         let group = |uid: &Uid| self.gang(uid).map(|(_, gang)| &gang.group);
         group(one).is_some_and(|of_one| group(other) == Some(of_one))
+    }
+
+    /// Whether a gang declares the group of this name.
+    pub fn has_group(&self, name: &str) -> bool {
+        self.groups.contains_key(name)
     }
 
     /// The gang of a pod.
@@ -283,20 +289,6 @@ impl Gangs {
         let counts_bound = declared.policy == MatchPolicy::WaitingAndRunning;
         let counts = |(member, stage): &&(Member, Stage)| if member.is_bound { counts_bound } else { stage.is_placed };
         declared.min.saturating_sub(gang.members.values().filter(counts).count())
-    }
-
-    /// Whether each gang of the group has enough members.
-    fn check_complete(&self, group: &Group) -> Result<(), NotYet> {
-        for id in &group.ids {
-            let gang = self.by_id.get(id).ok_or_else(|| NotYet::Missing(id.clone()))?;
-            let declared = gang.declaration.as_ref().ok_or_else(|| NotYet::Undeclared(id.clone()))?;
-            let counts = |(member, stage): &&(Member, Stage)| member.is_ready || member.is_bound || stage.is_placed;
-            let has = gang.members.values().filter(counts).count();
-            if has < declared.min && !self.is_satisfied(gang) {
-                return Err(NotYet::Incomplete { gang: id.clone(), has, needs: declared.min });
-            }
-        }
-        Ok(())
     }
 
     /// The members of a group that are nowhere.
@@ -395,9 +387,4 @@ impl Gangs {
         let first = self.representative(group).filter(|(_, member)| group.gangs.contains(&member.gang));
         first.map(|(uid, _)| uid).into_iter().chain(alone).cloned().collect()
     }
-}
-
-/// The order of members in a round: the highest priority first, then that of the gangs, then by index and name.
-fn order(member: &Member) -> (Reverse<i32>, &ObjectKey, i64, &ObjectKey) {
-    (Reverse(member.priority), &member.gang, member.index, &member.key)
 }

@@ -72,24 +72,23 @@ impl Coscheduling {
     /// Makes room for a pod and all that are tried together with it.
     fn preempt(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> Result<Together, Preemption> {
         let by = request.pod.key.clone();
-        let failed = |message: String| Preemption { by: by.clone(), message, makes_room: false };
+        let failed = |message: String| Preemption { by: by.clone(), message, makes_room: false, is_success: false };
         if !request.template().preempts {
             return Err(failed("not eligible due to preemptionPolicy=Never.".to_owned()));
         }
         let Some(context) = attempted.cluster.state::<Context>() else { return Err(failed(String::new())) };
-        let (Job { pods, in_place }, place) = (context.job(&request.pod.uid), context.place_of_job(&request.pod.uid));
+        let place = context.place_of_job(&request.pod.uid);
+        let Job { pods, in_place, group } = context.job(&request.pod.uid);
+        let preemptor = group.unwrap_or_else(|| by.to_string());
         let row = |uid: &Uid| attempted.cluster.pod(uid).map(|placed| (uid.clone(), placed.row));
         let in_place: Vec<(Uid, Row)> = in_place.iter().filter_map(row).collect();
         let all = pods.len() + in_place.len();
         if waits_for_victims(request, attempted, &pods) {
             let nominated = |uid: Uid| attempted.cluster.nomination(&uid).map(|row| (uid, row));
             let rooms = pods.into_iter().filter_map(nominated).chain(in_place).collect();
-            let message = "not eligible due to a terminating pod on the nominated node.".to_owned();
-            return Ok(Together {
-                rooms,
-                victims: Vec::new(),
-                preemption: Preemption { by, message, makes_room: true },
-            });
+            let message = "not eligible due to terminating pod on the nominated node.".to_owned();
+            let preemption = Preemption { by, message, makes_room: true, is_success: false };
+            return Ok(Together { rooms, victims: Vec::new(), preemptor, preemption });
         }
         let pods: Vec<Arc<Pod>> =
             pods.iter().filter_map(|uid| attempted.cluster.pending_pod(uid)).map(Arc::clone).collect();
@@ -98,7 +97,8 @@ impl Coscheduling {
             make_room(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
-        Ok(Together { rooms: rows, victims, preemption: Preemption { by, message, makes_room: true } })
+        let preemption = Preemption { by, message, makes_room: true, is_success: true };
+        Ok(Together { rooms: rows, victims, preemptor, preemption })
     }
 }
 
@@ -106,6 +106,8 @@ impl Coscheduling {
 struct Together {
     rooms: Vec<(Uid, Row)>,
     victims: Vec<Uid>,
+    /// The gang group, or the pod that goes alone.
+    preemptor: String,
     preemption: Preemption,
 }
 
@@ -146,6 +148,11 @@ impl Plugin for Coscheduling {
 
     fn wakes(&self) -> bool {
         true
+    }
+
+    fn tried_instead(&self, pod: &Pod, cluster: &Cluster) -> Option<Uid> {
+        let (first, _) = cluster.state::<Context>()?.gangs.tried_instead(&pod.uid)?;
+        Some(first.clone())
     }
 
     fn next_pod(&self, cluster: &Cluster) -> Option<Uid> {
@@ -215,10 +222,13 @@ impl Plugin for Coscheduling {
         if let Some(stop) = no_pod(request) {
             return stop;
         }
-        if let Some(Preemption { by, message, makes_room }) = context.preemption(uid) {
+        if let Some(Preemption { by, message, makes_room, .. }) = context.preemption(uid) {
             let words = format!("preemption: preemption already attempted by {by} with message {message}");
             return match attempted.cluster.nomination(uid).filter(|_| *makes_room) {
-                Some(row) => PostFilter::Together { rooms: vec![(uid.clone(), row)], victims: Vec::new(), words },
+                Some(row) => {
+                    let (rooms, victims) = (vec![(uid.clone(), row)], Vec::new());
+                    PostFilter::Together { rooms, victims, preemptor: String::new(), words }
+                }
                 None => PostFilter::NoRoom(words),
             };
         }
@@ -229,7 +239,7 @@ impl Plugin for Coscheduling {
             context.preempted(uid, preemption);
         }
         match result {
-            Ok(Together { rooms, victims, .. }) => PostFilter::Together { rooms, victims, words },
+            Ok(Together { rooms, victims, preemptor, .. }) => PostFilter::Together { rooms, victims, preemptor, words },
             Err(_) => PostFilter::NoRoom(words),
         }
     }
@@ -271,7 +281,12 @@ impl Plugin for Coscheduling {
     }
 
     fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        let due = cluster.state::<Context>().filter(|context| context.statuses.are_due());
+        let seen = due.map(|context| context.statuses.look(&context.gangs, cluster));
         if let Some(context) = cluster.state_mut::<Context>() {
+            if let Some(seen) = seen {
+                context.statuses.looked(seen);
+            }
             context.settle(orders);
         }
     }

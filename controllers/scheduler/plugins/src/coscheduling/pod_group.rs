@@ -3,131 +3,140 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use koord_api::pod_group::{PodGroupPhase, PodGroupStatus};
 
-/// After this time a PodGroup of which nothing was scheduled is left alone.
+/// A PodGroup whose scheduling began so long after its creation is left alone once its pods have their nodes and none runs.
 const ABANDONED_AFTER: Duration = Duration::from_hours(48);
 
-/// How many pods of a group are how far.
+/// How many pods of a group are how far. Pods that have ended are none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All of them.
     pub members: i32,
-    /// Those with a node, whether they run or have ended.
+    /// Those with a node.
     pub scheduled: i32,
     /// Those that run.
     pub running: i32,
-    /// Those that ended well.
-    pub succeeded: i32,
-    /// Those that failed.
-    pub failed: i32,
 }
 
-/// The status of a PodGroup that needs `min` pods. `owners` are the workloads of its first pod; they count once there are enough
-/// pods.
+/// The status that follows from an old one for a PodGroup that needs `min` pods. `owners` are the workloads of its first pod, which
+/// occupy it once there are enough pods; empty where it has none. `now` is when scheduling starts, if it does.
 ///
-/// A group that was scheduled once does not go back: pods that end are forgotten, and their group stays what it was.
-pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owners: Option<&str>) -> PodGroupStatus {
-    let Counts { members, scheduled, running, succeeded, failed } = counts;
-    let is_complete = members >= min && members > 0;
-    let phase = if failed > 0 && failed + running + succeeded >= min {
-        PodGroupPhase::Failed
-    } else if succeeded >= min && succeeded > 0 {
+/// Nothing is counted while the phase is `Pending`, and nothing follows from `Finished` and `Failed`.
+///
+/// QUIRK: a minimum that was lowered to 0 or less is reached by pods that have ended, of which there are none
+/// (`a_minimum_of_nothing_is_never_reached_and_finished_when_it_comes_later`).
+pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owners: &str, now: Time) -> PodGroupStatus {
+    let Counts { members, scheduled, running } = counts;
+    let is_complete = members >= min && min > 0;
+    let mut new = old.clone();
+    match &old.phase {
+        Some(PodGroupPhase::Finished | PodGroupPhase::Failed) => return new,
+        None | Some(PodGroupPhase::Pending) if is_complete => {
+            if !owners.is_empty() {
+                owners.clone_into(&mut new.occupied_by);
+            }
+        }
+        None | Some(PodGroupPhase::Pending) => return PodGroupStatus { phase: Some(PodGroupPhase::Pending), ..new },
+        Some(_) if members == 0 => return PodGroupStatus { phase: Some(PodGroupPhase::Pending), ..new },
+        Some(_) => {}
+    }
+    (new.scheduled, new.running, new.succeeded, new.failed) = (scheduled, running, 0, 0);
+    let phase = if min <= 0 {
         PodGroupPhase::Finished
-    } else if running + succeeded >= min && running > 0 {
-        PodGroupPhase::Running
-    } else if scheduled >= min && scheduled > 0 {
-        PodGroupPhase::Scheduled
-    } else if scheduled > 0 {
+    } else if scheduled < min {
+        new.schedule_start_time.get_or_insert(now);
         PodGroupPhase::Scheduling
-    } else if is_complete {
-        PodGroupPhase::PreScheduling
+    } else if running < min {
+        PodGroupPhase::Scheduled
     } else {
-        PodGroupPhase::Pending
+        PodGroupPhase::Running
     };
-    if members == 0 && old.scheduled > 0 {
-        return old.clone();
-    }
-    let known = old.phase.clone().filter(|known| old.scheduled > 0 && progress(known) > progress(&phase));
-    let occupied_by = match owners {
-        Some(owners) if old.occupied_by.is_empty() && is_complete => owners.to_owned(),
-        _ => old.occupied_by.clone(),
-    };
-    PodGroupStatus {
-        phase: known.or(Some(phase)),
-        occupied_by,
-        scheduled: scheduled.max(old.scheduled),
-        running,
-        succeeded,
-        failed,
-        schedule_start_time: old.schedule_start_time.clone(),
-    }
+    PodGroupStatus { phase: Some(phase), ..new }
 }
 
-/// How far a group has come in a phase.
-fn progress(phase: &PodGroupPhase) -> usize {
-    let order = [
-        PodGroupPhase::Pending,
-        PodGroupPhase::PreScheduling,
-        PodGroupPhase::Scheduling,
-        PodGroupPhase::Scheduled,
-        PodGroupPhase::Running,
-        PodGroupPhase::Finished,
-        PodGroupPhase::Failed,
-    ];
-    order.iter().position(|known| known == phase).unwrap_or(0)
-}
-
-/// Whether a PodGroup is so old that nothing will become of it.
-pub fn is_abandoned(status: &PodGroupStatus, created: Timestamp, now: Timestamp) -> bool {
-    let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
-    status.scheduled == 0 && age > ABANDONED_AFTER
+/// Whether a PodGroup is so old that its pods may be gone.
+pub fn is_abandoned(status: &PodGroupStatus, min: i32, created: Timestamp) -> bool {
+    let start = status.schedule_start_time.as_ref().map(|start| start.0.duration_since(created));
+    let is_late = start.and_then(|after| Duration::try_from(after).ok()).is_some_and(|after| after > ABANDONED_AFTER);
+    is_late && status.scheduled == min && status.running == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    /// The status after each of these counts of members, scheduled and running pods, of a group that needs so many.
+    fn after(min: i32, counts: &[(i32, i32, i32)]) -> PodGroupStatus {
+        counts.iter().zip(1..).fold(PodGroupStatus::default(), |old, ((members, scheduled, running), second)| {
+            let counts = Counts { members: *members, scheduled: *scheduled, running: *running };
+            status(&old, min, counts, "ns/j", at(second))
+        })
+    }
+
+    fn shown(status: &PodGroupStatus) -> (&str, i32, i32) {
+        (status.phase.as_ref().map_or("", PodGroupPhase::as_str), status.scheduled, status.running)
+    }
+
     #[test]
     fn the_phase_is_how_far_the_minimum_has_come() {
-        let phase = |members, scheduled, running, succeeded, failed| {
-            let counts = Counts { members, scheduled, running, succeeded, failed };
-            status(&PodGroupStatus::default(), 2, counts, None).phase.unwrap().as_str().to_owned()
-        };
-        assert_eq!([phase(0, 0, 0, 0, 0), phase(1, 0, 0, 0, 0)], ["Pending", "Pending"]);
-        assert_eq!([phase(2, 0, 0, 0, 0), phase(2, 1, 0, 0, 0)], ["PreScheduling", "Scheduling"]);
-        assert_eq!([phase(2, 2, 1, 0, 0), phase(3, 3, 2, 0, 0)], ["Scheduled", "Running"]);
-        assert_eq!([phase(2, 2, 1, 1, 0), phase(2, 2, 0, 2, 0)], ["Running", "Finished"]);
-        assert_eq!([phase(2, 2, 1, 0, 1), phase(3, 3, 0, 1, 0)], ["Failed", "Scheduled"]);
+        for (counts, phase) in [
+            (&[(0, 0, 0)][..], ("Pending", 0, 0)),
+            (&[(1, 1, 1)], ("Pending", 0, 0)),
+            (&[(2, 0, 0)], ("Scheduling", 0, 0)),
+            (&[(2, 1, 0)], ("Scheduling", 1, 0)),
+            (&[(3, 2, 1)], ("Scheduled", 2, 1)),
+            (&[(3, 3, 2)], ("Running", 3, 2)),
+            (&[(2, 2, 2), (2, 1, 1)], ("Scheduling", 1, 1)),
+            (&[(2, 2, 2), (1, 1, 1)], ("Scheduling", 1, 1)),
+            (&[(2, 2, 2), (0, 0, 0)], ("Pending", 2, 2)),
+            (&[(2, 2, 2), (0, 0, 0), (1, 1, 0)], ("Pending", 2, 2)),
+        ] {
+            assert_eq!(shown(&after(2, counts)), phase, "{counts:?}");
+        }
     }
 
     #[test]
-    fn a_group_whose_pods_have_all_ended_keeps_its_status() {
-        let counts = Counts { members: 2, scheduled: 2, ..Counts::default() };
-        let scheduled = status(&PodGroupStatus::default(), 2, counts, Some("ns/j"));
-        assert_eq!((scheduled.occupied_by.as_str(), scheduled.scheduled), ("ns/j", 2));
-        assert_eq!(status(&scheduled, 2, Counts::default(), None), scheduled);
-        let one_ended = status(&scheduled, 2, Counts { members: 1, scheduled: 1, ..Counts::default() }, None);
-        assert_eq!(one_ended, scheduled);
-        let other = status(&scheduled, 2, counts, Some("ns/k"));
-        assert_eq!(other.occupied_by, "ns/j", "the first owner stays");
+    fn a_minimum_of_nothing_is_never_reached_and_finished_when_it_comes_later() {
+        assert_eq!(shown(&after(0, &[(0, 0, 0), (1, 1, 1)])), ("Pending", 0, 0));
+        let counts = Counts { members: 2, scheduled: 2, running: 1 };
+        let lowered = status(&after(2, &[(2, 2, 2)]), 0, counts, "", at(9));
+        assert_eq!(shown(&lowered), ("Finished", 2, 1));
+        assert_eq!(status(&lowered, 2, Counts { members: 2, ..Counts::default() }, "ns/k", at(9)), lowered);
+        let failed = PodGroupStatus { phase: Some(PodGroupPhase::Failed), ..PodGroupStatus::default() };
+        assert_eq!(status(&failed, 2, counts, "ns/k", at(9)), failed);
     }
 
     #[test]
-    fn a_group_is_occupied_as_soon_as_it_has_enough_pods() {
-        let occupied = |members, scheduled| {
-            let counts = Counts { members, scheduled, ..Counts::default() };
-            status(&PodGroupStatus::default(), 2, counts, Some("ns/j")).occupied_by
-        };
-        assert_eq!([occupied(1, 0), occupied(1, 1), occupied(2, 0), occupied(3, 2)], ["", "", "ns/j", "ns/j"]);
+    fn a_group_is_occupied_and_its_scheduling_starts_as_soon_as_it_has_enough_pods() {
+        let occupied = |counts: &[(i32, i32, i32)]| after(2, counts).occupied_by;
+        assert_eq!([occupied(&[(1, 1, 0)]), occupied(&[(2, 0, 0)])], ["", "ns/j"]);
+        let started = after(2, &[(1, 0, 0), (2, 0, 0), (2, 1, 0), (2, 2, 0)]);
+        assert_eq!(started.schedule_start_time, Some(at(2)));
+        assert_eq!(after(2, &[(2, 2, 0)]).schedule_start_time, None, "they had their nodes before");
+        let counts = Counts { members: 2, scheduled: 2, running: 0 };
+        assert_eq!(status(&started, 2, counts, "ns/k", at(9)), started, "the first owner stays");
+        let of_nobody =
+            status(&PodGroupStatus { occupied_by: "ns/x".into(), ..Default::default() }, 2, counts, "", at(9));
+        assert_eq!(of_nobody.occupied_by, "ns/x");
     }
 
     #[test]
-    fn a_group_is_abandoned_after_two_days_without_a_scheduled_pod() {
-        let after = |hours: i64, scheduled| {
-            let now = Timestamp::from_second(hours * 3600 + 1).unwrap();
-            is_abandoned(&PodGroupStatus { scheduled, ..PodGroupStatus::default() }, Timestamp::UNIX_EPOCH, now)
+    fn a_group_that_began_two_days_after_its_creation_is_left_alone_unless_its_pods_run() {
+        let is_old = |hours: i64, scheduled: i32, running: i32| {
+            let schedule_start_time = Some(at(hours * 3600 + 1));
+            let status = PodGroupStatus { scheduled, running, schedule_start_time, ..PodGroupStatus::default() };
+            is_abandoned(&status, 2, Timestamp::UNIX_EPOCH)
         };
-        assert_eq!((after(47, 0), after(48, 0), after(48, 1)), (false, true, false));
+        assert_eq!(
+            [is_old(47, 2, 0), is_old(48, 2, 0), is_old(48, 2, 1), is_old(48, 1, 0)],
+            [false, true, false, false]
+        );
+        assert!(!is_abandoned(&PodGroupStatus::default(), 0, Timestamp::UNIX_EPOCH));
     }
 }

@@ -62,10 +62,11 @@ pub(super) fn make_room(
     let job: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.uid).collect();
     let evictable = Evictable::on(&candidates, request.template().priority, &job, attempted.cluster);
     let nodes = attempted.cluster.len();
+    if candidates.is_empty() {
+        return Err(not_helpful(nodes));
+    }
     if evictable.by_row.is_empty() {
-        let others = ("Preemption is not helpful for scheduling".to_owned(), nodes - candidates.len());
-        let reasons = BTreeMap::from([("no potential victims".to_owned(), candidates.len()), others]);
-        return Err(unavailable(&reasons.into_iter().filter(|(_, nodes)| *nodes > 0).collect(), nodes));
+        return Err(unavailable(&BTreeMap::from([("no potential victims".to_owned(), candidates.len())]), nodes));
     }
     let costs = evictable.costs();
     let place = place.map(|spec| tree(attempted.cluster).map(|tree| (tree, spec)));
@@ -73,7 +74,7 @@ pub(super) fn make_room(
     let mut attempt = Attempt { rehearsal: Rehearsal::new(profile, attempted.cluster, pods), planner };
     evictable.all().for_each(|placed| attempt.rehearsal.remove(&placed.pod.uid));
     let rows = match place {
-        None => attempt.place_cheaply(profile, &costs)?,
+        None => attempt.place_cheaply(profile, candidates, &costs)?,
         Some((tree, spec)) => {
             let score = |row: Row| -costs.get(&row).copied().unwrap_or(0);
             let arrangement = arrange_in(&mut attempt.rehearsal, profile, &tree, spec, score)?;
@@ -149,12 +150,16 @@ struct Attempt<'c> {
 }
 
 impl Attempt<'_> {
-    /// Puts each pod on the cheapest node that takes it, beside those before it.
-    fn place_cheaply(&mut self, profile: &Profile, costs: &BTreeMap<Row, i64>) -> Result<Vec<Row>, String> {
+    /// Puts each pod on the cheapest of these rows that takes it, beside those before it.
+    fn place_cheaply(
+        &mut self,
+        profile: &Profile,
+        mut rows: Vec<Row>,
+        costs: &BTreeMap<Row, i64>,
+    ) -> Result<Vec<Row>, String> {
         let cluster = self.rehearsal.cluster();
         // A node on which nobody has to go costs nothing.
         let cost = |row: Row| costs.get(&row).map_or((0, false), |cost| (*cost, true));
-        let mut rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
         rows.sort_by_cached_key(|row| (cost(*row), cluster.node(*row).map(|node| Arc::clone(&node.name))));
         let (pods, nodes) = (self.rehearsal.pods().len(), self.rehearsal.cluster().len());
         let mut places = Vec::new();

@@ -7,6 +7,10 @@ use std::{
 
 use koord_api::gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT};
 use koord_core::{key::ObjectKey, uid::Uid};
+use koord_engine::plugin::{Reason, ReasonCode};
+
+/// Said of a round in which all members were tried.
+const ATTEMPTED: &str = "all pending pods is already been attempted";
 
 /// A member that may be tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,19 @@ pub struct Outcome {
     pub obstacle: Option<Obstacle>,
 }
 
+/// Why a round has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Every gang has enough.
+    Placed,
+    /// Nobody is left to be tried.
+    Attempted,
+    /// The gangs of the group are gone.
+    Gone,
+    /// A member of another group was tried in between.
+    Interrupted,
+}
+
 /// A member for which there was no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
@@ -62,6 +79,18 @@ pub struct Obstacle {
     pub missing: String,
     /// The node that came nearest to taking it.
     pub best_node: Option<Arc<str>>,
+}
+
+impl Ending {
+    /// Its words, those of the original where it has them.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::Placed => "gang is already succeed",
+            Self::Attempted => ATTEMPTED,
+            Self::Gone => "gang is nil, may be already deleted",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }
 
 impl Round {
@@ -144,7 +173,7 @@ impl Round {
         Outcome {
             is_complete: self.is_complete(),
             untried: self.rest.into_iter().map(|candidate| candidate.uid).collect(),
-            reason: self.reason.unwrap_or_else(|| "all pending pods is already been attempted".to_owned()),
+            reason: self.reason.unwrap_or_else(|| ATTEMPTED.to_owned()),
             obstacle: self.obstacle,
             group: self.group,
             placed: self.placed,
@@ -170,6 +199,17 @@ impl Round {
     fn lack(&mut self, gang: &ObjectKey) {
         let left = self.rest.iter().filter(|other| other.gang == *gang).count();
         self.is_hopeless |= self.missing.get(gang).is_some_and(|missing| left < *missing);
+    }
+}
+
+/// A round came to nothing, and which member was in the way.
+pub(super) fn infeasible(text: &str, obstacle: Option<&Obstacle>) -> Reason {
+    let reason = ReasonCode::GangInfeasible.says(text);
+    let Some(Obstacle { member, missing, best_node }) = obstacle else { return reason };
+    let reason = reason.with("member", member).with("missing", missing);
+    match best_node {
+        Some(node) => reason.with("best_node", node),
+        None => reason,
     }
 }
 

@@ -17,7 +17,7 @@ use super::{families, requests};
 
 const NODE_BUCKETS: &[f64] = &exponential_buckets::<24>(1.0, 2.0);
 const PROCESS_BUCKETS: &[f64] = &exponential_buckets::<24>(0.00001, 2.0);
-const JOB_BUCKETS: &[f64] = &exponential_buckets::<20>(0.001, 2.0);
+const JOB_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 25.0, 30.0, 45.0, 60.0, 120.0];
 const WRITE_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
 
 /// How often figures are read.
@@ -50,7 +50,7 @@ const JOBS: Description = Description::histogram(
     "scheduler_gang_schedule_cycle_duration_seconds",
     &["reason", "job_size"],
     JOB_BUCKETS,
-    "Time from the first to the last attempt of a gang group, by result (scheduled, unschedulable, interrupted) and number of pods, in hundreds.",
+    "Time from the first to the last attempt of a gang group, by number of pods (`1-100`, `101-200`, up to `1000+`) and why it ended: `gang is already succeed` (its pods have their nodes), `all pending pods is already been attempted` (they do not fit), `gang is nil, may be already deleted`, `interrupted`.",
 )
 .advice("`interrupted`: other gangs are tried in between. Long: gangs are large, or the decision about one pod is slow.");
 const BATCHES: Description = Description::histogram(
@@ -162,9 +162,9 @@ impl OfKoordinator {
     }
 
     pub(super) fn job_ended(&self, job: Ended, now: Moment) {
-        self.jobs.with_label_values(&[job.result, &job_size(job.pods)]).observe(super::seconds(job.began, now));
+        self.jobs.with_label_values(&[job.reason, &job_size(job.pods)]).observe(super::seconds(job.began, now));
         if job.is_batch {
-            let result = if job.result == "scheduled" { "success" } else { "failure" };
+            let result = if job.is_complete { "success" } else { "failure" };
             self.batches.with_label_values(&[result]).observe(super::seconds(job.began, now));
         }
     }
@@ -201,9 +201,13 @@ impl OfKoordinator {
     }
 }
 
-/// The number of pods in hundreds, rounded up.
+/// The hundred that a number of pods is in.
 fn job_size(pods: usize) -> String {
-    if pods > 1000 { "1000+".to_owned() } else { (pods.max(1).div_ceil(100) * 100).to_string() }
+    match pods.div_ceil(100) {
+        0 => "0".to_owned(),
+        hundreds @ 1..=10 => format!("{}-{}", hundreds * 100 - 99, hundreds * 100),
+        _ => "1000+".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -258,7 +262,8 @@ mod tests {
 
     #[test]
     fn jobs_are_counted_in_hundreds() {
-        assert_eq!([1, 100, 101, 1000, 1001].map(job_size), ["100", "100", "200", "1000", "1000+"]);
+        let sizes = [0, 1, 100, 101, 250, 901, 1000, 1001].map(job_size);
+        assert_eq!(sizes, ["0", "1-100", "1-100", "101-200", "201-300", "901-1000", "901-1000", "1000+"]);
     }
 
     /// The names of `spec/scheduler.md` 5.1. Those of the list below are left out; docs/scheduler.md says why.

@@ -117,12 +117,12 @@ impl Scheduler {
 
     /// Writes why a pod has no node. `expected` is the node that its status may name by a write that is not seen yet.
     pub(super) fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused, expected: Option<&Arc<str>>) {
-        let Refused { message, nominated, victims, is_error, .. } = refused;
+        let Refused { message, nominated, victims, preemptor, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         for victim in victims {
             let node = victim.node.as_deref().or(nominated.as_deref()).unwrap_or_default();
             let message = format!("Preempted by pod {} on node {node}", pod.uid);
-            let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
+            let write = report::condemned(victim, pod, preemptor.as_deref(), self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
         }
         let Explanation { write, events } = self.engine.explanation(pod, message);

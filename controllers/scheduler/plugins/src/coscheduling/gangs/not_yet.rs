@@ -5,6 +5,8 @@ use std::fmt;
 use koord_core::key::ObjectKey;
 use koord_engine::plugin::{Reason, ReasonCode};
 
+use super::{Gangs, Group, Member, Stage};
+
 /// Why a pod may not be tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotYet {
@@ -28,6 +30,22 @@ pub enum NotYet {
         /// The group.
         group: String,
     },
+}
+
+impl Gangs {
+    /// Whether each gang of the group has enough members.
+    pub(super) fn check_complete(&self, group: &Group) -> Result<(), NotYet> {
+        for id in &group.ids {
+            let gang = self.by_id.get(id).ok_or_else(|| NotYet::Missing(id.clone()))?;
+            let declared = gang.declaration.as_ref().ok_or_else(|| NotYet::Undeclared(id.clone()))?;
+            let counts = |(member, stage): &&(Member, Stage)| member.is_ready || member.is_bound || stage.is_placed;
+            let has = gang.members.values().filter(counts).count();
+            if has < declared.min && !self.is_satisfied(gang) {
+                return Err(NotYet::Incomplete { gang: id.clone(), has, needs: declared.min });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl NotYet {

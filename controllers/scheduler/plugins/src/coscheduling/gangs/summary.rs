@@ -92,7 +92,7 @@ mod tests {
                 is_ready: true,
                 is_bound,
                 priority: 0,
-                index: 0,
+                index: None,
             };
             gangs.set(&Uid::from(name), member, Some(declaration.clone()), false);
         }

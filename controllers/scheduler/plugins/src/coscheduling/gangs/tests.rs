@@ -26,7 +26,7 @@ fn member(gang: &str, name: &str) -> Member {
         is_ready: true,
         is_bound: false,
         priority: 0,
-        index: -1,
+        index: None,
     }
 }
 

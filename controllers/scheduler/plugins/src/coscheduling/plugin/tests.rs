@@ -25,6 +25,9 @@ use crate::{NodeResourcesFit, SchedulingGates, testing::node};
 
 const GANG: &str = "gang.scheduling.koordinator.sh/";
 
+/// What is said of a pod beside its annotations.
+const MEMBERS: [&str; 7] = ["podGroup", "node", "gated", "priority", "label", "reservation", "spec"];
+
 /// A scheduler, with what it has done.
 struct World {
     engine: Engine,
@@ -35,6 +38,8 @@ struct World {
     pods: BTreeMap<String, Arc<Pod>>,
     /// Who was evicted, and for whom.
     evicted: Vec<String>,
+    /// For which gang groups or pods.
+    preemptors: Vec<Arc<str>>,
 }
 
 impl World {
@@ -49,17 +54,25 @@ impl World {
     fn beside(other: Option<Arc<dyn Plugin>>, plugin: Coscheduling, cpus: &[u32]) -> Self {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)];
-        let plugins = plugins.into_iter().chain(other).collect();
+        let plugins: Vec<_> = plugins.into_iter().chain(other).collect();
         let profile = Profile {
-            filters: vec![1],
+            filters: if plugins.len() > 3 { vec![3, 1] } else { vec![1] },
             scores: vec![(2, 1)],
             post_filters: vec![2],
             ..Profile::of("default-scheduler", plugins)
         };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let (bound, messages, pods) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut world =
-            Self { engine, now: Moment::default(), bound, messages, attempts: 0, pods, evicted: Vec::new() };
+        let mut world = Self {
+            engine,
+            now: Moment::default(),
+            bound,
+            messages,
+            attempts: 0,
+            pods,
+            evicted: Vec::new(),
+            preemptors: Vec::new(),
+        };
         for (index, cpus) in cpus.iter().enumerate() {
             world.add_node(&format!("n{}", index + 1), *cpus);
         }
@@ -86,12 +99,12 @@ impl World {
 
     fn put(&mut self, name: &str, cpus: u32, gang: &Value) {
         let (namespace, bare) = name.split_once('/').unwrap_or(("ns", name));
-        let spec = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpus.to_string()}}}]});
+        let mut spec = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpus.to_string()}}}]});
         let annotations: BTreeMap<String, &str> = gang
             .as_object()
             .unwrap()
             .iter()
-            .filter(|(key, _)| !matches!(&***key, "podGroup" | "node" | "gated" | "priority" | "label" | "reservation"))
+            .filter(|(key, _)| !MEMBERS.contains(&&***key))
             .map(|(key, value)| {
                 let key = if key.contains('/') { key.clone() } else { format!("{GANG}{key}") };
                 (key, value.as_str().unwrap())
@@ -100,6 +113,9 @@ impl World {
         let annotations = annotations.iter().map(|(key, value)| (&**key, *value)).collect();
         let group = gang.get("podGroup").map(|name| ("pod-group.scheduling.sigs.k8s.io", name.as_str().unwrap()));
         let label = gang.get("label").map(|label| label.as_str().unwrap().split_once('=').unwrap());
+        for (name, value) in gang.get("spec").and_then(Value::as_object).into_iter().flatten() {
+            spec[name] = value.clone();
+        }
         let mut spec: PodSpec = serde_json::from_value(spec).unwrap();
         spec.priority = gang.get("priority").map(|priority| priority.as_i64().unwrap().try_into().unwrap());
         let labels = group.into_iter().chain(label).collect();
@@ -150,6 +166,7 @@ impl World {
                 Outcome::Bind { .. } => _ = self.bound.insert(name, attempt),
                 Outcome::Refused(refused) => {
                     self.messages.insert(name.clone(), refused.message.clone());
+                    self.preemptors.extend(refused.preemptor.clone());
                     self.evicted.extend(refused.victims.iter().map(|victim| format!("{} for {name}", victim.uid)));
                 }
                 Outcome::Waiting { .. } | Outcome::Asks { .. } => {}
@@ -396,17 +413,26 @@ fn a_gang_is_a_job_from_its_first_attempt_to_its_last() {
     let gang = json!({"name": "g", "min-available": "3"});
     let result = |world: &mut World| {
         let jobs = world.engine.take_ended_jobs();
-        jobs.iter().map(|job| (job.began, job.pods, job.result)).collect::<Vec<_>>()
+        jobs.iter().map(|job| (job.began, job.pods, job.reason)).collect::<Vec<_>>()
     };
     world.create(&["a", "b"], 2, &gang);
     assert_eq!(result(&mut world), [], "it is not tried before it is complete");
     world.create(&["c"], 2, &gang);
-    assert_eq!(result(&mut world), [(Moment::default(), 3, "unschedulable")]);
+    assert_eq!(result(&mut world), [(Moment::default(), 3, "all pending pods is already been attempted")]);
     world.now = world.now + Duration::from_mins(1);
     let now = world.now;
     world.add_node("n2", 4);
     world.run();
-    assert_eq!(result(&mut world), [(now, 3, "scheduled")]);
+    assert_eq!(result(&mut world), [(now, 3, "gang is already succeed")]);
+    for name in ["d", "e"] {
+        world.put(name, 1, &json!({"name": "h", "min-available": "2"}));
+    }
+    let first = world.engine.attempt(now).unwrap().pod.uid.to_string();
+    for name in [if first == "d" { "e" } else { "d" }, &first] {
+        world.engine.remove_pod(&Uid::from(name), now);
+    }
+    world.run();
+    assert_eq!(result(&mut world), [(now, 0, "gang is nil, may be already deleted")], "nobody is left");
 }
 
 #[test]

@@ -32,8 +32,9 @@ pub struct Requirements {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unplaceable {
     pods: usize,
-    /// The places that were looked at, with what they can take.
-    places: Vec<(String, usize)>,
+    /// The places that were looked at, with what they can take, as texts in their order.
+    places: Vec<String>,
+    /// The layers that take multiples, whether the tree has them or not, as texts in their order.
     multiples: Vec<String>,
     /// Why the nodes take no more.
     pub why: String,
@@ -70,7 +71,7 @@ impl Tree {
             let mut shares = Vec::new();
             (sums.distribute(at, requirements.pods, &mut shares) >= requirements.pods).then_some(shares)
         });
-        shares.ok_or_else(|| sums.refusal(&roots, requirements.pods))
+        shares.ok_or_else(|| sums.refusal(&roots, requirements))
     }
 }
 
@@ -175,26 +176,22 @@ impl<'t> Sums<'t> {
         pods - pods % multiple
     }
 
-    fn refusal(&self, roots: &[usize], pods: usize) -> Unplaceable {
+    fn refusal(&self, roots: &[usize], requirements: &Requirements) -> Unplaceable {
         let shown = |at: &usize| {
-            let place = &self.tree.places()[*at];
-            (format!("{}/{}", self.tree.layer_name(place.layer), place.name), self.offers[*at].slots)
+            let Place { layer, name, .. } = &self.tree.places()[*at];
+            format!("topology topologyNode {}/{name}: {}", self.tree.layer_name(*layer), self.offers[*at].slots)
         };
-        let multiples = self.multiples.iter().enumerate().filter(|(_, multiple)| **multiple > 1);
-        Unplaceable {
-            pods,
-            places: roots.iter().map(shown).collect(),
-            multiples: multiples.map(|(layer, number)| format!("{}={number}", self.tree.layer_name(layer))).collect(),
-            why: String::new(),
-        }
+        let multiples = requirements.multiples.iter().map(|(layer, number)| format!("{layer}={number}"));
+        let (mut places, mut multiples): (Vec<_>, Vec<_>) = (roots.iter().map(shown).collect(), multiples.collect());
+        places.sort_unstable();
+        multiples.sort_unstable();
+        Unplaceable { pods: requirements.pods, places, multiples, why: String::new() }
     }
 }
 
 impl fmt::Display for Unplaceable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<String> =
-            self.places.iter().map(|(place, slots)| format!("topology topologyNode {place}: {slots}")).collect();
-        let (pods, places, why) = (self.pods, places.join(";"), &self.why);
+        let (pods, places, why) = (self.pods, self.places.join(";"), &self.why);
         write!(f, "no candidate topology nodes can accommodate job, desiredOfferSlot: {pods}, {places}, {why}")?;
         if self.multiples.is_empty() {
             return Ok(());
@@ -262,6 +259,26 @@ mod tests {
             )
         );
         assert!(placed(&requirements(&must("RackLayer"), 1), [1; 7]).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_places_and_multiples_in_the_order_of_their_texts() {
+        let layers = r#"{"layer":"SpineLayer","podCountMultiple":4},{"layer":"RackLayer","podCountMultiple":3}"#;
+        let block = r#"{"layer":"BlockLayer","strategy":"MustGather","podCountMultiple":2}"#;
+        let refused = |nodes: &[(&'static str, &'static str, &'static str)]| {
+            let offers = nodes.iter().map(|(name, ..)| (*name, Offer { slots: 2, ..Offer::default() }));
+            let placed = tree(nodes).place(&requirements(&format!("{layers},{block}"), 4), offers);
+            placed.unwrap_err().to_string()
+        };
+        let places = |names: [&str; 2]| {
+            let places = names.map(|name| format!("topology topologyNode BlockLayer/{name}: 2"));
+            let multiples = "; podCountMultiple constraints: BlockLayer=2, RackLayer=3, SpineLayer=4";
+            format!("desiredOfferSlot: 4, {}, {multiples}", places.join(";"))
+        };
+        let across = refused(&[("n1", "b3", "s1"), ("n2", "b1", "s2")]);
+        assert!(across.ends_with(&places(["b1", "b3"])), "{across}");
+        let ten = refused(&[("n1", "b1", "s1"), ("n2", "b10", "s1")]);
+        assert!(ten.ends_with(&places(["b10", "b1"])), "{ten}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Gangs that want the same room: none keeps another from running for ever, and none is tried without end.
 
 use super::*;
+use crate::InterPodAffinity;
 
 #[test]
 fn two_gangs_that_fit_half_each_do_not_keep_each_other_out_nor_busy() {
@@ -63,4 +64,51 @@ fn groups_that_arrive_mixed_run_as_room_comes() {
     assert!(matches!(&*first, "a:2 b:2" | "c:2 d:2"), "{first}");
     world.add_node("n3", 2);
     assert_eq!(world.bind().wait(20).bound(), "a:2 b:2 c:2 d:2");
+}
+
+/// A world of one zone with pod affinity, and a member of a gang of two that wants to be near to a pod of the app `db`.
+fn beside_a_neighbour() -> (World, Value) {
+    let mut world = World::beside(Some(Arc::new(InterPodAffinity::default())), Coscheduling::default(), &[]);
+    world.add_node_at("n1", 8, &json!({"zone": "a"}));
+    let term = json!({"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"});
+    let affinity = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    let mut near = of(2);
+    near["spec"] = json!({ "affinity": affinity });
+    (world, near)
+}
+
+#[test]
+fn what_helps_the_member_that_was_in_the_way_has_its_gang_tried() {
+    let refused = || {
+        let (mut world, near) = beside_a_neighbour();
+        world.create(&["p2"], 1, &near).create(&["p1"], 1, &of(2));
+        let message = &world.messages["p1"];
+        assert!(message.contains("due to member Pod \"ns/p2\""), "p1 is tried for both, and had a place: {message}");
+        let attempts = world.attempts;
+        assert_eq!((world.wait(20).attempts, world.bound()), (attempts, String::new()));
+        world
+    };
+    let mut world = refused();
+    world.put("db", 1, &json!({"label": "app=db", "node": "n1"}));
+    assert_eq!(world.wait(1).bound(), "p1:2 p2:2", "it was bound");
+    let mut world = refused();
+    let attempts = world.attempts;
+    world.put("db", 1, &json!({"label": "app=other", "node": "n1"}));
+    assert_eq!(world.wait(20).attempts, attempts, "it helps nobody");
+    world.put("db", 1, &json!({"label": "app=db", "node": "n1"}));
+    assert_eq!(world.wait(1).bound(), "p1:2 p2:2", "it was relabelled");
+}
+
+#[test]
+fn what_helps_a_member_while_its_gang_is_tried_has_the_gang_tried_again() {
+    let (mut world, near) = beside_a_neighbour();
+    let mut first = of(2);
+    first["priority"] = json!(1);
+    world.put("p2", 1, &near);
+    world.put("p3", 100, &of(2));
+    world.put("p1", 1, &first);
+    let tried = [(); 2].map(|()| world.engine.attempt(world.now).unwrap().pod.uid.to_string());
+    assert_eq!(tried, ["p1", "p2"], "p3 might be enough");
+    world.put("db", 1, &json!({"label": "app=db", "node": "n1"}));
+    assert_eq!(world.wait(2).bound(), "p1:2 p2:2");
 }

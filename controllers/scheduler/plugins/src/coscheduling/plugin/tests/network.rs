@@ -140,13 +140,13 @@ fn a_gang_that_is_tried_as_a_whole_fails_before_its_first_member_is_placed() {
     let reason = format!("{gang} \"ns/p2\" is unschedulable with reason \"0/7 nodes are available: 7 job batch");
     assert!(with.messages["p1"].contains(&reason), "{}", with.messages["p1"]);
     let ended = with.engine.take_ended_jobs();
-    assert_eq!(ended.iter().map(|job| (job.result, job.is_batch)).collect::<Vec<_>>(), [("unschedulable", true)]);
+    assert_eq!(ended.iter().map(|job| (job.is_complete, job.is_batch)).collect::<Vec<_>>(), [(false, true)]);
     let evicting = tried(2, true, &json!({"enablePreemption": true}));
     assert_eq!(evicting.evicted, [""; 0]);
     let mut fits = tried(3, true, &json!({}));
     assert_eq!((fits.bound(), nodes(&fits)), ("p1:2 p2:2".to_owned(), "n5 n6".to_owned()));
     let ended = fits.engine.take_ended_jobs();
-    assert_eq!(ended.iter().map(|job| (job.result, job.is_batch)).collect::<Vec<_>>(), [("scheduled", true)]);
+    assert_eq!(ended.iter().map(|job| (job.is_complete, job.is_batch)).collect::<Vec<_>>(), [(true, true)]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::{
     network::{gathered, must},
     *,
 };
+use crate::NodeAffinity;
 
 fn world(cpus: &[u32]) -> World {
     let args = serde_json::from_value(json!({"enablePreemption": true})).unwrap();
@@ -36,7 +37,10 @@ fn a_gang_takes_a_node_over() {
     run(&mut world, "l1", 4, 1, "n1");
     run(&mut world, "l2", 4, 1, "n1");
     world.create(&["p1", "p2"], 4, &urgent(2));
-    assert_eq!(world.evicted, ["l1 for p2", "l2 for p2"]);
+    assert_eq!(
+        (&world.evicted[..], &*world.preemptors[0]),
+        (&["l1 for p2", "l2 for p2"].map(str::to_owned)[..], "ns/g")
+    );
     assert_eq!(world.messages["p2"], "0/1 nodes are available: 1 Insufficient cpu.");
     let told = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable with \
                 reason \"0/1 nodes are available: 1 Insufficient cpu.\", alreadyWaitForBound: 0. preemption: preemption \
@@ -61,10 +65,11 @@ fn those_who_are_going_are_not_evicted_again() {
     world.engine.set_pod(Arc::new(going), world.now);
     world.delete("l1").wait(12);
     assert_eq!((world.evicted.len(), world.bound()), (2, String::new()));
-    let waits = "preemption: not eligible due to a terminating pod on the nominated node.";
+    let waits = "preemption: not eligible due to terminating pod on the nominated node.";
     assert!(world.messages["p1"].ends_with(waits), "{}", world.messages["p1"]);
-    let waits = "0/1 nodes are available: 1 not eligible due to a terminating pod on the nominated node.";
-    assert_eq!(world.messages["p2"], waits);
+    let rejected = "0/1 nodes are available: 1 GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p1\" is unschedulable \
+                    with reason \"0/1 nodes are available: 1 Insufficient cpu.\", alreadyWaitForBound: 1.";
+    assert_eq!(world.messages["p2"], rejected, "this round makes no room");
     world.delete("l2").wait(12);
     assert_eq!(world.bound(), "p1:2 p2:2");
 }
@@ -139,6 +144,31 @@ fn protected_pods_and_those_of_the_same_priority_stay() {
 }
 
 #[test]
+fn only_nodes_where_an_eviction_may_help_are_tried_and_named() {
+    let hostname = |name: &str| json!({"kubernetes.io/hostname": name});
+    let on_n1 = json!({"nodeSelector": {"kubernetes.io/hostname": "n1"}});
+    let args = serde_json::from_value(json!({"enablePreemption": true})).unwrap();
+    let failed = |label: &str, is_selective: bool| {
+        let mut world = World::beside(Some(Arc::new(NodeAffinity::default())), Coscheduling::new(&args), &[]);
+        world.add_node_at("n1", 8, &hostname("n1"));
+        world.add_node_at("n2", 4, &hostname("n2"));
+        world.put("l1", 8, &json!({"node": "n1", "priority": 1, "label": label}));
+        world.put("l2", 4, &json!({"node": "n2", "priority": 1}));
+        let mut gang = urgent(3);
+        if is_selective {
+            gang["spec"] = on_n1.clone();
+        }
+        world.create(&["p1", "p2", "p3"], 4, &gang);
+        assert!(world.evicted.is_empty(), "{:?}", world.evicted);
+        world.messages["p3"].split_once("preemption: ").map(|(_, words)| words.to_owned()).unwrap_or_default()
+    };
+    let protected = "scheduling.koordinator.sh/disable-preemptible=true";
+    assert_eq!(failed(protected, true), "0/2 nodes are available: 1 no potential victims.");
+    assert_eq!(failed("app=any", true), "0/2 nodes are available: 1 Insufficient cpu.", "n1 has room for two");
+    assert_eq!(failed(protected, false), "0/2 nodes are available: 2 Insufficient cpu.", "n2 has room for one");
+}
+
+#[test]
 fn what_stands_for_a_reservation_is_not_evicted_and_evicts_nobody() {
     let mut world = world(&[8]);
     let reserved = |pod: &Pod| {
@@ -163,7 +193,7 @@ fn a_plain_pod_preempts_too() {
     let mut world = world(&[8]);
     run(&mut world, "l1", 6, 1, "n1");
     world.create(&["h"], 4, &json!({"priority": 1000}));
-    assert_eq!(world.evicted, ["l1 for h"]);
+    assert_eq!((&world.evicted[..], &*world.preemptors[0]), (&["l1 for h".to_owned()][..], "ns/h"));
     victims_go(&mut world);
     assert_eq!(world.bound(), "h");
 }

@@ -15,44 +15,100 @@ fn wanted(world: &World) -> Vec<(String, &'static str, Value)> {
     shown.collect()
 }
 
+fn set(world: &mut World, min: i32, status: &Value) {
+    let value: PodGroup = serde_json::from_value(json!({"spec": {"minMember": min}, "status": status})).unwrap();
+    let object = Object::new(ObjectKey::new("ns", "g"), Uid::from("g"), false, Arc::new(value));
+    world.engine.set_object(object, world.now);
+}
+
+/// The PodGroup `g` needs so many pods, and what is wanted of its status is written. Gives its phase and how many pods are scheduled
+/// and run.
+fn follow(world: &mut World, min: i32) -> (String, i32, i32) {
+    let known = |world: &World| {
+        let group = world.engine.cluster().objects().get::<PodGroup>("ns/g");
+        group.map(|group| group.status.clone()).unwrap_or_default()
+    };
+    let status = json!(known(world));
+    set(world, min, &status);
+    while let Some((.., patch)) = wanted(world.run()).pop() {
+        let members = patch["status"].as_object().unwrap().clone().into_iter();
+        let status: serde_json::Map<String, Value> = members.filter(|(_, value)| !value.is_null()).collect();
+        set(world, min, &status.into());
+    }
+    let status = known(world);
+    (status.phase.map(|phase| phase.as_str().to_owned()).unwrap_or_default(), status.scheduled, status.running)
+}
+
+fn bind(world: &mut World, name: &str, is_running: bool) {
+    let pod = Pod { node: Some("n1".into()), is_running, ..Pod::clone(&world.pods[name]) };
+    world.engine.set_pod(Arc::new(pod), world.now);
+}
+
+fn is(phase: &str, scheduled: i32, running: i32) -> (String, i32, i32) {
+    (phase.to_owned(), scheduled, running)
+}
+
 #[test]
 fn the_status_of_a_pod_group_follows_its_pods() {
     let mut world = World::new(&[8]);
-    world.pod_group("g", 2);
-    let phase = |world: &World| wanted(world)[0].2["status"]["phase"].clone();
-    assert_eq!(phase(&world), "Pending");
-    world.create(&["p1", "p2"], 1, &json!({"podGroup": "g"}));
-    assert_eq!(phase(&world), "PreScheduling", "they are not bound yet");
-    let owner = Owner { name: "j".into(), ..Owner::default() };
+    assert_eq!(follow(&mut world, 2), is("Pending", 0, 0));
     for name in ["p1", "p2"] {
-        let pod = Pod {
-            node: Some("n1".into()),
-            scheduled: Some(7),
-            controller: Some(Arc::new(owner.clone())),
-            ..Pod::clone(&world.pods[name])
-        };
-        world.engine.set_pod(Arc::new(pod.clone()), world.now);
-        world.pods.insert(name.to_owned(), Arc::new(pod));
+        world.put(name, 1, &json!({"podGroup": "g"}));
+        let owner = Owner { name: "j".into(), ..Owner::default() };
+        let pod = Pod { controller: Some(Arc::new(owner)), ..Pod::clone(&world.pods[name]) };
+        world.pods.insert(name.to_owned(), Arc::new(pod.clone()));
+        world.engine.set_pod(Arc::new(pod), world.now);
     }
+    world.run();
     let status = json!({
-        "phase": "Scheduled", "occupiedBy": "ns/j", "scheduled": 2, "running": null, "succeeded": null, "failed": null,
-        "scheduleStartTime": "1970-01-01T00:00:07Z",
+        "phase": "Scheduling", "occupiedBy": "ns/j", "scheduled": null, "running": null, "succeeded": null, "failed": null,
+        "scheduleStartTime": "1970-01-01T00:00:00Z",
     });
     let patch = json!({"metadata": {"uid": "g"}, "status": status});
     assert_eq!(wanted(&world), [("ns/g".to_owned(), "", patch)]);
-    for name in ["p1", "p2"] {
-        let pod = Pod { is_running: true, ..Pod::clone(&world.pods[name]) };
-        world.engine.set_pod(Arc::new(pod), world.now);
+    assert_eq!(follow(&mut world, 2), is("Scheduling", 0, 0), "they are not bound yet");
+    ["p1", "p2"].iter().for_each(|name| bind(&mut world, name, false));
+    assert_eq!(follow(&mut world, 2), is("Scheduled", 2, 0));
+    ["p1", "p2"].iter().for_each(|name| bind(&mut world, name, true));
+    assert_eq!(follow(&mut world, 2), is("Running", 2, 2));
+    world.delete("p1");
+    assert_eq!(wanted(&world), [], "pods that end or are deleted change nothing by that");
+    world.create(&["p3"], 16, &json!({"podGroup": "g"}));
+    assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1), "the one in its place does not fit");
+    world.delete("p2").delete("p3");
+    assert_eq!((wanted(&world), follow(&mut world, 2)), (vec![], is("Pending", 1, 1)));
+}
+
+#[test]
+fn a_pod_group_that_does_not_fit_or_needs_more_pods_is_being_scheduled() {
+    let member = json!({"podGroup": "g"});
+    let mut world = World::new(&[8]);
+    follow(&mut world, 3);
+    world.create(&["p1", "p2", "p3"], 4, &member);
+    assert_eq!(follow(&mut world, 3), is("Scheduling", 0, 0));
+    assert_eq!((follow(&mut world, 2), world.bind().bound()), (is("Scheduling", 0, 0), "p1:2 p3:2".to_owned()));
+    assert_eq!((follow(&mut world, 2), follow(&mut world, 3)), (is("Scheduled", 2, 0), is("Scheduling", 2, 0)));
+}
+
+#[test]
+fn nothing_is_counted_of_a_pod_group_that_never_has_enough_pods() {
+    for (min, names) in [(3, &["p1", "p2"][..]), (0, &["p1"])] {
+        let mut world = World::new(&[8]);
+        for name in names {
+            world.put(name, 1, &json!({"podGroup": "g"}));
+            bind(&mut world, name, true);
+        }
+        assert_eq!(follow(&mut world, min), is("Pending", 0, 0), "{min}");
     }
-    let status = wanted(&world)[0].2["status"].clone();
-    assert_eq!((&status["phase"], &status["running"]), (&json!("Running"), &json!(2)));
-    // What is written is not wanted again.
-    let there: serde_json::Map<String, Value> =
-        status.as_object().unwrap().clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
-    let value: PodGroup = serde_json::from_value(json!({"spec": {"minMember": 2}, "status": there})).unwrap();
-    let key = ObjectKey::new("ns", "g");
-    world.engine.set_object(Object::new(key, Uid::from("g"), false, Arc::new(value)), world.now);
-    assert_eq!(wanted(&world), []);
+}
+
+#[test]
+fn a_pod_group_that_becomes_known_before_its_pods_is_looked_at_with_them() {
+    let mut world = World::new(&[8]);
+    set(&mut world, 2, &json!({"phase": "Running", "scheduled": 2, "running": 2}));
+    world.put("p1", 1, &json!({"podGroup": "g"}));
+    bind(&mut world, "p1", true);
+    assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1), "the other one has ended");
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9).
+//! Pods that end or are deleted change nothing by that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use koord_api::pod_group::{PodGroup, PodGroupStatus};
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_engine::{cluster::Cluster, pod::Pod};
+
+use super::{
+    gangs::Gangs,
+    pod_group::{Counts, is_abandoned, status},
+};
+
+/// The statuses that are wanted, and the PodGroups that are to be looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Statuses {
+    /// As of the last look; that of the object where there was none since it changed.
+    wanted: BTreeMap<ObjectKey, PodGroupStatus>,
+    due: BTreeSet<ObjectKey>,
+}
+
+impl Statuses {
+    /// A member of this gang was added or changed.
+    pub(super) fn member_changed(&mut self, gang: &ObjectKey) {
+        if !self.due.contains(gang) {
+            self.due.insert(gang.clone());
+        }
+    }
+
+    /// A PodGroup was added or changed, or is gone.
+    pub(super) fn changed(&mut self, key: &ObjectKey, is_there: bool) {
+        self.wanted.remove(key);
+        if is_there {
+            self.member_changed(key);
+        } else {
+            self.due.remove(key);
+        }
+    }
+
+    /// The wanted status of a PodGroup.
+    pub(super) fn wanted(&self, key: &ObjectKey, group: &PodGroup, gangs: &Gangs, cluster: &Cluster) -> PodGroupStatus {
+        let known = self.wanted.get(key).unwrap_or(&group.status);
+        if self.due.contains(key) { looked_at(known, key, group, gangs, cluster) } else { known.clone() }
+    }
+
+    /// What a look at the PodGroups that are due gives.
+    pub(super) fn look(&self, gangs: &Gangs, cluster: &Cluster) -> Vec<(ObjectKey, PodGroupStatus)> {
+        let group = |key: &ObjectKey| cluster.objects().get::<PodGroup>(key.as_str());
+        let due = self.due.iter().filter_map(|key| Some((key, group(key)?)));
+        due.map(|(key, group)| (key.clone(), self.wanted(key, group, gangs, cluster))).collect()
+    }
+
+    /// What a look gave is wanted, and nothing is due any more.
+    pub(super) fn looked(&mut self, seen: Vec<(ObjectKey, PodGroupStatus)>) {
+        self.due.clear();
+        self.wanted.extend(seen);
+    }
+
+    /// Whether there is anything to look at.
+    pub(super) fn are_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+}
+
+/// The status that follows from another one with the pods as they are now.
+fn looked_at(
+    known: &PodGroupStatus,
+    key: &ObjectKey,
+    group: &PodGroup,
+    gangs: &Gangs,
+    cluster: &Cluster,
+) -> PodGroupStatus {
+    let now = cluster.time();
+    let created = group.metadata.creation_timestamp.as_ref().map_or(now, |created| created.0);
+    if is_abandoned(known, group.spec.min_member, created) {
+        return known.clone();
+    }
+    let pod = |uid: &Uid| cluster.pod(uid).map(|placed| &placed.pod).or_else(|| cluster.pending_pod(uid));
+    let pods: Vec<&Pod> = gangs.members(key).filter_map(|(uid, _)| pod(uid)).map(|pod| &**pod).collect();
+    let count = |counts: &dyn Fn(&Pod) -> bool| {
+        i32::try_from(pods.iter().filter(|pod| counts(pod)).count()).unwrap_or(i32::MAX)
+    };
+    let counts = Counts {
+        members: count(&|_| true),
+        scheduled: count(&|pod| pod.node.is_some()),
+        running: count(&|pod| pod.is_running),
+    };
+    let first = pods.iter().min_by_key(|pod| &pod.key);
+    let owners = first.map(|pod| owners(pod)).unwrap_or_default();
+    let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    status(known, group.spec.min_member, counts, &owners, Time(second))
+}
+
+/// The owners of a pod, sorted.
+fn owners(pod: &Pod) -> String {
+    let mut owners: Vec<String> =
+        pod.owners().map(|(owner, _)| format!("{}/{}", pod.key.namespace(), owner.name)).collect();
+    owners.sort_unstable();
+    owners.join(",")
+}
