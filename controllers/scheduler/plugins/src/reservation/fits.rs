@@ -245,7 +245,7 @@ mod tests {
         let other = reservation(json!({"status": {"allocatable": {"cpu": "0", "memory": "8"}}}));
         let room = NodeRoom { free: amounts(&[("x/y", 4)]), pods: 1 };
         let fits = |one| {
-            let needs = Needs { one, ..Needs::default() };
+            let needs = Needs { one, asks: one, ..Needs::default() };
             fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len()
         };
         assert_eq!((fits(false), fits(true)), (0, 1));

@@ -125,8 +125,11 @@ fn without_a_default_quota_pods_that_name_none_are_not_limited() {
     world.place(pod("b", "unknown", "20", 0));
     assert!(world.refuse(pod("c", "q1", "6", 0)).message.contains("quotaName: q1"));
     assert_eq!(world.used("koordinator-default-quota"), 0);
-    let said = world.refuse(pod("large", "", "500", 0)).message;
-    assert!(said.contains("preemption: 0/1 nodes are available: 1 No"), "it may make room among its like: {said}");
+    let said = world.refuse(pod("large", "", "40", 0)).message;
+    assert!(
+        said.contains("preemption: 0/1 nodes are available: 1 No victims found on node n1"),
+        "it may make room among its like: {said}"
+    );
 }
 
 #[test]
@@ -134,10 +137,10 @@ fn pods_of_a_quota_that_is_deleted_count_in_the_default_quota_from_then_on() {
     let mut world = World::new(Settings::default());
     world.quota("q1", "5", "50", &json!({}));
     world.place(pod("a", "q1", "6", 0));
-    assert_eq!([world.used("q1"), world.used("koordinator-default-quota")], [6000, 0]);
+    assert_eq!([world.used("q1"), world.used("koordinator-default-quota")], [6, 0]);
     let now = world.now();
     world.engine.remove_object(TypeId::of::<ElasticQuota>(), "ns/q1", now);
-    assert_eq!(world.used("koordinator-default-quota"), 6000);
+    assert_eq!(world.used("koordinator-default-quota"), 6);
 }
 
 #[test]

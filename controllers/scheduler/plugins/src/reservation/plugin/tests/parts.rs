@@ -201,8 +201,8 @@ fn an_owner_stays_on_the_numa_node_of_its_reservation() {
     assert_eq!(world.take("p", "x", &cpu(4), ""), "n1 in r: 8-11", "the other one is emptier");
     assert_eq!(
         world.take("q", "x", &cpu(4), BY_NAME),
-        "0/1 nodes are available: 1 Reservation(s) not enough cpus available to satisfy request. \
-         1 Reservation(s) exactly matches the requested reservation name, 1 Reservation(s) matched owner total",
+        "0/1 nodes are available: 1 Unsatisfied NUMA cpu. 1 Reservation(s) exactly matches the requested reservation name, \
+         1 Reservation(s) for node reason that Unsatisfied NUMA cpu, 1 Reservation(s) matched owner total",
         "there are 2 left"
     );
     assert_eq!(world.take("s", "x", &cpu(2), BY_NAME), "n1 in r: 12-13");
@@ -262,15 +262,13 @@ fn owners_take_the_devices_of_their_reservation_and_no_two_the_same() {
 
 #[test]
 fn of_two_reservations_the_one_is_used_whose_devices_are_better_too() {
-    let with = |gpus: u32| {
-        let mut requests = gpu(100 * gpus);
-        requests["cpu"] = json!("8");
-        requests
-    };
-    let mut world = machine(2, "", "gpu0 gpu1 gpu2 gpu3");
-    assert_eq!(world.keep("a", "x", &with(1), RESTRICTED), "n1: 0-7 gpu0");
-    assert_eq!(world.keep("b", "x", &with(2), RESTRICTED), "n1: 8-15 gpu1 gpu2");
-    assert_eq!(world.take("p", "x", &gpu(100), ""), "n1 in b: gpu1", "a becomes fuller, but b keeps an idle GPU");
+    let mut small = gpu(100);
+    small["cpu"] = json!("8");
+    let mut world = machine(1, "", "gpu0 gpu1 gpu2 gpu3");
+    assert_eq!(world.keep("a", "x", &small, RESTRICTED), "n1: 0-7 gpu0");
+    assert_eq!(world.keep("b", "x", &gpu(200), RESTRICTED), "n1: gpu1 gpu2");
+    // a becomes fuller, by two thirds to a half, but b keeps an idle GPU.
+    assert_eq!(world.take("p", "x", &gpu(100), ""), "n1 in b: gpu1");
 }
 
 #[test]

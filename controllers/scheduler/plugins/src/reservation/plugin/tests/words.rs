@@ -21,7 +21,7 @@ fn each_reservation_that_is_too_small_counts() {
     let event = "0/2 reservations are available: 2 Reservation(s) Insufficient cpu.";
     assert_eq!(world.events, [("FailedScheduling-Reservation", event.to_owned())]);
     // Those that lack something themselves are not kept from the pod by their node.
-    let said = world.owner("q", 17, BOTH);
+    let said = world.owner("q", 13, BOTH);
     assert!(
         said.contains("1 Insufficient cpu by node, 2 Reservation(s) Insufficient cpu. 2 Reservation(s) matched"),
         "{said}"
@@ -56,9 +56,9 @@ fn devices_are_judged_in_a_reservation_without_room_for_the_rest() {
 
 #[test]
 fn what_no_reservation_holds_is_lacking_on_the_node() {
-    let mut world = machine(1, "", "gpu0@0/0 gpu1@0/0");
+    let mut world = machine(1, "", "gpu0@0/0 gpu1@0/0 gpu2@0/1 gpu3@0/1");
     assert_eq!(world.keep("r", "x", &cpu(4), RESTRICTED), "n1: 0-3");
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         world.take(name, "y", &gpu(50), "");
     }
     let said = world.take("p", "x", &gpu(200), r#"{"name":"r"}"#);
