@@ -43,6 +43,25 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
     SchemaGenerator::default().into_root_schema_for::<T>().to_value()
 }
 
+/// A value as its type. What is null is not set, as in Go.
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    let mut set = value.clone();
+    remove_nulls(&mut set);
+    serde_json::from_value(set)
+}
+
+/// Removes members that are not set.
+pub(crate) fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.values_mut().for_each(remove_nulls);
+            members.retain(|_, member| !member.is_null());
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
+}
+
 /// A document as its type, unless something is wrong with it.
 pub fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, Vec<Problem>> {
     let root = schema::<T>();
@@ -50,8 +69,7 @@ pub fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, V
     if !problems.is_empty() {
         return Err(problems);
     }
-    serde_json::from_value(document.clone())
-        .map_err(|error| vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }])
+    typed(document).map_err(|error| vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }])
 }
 
 impl PluginArgs {
@@ -61,7 +79,7 @@ impl PluginArgs {
             plugin: T::PLUGIN,
             schema: schema::<T>,
             complete: |value| {
-                let mut args: T = serde_json::from_value(value.clone())?;
+                let mut args: T = typed(value)?;
                 args.complete();
                 let mut problems = Problems::default();
                 args.check(&mut problems);

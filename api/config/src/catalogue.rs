@@ -19,24 +19,28 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     /// Checks the names of a list of plugins at these keys: each is known and stands once.
     pub(crate) fn check_plugins(&self, plugins: &[Plugin], keys: &[&str], problems: &mut Problems) {
-        self.check_names(plugins.iter().map(|plugin| plugin.name.as_str()), keys, problems);
+        let names = || plugins.iter().map(|plugin| plugin.name.as_str());
+        self.check_known(names(), keys, problems);
+        check_once(names(), keys, problems);
     }
 
     /// The same for the plugins that are configured.
     pub(crate) fn check_configured(&self, configs: &[PluginConfig], keys: &[&str], problems: &mut Problems) {
-        self.check_names(configs.iter().map(|config| config.name.as_str()), keys, problems);
+        let names = || configs.iter().map(|config| config.name.as_str());
+        self.check_known(names(), keys, problems);
+        check_once(names(), keys, problems);
     }
 
-    fn check_names<'n>(&self, names: impl Iterator<Item = &'n str>, keys: &[&str], problems: &mut Problems) {
-        let mut seen = BTreeSet::new();
+    /// Checks that names in a list at these keys are known.
+    pub(crate) fn check_known<'n>(&self, names: impl Iterator<Item = &'n str>, keys: &[&str], problems: &mut Problems) {
         for (index, name) in names.enumerate() {
-            let index = index.to_string();
-            let keys: Vec<&str> = keys.iter().copied().chain([index.as_str(), "name"]).collect();
             if name != "*" && !self.names().any(|known| known == name) {
-                problems.suggest(&keys, format!("there is no plugin {name:?}"), nearest(name, self.names()));
-            }
-            if !seen.insert(name) {
-                problems.add(&keys, format!("{name:?} stands twice"));
+                let suggestion = nearest(name, self.names());
+                problems.suggest(
+                    &name_at(keys, &index.to_string()),
+                    format!("there is no plugin {name:?}"),
+                    suggestion,
+                );
             }
         }
     }
@@ -83,4 +87,19 @@ impl Catalogue {
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.declared.iter().map(|args| args.plugin).chain(self.others.iter().copied())
     }
+}
+
+/// Checks that each name in a list at these keys stands once.
+pub(crate) fn check_once<'n>(names: impl Iterator<Item = &'n str>, keys: &[&str], problems: &mut Problems) {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if !seen.insert(name) {
+            problems.add(&name_at(keys, &index.to_string()), format!("{name:?} stands twice"));
+        }
+    }
+}
+
+/// The keys of the name of an item of a list.
+fn name_at<'k>(keys: &[&'k str], index: &'k str) -> Vec<&'k str> {
+    keys.iter().copied().chain([index, "name"]).collect()
 }

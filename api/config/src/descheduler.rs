@@ -21,7 +21,8 @@ pub use self::{
 };
 use crate::{
     ClientConnection, DurationText, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
-    args::decode, catalogue::Catalogue,
+    args::{decode, typed},
+    catalogue::Catalogue,
 };
 
 /// Group and version.
@@ -236,7 +237,7 @@ impl DeschedulerConfiguration {
 
 /// A document with all that is not set.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
-    let mut configuration: DeschedulerConfiguration = serde_json::from_value(document.clone())?;
+    let mut configuration: DeschedulerConfiguration = typed(document)?;
     configuration.complete();
     for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
         let sets = plugins.iter().flat_map(Plugins::sets);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Step;
+use crate::{Step, args::remove_nulls};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,22 +25,10 @@ pub struct Effective {
 impl Effective {
     /// Finds for every value of a complete configuration whether the document sets it.
     pub(crate) fn new(mut value: Value, document: &Value) -> Self {
-        prune(&mut value);
+        remove_nulls(&mut value);
         let mut leaves = Vec::new();
         trace(&value, Some((document, Vec::new())), &mut Vec::new(), &mut leaves);
         Self { value, leaves }
-    }
-}
-
-/// Values that are not set say nothing about what is in force.
-fn prune(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.values_mut().for_each(prune);
-            members.retain(|_, member| !member.is_null());
-        }
-        Value::Array(items) => items.iter_mut().for_each(prune),
-        _ => {}
     }
 }
 

@@ -63,6 +63,16 @@ impl Kind {
         }
     }
 
+    /// What of a document has no effect, though nothing is wrong with it: names of plugins that do not exist, where they are disabled
+    /// or configured.
+    pub fn warnings(self, document: &Value) -> Vec<Problem> {
+        match self {
+            Self::Scheduler => scheduler::warnings(document),
+            // There they are mistakes.
+            Self::Descheduler => Vec::new(),
+        }
+    }
+
     /// What is in force with a document that [`Kind::check`] finds right.
     pub fn effective(self, document: &Value) -> Result<Effective, serde_json::Error> {
         let complete = match self {

@@ -27,7 +27,7 @@ pub use self::{
     extender::{Extender, ExtenderTls, ManagedResource},
     in_tree::{
         CapacityRatio, DefaultConstraint, DefaultPreemptionArgs, DefaultingType, DynamicResourcesArgs, FitStrategy,
-        FitStrategyType, InterPodAffinityArgs, NodeAffinityArgs, NodeResourcesBalancedAllocationArgs,
+        FitStrategyType, InclusionPolicy, InterPodAffinityArgs, NodeAffinityArgs, NodeResourcesBalancedAllocationArgs,
         NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ShapePoint, VolumeBindingArgs, WhenUnsatisfiable,
     },
     load_aware::{Aggregated, AggregationType, LoadAwareSchedulingArgs},
@@ -39,8 +39,9 @@ pub use self::{
     scoring::{ResourceWeight, ScoringStrategy, ScoringType},
 };
 use crate::{
-    ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems, args::decode,
-    catalogue::Catalogue,
+    ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
+    args::{decode, typed},
+    catalogue::{Catalogue, check_once},
 };
 
 /// Group and version.
@@ -209,14 +210,33 @@ pub(crate) fn check(document: &Value) -> Vec<Problem> {
 impl Profile {
     fn check(&self, at: &str, problems: &mut Problems) {
         for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
-            for (list, plugins) in [("enabled", &plugins.enabled), ("disabled", &plugins.disabled)] {
-                CATALOGUE.check_plugins(plugins, &["profiles", at, "plugins", set, list], problems);
-            }
+            CATALOGUE.check_plugins(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
             check_stars(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
         }
         self.check_points(at, problems);
-        CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
+        let configured = self.plugin_config.iter().map(|config| &*config.name);
+        check_once(configured, &["profiles", at, "pluginConfig"], problems);
     }
+
+    /// What has no effect: names of plugins that do not exist, where nothing depends on them.
+    fn warn(&self, at: &str, problems: &mut Problems) {
+        for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
+            let names = plugins.disabled.iter().map(|plugin| &*plugin.name);
+            CATALOGUE.check_known(names, &["profiles", at, "plugins", set, "disabled"], problems);
+        }
+        let names = self.plugin_config.iter().map(|config| &*config.name);
+        CATALOGUE.check_known(names, &["profiles", at, "pluginConfig"], problems);
+    }
+}
+
+/// What of a document has no effect.
+pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
+    let mut found = Problems::default();
+    let profiles = typed::<SchedulerConfiguration>(document).map(|configuration| configuration.profiles);
+    for (index, profile) in profiles.iter().flatten().enumerate() {
+        profile.warn(&index.to_string(), &mut found);
+    }
+    found.into_vec()
 }
 
 impl SchedulerConfiguration {
@@ -243,7 +263,7 @@ impl SchedulerConfiguration {
 
 /// A document with all that is not set. Arguments of enabled plugins are there even when the document has none.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
-    let mut configuration: SchedulerConfiguration = serde_json::from_value(document.clone())?;
+    let mut configuration: SchedulerConfiguration = typed(document)?;
     configuration.complete();
     for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
         let sets = plugins.iter().flat_map(Plugins::sets);

@@ -122,6 +122,13 @@ fn a_mistake_is_reported_with_its_field_and_what_would_be_right() {
             "hookPlugins[0].factoryKey: there is no hook plugin \"auditors\"",
         ),
         ("SchedulingHint", json!({"maxHintNodes": 0}), "maxHintNodes: must be 1 or greater"),
+        (
+            "PodTopologySpread",
+            json!({"defaultingType": "List", "defaultConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "minDomains": 2, "nodeTaintsPolicy": "Honor", "labelSelector": {}},
+            ]}),
+            "defaultConstraints[0].labelSelector: unknown field",
+        ),
         ("DeviceShare", json!({"kind": "DeviceArgs"}), "kind: must be \"DeviceShareArgs\""),
     ] {
         assert_eq!(of_args(plugin, args), [wanted], "{plugin}");
@@ -150,6 +157,52 @@ fn unknown_and_duplicate_plugins_are_found() {
             "profiles[2].schedulerName: \"a\" stands twice",
         ]
     );
+}
+
+#[test]
+fn what_is_null_is_not_set() {
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "leaderElection": null, "clientConnection": null, "extenders": null, "delayCacheUntilActive": null,
+        "profiles": [{
+            "schedulerName": "a",
+            "plugins": {"permit": {"disabled": null, "enabled": [{"name": "Coscheduling", "weight": null}]}, "postFilter": null},
+            "pluginConfig": [
+                {"name": "LoadAwareScheduling", "args": {"usageThresholds": null, "resourceWeights": null}},
+                {"name": "NodeResourcesFit", "args": {"ignoredResources": null, "scoringStrategy": {"type": null}}},
+                {"name": "Reservation", "args": null},
+            ],
+        }],
+    });
+    assert_eq!(problems(&document), [""; 0]);
+    let effective = Kind::Scheduler.effective(&document).unwrap().value;
+    let profile = &effective["profiles"][0];
+    assert_eq!(profile["plugins"]["permit"]["enabled"], json!([{"name": "Coscheduling"}]));
+    assert_eq!(profile["pluginConfig"][0]["args"]["usageThresholds"], json!({"cpu": 65, "memory": 95}));
+    assert_eq!(profile["pluginConfig"][2]["args"]["gcDurationSeconds"], 86_400);
+    let descheduler = descheduler(json!([{"name": "p", "plugins": {"balance": null}, "pluginConfig": null}]));
+    assert_eq!(problems(&descheduler), [""; 0]);
+}
+
+#[test]
+fn names_of_plugins_that_are_gone_have_no_effect_where_they_are_disabled_or_configured() {
+    let mut document = scheduler(json!([{"name": "NodeLabel", "args": {"x": 1}}, {"name": "Reservations"}]));
+    let disabled = json!([{"name": "SelectorSpread"}, {"name": "SelectorSpread"}, {"name": "*"}]);
+    document["profiles"][0]["plugins"] = json!({"score": {"disabled": disabled}});
+    assert_eq!(problems(&document), [""; 0]);
+    let warnings = Kind::Scheduler.warnings(&document);
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "profiles[0].plugins.score.disabled[0].name: there is no plugin \"SelectorSpread\"",
+            "profiles[0].plugins.score.disabled[1].name: there is no plugin \"SelectorSpread\"",
+            "profiles[0].pluginConfig[0].name: there is no plugin \"NodeLabel\"",
+            "profiles[0].pluginConfig[1].name: there is no plugin \"Reservations\"",
+        ]
+    );
+    assert_eq!(warnings[3].suggestion.as_deref(), Some("did you mean Reservation?"));
+    assert!(Kind::Scheduler.effective(&document).is_ok());
 }
 
 #[test]

@@ -68,6 +68,11 @@ impl Configuration {
         &self.values.profiles
     }
 
+    /// What of it has no effect.
+    pub fn warnings(&self) -> Vec<Problem> {
+        Kind::Scheduler.warnings(&self.document)
+    }
+
     /// All of it, with everything that is not set.
     pub fn effective(&self) -> Result<Value> {
         Ok(Kind::Scheduler.effective(&self.document)?.value)

@@ -218,7 +218,11 @@ pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Resu
 }
 
 /// Says what of the configuration has no effect.
-fn report(profiles: &[BuiltProfile], Settings { gates, controllers, .. }: &Settings) {
+fn report(profiles: &[BuiltProfile], Settings { configuration, gates, controllers, .. }: &Settings) {
+    for problem in configuration.warnings() {
+        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
+        tracing::warn!("the configuration names what has no effect: {problem}{suggestion}");
+    }
     for BuiltProfile { profile, idle } in profiles {
         for idle in idle {
             tracing::warn!(profile = &*profile.scheduler, "{idle}");

@@ -212,6 +212,27 @@ pub struct DefaultConstraint {
     pub topology_key: String,
     /// What happens where it cannot be met.
     pub when_unsatisfiable: WhenUnsatisfiable,
+    /// With fewer domains the emptiest one counts as empty, where the constraint must be met. Default 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_domains: Option<i32>,
+    /// Whether only nodes count that the pod's node affinity selects. Default Honor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_affinity_policy: Option<InclusionPolicy>,
+    /// Whether only nodes count whose taints the pod tolerates. Default Ignore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_taints_policy: Option<InclusionPolicy>,
+    /// Of no effect: the selector of the pod's controller or service takes its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_label_keys: Vec<String>,
+}
+
+/// Whether a rule about nodes decides which of them count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum InclusionPolicy {
+    /// It does.
+    Honor,
+    /// All nodes count.
+    Ignore,
 }
 
 /// What happens where a constraint cannot be met.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ScoringType;
-use crate::{Args, Problems, Weight};
+use crate::{Args, Problems};
 
 /// Arguments of NodeResourcesFitPlus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,8 +23,8 @@ pub struct ResourceScore {
     /// The rule: LeastAllocated or MostAllocated.
     #[serde(rename = "type")]
     pub type_: ScoringType,
-    /// Its weight.
-    pub weight: Weight,
+    /// Its weight. Where the weights of what a pod requests amount to nothing, all nodes are alike.
+    pub weight: i64,
 }
 
 impl Args for NodeResourcesFitPlusArgs {

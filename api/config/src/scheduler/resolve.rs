@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{API_VERSION, NodeResourcesFitArgs, Plugins, Profile, SchedulerConfiguration, point::Point};
-use crate::{Args, Plugin, PluginSet, Problems};
+use crate::{Args, Plugin, PluginSet, Problems, args::typed};
 
 /// The plugins of every profile, in their order, with the weights of those that score.
 const DEFAULTS: [(&str, i32); 19] = [
@@ -79,7 +79,7 @@ impl Resolved {
     /// The arguments of a plugin, with all that is not set.
     pub fn args<T: Args>(&self) -> Result<T, serde_json::Error> {
         let mut args = match self.args.get(T::PLUGIN) {
-            Some(args) if !args.is_null() => serde_json::from_value(untyped(args))?,
+            Some(args) if !args.is_null() => typed(&untyped(args))?,
             _ => T::default(),
         };
         args.complete();
@@ -111,7 +111,7 @@ impl SchedulerConfiguration {
 
     /// A document that [`Kind::check`](crate::Kind::check) finds right, with all that is not set.
     pub fn of(document: &Value) -> Result<Self, serde_json::Error> {
-        let mut configuration: Self = serde_json::from_value(document.clone())?;
+        let mut configuration: Self = typed(document)?;
         configuration.complete();
         Ok(configuration)
     }

@@ -87,7 +87,8 @@ async fn an_extender_decides_about_pods_that_request_what_it_manages() {
     let mut program = program();
     program.arg("--config").arg(file).args(["--port=0", "--secure-port=0"]);
     let mut running = Running(program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let words = "0/4 nodes are available: 4 node(s) in another zone. preemption: 0/4 nodes are available: \
+    let words = "0/4 nodes are available: 4 node(s) in another zone. no new claims to deallocate, \
+                 preemption: 0/4 nodes are available: \
                  4 Preemption is not helpful for scheduling.";
     let mut seen = (Value::Null, Value::Null);
     for _ in 0..600 {

@@ -107,6 +107,9 @@ impl<'t> Document<'t> {
         for problem in kind.check(document) {
             self.find(&problem.path, problem.to_string(), problem.suggestion);
         }
+        for problem in kind.warnings(document) {
+            self.add(&problem.path, false, problem.to_string(), problem.suggestion);
+        }
     }
 
     /// The kind's declaration; a kind of one of our groups that does not exist is a finding.

@@ -78,7 +78,8 @@ impl Profile {
             Plan::Only(row) => candidates.only(row, planner, &held, cluster),
             plan => {
                 let preferred = if let Plan::Prefer(rows) = plan { rows } else { Vec::new() };
-                let mut first = preferred.into_iter().chain(cluster.nomination(&pod.uid));
+                // The node on which room is made for it goes before those that a plugin prefers.
+                let mut first = cluster.nomination(&pod.uid).into_iter().chain(preferred);
                 let first = first.find(|row| !held.contains_key(row) && candidates.takes(*row, cluster));
                 if let Some(row) = first {
                     Found::of_first(row)

@@ -103,8 +103,8 @@ pub enum Outcome {
         ties: u32,
         /// What is written into the pod before it is bound.
         patch: Patch,
-        /// What is written instead of a binding.
-        instead: Option<Write>,
+        /// What is written instead of a binding, with the name of the plugin that wants it.
+        instead: Option<(&'static str, Write)>,
     },
     /// The pod has its place, but a plugin lets it wait before it is bound.
     Waiting {
@@ -135,6 +135,8 @@ pub struct Refused {
     pub victims: Vec<Arc<Pod>>,
     /// For whom they are evicted, where that is not this pod alone.
     pub preemptor: Option<Arc<str>>,
+    /// The pods that had their place there, were not bound yet, and give it back.
+    pub withdrawn: Vec<Arc<Pod>>,
     /// Whether plugins have looked for room.
     pub looked_for_room: bool,
     /// Who refused it, by alike nodes.
@@ -381,14 +383,19 @@ impl Engine {
         })
     }
 
-    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.
-    pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) {
+    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. Room is being made for
+    /// it where its status says so. Says no where the pod was bound or deleted by others meanwhile.
+    pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) -> bool {
         let Attempt { pod, tried, .. } = attempt;
-        // Who has bound or deleted it meanwhile knows better.
         let is_assumed = self.cluster.pod(&pod.uid).is_some_and(|placed| placed.pod.node.is_none());
         if is_assumed {
             self.unreserve(pod, *tried, Return::Failed, true, now);
+            if let Some(pod) = self.cluster.pending_pod(&pod.uid).cloned() {
+                let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
+                self.make_room(&pod, row, now);
+            }
         }
+        is_assumed
     }
 
     /// Forgets all objects, and all that was assumed.

@@ -89,7 +89,7 @@ pub struct Queue {
     /// By the end of the pause, in whole seconds.
     backoff: BTreeSet<(u64, Order, Uid)>,
     error_backoff: BTreeSet<(u64, Uid)>,
-    /// Who is here for longest first.
+    /// Who was looked at longest ago first.
     parked: BTreeSet<(Moment, Uid)>,
     /// How many of these a plugin holds back.
     gated: usize,
@@ -317,7 +317,7 @@ impl Queue {
             if self.is_helped(&uid, &Event::Timeout, judge)
                 && let Some(mut entry) = self.take(&uid)
             {
-                entry.since = now;
+                entry.looked = now;
                 self.admit(entry, now, judge, Admission::Woken(Cause::TimeOver));
             }
         }
@@ -367,9 +367,9 @@ impl Queue {
             Place::Backoff { end, is_error: true } => _ = self.error_backoff.insert((end, uid.clone())),
             Place::Parked => {
                 self.gated += usize::from(entry.gate.is_some());
-                self.parked.insert((entry.since, uid.clone()));
+                self.parked.insert((entry.looked, uid.clone()));
             }
-            Place::Held => _ = self.held.insert((entry.since, uid.clone())),
+            Place::Held => _ = self.held.insert((entry.looked, uid.clone())),
         }
         self.entries.insert(uid, entry);
     }
@@ -384,9 +384,9 @@ impl Queue {
             Place::Backoff { end, is_error: true } => _ = self.error_backoff.remove(&(end, uid.clone())),
             Place::Parked => {
                 self.gated -= usize::from(entry.gate.is_some());
-                self.parked.remove(&(entry.since, uid.clone()));
+                self.parked.remove(&(entry.looked, uid.clone()));
             }
-            Place::Held => _ = self.held.remove(&(entry.since, uid.clone())),
+            Place::Held => _ = self.held.remove(&(entry.looked, uid.clone())),
         }
         Some(entry)
     }

@@ -26,8 +26,8 @@ use koord_engine::{
     node::Node,
     object::ObjectChange,
     plugin::{
-        Attempted, Filter, Found, Orders, Patch, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection,
-        Request, Score, Upkeep, Verdict, highest_is_best, normalize,
+        Attempted, Code, Filter, Found, Orders, Patch, Plugin, PostFilter, PreFilter, Profile, Reason, ReasonCode,
+        Refusal, Rejection, Request, Score, Upkeep, Verdict, highest_is_best, normalize,
     },
     pod::Pod,
     state::State,
@@ -229,8 +229,11 @@ impl Plugin for DynamicResources {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        if self.was_not_asked(attempted) {
+            return PostFilter::Stop("not found".to_owned());
+        }
         if !request.pod.has_resource_claims() {
-            return PostFilter::Nothing(String::new());
+            return PostFilter::Nothing("no new claims to deallocate".to_owned());
         }
         let words = match self.in_the_way(request.pod, attempted) {
             Some((key, version)) => {
@@ -340,6 +343,16 @@ impl DynamicResources {
 
     fn lacks(&self, reason: Reason) -> Refusal {
         Refusal { reason: LACKS, resolvable: false, operand: self.shared.texts.number(vec![reason]) }
+    }
+
+    /// QUIRK: whether PreFilter ended with a plugin before this one. In the original PostFilter then has no state of the pod, which is
+    /// an error.
+    fn was_not_asked(&self, attempted: &Attempted<'_>) -> bool {
+        let Found::Never(ending, Rejection { code: Code::Unresolvable, .. }) = attempted.found else { return false };
+        let Profile { admits, plugins, .. } = attempted.profile;
+        let is_own = |plugin: u8| plugins.get(usize::from(plugin)).is_some_and(|one| one.name() == self.name());
+        let mut asked = admits.iter().take_while(|plugin| !is_own(**plugin));
+        asked.any(|plugin| plugin == ending)
     }
 
     /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.

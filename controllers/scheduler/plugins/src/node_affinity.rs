@@ -9,7 +9,9 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Scale, Score, highest_is_best},
+    plugin::{
+        Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Scale, Score, highest_is_best,
+    },
     pod::{Pod, Template},
 };
 use koord_scheduling::PreferredNodes;
@@ -45,6 +47,9 @@ impl NodeAffinity {
     }
 }
 
+/// What is said of terms whose names leave no node.
+const CONFLICTING: &str = "pod affinity terms conflict";
+
 const NOT_SELECTED: u16 = 0;
 const CONFLICT: u16 = 1;
 const NOT_ADDED: u16 = 3;
@@ -59,6 +64,13 @@ struct Preferred(Arc<Added>, Arc<Template>);
 impl Plugin for NodeAffinity {
     fn name(&self) -> &'static str {
         "NodeAffinity"
+    }
+
+    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        if request.template().affinity.names().is_some_and(BTreeSet::is_empty) {
+            return Err(Rejection::unresolvable(ReasonCode::NodeAffinityConflict.says(CONFLICTING)));
+        }
+        Ok(())
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
@@ -85,7 +97,7 @@ impl Plugin for NodeAffinity {
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         let (code, words) = match refusal.reason {
-            CONFLICT => (ReasonCode::NodeAffinityConflict, "pod affinity terms conflict"),
+            CONFLICT => (ReasonCode::NodeAffinityConflict, CONFLICTING),
             NOT_ADDED => (ReasonCode::NodeAffinityEnforced, "node(s) didn't match scheduler-enforced node affinity"),
             _ => (ReasonCode::NodeAffinityMismatch, "node(s) didn't match Pod's node affinity/selector"),
         };

@@ -32,7 +32,7 @@ struct Counted {
 
 impl From<&NodeResourcesFitPlusArgs> for NodeResourcesFitPlus {
     fn from(args: &NodeResourcesFitPlusArgs) -> Self {
-        let resources = args.resources.iter().map(|(name, score)| (name.clone(), score.type_, score.weight.0));
+        let resources = args.resources.iter().map(|(name, score)| (name.clone(), score.type_, score.weight));
         Self { resources: resources.collect() }
     }
 }

@@ -6,7 +6,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use koord_config::scheduler::{DefaultConstraint, DefaultingType, PodTopologySpreadArgs, WhenUnsatisfiable};
+use koord_config::scheduler::{
+    DefaultConstraint, DefaultingType, InclusionPolicy, PodTopologySpreadArgs, WhenUnsatisfiable,
+};
 use koord_engine::{
     affinity::SpreadConstraint,
     cluster::{Class, Cluster},
@@ -52,10 +54,11 @@ impl PodTopologySpread {
         let constraint = |constraint: &DefaultConstraint| SpreadConstraint {
             topology_key: constraint.topology_key.as_str().into(),
             skew_max: i64::from(constraint.max_skew),
-            domains_min: 1,
+            domains_min: constraint.min_domains.map_or(1, i64::from),
             is_hard: constraint.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule,
-            honors_affinity: true,
-            ..SpreadConstraint::default()
+            honors_affinity: constraint.node_affinity_policy != Some(InclusionPolicy::Ignore),
+            honors_taints: constraint.node_taints_policy == Some(InclusionPolicy::Honor),
+            selector: None,
         };
         let defaults = match args.defaulting_type {
             DefaultingType::System => DefaultConstraints::System,

@@ -266,6 +266,19 @@ mod tests {
     }
 
     #[test]
+    fn what_plugins_have_given_is_written_though_default_pre_bind_is_disabled() {
+        let pre_binds = |disabled: &Value| {
+            let points = json!({"disabled": disabled, "enabled": [{"name": "NodeNUMAResource"}]});
+            let profile = built(&json!({"plugins": {"preBind": points}})).unwrap().profile;
+            names(&profile, profile.pre_binds.iter().copied())
+        };
+        let all = "VolumeBinding DynamicResources NodeNUMAResource";
+        assert_eq!(pre_binds(&json!([])), all);
+        assert_eq!(pre_binds(&json!([{"name": "DefaultPreBind"}])), all);
+        assert_eq!(pre_binds(&json!([{"name": "*"}])), "NodeNUMAResource");
+    }
+
+    #[test]
     fn what_is_not_built_is_idle_in_profiles_that_name_it_alone() {
         let idle = |profile: &Value| {
             let built = built(profile).unwrap();

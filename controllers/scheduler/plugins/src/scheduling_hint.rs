@@ -61,7 +61,7 @@ impl Plugin for SchedulingHint {
     }
 
     fn events(&self) -> Events {
-        Events::NODE_ADDED
+        Events::NODE_ADDED | Events::POD_CHANGED
     }
 }
 
@@ -161,6 +161,37 @@ mod tests {
         match engine.attempt(NOW).unwrap().outcome {
             Outcome::Refused(refused) => refused.message,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_pod_is_tried_again_when_its_hint_is_changed_or_removed() {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(SchedulingHint::new(&SchedulingHintArgs::default())),
+            Arc::new(NodeUnschedulable),
+            Arc::new(NodeResourcesFit::default()),
+        ];
+        let hinted = |hint: &[&str]| {
+            let pod = testing::pod("p", &json!({}));
+            let hint = json!({"nodeNames": hint}).to_string();
+            let annotations: Labels = [(SCHEDULING_HINT.key.name(), &*hint)].into_iter().collect();
+            let template = Template { scheduler: "test".into(), annotations, ..Template::clone(&pod.template) };
+            Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) })
+        };
+        for (before, after) in [("gone", &["n2"][..]), ("gone", &[]), ("closed", &["n2"])] {
+            let profile = Profile { filters: vec![0, 1, 2], ..Profile::of("test", plugins.clone()) };
+            let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+            for (name, is_closed) in [("closed", true), ("n2", false)] {
+                let members = json!({"spec": {"unschedulable": is_closed}, "status": {"allocatable": {"pods": "9"}}});
+                engine.set_node(testing::node(name, &members), NOW);
+            }
+            engine.set_pod(hinted(&[before]), NOW);
+            assert!(matches!(engine.attempt(NOW).unwrap().outcome, Outcome::Refused(_)));
+            assert!(engine.attempt(NOW).is_none());
+            let later = NOW + std::time::Duration::from_secs(5);
+            engine.set_pod(hinted(after), later);
+            let bound = engine.attempt(later).map(|attempt| attempt.outcome);
+            assert!(matches!(bound, Some(Outcome::Bind { node, .. }) if &*node == "n2"), "{before} {after:?}");
         }
     }
 

@@ -48,17 +48,20 @@ pub(crate) fn preempted(victim: &Pod, message: String) -> Event {
     event(victim, EventType::Normal, ("Preempting", "Preempted"), message)
 }
 
-/// The condition that says why the pod has no node, and the node on which room is made for it; none any more without one.
+/// The condition that says why the pod has no node, and the node on which room is made for it; none any more without one. `since` is
+/// when it came to have none; without it the time that the condition has stays.
 pub(crate) fn unscheduled(
     pod: &Pod,
     (reason, message): (&str, &str),
     (known, nominated): (Option<&str>, Option<&str>),
-    now: jiff::Timestamp,
+    since: Option<jiff::Timestamp>,
 ) -> Write {
-    let condition = json!({
-        "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
-        "lastProbeTime": null, "lastTransitionTime": seconds(now),
+    let mut condition = json!({
+        "type": "PodScheduled", "status": "False", "reason": reason, "message": message, "lastProbeTime": null,
     });
+    if let Some(since) = since {
+        condition["lastTransitionTime"] = json!(seconds(since));
+    }
     let mut patch = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
     if known != nominated {
         patch["status"]["nominatedNodeName"] = json!(nominated);

@@ -134,10 +134,11 @@ pub(crate) fn rename(amounts: &mut Amounts) {
 }
 
 /// Takes off what a node keeps away from pods, by the text of its annotation. Batch resources have that off already. A text that
-/// makes no sense keeps nothing.
+/// makes no sense, and one with a policy that is not known, keep nothing.
 pub(crate) fn keep_away(reservation: Option<&str>, allocatable: &mut ResourceList) {
     let Some(reservation) = reservation.and_then(|text| NODE_RESERVATION.read(text).ok()) else { return };
-    if reservation.apply_policy == Some(NodeReservationApplyPolicy::ReservedCpusOnly) {
+    let policy = reservation.apply_policy.as_ref().map_or("", NodeReservationApplyPolicy::as_str);
+    if !policy.is_empty() && policy != NodeReservationApplyPolicy::Default.as_str() {
         return;
     }
     if let Some(kept) = kept(&reservation) {
@@ -175,8 +176,15 @@ mod tests {
         assert_eq!(left(r#"{"resources":{"cpu":"2","memory":"2Gi","example.com/x":"1"}}"#), "6 0 4k");
         assert_eq!(left(r#"{"resources":{"cpu":"2"},"reservedCPUs":"0-3"}"#), "4 1Gi 4k");
         assert_eq!(left(r#"{"resources":{"kubernetes.io/batch-cpu":"1000"}}"#), "8 1Gi 4k");
-        let nothing = [r#"{"resources":{"cpu":"2"},"applyPolicy":"ReservedCPUsOnly"}"#, r#"{"reservedCPUs":"x"}"#, "?"];
-        assert_eq!(nothing.map(left), ["8 1Gi 4k"; 3]);
+        assert_eq!(left(r#"{"resources":{"cpu":"2"},"applyPolicy":""}"#), "6 1Gi 4k");
+        assert_eq!(left(r#"{"resources":{"cpu":"2"},"applyPolicy":"Default"}"#), "6 1Gi 4k");
+        let nothing = [
+            r#"{"resources":{"cpu":"2"},"applyPolicy":"ReservedCPUsOnly"}"#,
+            r#"{"resources":{"cpu":"2"},"applyPolicy":"else"}"#,
+            r#"{"reservedCPUs":"x"}"#,
+            "?",
+        ];
+        assert_eq!(nothing.map(left), ["8 1Gi 4k"; 4]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn a_pod_is_placed_and_one_that_fits_nowhere_waits() {
         scene.says(&["run", "picky", "--image=nginx", r#"--overrides={"spec":{"nodeSelector":{"disk":"fast"}}}"#]);
         let message = r#"jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}"#;
         let refused = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. \
-                       preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
+                       no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
         scene.comes_to_say(&["get", "pod", "picky", "-o", message], refused);
         scene.says(&["label", "node", "hollow-1", "disk=fast"]);
         phase(scene, "picky", "Running");

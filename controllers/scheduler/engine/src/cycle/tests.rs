@@ -237,6 +237,26 @@ fn a_plan_decides_before_nodes_are_compared() {
 }
 
 #[test]
+fn the_node_on_which_room_is_made_goes_before_those_that_a_plugin_prefers() {
+    let mut cluster = Cluster::default();
+    for (number, cpu) in [2000, 2000, 1000].into_iter().enumerate() {
+        cluster.set_node(node(number, cpu));
+    }
+    let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
+    let pod = pod(9, &template("2"));
+    let mut found = |nominated: usize| {
+        let mut profile = profile(true);
+        profile.plugins.push(Arc::new(Guide(Plan::Prefer(vec![rows[1]]))));
+        cluster.nominate(&pod, Some(rows[nominated]));
+        match profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0) {
+            Found::Node { row, .. } => rows.iter().position(|known| *known == row),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([found(0), found(2)], [Some(0), Some(1)], "unless it does not take the pod");
+}
+
+#[test]
 fn a_sample_ends_with_enough_nodes_and_the_next_one_goes_on_there() {
     let nodes = |cluster: &mut Cluster| {
         for number in 0..250 {

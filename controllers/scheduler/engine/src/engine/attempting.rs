@@ -1,8 +1,8 @@
 //! One attempt: a node is looked for, the pod gets what it needs there, or learns why there is none.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use koord_core::clock::Moment;
+use koord_core::{clock::Moment, uid::Uid};
 
 use super::{
     Attempt, Engine, Outcome, Refused,
@@ -17,11 +17,14 @@ use crate::{
     event::Event,
     extender::{Question, Victims},
     hold::{Holds, Resized},
-    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request, unavailable},
+    plugin::{Alike, Code, Operands, Orders, Patch, Permit, PostFilter, Rejection, Request, unavailable},
     pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
 };
+
+/// How long a pod waits after Permit at most, whatever plugins want.
+const PERMIT_WAIT_MAX: Duration = Duration::from_mins(15);
 
 impl Engine {
     pub(super) fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
@@ -109,7 +112,10 @@ impl Engine {
         for (index, plugin) in profile.among(&profile.permits) {
             match plugin.permit(&request, &mut self.cluster, &mut orders) {
                 Permit::Allow => {}
-                Permit::Wait(limit) => wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index))),
+                Permit::Wait(limit) => {
+                    let limit = limit.min(PERMIT_WAIT_MAX);
+                    wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index)));
+                }
                 Permit::Reject(message) => {
                     refused = Some((index, message));
                     break;
@@ -149,9 +155,9 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-        self.make_room(pod, None, now);
         self.carry_out(orders, now);
-        let (refused_by, refused) = rejected(profile, index, rejection);
+        let (refused_by, mut refused) = rejected(profile, index, rejection);
+        refused.nominated = self.nominated_node(&pod.uid);
         self.give_back(pod, tried, refused.why(refused_by), now);
         Outcome::Refused(refused)
     }
@@ -167,7 +173,10 @@ impl Engine {
             for (_, plugin) in profile.among(&profile.pre_binds) {
                 plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
             }
-            instead = profile.plugins.iter().find_map(|plugin| plugin.bind(&request, placed, &self.cluster));
+            instead = profile.plugins.iter().find_map(|plugin| {
+                let write = plugin.bind(&request, placed, &self.cluster)?;
+                Some((plugin.name(), write))
+            });
         }
         Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch, instead }
     }
@@ -188,18 +197,21 @@ impl Engine {
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
-            self.make_room(pod, None, now);
             self.carry_out(orders, now);
-            return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
+            let nominated = self.nominated_node(&pod.uid);
+            return Ok((refused_by, Refused { message, is_error: true, nominated, by, ..Refused::default() }));
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
         let (mut words, mut together, mut for_whom) = (Vec::new(), Vec::new(), None);
         let (mut nominated, mut is_hopeless) = (None, self.cluster.is_empty() || pod.is_reservation());
+        let mut preempts = "";
         if !self.cluster.is_empty() {
             for index in &profile.post_filters {
                 let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
-                match profile.plugins[usize::from(*index)].post_filter(&request, &mut attempted) {
+                let plugin = &profile.plugins[usize::from(*index)];
+                preempts = plugin.name();
+                match plugin.post_filter(&request, &mut attempted) {
                     PostFilter::Ask(victims) => return Err(victims),
                     PostFilter::Nothing(word) => words.push(word),
                     PostFilter::NoRoom(word) => {
@@ -240,12 +252,11 @@ impl Engine {
         if !words.is_empty() {
             message = format!("{message} {}", words.join(", "));
         }
-        let mut orders = self.after_refusal(&request, found);
+        let orders = self.after_refusal(&request, found);
         let kept = self.cluster.nomination(&pod.uid).filter(|_| !is_hopeless);
         let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
         self.make_room(pod, row, now);
         let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains(uid));
-        orders.reject.extend(unbound.into_iter().map(|uid| (uid, ReasonCode::Preempted.says("preempted"))));
         let victims = victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| &placed.pod);
         // Whose graceful deletion has begun already is not deleted once more.
         let victims: Vec<Arc<Pod>> = victims.filter(|victim| !victim.deleting).cloned().collect();
@@ -258,9 +269,12 @@ impl Engine {
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
+        let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, preempts, now)).collect();
         let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
         let preemptor = for_whom;
-        Ok((refused_by, Refused { message, is_error: false, nominated: node, victims, preemptor, looked_for_room, by }))
+        let refused =
+            Refused { message, is_error: false, nominated: node, victims, preemptor, withdrawn, looked_for_room, by };
+        Ok((refused_by, refused))
     }
 
     /// Room is made for a pod on this node from now on, or on none any more.
@@ -270,6 +284,12 @@ impl Engine {
         if had.is_some() && had != row {
             self.notify(&Event::NominationChanged(pod.template.priority), now);
         }
+    }
+
+    /// The node on which room is being made for a pod.
+    pub(super) fn nominated_node(&self, uid: &Uid) -> Option<Arc<str>> {
+        let row = self.cluster.nomination(uid)?;
+        self.cluster.node(row).map(|node| Arc::clone(&node.name))
     }
 
     /// Pods of lower priority do not get the room any more that was made for them on these rows before. What other schedulers

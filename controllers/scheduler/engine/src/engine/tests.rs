@@ -10,7 +10,10 @@ use crate::{
     event::Events,
     hold::Holds,
     node::Node,
-    plugin::{Filter, Operands, Permit, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
+    plugin::{
+        Attempted, Filter, Operands, Permit, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection,
+        Request,
+    },
     pod::Template,
     state::State,
 };
@@ -219,6 +222,9 @@ impl Plugin for Pairs {
     }
 
     fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {
+        if request.pod.key.name() == "patient" {
+            return Permit::Wait(Duration::from_hours(1));
+        }
         let row = cluster.pod(&request.pod.uid).map(|placed| placed.row).unwrap();
         let first = cluster.pods_on(row).find(|placed| placed.pod.node.is_none() && placed.pod != *request.pod);
         match first.map(|placed| placed.pod.uid.clone()) {
@@ -309,6 +315,89 @@ fn a_pod_that_is_deleted_while_it_waits_is_gone() {
         ("-".to_owned(), 0, 0)
     );
     assert_eq!(engine.cluster().pending().count(), 0);
+}
+
+#[test]
+fn no_pod_waits_longer_than_fifteen_minutes() {
+    let mut engine = paired();
+    engine.set_pod(pod("patient", "test", None), at(0));
+    assert_eq!(next(&mut engine, at(0)), "patient waits on n1");
+    assert_eq!(engine.wake_at(), Some(at(900)));
+    let refused = "patient: 0/1 nodes are available: 1 rejected due to timeout after waiting 15m0s at plugin Pairs.";
+    assert_eq!(next(&mut engine, at(900)), refused);
+}
+
+/// Evicts whatever is on the first node.
+struct Clears;
+
+impl Plugin for Clears {
+    fn name(&self) -> &'static str {
+        "Clears"
+    }
+
+    fn post_filter(&self, _: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        let Some(row) = attempted.cluster.row("n1") else { return PostFilter::Nothing(String::new()) };
+        let victims = attempted.cluster.pods_on(row).map(|placed| placed.pod.uid.clone()).collect();
+        PostFilter::Nominate { row, victims }
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED
+    }
+}
+
+#[test]
+fn who_waits_in_its_place_gives_it_to_another_and_waits_for_what_helps_the_plugin_that_wants_it() {
+    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Room), Arc::new(Pairs), Arc::new(Clears)];
+    let profile = Profile { filters: vec![0], post_filters: vec![2], ..Profile::of("test", plugins) };
+    let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+    engine.set_node(node("n1", 1), at(0));
+    engine.set_pod(pod("a", "test", None), at(0));
+    assert_eq!(next(&mut engine, at(0)), "a waits on n1");
+    engine.set_pod(pod("b", "test", None), at(0));
+    assert_eq!(next(&mut engine, at(0)), "a: 0/1 nodes are available: 1 preempted.");
+    let Some(Attempt { outcome: Outcome::Refused(refused), .. }) = engine.attempt(at(0)) else { panic!() };
+    let withdrawn: Vec<&str> = refused.withdrawn.iter().map(|pod| pod.key.name()).collect();
+    assert_eq!((refused.nominated.as_deref(), withdrawn, refused.victims.len()), (Some("n1"), vec!["a"], 0));
+    let stopped: Vec<_> = engine.queue().refusals().map(|(pod, by)| (pod.key.name(), by)).collect();
+    assert!(stopped.contains(&("a", crate::queue::PluginSet::of(2))), "{stopped:?}");
+}
+
+#[test]
+fn room_stays_for_a_pod_that_is_rejected_on_its_node_or_for_an_error_or_is_not_bound() {
+    let mut engine = paired();
+    let nominated = |name: &str| Arc::new(Pod { nominated: Some("n1".into()), ..Pod::clone(&pod(name, "test", None)) });
+    let kept = |engine: &Engine, name: &str| engine.cluster().nomination(&Uid::from(name)).is_some();
+    for name in ["greedy", "broken"] {
+        engine.set_pod(nominated(name), at(0));
+        let Some(Attempt { outcome: Outcome::Refused(refused), .. }) = engine.attempt(at(0)) else { panic!() };
+        assert_eq!((refused.nominated.as_deref(), kept(&engine, name)), (Some("n1"), true), "{name}");
+        engine.remove_pod(&Uid::from(name), at(0));
+    }
+    let mut engine = self::engine();
+    engine.set_node(node("n1", 1), at(0));
+    engine.set_pod(nominated("a"), at(0));
+    let attempt = engine.attempt(at(0)).unwrap();
+    assert!(!kept(&engine, "a") && engine.bind_failed(&attempt, at(1)));
+    assert!(kept(&engine, "a"), "as its status says");
+    engine.remove_pod(&Uid::from("a"), at(2));
+    assert!(!engine.bind_failed(&attempt, at(2)), "it is gone");
+}
+
+#[test]
+fn a_pod_that_waits_in_its_place_is_not_in_flight_any_more_when_it_is_gone_or_bound_by_others() {
+    for is_bound in [false, true] {
+        let mut engine = paired();
+        engine.set_pod(pod("a", "test", None), at(0));
+        assert_eq!(next(&mut engine, at(0)), "a waits on n1");
+        assert_eq!(engine.queue().standings().len(), 1);
+        if is_bound {
+            engine.set_pod(pod("a", "test", Some("n1")), at(1));
+        } else {
+            engine.remove_pod(&Uid::from("a"), at(1));
+        }
+        assert!(engine.queue().standings().is_empty() && engine.waiting().next().is_none());
+    }
 }
 
 #[test]

@@ -98,9 +98,7 @@ impl Engine {
     }
 
     fn bound(&mut self, pod: &Arc<Pod>, node: &Arc<str>, now: Moment) {
-        self.queue.remove(&pod.uid);
-        self.waiting.remove(&pod.uid);
-        self.ask_no_more(&pod.uid);
+        self.try_no_more(&pod.uid);
         self.cluster.nominate(pod, None);
         self.cluster.know(pod);
         let known = self.cluster.pod(&pod.uid);
@@ -132,9 +130,7 @@ impl Engine {
 
     /// A pod was deleted, or has ended.
     pub fn remove_pod(&mut self, uid: &Uid, now: Moment) {
-        self.queue.remove(uid);
-        self.waiting.remove(uid);
-        self.ask_no_more(uid);
+        self.try_no_more(uid);
         if let Some(pod) = self.cluster.pending_pod(uid).cloned() {
             let had = self.cluster.nomination(uid).is_some();
             self.cluster.nominate(&pod, None);
@@ -146,6 +142,16 @@ impl Engine {
             self.notify(&Event::PodRemoved(placed.pod), now);
         }
         self.is_unsettled = true;
+    }
+
+    /// A pod needs no node any more, wherever it waits.
+    fn try_no_more(&mut self, uid: &Uid) {
+        self.queue.remove(uid);
+        // Who waits in its place is in flight until then.
+        if self.waiting.remove(uid).is_some() {
+            self.queue.done(uid);
+        }
+        self.ask_no_more(uid);
     }
 
     /// The node of a pod has rejected it for want of this resource. It has failed, and uses nothing any more.

@@ -10,7 +10,7 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Attempt, Engine, Outcome, attempting::rejected};
 use crate::{
-    plugin::{Orders, Reason, Rejection},
+    plugin::{Orders, Reason, ReasonCode, Rejection},
     pod::Pod,
     queue::{Return, Tried},
 };
@@ -91,7 +91,7 @@ impl Engine {
             let waited = koord_resource::Duration::from(waiting.limit).to_string();
             let message = format!("rejected due to timeout after waiting {waited} at plugin {}", plugin.name());
             let reason = plugin.timed_out(&waiting.pod, &self.cluster, &waited, message);
-            self.reject(&uid, reason, true, now);
+            self.reject(&uid, None, reason, true, now);
         }
         let mut orders = Orders::default();
         for profile in self.profiles.clone() {
@@ -111,10 +111,10 @@ impl Engine {
             }
         }
         for (uid, reason) in reject {
-            self.reject(&uid, reason, true, now);
+            self.reject(&uid, None, reason, true, now);
         }
         for (uid, reason) in withdraw {
-            self.reject(&uid, reason, false, now);
+            self.reject(&uid, None, reason, false, now);
         }
         if !activate.is_empty() {
             let judge = super::Judged { profiles: &self.profiles, cluster: &self.cluster };
@@ -122,12 +122,21 @@ impl Engine {
         }
     }
 
-    fn reject(&mut self, uid: &Uid, reason: Reason, helps_others: bool, now: Moment) {
+    /// Takes a pod that waits from its place, which is wanted for another one by the plugin of this name. Gives the pod.
+    pub(super) fn preempt_waiting(&mut self, uid: &Uid, plugin: &str, now: Moment) -> Option<Arc<Pod>> {
+        let pod = Arc::clone(&self.waiting.by_uid.get(uid)?.pod);
+        self.reject(uid, Some(plugin), ReasonCode::Preempted.says("preempted"), true, now);
+        Some(pod)
+    }
+
+    /// Takes a pod from its place, in the name of this plugin, or of the one that lets it wait.
+    fn reject(&mut self, uid: &Uid, by: Option<&str>, reason: Reason, helps_others: bool, now: Moment) {
         let Some(Waiting { pod, tried, began, plugin, .. }) = self.waiting.remove(uid) else { return };
         let Some(profile) = self.profile_of(&pod).and_then(|index| self.profiles.get(index)) else { return };
+        let named = by.and_then(|name| (0_u8..).zip(&profile.plugins).find(|(_, plugin)| plugin.name() == name));
+        let plugin = named.map_or(plugin, |(index, _)| index);
         let (refused_by, mut refused) = rejected(profile, plugin, Rejection::unschedulable(reason));
-        let row = self.cluster.nomination(uid);
-        refused.nominated = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
+        refused.nominated = self.nominated_node(uid);
         self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);
         let outcome = Outcome::Refused(refused);
         self.ready.push_back(Attempt { pod, tried, began, has_waited: true, searched: None, outcome });

@@ -35,11 +35,23 @@ impl Among {
         self.0.get(&plugin) == names
     }
 
-    /// Why no node is left over; none where there may be one.
+    /// Why no node is left over, by the plugins up to the one that leaves none; none where there may be one.
     pub(crate) fn none_left(&self) -> Option<Verdict> {
         let first = self.0.values().next()?;
         let is_left = |name: &str| self.0.values().all(|names| names.contains(name));
-        if first.iter().any(|name| is_left(name)) { None } else { self.refusal(Refusal::NONE_LEFT) }
+        if first.iter().any(|name| is_left(name)) {
+            return None;
+        }
+        let (mut left, mut asked) = (first.clone(), PluginSet::default());
+        for (plugin, names) in &self.0 {
+            asked = asked.with(*plugin);
+            left.retain(|name| names.contains(name));
+            if left.is_empty() {
+                let refusal = Refusal { reason: Refusal::NONE_LEFT, resolvable: false, operand: asked.bits() };
+                return Some(Verdict { plugin: *plugin, refusal });
+            }
+        }
+        None
     }
 
     /// Why this node is not among them; none where it is.
@@ -48,14 +60,13 @@ impl Among {
             return None;
         }
         let is_named = |name: &str| self.0.values().all(|names| names.contains(name));
-        let is_left = cluster.node(row).is_some_and(|node| is_named(&node.name));
-        if is_left { None } else { self.refusal(Refusal::OUTSIDE) }
-    }
-
-    fn refusal(&self, reason: u16) -> Option<Verdict> {
+        if cluster.node(row).is_some_and(|node| is_named(&node.name)) {
+            return None;
+        }
         let plugin = *self.0.keys().next()?;
         let plugins = self.0.keys().fold(PluginSet::default(), |plugins, plugin| plugins.with(*plugin));
-        Some(Verdict { plugin, refusal: Refusal { reason, resolvable: false, operand: plugins.bits() } })
+        let refusal = Refusal { reason: Refusal::OUTSIDE, resolvable: false, operand: plugins.bits() };
+        Some(Verdict { plugin, refusal })
     }
 }
 

@@ -87,6 +87,8 @@ pub(super) struct Entry {
     pub(super) tried: Tried,
     /// When it came, or came back.
     pub(super) since: Moment,
+    /// The same, or when it was looked at last because it had been here for long.
+    pub(super) looked: Moment,
     pub(super) refused_by: PluginSet,
     /// The plugin that holds it back.
     pub(super) gate: Option<u8>,
@@ -96,7 +98,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(pod: Arc<Pod>, now: Moment) -> Self {
         let (tried, refused_by) = (Tried::default(), PluginSet::default());
-        Self { pod, tried, since: now, refused_by, gate: None, place: Place::Active }
+        Self { pod, tried, since: now, looked: now, refused_by, gate: None, place: Place::Active }
     }
 
     /// The plugins that have refused it, or the one that holds it back.

@@ -206,8 +206,10 @@ fn after_five_minutes_a_parked_pod_is_tried_whatever_happened() {
     assert_eq!(queue.wake_at(), Some(at(300_001)));
     queue.flush(at(300_000), &Plugins);
     assert_eq!(queue.depths().parked, 1);
+    queue.set(pod("b", 0), at(300_000), &Plugins);
     queue.flush(at(300_001), &Plugins);
-    assert_eq!(popped(&mut queue, at(300_001)), "a");
+    assert_eq!((queue.depths().active, queue.arrivals().of(Cause::TimeOver, Part::Active)), (2, 1), "without a pause");
+    assert_eq!(popped(&mut queue, at(300_001)), "a", "it has waited longer than b");
 }
 
 #[test]

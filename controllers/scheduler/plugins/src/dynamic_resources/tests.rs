@@ -1,9 +1,15 @@
 mod history;
 
-use koord_core::write::{Action, Write};
+use koord_core::{
+    clock::Moment,
+    random::Random,
+    write::{Action, Write},
+};
 use koord_engine::{
-    cycle::Profile,
+    engine::{Engine, Outcome},
     plugin::{Refusals, Upkeep},
+    pod::Template,
+    queue::Timings,
 };
 use serde_json::{Value, json};
 
@@ -273,7 +279,42 @@ fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
     let found = Found::Nothing(Refusals::default());
     let (profile, mut draw) = (Profile::default(), |_| 0);
     let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
-    assert_eq!(world.plugin.post_filter(&request, &mut attempted), words(""));
+    assert_eq!(world.plugin.post_filter(&request, &mut attempted), words("no new claims to deallocate"));
+}
+
+#[test]
+fn where_no_room_is_made_the_plugin_says_so_or_knows_nothing_of_the_pod() {
+    let said = |spec: &Value| {
+        let profile = crate::default_profile("test").unwrap();
+        let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        for name in ["a", "b"] {
+            let status = json!({"allocatable": {"cpu": "1", "pods": "9"}});
+            engine.set_node(crate::testing::node(name, &json!({"status": status})), Moment::default());
+        }
+        let pod = crate::testing::pod("p", spec);
+        let template = Template { scheduler: "test".into(), ..Template::clone(&pod.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) }), Moment::default());
+        match engine.attempt(Moment::default()).map(|attempt| attempt.outcome) {
+            Some(Outcome::Refused(refused)) => refused.message,
+            other => panic!("{other:?}"),
+        }
+    };
+    let large = json!({"containers": [{"resources": {"requests": {"cpu": "2"}}}]});
+    let too_large = "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: \
+                     2 Preemption is not helpful for scheduling.";
+    assert_eq!(said(&large), too_large);
+    let claims = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]);
+    let missing = "0/2 nodes are available: persistentvolumeclaim \"none\" not found. not found";
+    assert_eq!(said(&json!({"volumes": claims})), missing);
+    let named = |name: &str| json!({"key": "metadata.name", "operator": "In", "values": [name]});
+    let terms = json!([{"matchFields": [named("a"), named("b")]}]);
+    let affinity = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+    let conflict = "0/2 nodes are available: pod affinity terms conflict. not found";
+    assert_eq!(
+        said(&json!({"volumes": claims, "affinity": {"nodeAffinity": affinity}})),
+        conflict,
+        "it is asked first"
+    );
 }
 
 #[test]

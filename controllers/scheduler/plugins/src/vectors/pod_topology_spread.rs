@@ -317,6 +317,29 @@ fn constraints_that_are_configured_hold_for_pods_of_services_without_their_own()
 }
 
 #[test]
+fn constraints_that_are_configured_say_which_nodes_and_how_many_domains_count() {
+    // Nodes 0 and 1 have a pod of the service each; node 2 is tainted, and the pod selects nodes 0, 1 and 2.
+    let nodes = ["node=a,pick", "node=b,pick", "node=x,pick,tainted", "node=y"];
+    let pick = json!({"nodeSelector": {"pick": ""}});
+    for (members, expected) in [
+        (json!({}), "U U + +"),
+        (json!({"nodeTaintsPolicy": "Honor"}), "+ + + +"),
+        (json!({"nodeTaintsPolicy": "Honor", "nodeAffinityPolicy": "Ignore"}), "U U + +"),
+        (json!({"nodeTaintsPolicy": "Honor", "minDomains": 3}), "U U + +"),
+        (json!({"matchLabelKeys": ["app"]}), "U U + +"),
+    ] {
+        let mut constraint = json!({"maxSkew": 1, "topologyKey": "node", "whenUnsatisfiable": "DoNotSchedule"});
+        constraint.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let args = json!({"defaultingType": "List", "defaultConstraints": [constraint]});
+        let plugin = PodTopologySpread::new(&serde_json::from_value::<PodTopologySpreadArgs>(args).unwrap());
+        let mut cluster = world(&nodes, &spread(&[1, 1, 0, 0]));
+        let service: Service = serde_json::from_value(json!({"spec": {"selector": {"app": ""}}})).unwrap();
+        cluster.set_object(Object::new(ObjectKey::new("ns", "s"), Uid::from("s"), false, Arc::new(service)));
+        assert_eq!(said(&plugin, &mut cluster, &resident("tried", "app", &pick)), expected, "{members}");
+    }
+}
+
+#[test]
 fn an_answer_follows_pods_that_come_and_go() {
     let zone = || vec![hard("zone 1 app")];
     let node = || vec![hard("node 1 app")];

@@ -12,7 +12,7 @@ use koord_runtime::error::{Fault, ReconcileError};
 use super::{
     COMPONENT, Next, Scheduler,
     prepare::plugin_of,
-    work::{Purpose, Work, bind, evict, subject},
+    work::{Purpose, Work, bind, evict, plugin_that_binds, subject},
 };
 use crate::{feed::Said, metrics::Ended, report};
 
@@ -33,7 +33,7 @@ impl Scheduler {
             }
             (Purpose::Prepare(attempt, index), Err(error)) => {
                 let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
-                self.prepare_failed(&attempt, message);
+                self.not_bound(&attempt, message);
             }
             (Purpose::Lock(..), Ok(())) => self.preparing.is_due = true,
             (Purpose::Lock(plugin, uid), Err(error)) => {
@@ -47,9 +47,13 @@ impl Scheduler {
                 tracing::warn!(%error, extender = webhook.extender.url, "an extender is passed over");
                 self.further.push_back(bind(attempt));
             }
-            (Purpose::Bind(attempt) | Purpose::BindBy(_, attempt), result) => self.bound(attempt, result),
+            (Purpose::Bind(attempt), result) => {
+                let by = format!("running Bind plugin {:?}: ", plugin_that_binds(&attempt));
+                self.bound(attempt, &by, result);
+            }
+            (Purpose::BindBy(_, attempt), result) => self.bound(attempt, "", result),
             (Purpose::Give(attempt), Err(error)) => {
-                self.bind_failed(&attempt, &error);
+                self.bind_failed(&attempt, "running PreBind plugin \"DefaultPreBind\": ", &error);
             }
             (Purpose::Keep, result) => self.kept(&work.write, &result),
             (Purpose::Explain, Ok(())) => {}
@@ -73,7 +77,8 @@ impl Scheduler {
         self.is_working = true;
     }
 
-    fn bound(&mut self, attempt: Box<Attempt>, result: Result<(), ReconcileError>) {
+    /// The request to bind a pod has ended. `by` begins what is said of an error.
+    fn bound(&mut self, attempt: Box<Attempt>, by: &str, result: Result<(), ReconcileError>) {
         let now = self.clock.moment();
         let Outcome::Bind { node, .. } = &attempt.outcome else { return };
         match result {
@@ -87,7 +92,7 @@ impl Scheduler {
                 let after = error.retry.wished().unwrap_or(Self::DOUBT);
                 self.doubtful.insert((now + after, self.doubts), attempt);
             }
-            Err(error) => self.bind_failed(&attempt, &error),
+            Err(error) => self.bind_failed(&attempt, by, &error),
         }
     }
 
@@ -98,10 +103,26 @@ impl Scheduler {
         self.ended(attempt, Ended::Scheduled);
     }
 
-    pub(super) fn bind_failed(&mut self, attempt: &Attempt, error: &ReconcileError) {
-        self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
+    /// A write that binds a pod was refused. Of a pod that is not as it is known here nothing is written into its status: it is gone, or
+    /// has another node.
+    fn bind_failed(&mut self, attempt: &Attempt, by: &str, error: &ReconcileError) {
+        let message = format!("{by}{error}");
+        if !error.stale || attempt.pod.is_reservation() {
+            return self.not_bound(attempt, message);
+        }
         self.ended(attempt, Ended::Failed);
-        self.engine.bind_failed(attempt, self.clock.moment());
+        if self.engine.bind_failed(attempt, self.clock.moment()) {
+            self.events.record(COMPONENT, report::failed(&attempt.pod, &message));
+        }
+    }
+
+    /// A pod that had its place is not bound, and is tried again. The node that its status names stays there. Nothing is said of a pod that
+    /// was bound or deleted by others meanwhile.
+    pub(super) fn not_bound(&mut self, attempt: &Attempt, message: String) {
+        self.ended(attempt, Ended::Failed);
+        if self.engine.bind_failed(attempt, self.clock.moment()) {
+            self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() }, true);
+        }
     }
 
     /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
@@ -111,17 +132,23 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.refused(refused);
         }
-        self.explain(&attempt.pod, refused, None);
+        self.explain(&attempt.pod, refused, false);
         self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
-    /// Writes why a pod has no node. `expected` is the node that its status may name by a write that is not seen yet.
-    pub(super) fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused, expected: Option<&Arc<str>>) {
-        let Refused { message, nominated, victims, preemptor, is_error, .. } = refused;
+    /// Writes why a pod has no node, and the node on which room is made for it, unless the one that its status names stays.
+    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused, stays: bool) {
+        let Refused { message, nominated, victims, preemptor, withdrawn, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
-        for victim in victims {
+        let preempted = |victim: &Pod| {
             let node = victim.node.as_deref().or(nominated.as_deref()).unwrap_or_default();
-            let message = format!("Preempted by pod {} on node {node}", pod.uid);
+            format!("Preempted by pod {} on node {node}", pod.uid)
+        };
+        for victim in withdrawn {
+            self.events.record(COMPONENT, report::preempted(victim, preempted(victim)));
+        }
+        for victim in victims {
+            let message = preempted(victim);
             let write = report::condemned(victim, pod, preemptor.as_deref(), self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
         }
@@ -133,14 +160,13 @@ impl Scheduler {
             self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
             return;
         }
-        let said = self.feed.pods.said(pod);
-        let said = said.map(|said| Said { nominated: expected.cloned().or(said.nominated), ..said });
-        let is_new =
-            |said: &Said| said.unscheduled.as_deref() != Some(message.as_str()) || said.nominated != *nominated;
-        if let Some(said) = said.filter(is_new) {
+        let Some(Said { unscheduled, nominated: known }) = self.feed.pods.said(pod) else { return };
+        let nominated = if stays { &known } else { nominated };
+        if unscheduled.as_deref() != Some(message.as_str()) || known != *nominated {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
-            let nominated = (said.nominated.as_deref(), nominated.as_deref());
-            let write = report::unscheduled(pod, (reason, message), nominated, self.clock.now());
+            let since = unscheduled.is_none().then(|| self.clock.now());
+            let nominated = (known.as_deref(), nominated.as_deref());
+            let write = report::unscheduled(pod, (reason, message), nominated, since);
             self.further.push_back(Work { write, purpose: Purpose::Explain });
         }
     }

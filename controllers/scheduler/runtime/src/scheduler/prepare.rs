@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use koord_engine::{
-    engine::{Attempt, Outcome, Refused},
+    engine::{Attempt, Outcome},
     plugin::{Patch, Prepared},
 };
 use koord_runtime::{clock::Moment, uid::Uid};
@@ -12,7 +12,7 @@ use super::{
     Scheduler,
     work::{Purpose, Subject, Work, give, given_with_binding, subject},
 };
-use crate::{feed::Delta, metrics::Ended, report};
+use crate::{feed::Delta, report};
 
 /// Bindings that wait until what was written before them has taken effect.
 #[derive(Default)]
@@ -90,11 +90,11 @@ impl Scheduler {
                     self.preparing.sent.remove(&uid);
                     let words =
                         format!("running PreBind plugin {plugin:?}: what is written to {} is not seen", write.key);
-                    self.prepare_failed(&attempt, words);
+                    self.not_bound(&attempt, words);
                 }
                 Some(Prepared::Pending(message) | Prepared::Failed(message)) => {
                     self.preparing.sent.remove(&uid);
-                    self.prepare_failed(&attempt, message);
+                    self.not_bound(&attempt, message);
                 }
             }
         }
@@ -106,7 +106,7 @@ impl Scheduler {
         self.preparing.sent.remove(uid);
         self.preparing.is_due = true;
         if let Some((attempt, _)) = self.preparing.waiting.remove(uid) {
-            self.prepare_failed(&attempt, message);
+            self.not_bound(&attempt, message);
         }
     }
 
@@ -120,17 +120,6 @@ impl Scheduler {
             _ => true,
         };
         if is_whole { self.bind(attempt) } else { give(attempt) }
-    }
-
-    /// The pod is not bound, and is tried again.
-    pub(super) fn prepare_failed(&mut self, attempt: &Attempt, message: String) {
-        self.ended(attempt, Ended::Failed);
-        self.engine.bind_failed(attempt, self.clock.moment());
-        let expected = match &attempt.outcome {
-            Outcome::Bind { node, patch, .. } if patch.wait.is_some() => Some(node),
-            _ => None,
-        };
-        self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() }, expected);
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn given_with_binding(patch: &Patch) -> Option<BTreeMap<String, Strin
 }
 
 pub(super) fn bind(attempt: Box<Attempt>) -> Work {
-    if let Outcome::Bind { instead: Some(write), .. } = &attempt.outcome {
+    if let Outcome::Bind { instead: Some((_, write)), .. } = &attempt.outcome {
         return Work { write: write.clone(), purpose: Purpose::Bind(attempt) };
     }
     let (node, annotations) = match &attempt.outcome {
@@ -100,6 +100,14 @@ pub(super) fn bind(attempt: Box<Attempt>) -> Work {
     let action = Action::Bind { uid: attempt.pod.uid.clone(), node, annotations };
     let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
     Work { write, purpose: Purpose::Bind(attempt) }
+}
+
+/// The plugin that binds the pod of this attempt.
+pub(super) fn plugin_that_binds(attempt: &Attempt) -> &'static str {
+    match &attempt.outcome {
+        Outcome::Bind { instead: Some((plugin, _)), .. } => plugin,
+        _ => "DefaultBinder",
+    }
 }
 
 pub(super) fn evict(victim: Arc<Pod>, message: String) -> Work {

@@ -1,5 +1,7 @@
 //! What is written to bind a pod.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_scheduler_plugins::build;
 use parking_lot::Mutex;
@@ -52,6 +54,86 @@ async fn annotations_are_written_by_the_binding_and_what_it_cannot_write_before(
     let mut requests = requests.lock().clone();
     requests.sort();
     assert_eq!(requests, ["PATCH /alone", "POST /a/binding", "POST /alone/binding", "POST /b/binding"]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_the_api_server_refuses_is_said_in_the_condition_and_tried_again() {
+    let stage = Stage::new();
+    stage.add_node("only", "8");
+    stage.add_pod("a", "1");
+    let takes_bindings = Arc::new(AtomicBool::new(false));
+    let takes = Arc::clone(&takes_bindings);
+    let is_taken = move |path: &str| !path.ends_with("/binding") || takes.load(Ordering::Relaxed);
+    let client = rerouted(&stage.server, move |path| is_taken(path).then(|| path.to_owned()));
+    let stop = CancellationToken::new();
+    let (manager, ..) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(3).await;
+    let said = stage.place("a");
+    assert!(said.starts_with("running Bind plugin \"DefaultBinder\": "), "{said}");
+    let pod = stage.send(Method::GET, &format!("{PODS}/a"), &Value::Null);
+    assert_eq!(pod["status"]["conditions"][0]["reason"], "SchedulerError", "{pod}");
+    let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
+    assert_eq!(
+        (&events["items"][0]["reason"], &events["items"][0]["message"]),
+        (&json!("FailedScheduling"), &json!(said))
+    );
+
+    takes_bindings.store(true, Ordering::Relaxed);
+    stage.pass(20).await;
+    assert_eq!(stage.place("a"), "only");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_has_got_another_node_meanwhile_is_not_said_to_have_none() {
+    let stage = Stage::new();
+    stage.add_node("only", "8");
+    stage.add_node("other", "1");
+    stage.add_pod("a", "2");
+    let server = stage.server.clone();
+    let client = client(&stage.server, move |request| {
+        let path = format!("{PODS}/a/binding");
+        if request.uri().path() == path {
+            let target = json!({"apiVersion": "v1", "kind": "Node", "name": "other"});
+            let binding = json!({"metadata": {"name": "a"}, "target": target}).to_string();
+            server.with_core(|core| drop(core.handle(&ApiRequest::new(Method::POST, &path, binding))));
+        }
+        std::future::ready(())
+    });
+    let stop = CancellationToken::new();
+    let (manager, ..) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    let pod = stage.send(Method::GET, &format!("{PODS}/a"), &Value::Null);
+    let condition = &pod["status"]["conditions"][0];
+    assert_eq!((&pod["spec"]["nodeName"], &condition["status"]), (&json!("other"), &json!("True")), "{pod}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_keeps_the_time_since_which_it_holds() {
+    let stage = Stage::new();
+    stage.add_node("n1", "1");
+    stage.add_pod("waits", "2");
+    let condition = || {
+        let pod = stage.send(Method::GET, &format!("{PODS}/waits"), &Value::Null);
+        let condition = &pod["status"]["conditions"][0];
+        let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+        (text("message")[..4].to_owned(), text("lastTransitionTime"))
+    };
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(stage.manager("one").run(stop.clone()));
+    stage.pass(5).await;
+    let (first, since) = condition();
+    assert!(first == "0/1 " && !since.is_empty(), "{first} {since}");
+    stage.add_node("n2", "1");
+    stage.pass(20).await;
+    assert_eq!(condition(), ("0/2 ".to_owned(), since), "it has no node since then");
     stop.cancel();
     running.await.unwrap().unwrap();
 }

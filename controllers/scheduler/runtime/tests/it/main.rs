@@ -257,7 +257,7 @@ async fn pods_are_bound_where_they_fit_and_the_others_learn_why_not() {
     stage.add_pod("waits", "2");
     stage.pass(2).await;
     assert_eq!(stage.place("after"), "small", "the emptier of both");
-    let refused = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
+    let refused = "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: \
                    1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.";
     assert_eq!(stage.place("waits"), refused);
     let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);

@@ -183,7 +183,7 @@ impl World {
         match attempt.outcome {
             Outcome::Bind { node, patch, instead, .. } => {
                 patch.writes.iter().for_each(|(_, write)| self.write(write));
-                if let Some(write) = &instead {
+                if let Some((_, write)) = &instead {
                     self.write(write);
                 }
                 let allocated = patch.annotations.get("scheduling.koordinator.sh/reservation-allocated");
