@@ -27,7 +27,7 @@ pub use self::{
     answers::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, StandIn},
     attempted::Attempted,
     figures::{Figure, JobMark},
-    found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
+    found::{Alike, Found, Refusals, Searched, Verdict, abridged, unavailable},
     nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},

@@ -157,9 +157,40 @@ impl Found {
     }
 }
 
+/// How many different reasons or places a message names. It is written into the status of a pod with every attempt, and reasons may
+/// name their nodes.
+const NAMED_MAX: usize = 200;
+
+/// The first texts of a sorted list, and how many more there are.
+pub fn abridged(mut texts: Vec<String>, separator: &str) -> String {
+    let more = texts.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        texts.truncate(NAMED_MAX);
+        texts.push(format!("and {more} more"));
+    }
+    texts.join(separator)
+}
+
 /// What is said of so many nodes where each reason holds for a number of them.
 pub fn unavailable(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
     let mut lines: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     lines.sort();
-    format!("0/{nodes} nodes are available: {}.", lines.join(", "))
+    format!("0/{nodes} nodes are available: {}.", abridged(lines, ", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_some_hundred_reasons_and_counts_the_rest() {
+        let reasons = |count: usize| (0..count).map(|node| (format!("no victims on n{node:04}"), 1)).collect();
+        let said = unavailable(&reasons(5000), 5000);
+        assert!(
+            said.starts_with("0/5000 nodes are available: 1 no victims on n0000, 1 no victims on n0001, "),
+            "{said}"
+        );
+        assert!(said.ends_with("1 no victims on n0199, and 4800 more.") && said.len() < 8000, "{said}");
+        assert!(unavailable(&reasons(200), 200).ends_with("1 no victims on n0199."));
+    }
 }

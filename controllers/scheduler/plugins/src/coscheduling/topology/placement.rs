@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use koord_api::gang::{Gather, NetworkTopologySpec};
+use koord_engine::plugin::abridged;
 
 use super::tree::{Place, Tree};
 
@@ -191,7 +192,7 @@ impl<'t> Sums<'t> {
 
 impl fmt::Display for Unplaceable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (pods, places, why) = (self.pods, self.places.join(";"), &self.why);
+        let (pods, places, why) = (self.pods, abridged(self.places.clone(), ";"), &self.why);
         write!(f, "no candidate topology nodes can accommodate job, desiredOfferSlot: {pods}, {places}, {why}")?;
         if self.multiples.is_empty() {
             return Ok(());

@@ -59,7 +59,7 @@ fn what_no_reservation_holds_is_lacking_on_the_node() {
     let mut world = machine(1, "", "gpu0@0/0 gpu1@0/0 gpu2@0/1 gpu3@0/1");
     assert_eq!(world.keep("r", "x", &cpu(4), RESTRICTED), "n1: 0-3");
     for name in ["a", "b", "c"] {
-        world.take(name, "y", &gpu(50), "");
+        world.take(name, "y", &gpu(60), "");
     }
     let said = world.take("p", "x", &gpu(200), r#"{"name":"r"}"#);
     assert!(said.starts_with("0/1 nodes are available: 1 Insufficient GPU Devices. "), "{said}");
