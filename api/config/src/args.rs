@@ -43,11 +43,16 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
     SchemaGenerator::default().into_root_schema_for::<T>().to_value()
 }
 
-/// A value as its type. What is null is not set, as in Go.
+/// A configuration as its type. What is null is not set, as in Go.
 pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    serde_json::from_value(without_nulls(value))
+}
+
+/// A value without members that are not set.
+pub(crate) fn without_nulls(value: &Value) -> Value {
     let mut set = value.clone();
     remove_nulls(&mut set);
-    serde_json::from_value(set)
+    set
 }
 
 /// Removes members that are not set.
@@ -69,7 +74,8 @@ pub fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, V
     if !problems.is_empty() {
         return Err(problems);
     }
-    typed(document).map_err(|error| vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }])
+    serde_json::from_value(document.clone())
+        .map_err(|error| vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }])
 }
 
 impl PluginArgs {

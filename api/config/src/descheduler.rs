@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::{
     ClientConnection, DurationText, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
-    args::{decode, typed},
+    args::{decode, typed, without_nulls},
     catalogue::Catalogue,
 };
 
@@ -148,7 +148,7 @@ const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLU
 
 /// What is wrong with a document.
 pub(crate) fn check(document: &Value) -> Vec<Problem> {
-    let mut configuration = match decode::<DeschedulerConfiguration>(document) {
+    let mut configuration = match decode::<DeschedulerConfiguration>(&without_nulls(document)) {
         Ok(configuration) => configuration,
         Err(problems) => return problems,
     };

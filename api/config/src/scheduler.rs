@@ -40,7 +40,7 @@ pub use self::{
 };
 use crate::{
     ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
-    args::{decode, typed},
+    args::{decode, typed, without_nulls},
     catalogue::{Catalogue, check_once},
 };
 
@@ -181,7 +181,7 @@ const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLU
 
 /// What is wrong with a document.
 pub(crate) fn check(document: &Value) -> Vec<Problem> {
-    let mut configuration = match decode::<SchedulerConfiguration>(document) {
+    let mut configuration = match decode::<SchedulerConfiguration>(&without_nulls(document)) {
         Ok(configuration) => configuration,
         Err(problems) => return problems,
     };

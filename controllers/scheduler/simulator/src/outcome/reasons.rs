@@ -103,6 +103,8 @@ fn said(
 /// What is said of nodes, without how many there are: `Insufficient cpu, node(s) had untolerated taint {gpu: yes}`.
 fn without_numbers(message: &str) -> String {
     let message = message.split(" preemption: ").next().unwrap_or_default();
+    // What DynamicResources says of pods without claims says nothing of nodes.
+    let message = message.trim_end_matches(',').trim_end_matches(" no new claims to deallocate");
     let Some((before, nodes)) = message.split_once(" nodes are available: ") else { return message.to_owned() };
     if !before.starts_with("0/") {
         return message.to_owned();
@@ -127,7 +129,7 @@ mod tests {
                 "Insufficient cpu, Insufficient memory",
             ),
             (
-                "0/9 nodes are available: 9 Insufficient cpu. preemption: 0/9 nodes are available: 9 No preemption victims found for incoming pod.",
+                "0/9 nodes are available: 9 Insufficient cpu. no new claims to deallocate, preemption: 0/9 nodes are available: 9 No preemption victims found for incoming pod.",
                 "Insufficient cpu",
             ),
             ("no nodes available to schedule pods", "no nodes available to schedule pods"),
