@@ -398,7 +398,7 @@ mod tests {
         fn short_numbers_compare_as_long_ones_do(a in small(), b in small(), more in 0..4_u32) {
             let decimal = |(value, scale)| Amount::Small { value, scale }.decimal();
             // The same number with other digits too.
-            let same = a.0.checked_mul(10_i64.pow(more)).map(|value| (value, a.1 - more as i32));
+            let same = a.0.checked_mul(10_i64.pow(more)).map(|value| (value, a.1 - more.cast_signed()));
             for b in [Some(b), same].into_iter().flatten() {
                 prop_assert_eq!(compare(a, b), decimal(a).compare(&decimal(b)), "{:?} and {:?}", a, b);
             }

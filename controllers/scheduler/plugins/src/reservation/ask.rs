@@ -114,10 +114,10 @@ impl Chosen {
         let source = |info: &&ReservationInfo| Source::These(vec![info.uid.clone()]);
         let mut fitting = self.fitting(kept, cluster, row, true).unwrap_or_default();
         fitting.retain(|info| self.others.iter().all(|other| other.takes(cluster, row, &source(info))));
-        let of_other = |other: &Box<dyn Within>| -> Option<Vec<i64>> {
+        let of_other = |other: &dyn Within| -> Option<Vec<i64>> {
             fitting.iter().map(|info| other.score(cluster, row, &source(info))).collect()
         };
-        let of_others = || self.others.iter().filter_map(of_other).collect();
+        let of_others = || self.others.iter().filter_map(|other| of_other(&**other)).collect();
         nominate(&self.requests, &fitting, of_others)
     }
 }

@@ -13,7 +13,9 @@ impl Context {
     pub(super) fn audit(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
         let mut wrong: Vec<(ObjectKey, String)> = self.audit_members(cluster);
         wrong.extend(self.audit_pod_groups(cluster));
-        wrong.iter().for_each(|(gang, _)| self.statuses.member_changed(gang));
+        for (gang, _) in &wrong {
+            self.statuses.member_changed(gang);
+        }
         let about = |gang: &ObjectKey| Subject::of::<PodGroup>(cluster, gang);
         let mut found: Vec<Mismatch> =
             wrong.into_iter().map(|(gang, details)| Mismatch::new(about(&gang), "gangs", details)).collect();

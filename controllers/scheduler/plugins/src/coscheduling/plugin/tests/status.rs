@@ -67,9 +67,13 @@ fn the_status_of_a_pod_group_follows_its_pods() {
     let patch = json!({"metadata": {"uid": "g"}, "status": status});
     assert_eq!(wanted(&world), [("ns/g".to_owned(), "", patch)]);
     assert_eq!(follow(&mut world, 2), is("Scheduling", 0, 0), "they are not bound yet");
-    ["p1", "p2"].iter().for_each(|name| bind(&mut world, name, false));
+    for name in ["p1", "p2"] {
+        bind(&mut world, name, false);
+    }
     assert_eq!(follow(&mut world, 2), is("Scheduled", 2, 0));
-    ["p1", "p2"].iter().for_each(|name| bind(&mut world, name, true));
+    for name in ["p1", "p2"] {
+        bind(&mut world, name, true);
+    }
     assert_eq!(follow(&mut world, 2), is("Running", 2, 2));
     world.delete("p1");
     assert_eq!(wanted(&world), [], "pods that end or are deleted change nothing by that");
