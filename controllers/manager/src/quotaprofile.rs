@@ -271,11 +271,11 @@ mod tests {
 
     #[test]
     fn a_ratio_that_counts_as_1_changes_the_form() {
-        let amounts = json!({"cpu": "1e1", "memory": "64G", "ephemeral-storage": "100Gi"});
+        let amounts = json!({"cpu": "2e3", "memory": "64G", "ephemeral-storage": "100Gi"});
         for (ratio, written) in [
-            (Value::Null, r#"{"cpu":"1e1","ephemeral-storage":"100Gi","memory":"64G"}"#),
-            (json!("1"), r#"{"cpu":"10","ephemeral-storage":"107374182400","memory":"62500000Ki"}"#),
-            (json!("abc"), r#"{"cpu":"10","ephemeral-storage":"107374182400","memory":"62500000Ki"}"#),
+            (Value::Null, r#"{"cpu":"2e3","ephemeral-storage":"100Gi","memory":"64G"}"#),
+            (json!("1"), r#"{"cpu":"2k","ephemeral-storage":"107374182400","memory":"62500000Ki"}"#),
+            (json!("abc"), r#"{"cpu":"2k","ephemeral-storage":"107374182400","memory":"62500000Ki"}"#),
         ] {
             let profile = profile(&json!({}), &json!({"resourceRatio": ratio}));
             let totals = Totals { all: list(&amounts), unschedulable: list(&amounts) }.promised_by(&profile);

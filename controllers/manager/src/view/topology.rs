@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     fn view(zones: &Value, cpu: Option<&str>) -> Arc<TopologyView> {
-        let metadata =
-            json!({"name": "n", "uid": "u", "resourceVersion": "1", "annotations": {CPU_BASIC_INFO.name(): cpu}});
+        let annotations: BTreeMap<&str, &str> = cpu.into_iter().map(|cpu| (CPU_BASIC_INFO.name(), cpu)).collect();
+        let metadata = json!({"name": "n", "uid": "u", "resourceVersion": "1", "annotations": annotations});
         let mut cache = Cache::<TopologyView>::default();
         cache.upsert(&json!({"metadata": metadata, "zones": zones}).to_string()).unwrap();
         Arc::clone(&cache.get("n").unwrap().value)
