@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use koord_manager_controllers::colocationprofile::Settings;
 use serde_json::{Value, json};
 
 use crate::stage::{START, Stage};
@@ -156,7 +157,8 @@ fn each_amount_of_a_zone_is_replaced_beyond_the_threshold_alone() {
 
 #[test]
 fn a_key_that_was_never_good_decides_nothing() {
-    let mut stage = Stage::new("");
+    // What is not there when the manager starts is as good as the defaults.
+    let mut stage = Stage::asleep("", Settings::default());
     let colocation = json!({"enable": true}).to_string();
     let keys = ["cpu-normalization-config", "resource-amplification-config"];
     configure(&mut stage, &json!({"colocation-config": colocation, keys[0]: "", keys[1]: ""}));
@@ -188,8 +190,8 @@ fn what_no_amount_depends_on_decides_nothing_anew() {
     stage.send("PATCH", "/api/v1/nodes/n/status", &json!({"status": {"conditions": [ready]}}));
     stage.settle();
     assert_eq!(batch_cpu(&mut stage), "53k");
-    report(&mut stage, "7");
-    assert_eq!(batch_cpu(&mut stage), "43k");
+    report(&mut stage, "8");
+    assert_eq!(batch_cpu(&mut stage), "42k");
 }
 
 #[test]
