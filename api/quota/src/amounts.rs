@@ -32,7 +32,7 @@ pub fn check_amounts(quota: &Amounts<'_>) -> Result<(), Denial> {
     if let Some(negative) = negatives(min) {
         return refuse(format!("{name} quota.Spec.Min's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MIN);
     }
-    if let Some(text) = shared_weight {
+    if let Some(text) = shared_weight.filter(|text| !text.is_empty()) {
         let weights: ResourceList = serde_json::from_str::<Option<ResourceList>>(text)
             .map_err(|error| Denial::bad_request(go_json::reason(text, &error)).advise(advice::WEIGHTS))?
             .unwrap_or_default();

@@ -60,14 +60,21 @@ impl Quota {
     ) -> Self {
         let parent = label(PARENT).filter(|parent| !parent.is_empty());
         let root = if name == ROOT_QUOTA { "" } else { ROOT_QUOTA };
-        let mut decode_error = None;
+        let mut reasons: Vec<String> = Vec::new();
         let mut counted = |key: &str| {
             let text = annotation(key).filter(|text| !text.is_empty())?;
             let amounts = serde_json::from_str::<Option<ResourceList>>(text);
-            amounts.map_err(|error| decode_error = Some(go_json::reason(text, &error).into())).ok().flatten()
+            amounts.map_err(|error| reasons.push(go_json::reason(text, &error))).ok().flatten()
         };
         let requested = counted(CHILD_REQUEST.name()).unwrap_or_default();
         let admission = counted(ADMISSION.name()).filter(|limit| !limit.is_empty());
+        // The same reason of both stands once, as Go's aggregate of errors prints it.
+        reasons.dedup();
+        let decode_error = match reasons.as_slice() {
+            [] => None,
+            [reason] => Some(reason.as_str().into()),
+            several => Some(format!("[{}]", several.join(", ")).into()),
+        };
         Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
@@ -142,6 +149,13 @@ mod tests {
             assert_eq!(quota(&[(key, "")]), quota(&[]), "{key}");
             assert_eq!(quota(&[(key, "null")]), quota(&[]), "{key}");
         }
+        let both = |requested, admission| {
+            quota(&[(CHILD_REQUEST.name(), requested), (ADMISSION.name(), admission)]).decode_error
+        };
+        let (ends, character) =
+            ("unexpected end of JSON input", "invalid character 'x' looking for beginning of value");
+        assert_eq!(both("{", "{").as_deref(), Some(ends));
+        assert_eq!(both("{", "x").as_deref(), Some(&*format!("[{ends}, {character}]")));
     }
 
     #[test]

@@ -147,9 +147,11 @@ impl NormalizationRatio {
         self.0
     }
 
-    /// Whether two ratios are so far apart that a change is worth writing.
-    pub fn is_different(self, other: Self) -> bool {
-        (self.0 - other.0).abs() > 0.01
+    /// Whether `new` is so far from this ratio that it is worth writing. QUIRK: the sums decide as they are rounded to 64
+    /// bits, so that 1.20 and 1.21 are close, and 2.01 and 2.02 are not (`normalization_ratios_have_two_decimals`).
+    pub fn is_different(self, new: Self) -> bool {
+        const LEAST: f64 = 0.01;
+        self.0 > new.0 + LEAST || self.0 < new.0 - LEAST
     }
 }
 
@@ -499,6 +501,11 @@ mod tests {
         let ratio = |ratio| NormalizationRatio::new(ratio).unwrap();
         assert!(!ratio(1.2).is_different(ratio(1.205)));
         assert!(ratio(1.2).is_different(ratio(1.22)));
+        for (old, new, is_different) in
+            [(1.0, 1.01, false), (1.01, 1.0, false), (1.1, 1.11, false), (1.2, 1.21, false), (2.01, 2.02, true)]
+        {
+            assert_eq!(ratio(old).is_different(ratio(new)), is_different, "{old} {new}");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, Time};
-use koord_resource::ResourceList;
-use serde::{Deserialize, Serialize};
+use koord_resource::Quantity;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::{
     node_slo::{BlkIoQosCfg, CpuBurstStrategy, CpuQosCfg, MemoryQosCfg, NetworkQosCfg},
@@ -307,25 +307,47 @@ impl Text for ResourceReplacements {
     }
 }
 
-/// The extended resources of a pod's containers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The extended resources of a pod's containers. What is absent or `null` differs from what is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExtendedResourceSpec {
     /// By name of the container.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub containers: BTreeMap<String, ExtendedResourceContainerSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub containers: Option<BTreeMap<String, ExtendedResourceContainerSpec>>,
 }
 
 /// The extended resources of one container.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExtendedResourceContainerSpec {
     /// The most that it may use.
-    #[serde(skip_serializing_if = "ResourceList::is_empty")]
-    pub limits: ResourceList,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<WrittenAmounts>,
     /// What is set aside for it.
-    #[serde(skip_serializing_if = "ResourceList::is_empty")]
-    pub requests: ResourceList,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<WrittenAmounts>,
+}
+
+/// Amounts by resource, in the form in which they are written; none for `null`.
+pub type WrittenAmounts = BTreeMap<String, Option<WrittenQuantity>>;
+
+/// A quantity in the form in which it is written, such as `1000` or `1k`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WrittenQuantity(String);
+
+impl WrittenQuantity {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for WrittenQuantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned());
+        Quantity::deserialize(value).map(|_| Self(text)).map_err(D::Error::custom)
+    }
 }
 
 /// A pod's part of caches and memory bandwidth.

@@ -170,6 +170,7 @@ impl Options {
             ),
             bindings: BindingPolicy {
                 users: list(&self.binding_admission_user_name),
+                everywhere: self.binding_admission_namespaces == ["*"],
                 namespaces: list(&self.binding_admission_namespaces),
                 excluded_namespaces: list(&self.binding_admission_exclude_namespaces),
                 bypass_labels: list(&self.binding_admission_bypass_labels),

@@ -33,7 +33,7 @@ pub(crate) enum Colocation {
 }
 
 impl Colocation {
-    /// The ConfigMap was read; none means that it cannot be used. Says whether anything is different now.
+    /// The ConfigMap was read; none means that it cannot be used. Says whether there is anything to decide anew.
     pub(crate) fn read(&mut self, config: Option<ColocationConfig>) -> bool {
         let old = std::mem::take(self);
         let (next, differs) = match (config, old) {
@@ -41,9 +41,9 @@ impl Colocation {
                 let differs = config != old;
                 (Self::Good(config), differs)
             }
+            // Objects may have been left as they were meanwhile.
             (Some(config), _) => (Self::Good(config), true),
-            (None, Self::Good(old)) => (Self::Kept(old), true),
-            (None, Self::Kept(old)) => (Self::Kept(old), false),
+            (None, Self::Good(old) | Self::Kept(old)) => (Self::Kept(old), false),
             (None, Self::Unseen | Self::Unusable) => (Self::Unusable, false),
         };
         *self = next;
@@ -94,7 +94,7 @@ mod tests {
         assert!(colocation.read(good(20)));
         assert_eq!(in_force(&mut colocation), Some((20, true)));
         assert!(!colocation.read(good(20)), "the same again");
-        assert!(colocation.read(None));
+        assert!(!colocation.read(None));
         assert!(!colocation.read(None));
         assert_eq!(in_force(&mut colocation), Some((20, false)));
         assert!(colocation.read(good(20)), "it may change objects again");
@@ -116,7 +116,7 @@ mod tests {
         let mut colocation = Colocation::default();
         colocation.read(None);
         assert_eq!(in_force(&mut colocation), None);
-        assert!(colocation.read(good(30)));
-        assert_eq!(in_force(&mut colocation), Some((30, true)));
+        assert!(colocation.read(good(60)), "the defaults too: nothing was decided yet");
+        assert_eq!(in_force(&mut colocation), Some((60, true)));
     }
 }

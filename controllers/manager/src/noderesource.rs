@@ -40,7 +40,6 @@ use koord_runtime::{
     events::Event,
     key::ObjectKey,
     outcome::Outcome,
-    projection::Projection as _,
     store::Store,
     write::{Action, Write},
 };
@@ -67,7 +66,7 @@ pub const COMPONENT: &str = "noderesource-controller";
     name = "noderesource",
     for(nodes, by = node_changed, writes = [patch, status]),
     watches(metrics, by = Self::metric_changed),
-    watches(topologies, by = Self::topology_changed, writes = [patch]),
+    watches(topologies, predicate = topology_changed, writes = [patch]),
     watches(devices),
     watches(config_maps, by = Self::configured, namespace = &source.namespace, fields = source.fields()),
     // Pods that have ended use nothing.
@@ -95,24 +94,13 @@ pub struct NodeResourceController {
     counts: Counts,
 }
 
-/// When all amounts of an object were last brought up to date, down to the smallest difference.
-#[derive(Default)]
-struct Synced {
-    nodes: BTreeMap<ObjectKey, Timestamp>,
-    topologies: BTreeMap<ObjectKey, Timestamp>,
-}
+/// When all amounts of a node were last brought up to date, down to the smallest difference.
+type Synced = BTreeMap<ObjectKey, Timestamp>;
 
 impl NodeResourceController {
     fn metric_changed(&self, change: &Change<NodeMetricView>, requests: &mut Requests) {
         if change.new.is_none() {
-            self.synced.lock().nodes.remove(&change.key);
-        }
-        requests.enqueue(&change.key);
-    }
-
-    fn topology_changed(&self, change: &Change<TopologyView>, requests: &mut Requests) {
-        if change.new.is_none() {
-            self.synced.lock().topologies.remove(&change.key);
+            self.synced.lock().remove(&change.key);
         }
         requests.enqueue(&change.key);
     }
@@ -140,11 +128,8 @@ impl NodeResourceController {
         let wait = Duration::from_secs(
             facts.strategy.update_time_threshold_seconds.and_then(|wait| u64::try_from(wait).ok()).unwrap_or_default(),
         );
-        let (node_synced, zones_synced) = {
-            let synced = self.synced.lock();
-            (synced.nodes.get(key).copied(), synced.topologies.get(key).copied())
-        };
-        let left = remaining(node_synced, wait, facts.now);
+        let synced = self.synced.lock().get(key).copied();
+        let left = remaining(synced, wait, facts.now);
         let is_empty = difference.is_empty();
         let Difference { metadata, status, is_large, is_pressing } = difference;
         let nodes = caches.nodes;
@@ -152,7 +137,7 @@ impl NodeResourceController {
             // The status of a node may be written together with its metadata.
             let subresource = if status.is_empty() { "" } else { "status" };
             outcome.change(nodes, key, subresource, parts([("metadata", metadata), ("status", status)]));
-            self.remember_synced(outcome, ResourceKind::NODE, key, facts.now);
+            self.remember_synced(outcome, key, facts.now);
         } else if is_pressing {
             outcome.change(nodes, key, "", parts([("metadata", metadata)]));
             outcome.requeue = left.filter(|_| !status.is_empty());
@@ -160,37 +145,22 @@ impl NodeResourceController {
             outcome.requeue = left;
         }
         let (Some(wanted), Some(topology)) = (&decision.zones, facts.topology) else { return };
-        let left = remaining(zones_synced, wait, facts.now);
-        let rules = ZoneRules {
-            threshold: facts.strategy.resource_diff_threshold.unwrap_or_default(),
-            small_too: left.is_none(),
-            only_known: decision.reset.is_some(),
+        let rules = match decision.reset {
+            None => ZoneRules::Threshold(facts.strategy.resource_diff_threshold.unwrap_or_default()),
+            Some(_) => ZoneRules::Reset,
         };
-        let zones = difference::zones(topology.zones(), wanted, rules);
-        if left.is_none() || zones.is_some() {
-            self.remember_synced(outcome, TopologyView::KIND, key, facts.now);
-        }
-        if let Some(zones) = zones {
-            let patch = Map::from_iter([("zones".to_owned(), zones)]);
-            outcome.change(caches.topologies, key, "", patch);
-        } else if let Some(left) = left
-            && difference::zones(topology.zones(), wanted, ZoneRules { small_too: true, ..rules }).is_some()
-        {
-            outcome.requeue_after(left);
+        if let Some(zones) = difference::zones(topology.zones(), wanted, rules) {
+            outcome.change(caches.topologies, key, "", Map::from_iter([("zones".to_owned(), zones)]));
         }
     }
 
-    /// Remembers, once an object was written, that all its amounts are up to date; where it could not be written, that
-    /// they are not.
-    fn remember_synced(&self, outcome: &mut Outcome, kind: ResourceKind, key: &ObjectKey, now: Timestamp) {
+    /// Remembers, once a node was written, that all its amounts are up to date; where it could not be written, that they
+    /// are not.
+    fn remember_synced(&self, outcome: &mut Outcome, key: &ObjectKey, now: Timestamp) {
         let (synced, of) = (Arc::clone(&self.synced), key.clone());
-        outcome.remember_of(kind, key, move |result| {
-            let mut synced = synced.lock();
-            let times = if kind == ResourceKind::NODE { &mut synced.nodes } else { &mut synced.topologies };
-            match result {
-                Ok(()) => _ = times.insert(of, now),
-                Err(_) => _ = times.remove(&of),
-            }
+        outcome.remember_of(ResourceKind::NODE, key, move |result| match result {
+            Ok(()) => _ = synced.lock().insert(of, now),
+            Err(_) => _ = synced.lock().remove(&of),
         });
     }
 }
@@ -206,6 +176,16 @@ fn remaining(last: Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<
 fn parts<const N: usize>(parts: [(&str, Map<String, Value>); N]) -> Map<String, Value> {
     let parts = parts.into_iter().filter(|(_, part)| !part.is_empty());
     parts.map(|(name, part)| (name.to_owned(), Value::Object(part))).collect()
+}
+
+/// Whether a NodeResourceTopology changed in what amounts depend on. QUIRK: where it goes, nothing is decided until
+/// something else triggers its node.
+fn topology_changed(change: &Change<TopologyView>) -> bool {
+    match (&change.old, &change.new) {
+        (_, None) => false,
+        (None, Some(new)) => new.value.has_amounts_or_cpu(),
+        (Some(_), Some(_)) => change.matters(|old, new| new.triggers_reconcile(old)),
+    }
 }
 
 /// A node came, went or changed. Settings on it that are not valid are reported once per edit.
@@ -236,11 +216,7 @@ impl Controller for NodeResourceController {
         let (topologies, devices) = (self.topologies.read(), self.devices.read());
         if nodes.get(key.as_str()).is_none() {
             let (synced, gone) = (Arc::clone(&self.synced), key.clone());
-            outcome.remember(move || {
-                let mut synced = synced.lock();
-                synced.nodes.remove(&gone);
-                synced.topologies.remove(&gone);
-            });
+            outcome.remember(move || _ = synced.lock().remove(&gone));
             self.counts.forget(key.name());
             return Ok(outcome);
         }

@@ -9,7 +9,9 @@ use koord_api::{
     protocol::Text as _,
     quota::{IS_ROOT, PROFILE, RESOURCE_KEYS, TOTAL_RESOURCE, TREE_ID, UNSCHEDULABLE_RESOURCE, tree_id},
 };
-use koord_resource::{Quantity, Resource as _, ResourceList, controller, controller::ResourceKind, quantity::Format};
+use koord_resource::{
+    Quantity, Resource as _, ResourceList, controller, controller::ResourceKind, go_json, quantity::Format,
+};
 use koord_runtime::{
     cache::{Cache, Change},
     controller::Controller,
@@ -22,7 +24,7 @@ use koord_runtime::{
 };
 use koord_scheduling::Selector;
 use koord_schema::patch::merge;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::view::{ElasticQuotaView, NodeView, QuotaProfileView};
 
@@ -79,6 +81,12 @@ impl Totals {
         totals
     }
 
+    /// The share that the profile promises. QUIRK: a ratio that counts as 1 brings amounts into the form of their resource
+    /// too; without a ratio they stay as nodes have them.
+    fn promised_by(self, profile: &QuotaProfileView) -> Self {
+        if profile.spec.resource_ratio.is_none() { self } else { self.scaled(ratio(profile)) }
+    }
+
     fn scaled(self, ratio: f64) -> Self {
         let scaled = |amounts: ResourceList| -> ResourceList {
             let amounts = amounts.iter().map(|(name, amount)| {
@@ -101,15 +109,26 @@ fn ratio(profile: &QuotaProfileView) -> f64 {
     ratio.filter(|ratio| *ratio > 0.0 && *ratio <= 1.0).unwrap_or(1.0)
 }
 
+/// The resources that a root bounds. QUIRK: the annotation is decoded over the default list, item by item: one that is
+/// no text leaves what stood there, and nothing beyond the default. What is no list changes nothing.
+fn resource_keys(text: Option<&str>) -> Vec<String> {
+    let mut keys = vec!["cpu".to_owned(), "memory".to_owned()];
+    let Some(text) = text.filter(|text| go_json::check(text).is_ok()) else { return keys };
+    let Ok(items) = serde_json::from_str::<Option<Vec<&RawValue>>>(text) else { return keys };
+    let items = items.unwrap_or_default();
+    keys.resize(items.len(), String::new());
+    for (key, item) in keys.iter_mut().zip(items) {
+        if let Ok(Some(name)) = go_json::from_str(item.get()) {
+            *key = name;
+        }
+    }
+    keys
+}
+
 /// The promise and the bound of a root.
 fn spec(profile: &QuotaProfileView, total: &ResourceList) -> ElasticQuotaSpec {
-    let keys = profile.annotations.get(RESOURCE_KEYS.name()).map(|text| RESOURCE_KEYS.read(text));
-    let keys = match keys {
-        Some(Ok(keys)) => keys,
-        Some(Err(_)) | None => vec!["cpu".to_owned(), "memory".to_owned()],
-    };
     let mut spec = ElasticQuotaSpec::default();
-    for key in keys {
+    for key in resource_keys(profile.annotations.get(RESOURCE_KEYS.name())) {
         spec.max.insert(key.clone(), Quantity::new(UNBOUNDED, Format::DecimalSI));
         let promised = total.amount(&key).clone();
         spec.min.insert(key, promised);
@@ -194,11 +213,7 @@ impl Controller for QuotaProfileController {
                 outcome.event(Event::warning((key, entry), "SelectingNodes", "InvalidNodeSelector", message));
             }
             Ok(selector) => {
-                let mut totals = Totals::of(&nodes, &selector);
-                let ratio = ratio(profile);
-                if ratio < 1.0 {
-                    totals = totals.scaled(ratio);
-                }
+                let totals = Totals::of(&nodes, &selector).promised_by(profile);
                 let root = Root::of(key, profile, &tree, totals);
                 if let Some(unread) = quotas.quarantined(quota.as_str()) {
                     let message = format!("ElasticQuota {quota} cannot be read ({}); fix or delete it", unread.reason);
@@ -252,6 +267,20 @@ mod tests {
         let scaled = Totals { unschedulable: all, all: ResourceList::new() }.scaled(0.33);
         // 10501 × 0.33 = 3465.33; 1073741824 × 0.33 = 354334801.92; 7 × 0.33 = 2.31.
         assert_eq!(scaled.unschedulable.write(), r#"{"cpu":"3465m","memory":"354334801","nvidia.com/gpu":"2"}"#);
+    }
+
+    #[test]
+    fn a_ratio_that_counts_as_1_changes_the_form() {
+        let amounts = json!({"cpu": "2e3", "memory": "64G", "ephemeral-storage": "100Gi"});
+        for (ratio, written) in [
+            (Value::Null, r#"{"cpu":"2e3","ephemeral-storage":"100Gi","memory":"64G"}"#),
+            (json!("1"), r#"{"cpu":"2k","ephemeral-storage":"107374182400","memory":"62500000Ki"}"#),
+            (json!("abc"), r#"{"cpu":"2k","ephemeral-storage":"107374182400","memory":"62500000Ki"}"#),
+        ] {
+            let profile = profile(&json!({}), &json!({"resourceRatio": ratio}));
+            let totals = Totals { all: list(&amounts), unschedulable: list(&amounts) }.promised_by(&profile);
+            assert_eq!((totals.all.write().as_str(), totals.unschedulable.write().as_str()), (written, written));
+        }
     }
 
     fn profile(annotations: &Value, spec: &Value) -> Arc<QuotaProfileView> {
@@ -320,6 +349,12 @@ mod tests {
             ("{}", "cpu=20 memory=2k"),
             (r#""cpu""#, "cpu=20 memory=2k"),
             (r#"["nvidia.com/gpu"#, "cpu=20 memory=2k"),
+            (r#"["memory",5]"#, "memory=2k"),
+            ("[5]", "cpu=20"),
+            (r#"["nvidia.com/gpu",5]"#, "memory=2k nvidia.com/gpu=8"),
+            ("[null]", "cpu=20"),
+            (r#"["cpu","memory","nvidia.com/gpu",{}]"#, "=0 cpu=20 memory=2k nvidia.com/gpu=8"),
+            (r#"[{},[],"nvidia.com/gpu"]"#, "cpu=20 memory=2k nvidia.com/gpu=8"),
         ] {
             assert_eq!(promised(json!({ RESOURCE_KEYS.name(): keys })), amounts, "{keys:?}");
         }

@@ -39,9 +39,19 @@ pub(crate) struct Amount<'a> {
     quantity: Quantity,
     /// The text in the object, while the amount is untouched: what nobody changes keeps its form.
     written: Option<&'a RawValue>,
+    /// The text that the amount was decoded from, whatever form it is written in; none where it was computed.
+    decoded: Option<&'a RawValue>,
 }
 
 impl Amount<'_> {
+    /// Whether a text is this amount in this form: the text that it was decoded from, or its digits where it was computed.
+    pub(crate) fn has_form(&self, text: &str) -> bool {
+        match self.decoded {
+            Some(raw) => raw.get().trim_matches('"').trim() == text,
+            None => self.quantity.value().to_string() == text,
+        }
+    }
+
     fn is_canonical(&self) -> bool {
         let text = self.written.map(RawValue::get).and_then(|raw| raw.strip_prefix('"')?.strip_suffix('"'));
         text.is_some_and(Quantity::is_plainly_canonical)
@@ -93,11 +103,6 @@ impl<'a> Amounts<'a> {
         self.entries.iter().find(|amount| amount.name == name).map(|amount| &amount.quantity)
     }
 
-    /// The amount as the object's author wrote it, quotes included.
-    pub(crate) fn written(&self, name: &str) -> Option<&'a str> {
-        self.entries.iter().find(|amount| amount.name == name)?.written.map(RawValue::get)
-    }
-
     /// The names of the resources.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|amount| amount.name.as_ref())
@@ -111,8 +116,8 @@ impl<'a> Amounts<'a> {
         let name = name.into();
         self.changed = true;
         match self.entries.iter_mut().find(|amount| amount.name == name) {
-            Some(amount) => (amount.quantity, amount.written) = (quantity, None),
-            None => self.entries.push(Amount { name, quantity, written: None }),
+            Some(amount) => *amount = Amount { name, quantity, written: None, decoded: None },
+            None => self.entries.push(Amount { name, quantity, written: None, decoded: None }),
         }
     }
 
@@ -176,7 +181,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
                 let mut amounts = Amounts { entries: Vec::with_capacity(4), ..Amounts::default() };
                 while let Some((Text(name), raw)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
                     let quantity = read(raw.get()).map_err(A::Error::custom)?;
-                    amounts.entries.push(Amount { name, quantity, written: Some(raw) });
+                    amounts.entries.push(Amount { name, quantity, written: Some(raw), decoded: Some(raw) });
                 }
                 Ok(amounts)
             }

@@ -56,7 +56,9 @@ impl Default for Settings {
 pub struct BindingPolicy {
     /// Parts of the names of users who may; empty lets everybody.
     pub users: Vec<String>,
-    /// Namespaces in which this holds, `*` for all.
+    /// Whether this holds in all namespaces.
+    pub everywhere: bool,
+    /// Namespaces in which this holds otherwise.
     pub namespaces: Vec<String>,
     /// Namespaces in which it never holds.
     pub excluded_namespaces: Vec<String>,
@@ -72,6 +74,7 @@ impl Default for BindingPolicy {
     fn default() -> Self {
         Self {
             users: Vec::new(),
+            everywhere: false,
             namespaces: Vec::new(),
             excluded_namespaces: vec!["kube-system".to_owned()],
             bypass_labels: vec!["koordinator.sh/binding-admission-bypass".to_owned()],

@@ -99,9 +99,9 @@ impl EffectiveConfig {
         let text = |key: &str| data.get(key).map(String::as_str).filter(|text| !text.is_empty());
         let (colocation, colocation_error) = or_default(ColocationConfig::parse(text(COLOCATION_CONFIG)));
         let (normalization, normalization_error) =
-            or_default(CpuNormalizationConfig::parse(text(CPU_NORMALIZATION_CONFIG)));
+            or_default(CpuNormalizationConfig::parse(data.get(CPU_NORMALIZATION_CONFIG).map(String::as_str)));
         let (amplification, amplification_error) =
-            or_default(ResourceAmplificationConfig::parse(text(RESOURCE_AMPLIFICATION_CONFIG)));
+            or_default(ResourceAmplificationConfig::parse(data.get(RESOURCE_AMPLIFICATION_CONFIG).map(String::as_str)));
         let (node_slo, errors) = NodeSloConfig::default().update(data);
         let error = |key: &str| {
             let unreadable =

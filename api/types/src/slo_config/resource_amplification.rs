@@ -41,6 +41,8 @@ mod tests {
         .unwrap();
         let ratios = &config.for_node(&Labels::new()).resource_amplification_ratio;
         assert_eq!(ratios, &BTreeMap::from([("cpu".to_owned(), 1.5), ("memory".to_owned(), 2.1)]));
-        assert_eq!(ResourceAmplificationConfig::parse(Some("")), Ok(ResourceAmplificationConfig::default()));
+        assert_eq!(ResourceAmplificationConfig::parse(None), Ok(ResourceAmplificationConfig::default()));
+        let empty = ResourceAmplificationConfig::parse(Some("")).unwrap_err();
+        assert_eq!(empty.to_string(), "unexpected end of JSON input");
     }
 }

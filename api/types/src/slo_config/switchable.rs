@@ -38,10 +38,10 @@ impl<T: Switchable> Default for SwitchableConfig<T> {
 }
 
 impl<T: Switchable> SwitchableConfig<T> {
-    /// Reads the key; an absent or empty one gives the defaults.
+    /// Reads the key; an absent one gives the defaults. QUIRK: an empty one is no JSON.
     pub fn parse(text: Option<&str>) -> Result<Self, DecodeError> {
         let default = Self::default();
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(default) };
+        let Some(text) = text else { return Ok(default) };
         let section: Inline<T::Beside, T> = decode(text)?;
         let cluster = laid_over(&default.cluster, &section.second);
         let nodes = section.first.into().into_iter();

@@ -147,8 +147,8 @@ impl Objects {
         let amplification = ResourceAmplificationConfig::parse(text(RESOURCE_AMPLIFICATION_CONFIG));
         Ok(Configuration {
             colocation: colocation.with_context(|| wrong(COLOCATION_CONFIG))?,
-            normalization: normalization.with_context(|| wrong(CPU_NORMALIZATION_CONFIG))?,
-            amplification: amplification.with_context(|| wrong(RESOURCE_AMPLIFICATION_CONFIG))?,
+            normalization: Some(normalization.with_context(|| wrong(CPU_NORMALIZATION_CONFIG))?),
+            amplification: Some(amplification.with_context(|| wrong(RESOURCE_AMPLIFICATION_CONFIG))?),
         })
     }
 }

@@ -17,6 +17,9 @@ use super::{
 /// Why a node's factors are unknown; those that stand on the node stay.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AmplificationError {
+    /// The configuration could never be taken.
+    #[error("{RESOURCE_AMPLIFICATION_CONFIG} cannot be decoded")]
+    NoConfiguration,
     /// The annotation with the normalization ratio makes no sense.
     #[error(transparent)]
     Text(#[from] ProtocolError),
@@ -35,7 +38,7 @@ pub enum AmplificationError {
 /// QUIRK: the CPU factor is multiplied with the normalization ratio that stands on the node, which is the one of the
 /// round before (spec/manager.md 4.1.6).
 pub fn ratios(facts: &Facts<'_>, to: &mut impl Listener) -> Result<AmplificationRatios, AmplificationError> {
-    let strategy = &facts.amplification;
+    let strategy = facts.amplification.as_ref().ok_or(AmplificationError::NoConfiguration)?;
     let mut ratios = match strategy.enable {
         Some(true) => strategy.resource_amplification_ratio.clone(),
         _ => BTreeMap::new(),

@@ -18,18 +18,60 @@ use crate::{
 pub struct Configuration {
     /// `colocation-config`.
     pub colocation: ColocationConfig,
-    /// `cpu-normalization-config`.
-    pub normalization: CpuNormalizationConfig,
-    /// `resource-amplification-config`.
-    pub amplification: ResourceAmplificationConfig,
+    /// `cpu-normalization-config`; none while it could never be taken.
+    pub normalization: Option<CpuNormalizationConfig>,
+    /// `resource-amplification-config`; none while it could never be taken.
+    pub amplification: Option<ResourceAmplificationConfig>,
 }
 
 /// What is in force: of each key the last value that could be taken.
 #[derive(Debug, Default)]
 pub(super) struct InForce {
     colocation: Colocation,
-    rest: Configuration,
+    normalization: LastGood<CpuNormalizationConfig>,
+    amplification: LastGood<ResourceAmplificationConfig>,
     shared: Option<Arc<Configuration>>,
+}
+
+/// The last value of a key that could be taken.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum LastGood<T> {
+    /// No ConfigMap was seen yet: the default is in force.
+    #[default]
+    Unseen,
+    /// This one; none where there was never one.
+    Seen(Option<T>),
+}
+
+impl<T: Clone + Default + PartialEq> LastGood<T> {
+    /// The key was read. Gives whether anything is different now; what could not be taken changes nothing.
+    fn read<E>(&mut self, read: Result<T, E>) -> Result<bool, E> {
+        match read {
+            Ok(value) => {
+                let differs = self.current().as_ref() != Some(&value);
+                *self = Self::Seen(Some(value));
+                Ok(differs)
+            }
+            Err(error) => {
+                if *self == Self::Unseen {
+                    *self = Self::Seen(None);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A decision was made: what was in force stays so.
+    fn decided(&mut self) {
+        *self = Self::Seen(self.current());
+    }
+
+    fn current(&self) -> Option<T> {
+        match self {
+            Self::Unseen => Some(T::default()),
+            Self::Seen(value) => value.clone(),
+        }
+    }
 }
 
 impl InForce {
@@ -53,22 +95,17 @@ impl InForce {
             }
         };
         let mut differs = self.colocation.read(colocation);
-        match CpuNormalizationConfig::parse(config_map.get(CPU_NORMALIZATION_CONFIG)) {
-            Ok(config) => {
-                differs |= config != self.rest.normalization;
-                self.rest.normalization = config;
-            }
+        match self.normalization.read(CpuNormalizationConfig::parse(config_map.get(CPU_NORMALIZATION_CONFIG))) {
+            Ok(is_other) => differs |= is_other,
             Err(error) => errors.push(ConfigError {
                 key: CPU_NORMALIZATION_CONFIG,
                 reason: "CPUNormalizationCfgUnmarshalFailed",
                 message: format!("failed to unmarshal CPUNormalizationCfg, err: {error}"),
             }),
         }
-        match ResourceAmplificationConfig::parse(config_map.get(RESOURCE_AMPLIFICATION_CONFIG)) {
-            Ok(config) => {
-                differs |= config != self.rest.amplification;
-                self.rest.amplification = config;
-            }
+        match self.amplification.read(ResourceAmplificationConfig::parse(config_map.get(RESOURCE_AMPLIFICATION_CONFIG)))
+        {
+            Ok(is_other) => differs |= is_other,
             Err(error) => errors.push(ConfigError {
                 key: RESOURCE_AMPLIFICATION_CONFIG,
                 reason: "ResourceAmplificationCfgUnmarshalFailed",
@@ -85,7 +122,8 @@ impl InForce {
             return Some(Arc::clone(shared));
         }
         let (colocation, _) = self.colocation.current()?;
-        let shared = Arc::new(Configuration { colocation: colocation.clone(), ..self.rest.clone() });
+        let (normalization, amplification) = (self.normalization.current(), self.amplification.current());
+        let shared = Arc::new(Configuration { colocation: colocation.clone(), normalization, amplification });
         self.shared = Some(Arc::clone(&shared));
         Some(shared)
     }
@@ -98,5 +136,7 @@ impl InForce {
     /// A decision was made.
     pub(super) fn decided(&mut self) {
         self.colocation.decided();
+        self.normalization.decided();
+        self.amplification.decided();
     }
 }

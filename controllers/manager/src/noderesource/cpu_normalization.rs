@@ -18,6 +18,9 @@ const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=5.0;
 /// Why a node's ratio is unknown; the one that stands on the node stays.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NormalizationError {
+    /// The configuration could never be taken.
+    #[error("{CPU_NORMALIZATION_CONFIG} cannot be decoded")]
+    NoConfiguration,
     /// A label or annotation makes no sense.
     #[error(transparent)]
     Text(#[from] ProtocolError),
@@ -42,8 +45,9 @@ pub enum NormalizationError {
 
 /// The ratio of a node; 1 where normalization is off.
 pub fn ratio(facts: &Facts<'_>, to: &mut impl Listener) -> Result<f64, NormalizationError> {
+    let strategy = facts.normalization.as_ref().ok_or(NormalizationError::NoConfiguration)?;
     let labelled = CPU_NORMALIZATION_ENABLED.get(&facts.labels)?;
-    if !labelled.or(facts.normalization.enable).unwrap_or(false) {
+    if !labelled.or(strategy.enable).unwrap_or(false) {
         add_term(to, Operation::Start, Amount::from_units(1), "normalization is off", || match labelled {
             Some(_) => facts.node_source(format!("label {}", CPU_NORMALIZATION_ENABLED.name())),
             None => Source { object: CPU_NORMALIZATION_CONFIG.into(), field: "enable".into() },
@@ -52,8 +56,7 @@ pub fn ratio(facts: &Facts<'_>, to: &mut impl Listener) -> Result<f64, Normaliza
     }
     let text = facts.topology.and_then(|topology| topology.cpu()).ok_or(NormalizationError::UnknownCpu)?;
     let cpu = CPU_BASIC_INFO.read(text)?;
-    let ratio = facts.normalization.ratio(&cpu);
-    let ratio = ratio.ok_or_else(|| NormalizationError::NoRatio { model: cpu.cpu_model.clone() })?;
+    let ratio = strategy.ratio(&cpu).ok_or_else(|| NormalizationError::NoRatio { model: cpu.cpu_model.clone() })?;
     if !RATIOS.contains(&ratio) {
         return Err(NormalizationError::OutOfRange { ratio, model: cpu.cpu_model });
     }

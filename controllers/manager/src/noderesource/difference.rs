@@ -31,9 +31,10 @@ impl Difference {
     pub(super) fn of(decision: &Decision, facts: &Facts<'_>) -> Self {
         let mut difference = Self::default();
         let threshold = facts.strategy.resource_diff_threshold.unwrap_or_default();
+        // QUIRK: a difference in `capacity` alone is never large.
         for (field, current) in [("capacity", &facts.capacity), ("allocatable", &facts.allocatable)] {
             let (patch, is_large) = amounts(decision, current, threshold);
-            difference.is_large |= is_large;
+            difference.is_large |= is_large && field == "allocatable";
             if !patch.is_empty() {
                 difference.status.insert(field.to_owned(), Value::Object(patch));
             }
@@ -107,17 +108,20 @@ fn is_beyond(old: Option<&Quantity>, new: Option<&Quantity>, threshold: f64) -> 
 
 /// How zones are compared.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ZoneRules {
-    /// The share by which an amount must change to be worth a write.
-    pub(super) threshold: f64,
-    /// Whether smaller changes are written too.
-    pub(super) small_too: bool,
-    /// Whether zones that say nothing about batch pods are left so.
-    pub(super) only_known: bool,
+pub(super) enum ZoneRules {
+    /// An amount is replaced where it changes by more than this share.
+    Threshold(f64),
+    /// An amount is replaced where it is another; zones that say nothing about batch pods are left so.
+    Reset,
 }
 
-/// The zones with what batch pods may use of each; none where nothing is worth writing.
+/// The zones with what batch pods may use of each; none where nothing is worth writing. Capacity, allocatable and
+/// available are replaced one by one.
 pub(super) fn zones(mut zones: Vec<Value>, wanted: &[ZoneAmounts], rules: ZoneRules) -> Option<Value> {
+    let threshold = match rules {
+        ZoneRules::Threshold(share) => share,
+        ZoneRules::Reset => 0.0,
+    };
     let mut differs = false;
     for (zone, wanted) in zones.iter_mut().zip(wanted) {
         let Some(zone) = zone.as_object_mut() else { continue };
@@ -128,16 +132,14 @@ pub(super) fn zones(mut zones: Vec<Value>, wanted: &[ZoneAmounts], rules: ZoneRu
             match resources.iter_mut().find(|resource| resource["name"] == name) {
                 Some(resource) => {
                     for field in ["capacity", "allocatable", "available"] {
-                        let old: Option<Quantity> = serde_json::from_value(resource[field].clone()).ok();
-                        let is_other = old.as_ref() != Some(amount);
-                        let is_worth = || rules.small_too || is_beyond(old.as_ref(), Some(amount), rules.threshold);
-                        if is_other && is_worth() {
+                        let old: Quantity = serde_json::from_value(resource[field].clone()).unwrap_or_default();
+                        if is_beyond(Some(&old), Some(amount), threshold) {
                             resource[field] = amount.to_string().into();
                             differs = true;
                         }
                     }
                 }
-                None if rules.only_known => {}
+                None if matches!(rules, ZoneRules::Reset) => {}
                 None => {
                     let text = amount.to_string();
                     resources.push(json!({"name": name, "capacity": text, "allocatable": text, "available": text}));

@@ -50,10 +50,10 @@ pub struct Facts<'a> {
     pub strategy: ColocationStrategy,
     /// Whether colocation is on there.
     pub is_enabled: bool,
-    /// How CPUs are normalized there.
-    pub normalization: CpuNormalizationStrategy,
-    /// How resources are amplified there.
-    pub amplification: ResourceAmplificationStrategy,
+    /// How CPUs are normalized there; none while the configuration could never be taken.
+    pub normalization: Option<CpuNormalizationStrategy>,
+    /// How resources are amplified there; none while the configuration could never be taken.
+    pub amplification: Option<ResourceAmplificationStrategy>,
     /// The time.
     pub now: Timestamp,
 }
@@ -133,8 +133,8 @@ impl<'a> Facts<'a> {
             device: value(caches.devices, name),
             is_enabled: config.colocation.cluster.is_enabled() && strategy.is_enabled(),
             strategy,
-            normalization: config.normalization.for_node(&labels).clone(),
-            amplification: config.amplification.for_node(&labels).clone(),
+            normalization: config.normalization.as_ref().map(|config| config.for_node(&labels).clone()),
+            amplification: config.amplification.as_ref().map(|config| config.for_node(&labels).clone()),
             labels,
             annotations,
             now,

@@ -126,8 +126,8 @@ impl Scene {
         let caches =
             Caches { nodes: &nodes, metrics: &metrics, pods: &pods, topologies: &topologies, devices: &devices };
         let colocation = ColocationConfig::parse(Some(&self.config.to_string())).unwrap();
-        let normalization = CpuNormalizationConfig::parse(Some(&self.normalization.to_string())).unwrap();
-        let amplification = ResourceAmplificationConfig::parse(Some(&self.amplification.to_string())).unwrap();
+        let normalization = CpuNormalizationConfig::parse(Some(&self.normalization.to_string())).ok();
+        let amplification = ResourceAmplificationConfig::parse(Some(&self.amplification.to_string())).ok();
         let config = Configuration { colocation, normalization, amplification };
         see(&Facts::of(&caches, "n", &config, NOW).unwrap())
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use koord_manager_controllers::colocationprofile;
 use serde_json::{Value, json};
 
 use crate::stage::{START, Stage};
@@ -125,14 +126,72 @@ fn amounts_of_zones_go_with_those_of_the_node() {
     let batch = |stage: &mut Stage| {
         let resources = stage.observe(&topology)["zones"][1]["resources"].as_array().unwrap().clone();
         let batch = resources.into_iter().find(|resource| resource["name"] == "kubernetes.io/batch-cpu").unwrap();
-        batch["allocatable"].clone()
+        (batch["allocatable"].clone(), batch["available"].clone())
     };
-    assert_eq!(batch(&mut stage), "26500");
+    assert_eq!(batch(&mut stage), (json!("26500"), json!("26500")));
     stage.wait(Duration::from_secs(302));
-    assert_eq!(batch(&mut stage), "27700", "although nothing else happens");
-    stage.wait(Duration::from_mins(10));
-    let mut batch = || stage.observe(&topology)["zones"][1]["resources"][1]["available"].clone();
-    assert_eq!(batch(), "0");
+    report(&mut stage, "7");
+    assert_eq!(batch(&mut stage), (json!("26500"), json!("26500")), "1200 of 26500 is less than a tenth, at any time");
+    stage.wait(Duration::from_mins(16));
+    assert_eq!(batch(&mut stage), (json!("0"), json!("0")));
+}
+
+#[test]
+fn each_amount_of_a_zone_is_replaced_beyond_the_threshold_alone() {
+    let mut stage = cluster();
+    let resource = |name: &str, amount: &str| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
+    let batch = json!({"name": "kubernetes.io/batch-cpu", "capacity": "26k", "allocatable": "20k", "available": "27k"});
+    let resources = json!([resource("cpu", "50"), resource("memory", "60G"), batch]);
+    let topology = json!({"apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
+                          "metadata": {"name": "n"}, "topologyPolicies": ["None"],
+                          "zones": [{"name": "node-0", "type": "Node", "resources": resources},
+                                    {"name": "node-1", "type": "Node", "resources": [resource("cpu", "50"), resource("memory", "60G")]}]});
+    stage.put(&topology);
+    stage.settle();
+    let resources = stage.observe(&topology)["zones"][0]["resources"].clone();
+    let batch =
+        json!({"name": "kubernetes.io/batch-cpu", "capacity": "26k", "allocatable": "26500", "available": "27k"});
+    assert_eq!(resources[1], batch);
+    assert_eq!(resources[2]["name"], "kubernetes.io/batch-memory", "what is missing is added");
+}
+
+#[test]
+fn a_key_that_was_never_good_decides_nothing() {
+    let mut stage = Stage::asleep("", colocationprofile::Settings::default());
+    let colocation = json!({"enable": true}).to_string();
+    let keys = ["cpu-normalization-config", "resource-amplification-config"];
+    configure(&mut stage, &json!({"colocation-config": colocation, keys[0]: "", keys[1]: ""}));
+    let amounts = json!({"cpu": "100", "memory": "120G"});
+    stage.put(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+                      "status": {"capacity": amounts, "allocatable": amounts}}));
+    stage.settle();
+    report(&mut stage, "7");
+    let ratio = |stage: &mut Stage| {
+        node(stage)["metadata"]["annotations"]["node.koordinator.sh/cpu-normalization-ratio"].clone()
+    };
+    assert_eq!((batch_cpu(&mut stage), ratio(&mut stage)), (json!("53k"), Value::Null));
+    let mut reasons = stage.reasons("slo-controller-config");
+    reasons.sort_unstable();
+    assert_eq!(reasons, ["CPUNormalizationCfgUnmarshalFailed", "ResourceAmplificationCfgUnmarshalFailed"]);
+    configure(&mut stage, &json!({"colocation-config": colocation}));
+    assert_eq!(ratio(&mut stage), "1.00");
+    configure(&mut stage, &json!({"colocation-config": colocation, keys[0]: ""}));
+    assert_eq!(ratio(&mut stage), "1.00", "the last good one holds");
+}
+
+#[test]
+fn what_no_amount_depends_on_decides_nothing_anew() {
+    let mut stage = cluster();
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "10", "memory": "10G"}}});
+    stage.put(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"},
+                      "spec": {"nodeName": "n", "containers": [container]}, "status": {"phase": "Running"}}));
+    let ready = json!({"type": "MemoryPressure", "status": "False", "reason": "r", "message": "m"});
+    stage.send("PATCH", "/api/v1/nodes/n/status", &json!({"status": {"conditions": [ready]}}));
+    stage.settle();
+    assert_eq!(batch_cpu(&mut stage), "53k");
+    stage.wait(Duration::from_secs(1));
+    report(&mut stage, "7");
+    assert_eq!(batch_cpu(&mut stage), "43k");
 }
 
 #[test]
@@ -181,10 +240,14 @@ fn what_nobody_understands_is_told_once() {
 #[test]
 fn the_amounts_of_a_node_by_hand_are_put_right() {
     let mut stage = cluster();
-    for field in ["capacity", "allocatable"] {
+    let edit = |stage: &mut Stage, field: &str| {
         let patch = json!({"status": {field: {"kubernetes.io/batch-cpu": "1"}}});
         stage.send("PATCH", "/api/v1/nodes/n/status", &patch);
         stage.settle();
-        assert_eq!(node(&mut stage)["status"][field]["kubernetes.io/batch-cpu"], "53k");
-    }
+        node(stage)["status"][field]["kubernetes.io/batch-cpu"].clone()
+    };
+    assert_eq!(edit(&mut stage, "allocatable"), "53k");
+    assert_eq!(edit(&mut stage, "capacity"), "1", "nobody reads it, so that it waits like a small change");
+    stage.wait(Duration::from_secs(302));
+    assert_eq!(node(&mut stage)["status"]["capacity"]["kubernetes.io/batch-cpu"], "53k");
 }

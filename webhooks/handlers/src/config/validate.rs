@@ -81,9 +81,7 @@ fn validate(request: &Request<'_>, view: ConfigView<'_>) -> Result<Vec<String>, 
         _ => return Ok(Vec::new()),
     };
     let metadata = map.metadata.take().unwrap_or_default();
-    let namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
-    let (namespace, name) =
-        (namespace.unwrap_or_else(|| request.namespace.to_string()), metadata.name.unwrap_or_default());
+    let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
     let wanted = view.name;
     if namespace != wanted.namespace || name != wanted.name {
         return Ok(Vec::new());
@@ -118,28 +116,31 @@ mod tests {
     use crate::node::{mutate_status::MUTATE_NODE_STATUS, validate::VALIDATE_NODE};
 
     #[test]
-    fn a_config_map_without_a_namespace_is_in_that_of_the_request() {
-        let denial = |namespace: &str, object: &str| {
-            let object = format!(
-                r#"{{"metadata":{{"name":"slo-controller-config"{object}}},"data":{{"colocation-config":"x"}}}}"#
-            );
-            let object = RawValue::from_string(object).unwrap();
+    fn namespace_and_name_of_the_object_count_alone() {
+        let is_checked = |metadata: &str| {
+            let object =
+                RawValue::from_string(format!(r#"{{"metadata":{metadata},"data":{{"colocation-config":"x"}}}}"#))
+                    .unwrap();
             let resource = GroupVersionResource { resource: "configmaps".into(), ..GroupVersionResource::default() };
             let request = Request {
                 operation: Operation::Create,
                 object: Some(&object),
-                namespace: namespace.into(),
+                namespace: "koordinator-system".into(),
+                name: "slo-controller-config".into(),
                 resource,
                 ..Request::default()
             };
-            (VALIDATE_CONFIGMAP.call)(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.message)
+            (VALIDATE_CONFIGMAP.call)(&request, &Ctx::detached(|_| true)).denial.is_some()
         };
-        for object in ["", r#","namespace":"""#, r#","namespace":null"#] {
-            let message = denial("koordinator-system", object).unwrap();
-            assert!(message.contains("in configmap koordinator-system/slo-controller-config"), "{message}");
-            assert_eq!(denial("default", object), None);
+        assert!(is_checked(r#"{"name":"slo-controller-config","namespace":"koordinator-system"}"#));
+        for metadata in [
+            r#"{"name":"slo-controller-config"}"#,
+            r#"{"name":"slo-controller-config","namespace":""}"#,
+            r#"{"name":"slo-controller-config","namespace":"default"}"#,
+            r#"{"namespace":"koordinator-system"}"#,
+        ] {
+            assert!(!is_checked(metadata), "{metadata}");
         }
-        assert_eq!(denial("koordinator-system", r#","namespace":"default""#), None);
     }
 
     #[test]

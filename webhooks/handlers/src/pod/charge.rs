@@ -71,6 +71,9 @@ pub(crate) fn of(
         (Some(key), None) => key,
     };
     let Some(quota) = quotas.get(key.as_str()).map(|entry| &*entry.value) else { return Ok(None) };
+    if let Some(error) = &quota.decode_error {
+        return Err(Denial::bad_request(error.to_string()));
+    }
     if pod.is_over(now) || !COUNTED.iter().any(|name| quota.max.contains(name)) {
         return Ok(None);
     }
@@ -146,6 +149,7 @@ pub(crate) fn admit(
 
 #[cfg(test)]
 mod tests {
+    use koord_api::quota::{ADMISSION, CHILD_REQUEST};
     use serde_json::{Value, json};
 
     use super::*;
@@ -153,16 +157,57 @@ mod tests {
 
     /// What a pod with this spec is charged.
     fn charged(replacements: &str, spec: &Value) -> Value {
-        let ctx = Ctx::detached(|_| true);
         let max = json!({"cpu": "100", "memory": "100Gi", "kubernetes.io/batch-cpu": "100k"});
-        let metadata = json!({"name": "q", "namespace": "team", "uid": "u", "resourceVersion": "1"});
+        let pod = json!({"metadata": {"annotations": {REPLACE_RESOURCES.name(): replacements}}, "spec": spec});
+        serde_json::to_value(charge(&json!({}), &max, pod).unwrap().unwrap().amounts).unwrap()
+    }
+
+    /// What a new pod is charged by a quota with these annotations and this `max`.
+    fn charge(annotations: &Value, max: &Value, mut pod: Value) -> Result<Option<Charge>, Denial> {
+        let ctx = Ctx::detached(|_| true);
+        let metadata =
+            json!({"name": "q", "namespace": "team", "uid": "u", "resourceVersion": "1", "annotations": annotations});
         ctx.put("ElasticQuota", &json!({"metadata": metadata, "spec": {"max": max}}).to_string()).unwrap();
-        let labels = json!({"quota.scheduling.koordinator.sh/name": "q"});
-        let annotations = json!({ REPLACE_RESOURCES.name(): replacements });
-        let text = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}).to_string();
+        pod["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/name": "q"});
         let request = Request { operation: Operation::Create, namespace: "team".into(), ..Request::default() };
-        let charge = of(&Pod::read_text(&text).unwrap(), None, &request, ctx.pods(), Timestamp::UNIX_EPOCH).unwrap();
-        serde_json::to_value(charge.unwrap().amounts).unwrap()
+        of(&Pod::read_text(&pod.to_string()).unwrap(), None, &request, ctx.pods(), Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn annotations_that_cannot_be_decoded_refuse_pods_that_would_be_charged_nothing() {
+        let container = json!({"name": "c", "resources": {"requests": {"memory": "1Gi"}}});
+        let pods = [
+            json!({"spec": {"containers": []}}),
+            json!({"spec": {"containers": [container]}}),
+            json!({"spec": {"containers": [container]}, "status": {"phase": "Succeeded"}}),
+        ];
+        for pod in pods {
+            for max in [json!({"cpu": "1"}), json!({"example.com/x": "1"})] {
+                let refused =
+                    |annotations: Value| charge(&annotations, &max, pod.clone()).map_err(|denial| denial.message);
+                let ends = "unexpected end of JSON input";
+                assert_eq!(refused(json!({ADMISSION.name(): "{"})), Err(ends.to_owned()));
+                let both = format!("[{ends}, invalid character 'x' looking for beginning of value]");
+                assert_eq!(refused(json!({CHILD_REQUEST.name(): "{", ADMISSION.name(): "x"})), Err(both));
+                assert_eq!(refused(json!({})), Ok(None));
+            }
+        }
+    }
+
+    #[test]
+    fn a_pod_being_deleted_is_charged_until_its_grace_is_over() {
+        let spec = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]});
+        for (deleted, grace, charged) in [
+            (Value::Null, Value::Null, true),
+            (json!("1969-12-31T23:00:00Z"), Value::Null, true),
+            (json!("1969-12-31T23:00:00Z"), json!(30), false),
+            (json!("1969-12-31T23:59:50Z"), json!(30), true),
+        ] {
+            let metadata = json!({"deletionTimestamp": deleted, "deletionGracePeriodSeconds": grace});
+            let pod = json!({"metadata": metadata, "spec": spec});
+            let charge = charge(&json!({}), &json!({"cpu": "1"}), pod).unwrap();
+            assert_eq!(charge.is_some(), charged, "{deleted} {grace}");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod colocation;
 mod devices;
 mod quota;
 mod required_labels;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::required_labels::RequiredLabels;
 use jiff::Timestamp;

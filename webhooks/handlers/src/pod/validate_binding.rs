@@ -49,7 +49,9 @@ pub fn validate_pod_binding(request: &Request<'_>, view: BindingView<'_>) -> Ver
         return Verdict::allow();
     }
     let decided = match by_request(request, policy) {
-        Ok(decided) => decided.or_else(|| by_pod(request, view)),
+        Ok(ByRequest::Decided(decision)) => Some(decision),
+        Ok(ByRequest::Unrestricted) => return Verdict::allow(),
+        Ok(ByRequest::Open) => by_pod(request, view),
         Err(denial) => return Verdict::deny(denial),
     };
     let Some(decision) = decided else {
@@ -66,17 +68,30 @@ pub fn validate_pod_binding(request: &Request<'_>, view: BindingView<'_>) -> Ver
 }
 
 /// What user and namespace decide.
-fn by_request(request: &Request<'_>, policy: &BindingPolicy) -> Result<Option<Decision>, Denial> {
+enum ByRequest {
+    /// This.
+    Decided(Decision),
+    /// Nothing, because the policy holds in no namespace.
+    Unrestricted,
+    /// Nothing: the pod decides.
+    Open,
+}
+
+fn by_request(request: &Request<'_>, policy: &BindingPolicy) -> Result<ByRequest, Denial> {
     let user = request.user()?;
     if policy.users.iter().any(|part| user.username.contains(part.as_str())) {
-        return Ok(Some("allowed_username"));
+        return Ok(ByRequest::Decided("allowed_username"));
     }
     let among = |namespaces: &[String]| namespaces.iter().any(|namespace| *namespace == request.namespace);
     if among(&policy.excluded_namespaces) {
-        return Ok(Some("excluded_ns"));
+        return Ok(ByRequest::Decided("excluded_ns"));
     }
-    let everywhere = policy.namespaces.iter().any(|namespace| namespace == "*");
-    Ok((!everywhere && !among(&policy.namespaces)).then_some("out_of_scope"))
+    Ok(match &policy.namespaces[..] {
+        _ if policy.everywhere => ByRequest::Open,
+        [] => ByRequest::Unrestricted,
+        namespaces if among(namespaces) => ByRequest::Open,
+        _ => ByRequest::Decided("out_of_scope"),
+    })
 }
 
 /// What the pod decides; none while it is not known.
@@ -135,8 +150,13 @@ mod tests {
 
     #[test]
     fn every_decision_is_counted_by_its_reason() {
-        let users = vec!["scheduler".to_owned()];
-        let bindings = BindingPolicy { users, namespaces: vec!["a".to_owned()], ..BindingPolicy::default() };
+        let policy = |everywhere, namespaces: &[&str]| BindingPolicy {
+            users: vec!["scheduler".to_owned()],
+            everywhere,
+            namespaces: namespaces.iter().map(|namespace| (*namespace).to_owned()).collect(),
+            ..BindingPolicy::default()
+        };
+        let bindings = policy(false, &["a", "*"]);
         let mut ctx = Ctx::detached(|gate| gate == "BindingAdmissionWebhook");
         ctx.settings = Settings { bindings, ..Settings::default() };
         let opts = prometheus::Opts::new("decisions", "decisions");
@@ -149,7 +169,7 @@ mod tests {
             );
             ctx.put("Pod", &format!(r#"{{"metadata":{metadata}}}"#)).unwrap();
         }
-        let decide = |user: &str, namespace: &str, pod: &str| {
+        let decide = |ctx: &Ctx, user: &str, namespace: &str, pod: &str| {
             let user = RawValue::from_string(format!(r#"{{"username":"{user}"}}"#)).unwrap();
             let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
             let request = Request {
@@ -161,17 +181,25 @@ mod tests {
                 resource,
                 ..Request::default()
             };
-            let verdict = (VALIDATE_POD_BINDING.call)(&request, &ctx);
+            let verdict = (VALIDATE_POD_BINDING.call)(&request, ctx);
             (verdict.denial.is_none(), verdict.provisional)
         };
-        assert_eq!(decide("koord-scheduler", "a", "plain"), (true, false));
-        assert_eq!(decide("intruder", "kube-system", "plain"), (true, false));
-        assert_eq!(decide("intruder", "b", "plain"), (true, false));
-        assert_eq!(decide("intruder", "a", "free"), (true, false));
-        assert_eq!(decide("intruder", "a", "plain"), (false, false));
-        assert_eq!(decide("intruder", "a", "unknown"), (true, true), "it may still come");
-        for decision in ["allowed_username", "excluded_ns", "out_of_scope", "bypass_label", "denied"] {
-            assert_eq!(counter.with_label_values(&[decision]).get(), 1, "{decision}");
-        }
+        let counts = || {
+            let decisions = ["allowed_username", "excluded_ns", "out_of_scope", "bypass_label", "denied"];
+            decisions.map(|decision| counter.with_label_values(&[decision]).get())
+        };
+        assert_eq!(decide(&ctx, "koord-scheduler", "a", "plain"), (true, false));
+        assert_eq!(decide(&ctx, "intruder", "kube-system", "plain"), (true, false));
+        assert_eq!(decide(&ctx, "intruder", "b", "plain"), (true, false), "in a list * is a name");
+        assert_eq!(decide(&ctx, "intruder", "a", "free"), (true, false));
+        assert_eq!(decide(&ctx, "intruder", "a", "plain"), (false, false));
+        assert_eq!(decide(&ctx, "intruder", "a", "unknown"), (true, true), "it may still come");
+        assert_eq!(counts(), [1; 5]);
+        ctx.settings.bindings = policy(false, &[]);
+        assert_eq!(decide(&ctx, "intruder", "a", "plain"), (true, false));
+        assert_eq!(counts(), [1; 5], "where nothing is restricted nothing is decided");
+        ctx.settings.bindings = policy(true, &["*"]);
+        assert_eq!(decide(&ctx, "intruder", "a", "plain"), (false, false));
+        assert_eq!(counts()[4], 2);
     }
 }

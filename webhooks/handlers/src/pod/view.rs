@@ -188,9 +188,10 @@ impl Parts<'_> {
 
     /// Whether the pod needs nothing any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
-        let grace = SignedDuration::from_secs(self.metadata.grace_seconds.unwrap_or_default());
-        let gone = |deleted: Timestamp| deleted.saturating_add(grace).is_ok_and(|gone| gone < now);
-        matches!(self.status.phase.as_ref(), "Succeeded" | "Failed") || self.metadata.deleted.is_some_and(gone)
+        let gone = self.metadata.deleted.zip(self.metadata.grace_seconds).is_some_and(|(deleted, grace_seconds)| {
+            deleted.saturating_add(SignedDuration::from_secs(grace_seconds)).is_ok_and(|gone| gone < now)
+        });
+        gone || matches!(self.status.phase.as_ref(), "Succeeded" | "Failed")
     }
 
     /// Kubernetes' own QoS class: as the status shows it, or from requests and limits of CPU and memory.

@@ -112,8 +112,12 @@ fn total(system: &Value) -> i64 {
     total.map_or(0, |total: Quantity| total.value())
 }
 
-/// QUIRK: nodes that no strategy of `system-config` selects in the same words have no network, whatever it says for all.
+/// QUIRK: where `system-config` has strategies for some nodes, those that none of them selects in the same words have no
+/// network, whatever it says for all.
 fn total_of_node(node: &NodeDraft, system: &Draft) -> i64 {
+    if system.nodes.is_empty() {
+        return total(&system.cluster);
+    }
     let same = |other: &&NodeDraft| other.profile.node_selector == node.profile.node_selector;
     system.nodes.iter().find(same).map_or(0, |other| total(&other.strategy))
 }
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_have_the_network_of_their_own_selector_alone() {
+    fn nodes_have_the_network_of_their_own_selector_or_of_all_where_no_nodes_are_selected() {
         let qos = r#"{"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"y"}},"beClass":{"networkQOS":{"egressRequest":50}}}]}"#;
         let system = |node: &str| {
             format!(
@@ -229,9 +233,11 @@ mod tests {
         };
         let over = "total net bandwidth quantity already over total network bandwidth in cfg.NodeStrategies[0]";
         assert_eq!(refused(qos, Some(&system("y"))), None);
-        assert_eq!(refused(qos, Some(&bytes("100M"))).as_deref(), Some(over));
+        assert_eq!(refused(qos, Some(&bytes("100M"))), None);
+        assert_eq!(refused(qos, Some(&bytes("49"))).as_deref(), Some(over));
         assert_eq!(refused(qos, Some(&system("z"))).as_deref(), Some(over));
         assert_eq!(refused(qos, Some("{}")).as_deref(), Some(over));
+        assert_eq!(refused(qos, Some(r#"{"clusterStrategy":{}}"#)).as_deref(), Some(over));
     }
 
     #[test]

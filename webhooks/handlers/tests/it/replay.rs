@@ -53,7 +53,7 @@ fn settings(flags: &[String]) -> Settings {
         match flag {
             "node-strategy-name-need-check" => settings.strategy_names_needed = value == "true",
             "binding-admission-user-name" => bindings.users = list(),
-            "binding-admission-namespaces" => bindings.namespaces = list(),
+            "binding-admission-namespaces" => (bindings.everywhere, bindings.namespaces) = (value == "*", list()),
             "binding-admission-exclude-namespaces" => bindings.excluded_namespaces = list(),
             "binding-admission-bypass-labels" => bindings.bypass_labels = list(),
             "binding-admission-bypass-annotations" => bindings.bypass_annotations = list(),

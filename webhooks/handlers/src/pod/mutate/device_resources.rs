@@ -14,7 +14,7 @@ pub(super) fn complete(pod: &mut Parts<'_>) {
             continue;
         }
         let shared_given = requests.contains(GPU_SHARED);
-        if let Some(gpu) = requests.get(GPU).cloned() {
+        if let Some(gpu) = requests.get(GPU).map(|gpu| Quantity::new(gpu.value(), Format::DecimalSI)) {
             for list in [&mut *requests, &mut *limits] {
                 list.remove(GPU);
                 list.set(GPU_CORE, gpu.clone());
@@ -60,6 +60,19 @@ mod tests {
             (share.to_owned(), with_gpu.to_owned()),
             "the API server makes requests of limits before any webhook is asked"
         );
+    }
+
+    #[test]
+    fn an_amount_of_gpus_becomes_a_whole_number() {
+        for (gpu, whole) in [("1500m", "2"), ("1Ki", "1024"), ("1e2", "100"), ("1k", "1k")] {
+            let amount = format!(r#"{{"koordinator.sh/gpu":"{gpu}"}}"#);
+            let both = format!(
+                r#"{{"koordinator.sh/gpu-core":"{whole}","koordinator.sh/gpu-memory-ratio":"{whole}","koordinator.sh/gpu.shared":"{}"}}"#,
+                if gpu == "1k" { "10" } else { "1" }
+            );
+            let resources = format!(r#"{{"requests":{amount},"limits":{amount}}}"#);
+            assert_eq!(completed(&resources), (both.clone(), both), "{gpu}");
+        }
     }
 
     #[test]

@@ -5,13 +5,12 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use koord_api::{
-    pod_annotations::{EXTENDED_RESOURCE_SPEC, ExtendedResourceSpec},
+    pod_annotations::{EXTENDED_RESOURCE_SPEC, ExtendedResourceContainerSpec, ExtendedResourceSpec, WrittenAmounts},
     protocol::Text as _,
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
 use koord_resource::{admission::Denial, go_json};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use crate::{
     pod::{Container, Parts},
@@ -49,81 +48,100 @@ impl<'a> OfList<'a> {
     fn is_empty(&self) -> bool {
         self.cpu.is_none() && self.memory.is_none()
     }
+
+    /// Whether the annotation has a list, be it empty, with the same amounts in the same form.
+    fn is_said_by(&self, written: Option<&WrittenAmounts>) -> bool {
+        let Some(written) = written else { return false };
+        let amounts = [(BATCH_CPU, &self.cpu), (BATCH_MEMORY, &self.memory)];
+        let mut amounts = amounts.into_iter().filter_map(|(name, amount)| Some((name, amount.as_ref()?)));
+        written.len() == amounts.clone().count()
+            && amounts.all(|(name, amount)| {
+                let text = written.get(name).and_then(Option::as_ref);
+                text.is_some_and(|text| amount.has_form(text.as_str()))
+            })
+    }
+}
+
+impl ExtendedResources<'_> {
+    /// Whether the annotation says the same. QUIRK: a container has both lists, and where there is no container there is
+    /// no map of them; what is absent or `null` differs from what is empty (`what_is_absent_differs_from_what_is_empty`).
+    fn is_said_by(&self, written: &ExtendedResourceSpec) -> bool {
+        let Some(containers) = &written.containers else { return self.containers.is_empty() };
+        !self.containers.is_empty()
+            && containers.len() == self.containers.len()
+            && self.containers.iter().all(|(name, of)| {
+                containers.get(*name).is_some_and(|ExtendedResourceContainerSpec { limits, requests }| {
+                    of.limits.is_said_by(limits.as_ref()) && of.requests.is_said_by(requests.as_ref())
+                })
+            })
+    }
 }
 
 /// Brings the annotation up to date. One that says the same stays as somebody wrote it.
 pub(super) fn annotate(pod: &mut Parts<'_>) -> Result<(), Denial> {
-    let current = pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name());
-    let mut containers = BTreeMap::new();
+    let mut wanted = ExtendedResources { containers: BTreeMap::new() };
     for Container { name, resources, .. } in &pod.spec.containers {
         let of = OfContainer { limits: OfList::of(&resources.limits), requests: OfList::of(&resources.requests) };
         if !(of.limits.is_empty() && of.requests.is_empty()) {
-            containers.insert(name.as_ref(), of);
+            wanted.containers.insert(name.as_ref(), of);
         }
     }
-    let Some(current) = current else {
-        if !containers.is_empty() {
-            let text = go_json::to_string(&ExtendedResources { containers })?;
-            pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC.name(), text);
-        }
-        return Ok(());
-    };
-    ExtendedResourceSpec::read(current)
+    let current = pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name()).map(ExtendedResourceSpec::read);
+    let current = current.transpose();
+    let current = current
         .map_err(|reason| Denial::internal(format!("failed to get current extended resource spec, err: {reason}")))?;
-    let written: Option<Written<'_>> = serde_json::from_str(current)?;
-    if !written.unwrap_or_default().says(pod) {
-        let text = go_json::to_string(&ExtendedResources { containers })?;
+    if !wanted.is_said_by(&current.unwrap_or_default()) {
+        let text = go_json::to_string(&wanted)?;
         pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC.name(), text);
     }
     Ok(())
 }
 
-/// The annotation as it is. Its quantities are compared by their texts with those of the pod: two forms of one amount
-/// differ, and then the annotation is written in canonical form.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Written<'a> {
-    #[serde(borrow)]
-    containers: Option<BTreeMap<String, WrittenContainer<'a>>>,
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WrittenContainer<'a> {
-    #[serde(borrow)]
-    limits: Option<BTreeMap<String, &'a RawValue>>,
-    #[serde(borrow)]
-    requests: Option<BTreeMap<String, &'a RawValue>>,
-}
+    use super::*;
+    use crate::pod::Pod;
 
-impl Written<'_> {
-    fn says(&self, pod: &Parts<'_>) -> bool {
-        let with_batch = |container: &&Container<'_>| {
-            let lists = [&container.resources.limits, &container.resources.requests];
-            lists.iter().any(|list| list.contains(BATCH_CPU) || list.contains(BATCH_MEMORY))
-        };
-        let of_pod = || pod.spec.containers.iter().filter(with_batch);
-        let written = self.containers.as_ref();
-        written.map_or(0, BTreeMap::len) == of_pod().count()
-            && of_pod().all(|container| {
-                let Some(written) = written.and_then(|all| all.get(container.name.as_ref())) else { return false };
-                same(written.limits.as_ref(), &container.resources.limits)
-                    && same(written.requests.as_ref(), &container.resources.requests)
-            })
+    /// The annotation of a pod with one container, before and after.
+    fn annotated(resources: &Value, annotation: Option<&str>) -> Option<String> {
+        let metadata = json!({"annotations": {EXTENDED_RESOURCE_SPEC.name(): annotation}});
+        let metadata = if annotation.is_some() { metadata } else { json!({}) };
+        let pod = json!({"metadata": metadata, "spec": {"containers": [{"name": "main", "resources": resources}]}})
+            .to_string();
+        let mut pod = Pod::read_text(&pod).unwrap();
+        annotate(&mut pod).unwrap();
+        pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name()).map(str::to_owned)
     }
-}
 
-fn same(written: Option<&BTreeMap<String, &RawValue>>, amounts: &Amounts<'_>) -> bool {
-    let names = [BATCH_CPU, BATCH_MEMORY];
-    let text = |name: &str| written.and_then(|all| all.get(name)).map(|raw| raw.get().trim_matches('"'));
-    let only_these = written.is_none_or(|all| all.keys().all(|name| names.contains(&name.as_str())));
-    only_these
-        && names.iter().all(|name| match (text(name), amounts.get(name)) {
-            (None, None) => true,
-            (Some(text), Some(quantity)) => match amounts.written(name) {
-                Some(written) => written.trim_matches('"') == text,
-                None => quantity.to_string() == text,
-            },
-            _ => false,
-        })
+    #[test]
+    fn what_is_absent_differs_from_what_is_empty() {
+        let cpu = json!({BATCH_CPU: "1000"});
+        let requests = r#"{"containers":{"main":{"requests":{"kubernetes.io/batch-cpu":"1k"}}}}"#;
+        let said = |lists: &str| format!(r#"{{"containers": {{"main": {lists}}}}}"#);
+        let of_cpu = r#"{"kubernetes.io/batch-cpu": "1000"}"#;
+        for (lists, stays) in [
+            (format!(r#"{{"requests": {of_cpu}}}"#), false),
+            (format!(r#"{{"requests": {of_cpu}, "limits": null}}"#), false),
+            (format!(r#"{{"requests": {of_cpu}, "limits": {{}}}}"#), true),
+            (format!(r#"{{"Requests": {of_cpu}, "LIMITS": {{}}}}"#), true),
+            (format!(r#"{{"requests": {{}}, "requests": {of_cpu}, "limits": {{}}}}"#), true),
+            (r#"{"requests": {"kubernetes.io/batch-cpu": 1000}, "limits": {}}"#.to_owned(), true),
+            (r#"{"requests": {"kubernetes.io/batch-cpu": "1k"}, "limits": {}}"#.to_owned(), false),
+            (format!(r#"{{"requests": {of_cpu}, "limits": {of_cpu}}}"#), false),
+            ("null".to_owned(), false),
+        ] {
+            let text = said(&lists);
+            let after = annotated(&json!({"requests": cpu}), Some(&text)).unwrap();
+            assert_eq!(after, if stays { text.as_str() } else { requests }, "{lists}");
+        }
+        for (text, after) in
+            [(r#"{"containers":{}}"#, "{}"), (r#"{"containers":null}"#, r#"{"containers":null}"#), ("null", "null")]
+        {
+            assert_eq!(annotated(&json!({}), Some(text)).as_deref(), Some(after));
+        }
+        assert_eq!(annotated(&json!({}), None), None);
+        assert_eq!(annotated(&json!({"requests": cpu}), None).as_deref(), Some(requests));
+    }
 }

@@ -108,6 +108,24 @@ fn an_annotation_of_extended_resources_that_cannot_be_decoded_refuses_the_pod() 
 }
 
 #[test]
+fn amounts_that_a_profile_translates_are_compared_by_their_digits() {
+    let ctx = Ctx::detached(|_| false);
+    put_profile(&ctx, &json!({"labels": {"koordinator.sh/priority-class": "koord-batch"}}));
+    let resources = json!({"requests": {"cpu": "1", "memory": "1024Mi"}, "limits": {"cpu": "1", "memory": "1024Mi"}});
+    let annotation = |cpu: &str, memory: &str| {
+        let list = json!({"kubernetes.io/batch-cpu": cpu, "kubernetes.io/batch-memory": memory});
+        json!({"containers": {"main": {"limits": list, "requests": list}}}).to_string()
+    };
+    for (cpu, memory, stays) in [("1000", "1024Mi", true), ("1k", "1024Mi", false), ("1000", "1Gi", false)] {
+        let annotations = json!({"node.koordinator.sh/extended-resource-spec": annotation(cpu, memory)});
+        let pod = json!({"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "main", "resources": resources}]}});
+        let after = after_mutation(&ctx, &pod)["metadata"]["annotations"].clone();
+        let expected = if stays { annotation(cpu, memory) } else { annotation("1k", "1Gi") };
+        assert_eq!(after["node.koordinator.sh/extended-resource-spec"], expected, "{cpu} {memory}");
+    }
+}
+
+#[test]
 fn null_is_an_empty_container_and_an_annotation_without_containers() {
     let ctx = Ctx::detached(|_| false);
     let annotations = json!({"node.koordinator.sh/extended-resource-spec": "null"});

@@ -5,11 +5,7 @@ use koord_api::{
     qos::{QOS_LABEL, QosClass},
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
-use koord_resource::{
-    Quantity,
-    field::{Errors, Path},
-    quantity::Format,
-};
+use koord_resource::field::{Errors, Path};
 
 use crate::pod::{Parts, PodView, request_of};
 
@@ -61,7 +57,8 @@ fn whole_cpus(pod: &Parts<'_>, errors: &mut Errors) {
     let cpu = request_of(&pod.spec, "cpu");
     if cpu.is_zero() {
         errors.required(&at, "LSR Pod must declare the requested CPUs");
-    } else if cpu != Quantity::new(cpu.value(), Format::DecimalSI) {
+    } else if cpu.value().wrapping_mul(1000) != cpu.milli_value() {
+        // QUIRK: both are rounded up, so that what is less than a thousandth short of whole passes.
         errors.invalid(&at, cpu.to_string(), "the requested CPUs of LSR Pod must be integer");
     }
 }

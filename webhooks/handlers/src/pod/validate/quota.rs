@@ -11,8 +11,8 @@ pub(super) fn check(
     request: &Request<'_>,
     view: PodView<'_>,
 ) -> Result<(), Denial> {
-    if old.is_some_and(|old| old.metadata.labels.get(PREEMPTIBLE.name()) != pod.metadata.labels.get(PREEMPTIBLE.name()))
-    {
+    let preemptible = |pod: &Parts<'_>| pod.metadata.labels.get(PREEMPTIBLE.name()).unwrap_or_default().to_owned();
+    if old.is_some_and(|old| preemptible(old) != preemptible(pod)) {
         return Err(Denial::bad_request("Preemptible label is forbidden modify now."));
     }
     let concerned = matches!(request.operation, Operation::Create | Operation::Update);

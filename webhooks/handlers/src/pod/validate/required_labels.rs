@@ -64,13 +64,13 @@ impl Projection for RequiredLabels {
     type Wire<'a> = WireObject<'a, ConfigMapMembers>;
     type Index = ();
 
-    /// Rules that cannot be read leave the last good ones in force.
+    /// Rules that cannot be read leave the last good configuration in force, switched on or off as it was.
     fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         let data = wire.members.data.unwrap_or_default();
         let enabled = data.get("enable").is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
-        let rules = data.get("rules").filter(|text| enabled && !text.is_empty());
-        let rules = rules.map(|text| go_json::from_str(text)).transpose();
-        Ok(Self(rules.map_err(|error| DecodeError::new("data.rules", error))?.unwrap_or_default()))
+        let rules = data.get("rules").map(|text| go_json::from_str(text)).transpose();
+        let rules: Option<Vec<LabelRule>> = rules.map_err(|error| DecodeError::new("data.rules", error))?;
+        Ok(Self(rules.filter(|_| enabled).unwrap_or_default()))
     }
 }
 
@@ -92,7 +92,14 @@ mod tests {
         };
         assert_eq!(put(1, r#"{"enable":" True ","rules":"[{\"requiredLabels\":[\"app\"]}]"}"#), (1, None));
         let (rules, reason) = put(2, r#"{"enable":"true","rules":"["}"#);
-        assert_eq!((rules, reason.as_deref()), (1, Some("data.rules: unexpected end of JSON input")));
-        assert_eq!(put(3, r#"{"enable":"false","rules":"["}"#), (0, None));
+        let ends = Some("data.rules: unexpected end of JSON input");
+        assert_eq!((rules, reason.as_deref()), (1, ends));
+        for (revision, data) in [(3, r#"{"enable":"false","rules":"["}"#), (4, r#"{"enable":"false","rules":""}"#)] {
+            let (rules, reason) = put(revision, data);
+            assert_eq!((rules, reason.as_deref()), (1, ends), "{data}");
+        }
+        assert_eq!(put(5, r#"{"enable":"false","rules":"[{}]"}"#), (0, None));
+        assert_eq!(put(6, r#"{"enable":"true","rules":"null"}"#), (0, None));
+        assert_eq!(put(7, r#"{"enable":"true"}"#), (0, None));
     }
 }

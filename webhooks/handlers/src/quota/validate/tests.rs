@@ -327,3 +327,44 @@ async fn quotas_that_are_stored_in_a_circle_harm_nobody_else() {
     cluster.create(quota("c", "a", false, 5), AT_ONCE).await.unwrap();
     cluster.update(root("b", 20), AT_ONCE).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_is_removed_names_two_of_its_pods() {
+    let cluster = Cluster::new();
+    cluster.create(root("q", 10), AT_ONCE).await.unwrap();
+    for (count, named) in [(1, "p1"), (2, "p1, p2"), (3, "p1, p2, ...")] {
+        let labels = json!({"quota.scheduling.koordinator.sh/name": "q"});
+        let name = format!("p{count}");
+        let metadata = json!({"name": name, "namespace": "d", "uid": name, "resourceVersion": count.to_string(), "labels": labels});
+        cluster.ctx.put("Pod", &json!({ "metadata": metadata }).to_string()).unwrap();
+        let refused = cluster.delete("q", AT_ONCE).await.unwrap_err();
+        assert_eq!(refused, format!("delete quota failed, quota q has {count} child pods: {named}"));
+    }
+    let start = tokio::time::Instant::now();
+    assert_eq!(cluster.ask("DELETE", None, None, false).await, Err("not found quota:".to_owned()));
+    assert_eq!(start.elapsed(), AT_ONCE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_weight_says_nothing() {
+    let cluster = Cluster::new();
+    let weighted = |weight: &str| {
+        let mut quota = root("q", 10);
+        quota["metadata"]["annotations"] = json!({"quota.scheduling.koordinator.sh/shared-weight": weight});
+        quota
+    };
+    assert!(cluster.create(weighted(" "), AT_ONCE).await.unwrap_err().ends_with("unexpected end of JSON input"));
+    cluster.create(weighted(""), AT_ONCE).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_quota_was_is_what_the_api_server_says() {
+    let cluster = Cluster::new();
+    let never = Duration::from_hours(1);
+    cluster.create(quota("q", "koordinator-root-quota", false, 10), AT_ONCE).await.unwrap();
+    cluster.update(root("q", 10), never).await.unwrap();
+    let labels = json!({"quota.scheduling.koordinator.sh/name": "q"});
+    let metadata = json!({"name": "p", "namespace": "d", "uid": "p", "resourceVersion": "1", "labels": labels});
+    cluster.ctx.put("Pod", &json!({ "metadata": metadata }).to_string()).unwrap();
+    cluster.update(root("q", 11), never).await.unwrap();
+}
