@@ -31,7 +31,7 @@ impl Difference {
     pub(super) fn of(decision: &Decision, facts: &Facts<'_>) -> Self {
         let mut difference = Self::default();
         let threshold = facts.strategy.resource_diff_threshold.unwrap_or_default();
-        // QUIRK: `capacity` alone is never large (spec/manager.md 4.1.2).
+        // QUIRK: a difference in `capacity` alone is never large.
         for (field, current) in [("capacity", &facts.capacity), ("allocatable", &facts.allocatable)] {
             let (patch, is_large) = amounts(decision, current, threshold);
             difference.is_large |= is_large && field == "allocatable";

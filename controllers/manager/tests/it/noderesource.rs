@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use koord_manager_controllers::colocationprofile::Settings;
+use koord_manager_controllers::colocationprofile;
 use serde_json::{Value, json};
 
 use crate::stage::{START, Stage};
@@ -157,8 +157,7 @@ fn each_amount_of_a_zone_is_replaced_beyond_the_threshold_alone() {
 
 #[test]
 fn a_key_that_was_never_good_decides_nothing() {
-    // What is not there when the manager starts is as good as the defaults.
-    let mut stage = Stage::asleep("", Settings::default());
+    let mut stage = Stage::asleep("", colocationprofile::Settings::default());
     let colocation = json!({"enable": true}).to_string();
     let keys = ["cpu-normalization-config", "resource-amplification-config"];
     configure(&mut stage, &json!({"colocation-config": colocation, keys[0]: "", keys[1]: ""}));
@@ -185,13 +184,14 @@ fn what_no_amount_depends_on_decides_nothing_anew() {
     let mut stage = cluster();
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "10", "memory": "10G"}}});
     stage.put(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"},
-                      "spec": {"nodeName": "n", "containers": [container]}}));
+                      "spec": {"nodeName": "n", "containers": [container]}, "status": {"phase": "Running"}}));
     let ready = json!({"type": "MemoryPressure", "status": "False", "reason": "r", "message": "m"});
     stage.send("PATCH", "/api/v1/nodes/n/status", &json!({"status": {"conditions": [ready]}}));
     stage.settle();
     assert_eq!(batch_cpu(&mut stage), "53k");
-    report(&mut stage, "8");
-    assert_eq!(batch_cpu(&mut stage), "42k");
+    stage.wait(Duration::from_secs(1));
+    report(&mut stage, "7");
+    assert_eq!(batch_cpu(&mut stage), "43k");
 }
 
 #[test]
