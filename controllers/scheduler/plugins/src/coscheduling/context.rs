@@ -362,6 +362,9 @@ impl State for Context {
     fn pod(&mut self, cluster: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
         let Some(uid) = new.or(old).map(|pod| &pod.uid) else { return };
         let Some((member, declared)) = new.and_then(|pod| self.member(pod)) else {
+            if let Some(gang) = self.gangs.gang_of(uid) {
+                self.statuses.member_changed(gang);
+            }
             self.forget(uid);
             return self.gangs.remove(uid);
         };

@@ -1,5 +1,4 @@
-//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9).
-//! Pods that end or are deleted change nothing by that.
+//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added, changes or goes (3E.9).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +22,7 @@ pub(super) struct Statuses {
 }
 
 impl Statuses {
-    /// A member of this gang was added or changed.
+    /// A member of this gang was added, has changed, or is gone.
     pub(super) fn member_changed(&mut self, gang: &ObjectKey) {
         if !self.due.contains(gang) {
             self.due.insert(gang.clone());

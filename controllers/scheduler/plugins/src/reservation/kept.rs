@@ -269,9 +269,7 @@ impl Kept {
 
     fn insert(&mut self, cluster: &Cluster, mut info: ReservationInfo, allocatable: ResourceList) -> Arc<str> {
         for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
-            if cluster.pod(pod).is_some_and(|placed| is_on(cluster, placed.row, &info.node)) {
-                info.assign(pod, amounts);
-            }
+            info.assign(pod, amounts);
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
         self.forget(cluster, &uid);
@@ -318,11 +316,6 @@ fn node_of<'c>(name: &str, cluster: &'c Cluster) -> Option<&'c str> {
     Some(object.status.node_name.as_str()).filter(|node| !node.is_empty())
 }
 
-/// Whether this is the node: what an owner on another one says does not count.
-fn is_on(cluster: &Cluster, row: Row, node: &str) -> bool {
-    cluster.name(row).is_some_and(|name| **name == *node)
-}
-
 /// The Reservation for which a pod stands.
 pub(super) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
     let key = &pod.reservation.as_ref()?.key;
@@ -367,9 +360,7 @@ impl State for Kept {
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.has_changed(uid);
             let requests = Amounts::from(&placed.pod.template.requests);
-            if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid)
-                && is_on(cluster, placed.row, &info.node)
-            {
+            if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
                 info.assign(&placed.pod.uid, &requests);
                 if let Some(row) = *row {
                     self.count_twice(cluster, row);

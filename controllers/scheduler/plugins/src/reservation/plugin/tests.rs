@@ -425,19 +425,6 @@ fn owners_are_known_whatever_is_seen_first() {
 }
 
 #[test]
-fn an_owner_on_another_node_does_not_count() {
-    let mut world = World::new(&[8, 8]);
-    world.reserve("r", 4, &json!({"nodeName": "n1"}));
-    let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"r","uid":"r"}"#)];
-    let astray =
-        Pod { node: Some("n2".into()), given: given.into_iter().collect(), ..World::of("p", 3, &[("app", "x")], "") };
-    world.engine.set_pod(Arc::new(astray), world.now);
-    assert_eq!((world.upkeep(), world.status("r")), (0, "Available Scheduled=True Ready=True".to_owned()));
-    assert_eq!(world.owner("q", 4, r#"{"name":"r"}"#), "n1 in r");
-    assert_eq!(world.used(), 4000 + 4000 + 3000);
-}
-
-#[test]
 fn what_is_over_keeps_nothing() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
