@@ -42,6 +42,10 @@ pub trait Sink: Send + Sync {
     fn recover(&self) -> bool {
         false
     }
+    /// Whether something was left undone because something panicked, which [`Sink::recover`] or a new list will repeat.
+    fn owes(&self) -> bool {
+        false
+    }
 }
 
 type Alarm = Box<dyn Fn(&ObjectKey, &Quarantined) + Send + Sync>;
@@ -223,6 +227,11 @@ impl<P: Projection> Sink for Store<P> {
         self.listeners.read().iter().for_each(|listener| listener.notify_again(self));
         self.cache.read().wants_list()
     }
+
+    fn owes(&self) -> bool {
+        self.cache.read().wants_list()
+            || self.listeners.read().iter().any(|listener| !listener.missed.lock().is_empty())
+    }
 }
 
 /// One namespace of a store that is restricted to some.
@@ -263,6 +272,10 @@ impl<P: Projection> Sink for Feed<P> {
     fn recover(&self) -> bool {
         self.store.recover()
     }
+
+    fn owes(&self) -> bool {
+        self.store.owes()
+    }
 }
 
 #[cfg(test)]
@@ -300,11 +313,11 @@ mod tests {
         assert_eq!(store.read().get("n").unwrap().value.0, 1, "the last good value stays");
         let reason = store.read().quarantined("n").unwrap().reason.to_string();
         assert!(reason.starts_with("object: the projection panicked: ") && reason.contains("unlucky"), "{reason}");
-        assert!(store.recover(), "a new list decodes it again");
+        assert!(store.owes() && store.recover(), "a new list decodes it again");
         store.begin_list(false);
         store.upsert(&node(3, 3)).unwrap();
         store.end_list();
-        assert!(!store.recover() && store.synced());
+        assert!(!store.owes() && !store.recover() && store.synced());
     }
 
     #[test]
@@ -321,7 +334,9 @@ mod tests {
             store.upsert(&node(generation, generation.cast_signed())).unwrap();
         }
         assert_eq!(*seen.lock(), [(None, Some(1))], "it missed two changes");
+        assert!(store.owes());
         store.recover();
+        assert!(!store.owes());
         store.recover();
         assert_eq!(*seen.lock(), [(None, Some(1)), (Some(1), Some(3))], "from what it knows to what is");
     }

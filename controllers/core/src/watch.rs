@@ -41,7 +41,12 @@ pub struct Watch {
     versions: OnceLock<&'static [&'static str]>,
     /// Which version is asked for: 0 for that of the kind.
     version: AtomicUsize,
+    /// Ends what the shell has open; none while nobody runs it.
+    interrupt: Mutex<Option<Interrupt>>,
 }
+
+/// Tells the shell of a watch to fetch the collection anew.
+type Interrupt = Box<dyn Fn() + Send + Sync>;
 
 /// The sinks of one watch. What one of them does with an object does not concern the others.
 struct Sinks {
@@ -85,6 +90,19 @@ impl Watch {
             idle_without: OnceLock::new(),
             versions: OnceLock::new(),
             version: AtomicUsize::new(0),
+            interrupt: Mutex::default(),
+        }
+    }
+
+    /// What ends the request that the shell has open, and has it fetch the collection anew.
+    pub fn set_interrupt(&self, interrupt: impl Fn() + Send + Sync + 'static) {
+        *self.interrupt.lock() = Some(Box::new(interrupt));
+    }
+
+    /// The collection is fetched anew now, instead of when the open watch has ended: what a panic left undone cannot wait.
+    pub fn list_again(&self) {
+        if let Some(interrupt) = &*self.interrupt.lock() {
+            interrupt();
         }
     }
 
@@ -310,5 +328,9 @@ impl Sink for Sinks {
             wants_list |= recovered.unwrap_or(true) || *attached.panicked.lock();
         }
         wants_list
+    }
+
+    fn owes(&self) -> bool {
+        self.attached.read().iter().any(|attached| *attached.panicked.lock() || attached.sink.owes())
     }
 }

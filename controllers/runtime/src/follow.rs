@@ -1,7 +1,8 @@
 //! The task of a watch: does what the reflector asks and reports what came.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +24,8 @@ pub(crate) struct Follower {
     pub(crate) random: Random,
     pub(crate) metrics: Metrics,
     pub(crate) guard: PanicGuard,
+    /// Somebody wants the collection to be fetched anew.
+    pub(crate) again: Arc<Notify>,
 }
 
 impl Follower {
@@ -70,8 +73,14 @@ impl Follower {
 
     async fn read(&self, mut lines: crate::api::Events) {
         let received = self.metrics.watch_events.with_label_values(&[self.watch.kind.kind]);
+        let mut again = pin!(self.again.notified());
         loop {
-            match lines.next().await {
+            let line = tokio::select! {
+                biased;
+                () = &mut again => return self.with(|reflector, _| reflector.reset()),
+                line = lines.next() => line,
+            };
+            match line {
                 Ok(Some("")) => {}
                 Ok(Some(line)) => {
                     received.inc();

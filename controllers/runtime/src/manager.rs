@@ -6,7 +6,11 @@ use axum::{Router, routing::get};
 use futures::{FutureExt, future::BoxFuture};
 use koord_listen::{BindError, Limits, Server, bind};
 use kube::Client;
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -299,6 +303,9 @@ impl Manager {
 
     fn spawn_watches(&self, tasks: &mut JoinSet<Result<(), TaskError>>, stop: &CancellationToken) {
         for watch in self.core.watches() {
+            let again = Arc::new(Notify::new());
+            let interrupt = Arc::clone(&again);
+            watch.set_interrupt(move || interrupt.notify_waiters());
             let follower = Follower {
                 watch: Arc::clone(watch),
                 api: self.api.clone(),
@@ -306,6 +313,7 @@ impl Manager {
                 random: self.core.random().clone(),
                 metrics: self.core.metrics().clone(),
                 guard: self.core.guard().clone(),
+                again,
             };
             let (end, mut is_first) = (stop.clone(), true);
             let run = move || {

@@ -1,6 +1,6 @@
 //! The scheduler: people add nodes and pods, cordon, label and delete, and in the end every pod has a node that it may be on.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::Method;
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
@@ -16,6 +16,8 @@ pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Few names, so that things that happen to one name meet.
 const NODE_NAMES: u64 = 4;
 const POD_NAMES: u64 = 12;
+/// How long a new leader waits for its caches to agree with the API server, as in koord-scheduler.
+const AGREEMENT_MAX: Duration = Duration::from_secs(10);
 /// The node that takes what is left in the end.
 const LAST: &str = "last";
 
@@ -119,7 +121,7 @@ impl Scenario for Scheduling {
 pub(crate) fn of_profile(profile: Profile, core: &mut Core, events: &Arc<dyn EventSink>) -> Scheduler {
     let engine = Engine::new(vec![profile], Timings::default(), core.random().clone());
     let feed = Feed::of(core, &engine.reads());
-    Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock()))
+    Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock())).agreeing(Some(AGREEMENT_MAX))
 }
 
 pub(crate) fn milli(cpu: &str) -> u64 {

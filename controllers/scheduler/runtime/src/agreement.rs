@@ -1,9 +1,10 @@
 //! Who has just become leader decides nothing before its caches agree with the API server: what the last leader bound counts then.
 //!
 //! Each collection is read once, consistently. A cache agrees when its watch has come as far as that, or when it holds the same:
-//! of a collection that does not change, a watch says nothing for a minute.
+//! of a collection that does not change, a watch says nothing for a minute. A cache that lacks an object because something panicked agrees
+//! with nobody: it is listed anew first.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -20,6 +21,8 @@ use crate::feed::Feed;
 
 /// How often caches are looked at, and how soon a request that has failed is made again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often a collection is fetched anew of which a cache lacks something.
+const AGAIN: u32 = 10;
 /// Objects of a page.
 const PAGE: usize = 500;
 /// Pages that are read of a collection: where there are more objects, its watch has to come as far as the first page.
@@ -89,11 +92,18 @@ pub(crate) async fn agree(
                 open.push((watch, snapshot));
             }
         }
-        loop {
+        for looks in 0.. {
             open.retain(|(watch, snapshot)| !snapshot.agrees(watch, feed));
-            behind = open.iter().map(|(watch, _)| watch.kind.kind).collect();
-            if open.is_empty() {
+            let owing: Vec<&Arc<Watch>> = feed.all_watches().filter(|watch| watch.sink.owes()).collect();
+            let lagging = open.iter().map(|(watch, _)| *watch);
+            behind = lagging.chain(owing.iter().copied()).map(|watch| watch.kind.kind).collect();
+            if behind.is_empty() {
                 return;
+            }
+            if looks % AGAIN == 0 {
+                for watch in &owing {
+                    watch.list_again();
+                }
             }
             clock.sleep(PAUSE).await;
         }

@@ -361,26 +361,29 @@ impl State for Context {
 
     fn pod(&mut self, cluster: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
         let Some(uid) = new.or(old).map(|pod| &pod.uid) else { return };
-        let Some((member, declared)) = new.and_then(|pod| self.member(pod)) else {
-            if let Some(gang) = self.gangs.gang_of(uid) {
-                self.statuses.member_changed(gang);
-            }
+        let now_of = new.and_then(|pod| self.member(pod));
+        if let Some(gang) = self.gangs.gang_of(uid)
+            && now_of.as_ref().is_none_or(|(member, _)| member.gang != *gang)
+        {
+            self.statuses.member_gone(gang, cluster.time());
+        }
+        let Some((member, declared)) = now_of else {
             self.forget(uid);
             return self.gangs.remove(uid);
         };
         if !member.is_ready {
             self.forget(uid);
         }
-        self.statuses.member_changed(&member.gang);
+        self.statuses.member_changed(&member.gang, cluster.time());
         let is_changed = old.zip(new).is_some_and(|(old, new)| new.differs(old));
         self.gangs.set(uid, member, declared, is_changed);
         // One that has joined another gang, or its first one, may be in its place already.
         self.gangs.set_placed(uid, cluster.pod(uid).is_some());
     }
 
-    fn object(&mut self, _: &Cluster, change: &ObjectChange) -> Vec<Row> {
+    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
         if let (Some((_, new)), Some(key)) = (change.of::<PodGroup>(), change.key()) {
-            self.statuses.changed(key, new.is_some());
+            self.statuses.changed(key, new.is_some(), cluster.time());
             match new {
                 Some(group) => self.gangs.declare(key, Declaration::of_pod_group(key, group, &self.defaults)),
                 None => self.gangs.undeclare(key),

@@ -281,11 +281,12 @@ impl Plugin for Coscheduling {
     }
 
     fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
-        let due = cluster.state::<Context>().filter(|context| context.statuses.are_due());
+        let now = cluster.time();
+        let due = cluster.state::<Context>().filter(|context| context.statuses.due().is_some_and(|due| due <= now));
         let seen = due.map(|context| context.statuses.look(&context.gangs, cluster));
         if let Some(context) = cluster.state_mut::<Context>() {
             if let Some(seen) = seen {
-                context.statuses.looked(seen);
+                context.statuses.looked(seen, now);
             }
             context.settle(orders);
         }

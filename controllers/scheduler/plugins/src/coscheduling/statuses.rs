@@ -1,6 +1,7 @@
-//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added, changes or goes (3E.9).
+//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9), and a
+//! while after one of them has gone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -13,27 +14,38 @@ use super::{
     pod_group::{Counts, is_abandoned, status},
 };
 
+/// A pod that has gone counts for so long: one that takes its place is there by then, and a group that ends is not written about pod
+/// by pod.
+pub(super) const GONE_AFTER: Duration = Duration::from_secs(30);
+
 /// The statuses that are wanted, and the PodGroups that are to be looked at.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Statuses {
     /// As of the last look; that of the object where there was none since it changed.
     wanted: BTreeMap<ObjectKey, PodGroupStatus>,
-    due: BTreeSet<ObjectKey>,
+    /// From when on.
+    due: BTreeMap<ObjectKey, Timestamp>,
 }
 
 impl Statuses {
-    /// A member of this gang was added, has changed, or is gone.
-    pub(super) fn member_changed(&mut self, gang: &ObjectKey) {
-        if !self.due.contains(gang) {
-            self.due.insert(gang.clone());
+    /// A member of this gang was added or has changed.
+    pub(super) fn member_changed(&mut self, gang: &ObjectKey, now: Timestamp) {
+        match self.due.get_mut(gang) {
+            Some(due) => *due = now.min(*due),
+            None => _ = self.due.insert(gang.clone(), now),
         }
     }
 
+    /// A member of this gang has gone.
+    pub(super) fn member_gone(&mut self, gang: &ObjectKey, now: Timestamp) {
+        self.member_changed(gang, now.saturating_add(GONE_AFTER).unwrap_or(now));
+    }
+
     /// A PodGroup was added or changed, or is gone.
-    pub(super) fn changed(&mut self, key: &ObjectKey, is_there: bool) {
+    pub(super) fn changed(&mut self, key: &ObjectKey, is_there: bool, now: Timestamp) {
         self.wanted.remove(key);
         if is_there {
-            self.member_changed(key);
+            self.member_changed(key, now);
         } else {
             self.due.remove(key);
         }
@@ -42,25 +54,27 @@ impl Statuses {
     /// The wanted status of a PodGroup.
     pub(super) fn wanted(&self, key: &ObjectKey, group: &PodGroup, gangs: &Gangs, cluster: &Cluster) -> PodGroupStatus {
         let known = self.wanted.get(key).unwrap_or(&group.status);
-        if self.due.contains(key) { looked_at(known, key, group, gangs, cluster) } else { known.clone() }
+        let is_due = self.due.get(key).is_some_and(|due| *due <= cluster.time());
+        if is_due { looked_at(known, key, group, gangs, cluster) } else { known.clone() }
     }
 
     /// What a look at the PodGroups that are due gives.
     pub(super) fn look(&self, gangs: &Gangs, cluster: &Cluster) -> Vec<(ObjectKey, PodGroupStatus)> {
         let group = |key: &ObjectKey| cluster.objects().get::<PodGroup>(key.as_str());
-        let due = self.due.iter().filter_map(|key| Some((key, group(key)?)));
+        let due = self.due.iter().filter(|(_, due)| **due <= cluster.time());
+        let due = due.filter_map(|(key, _)| Some((key, group(key)?)));
         due.map(|(key, group)| (key.clone(), self.wanted(key, group, gangs, cluster))).collect()
     }
 
     /// What a look gave is wanted, and nothing is due any more.
-    pub(super) fn looked(&mut self, seen: Vec<(ObjectKey, PodGroupStatus)>) {
-        self.due.clear();
+    pub(super) fn looked(&mut self, seen: Vec<(ObjectKey, PodGroupStatus)>, now: Timestamp) {
+        self.due.retain(|_, due| *due > now);
         self.wanted.extend(seen);
     }
 
-    /// Whether there is anything to look at.
-    pub(super) fn are_due(&self) -> bool {
-        !self.due.is_empty()
+    /// When there is anything to look at.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.due.values().min().copied()
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn upkeep(cluster: &Cluster, is_aware: bool) -> Upkeep {
     let mut writes: Vec<Write> =
         groups.filter_map(|(key, group)| pod_group_status(key, group, context, cluster)).collect();
     writes.extend(is_aware.then(|| topology_status(context, cluster)).flatten());
-    Upkeep { writes, again: None }
+    Upkeep { writes, again: context.statuses.due().filter(|due| *due > cluster.time()) }
 }
 
 fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluster: &Cluster) -> Option<Write> {

@@ -1,7 +1,9 @@
 //! A leader that waits until its caches agree with the API server.
 
 use http_body_util::BodyExt as _;
-use koord_runtime::metrics::Audience;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use koord_runtime::{metrics::Audience, panics::Place};
 use tokio::sync::watch;
 
 use super::*;
@@ -49,6 +51,38 @@ async fn what_the_last_leader_bound_counts_before_anything_is_decided() {
     assert!(stage.place("b").starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{}", stage.place("b"));
     stop.cancel();
     running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_panic_has_hidden_is_listed_again_before_anything_is_decided() {
+    for place in [Place::Projection, Place::Listener] {
+        let panics = Arc::new(AtomicBool::new(false));
+        let strikes = Arc::clone(&panics);
+        let injector: Injector =
+            Arc::new(move |at| assert!(at != place || !strikes.load(Ordering::Relaxed), "injected"));
+        let stage = Stage { panics: Some(injector), ..Stage::new() };
+        stage.add_node("only", "2");
+        stage.add_pod("a", "2");
+        stage.add_pod("b", "2");
+        let held = json!({"holderIdentity": "another", "leaseDurationSeconds": 15, "renewTime": format!("{:.6}", stage.clock.now())});
+        stage.send(Method::POST, LEASES, &json!({"metadata": {"name": "koord-scheduler"}, "spec": held}));
+        let profile = default_profile("koord-scheduler").unwrap();
+        let client = Client::new(stage.server.router(), "default");
+        let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(manager.run(stop.clone()));
+        stage.pass(5).await;
+        panics.store(true, Ordering::Relaxed);
+        let target = json!({"apiVersion": "v1", "kind": "Node", "name": "only"});
+        stage.send(Method::POST, &format!("{PODS}/a/binding"), &json!({"metadata": {"name": "a"}, "target": target}));
+        stage.pass(1).await;
+        panics.store(false, Ordering::Relaxed);
+        stage.pass(24).await;
+        let b = stage.place("b");
+        assert!(b.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{place:?}: {b}");
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    }
 }
 
 /// Where a pod is 5 and 30 seconds after a leader has begun in a cluster in which nothing happens, to whom the API server says that its

@@ -20,6 +20,7 @@ use koord_runtime::{
     lease::LeaderElectionConfig,
     manager::{Manager, Settings},
     metrics::Metrics,
+    panics::Injector,
     random::Random,
     recorder::Recorder,
 };
@@ -59,6 +60,8 @@ struct Stage {
     explains: Option<bool>,
     /// What is made of pods.
     transformers: Transformers,
+    /// Panics that are injected.
+    panics: Option<Injector>,
 }
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -76,6 +79,7 @@ impl Stage {
             clock: ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0),
             explains: None,
             transformers: Transformers::default(),
+            panics: None,
         };
         for name in ["default", "kube-system"] {
             stage.send(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
@@ -181,6 +185,9 @@ impl Stage {
             metrics.clone(),
             Arc::clone(&recorder) as _,
         );
+        if let Some(injector) = &self.panics {
+            core.inject_panics(Arc::clone(injector));
+        }
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(7));
         let feed = Feed::transforming(&mut core, &engine.reads(), self.transformers);
         let measures = Measures::of(&engine, &metrics).unwrap();

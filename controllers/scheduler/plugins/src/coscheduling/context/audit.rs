@@ -14,7 +14,7 @@ impl Context {
         let mut wrong: Vec<(ObjectKey, String)> = self.audit_members(cluster);
         wrong.extend(self.audit_pod_groups(cluster));
         for (gang, _) in &wrong {
-            self.statuses.member_changed(gang);
+            self.statuses.member_changed(gang, cluster.time());
         }
         let about = |gang: &ObjectKey| Subject::of::<PodGroup>(cluster, gang);
         let mut found: Vec<Mismatch> =

@@ -4,6 +4,7 @@ use koord_core::write::Action;
 use koord_engine::pod::{FurtherOwner, Owner};
 
 use super::*;
+use crate::coscheduling::statuses::GONE_AFTER;
 
 /// The writes that are wanted: key, subresource and patch.
 fn wanted(world: &World) -> Vec<(String, &'static str, Value)> {
@@ -76,10 +77,14 @@ fn the_status_of_a_pod_group_follows_its_pods() {
     }
     assert_eq!(follow(&mut world, 2), is("Running", 2, 2));
     world.delete("p1");
-    assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1), "it is one too few");
+    assert_eq!(wanted(&world), [], "one may take its place");
     world.create(&["p3"], 16, &json!({"podGroup": "g"}));
     assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1), "the one in its place does not fit");
     world.delete("p2").delete("p3");
+    let then = world.engine.cluster().time() + GONE_AFTER;
+    assert_eq!((wanted(&world), world.engine.upkeep().again), (vec![], Some(then)));
+    world.engine.tick(then);
+    assert_eq!((wanted(&world).len(), world.engine.upkeep().again), (1, None));
     assert_eq!(follow(&mut world, 2), is("Pending", 1, 1));
 }
 
