@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 
 /// Flags with a value.
 const VALUES: &str = "\
-    cert-dir tls-cipher-suites tls-min-version tls-sni-cert-key \
+    cert-dir tls-sni-cert-key \
     http2-max-streams-per-connection \
     authentication-kubeconfig client-ca-file requestheader-allowed-names \
     requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers \
@@ -13,7 +13,7 @@ const VALUES: &str = "\
     authorization-kubeconfig \
     kube-api-content-type emulated-version min-compatibility-version \
     allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
-    log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
+    async-log-queue-length log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
     debug-diagnosis-queue-size debug-diagnosis-worker-count \
     scheduling-drop-unhandled-timeout \
     workload-auditor-metric-labels workload-auditor-victim-reschedule-duration workload-auditor-victim-deletion-duration \
@@ -23,7 +23,7 @@ const VALUES: &str = "\
 const SWITCHES: &str = "\
     disable-http2-serving permit-address-sharing permit-port-sharing \
     authentication-skip-lookup authentication-tolerate-lookup-failure \
-    profiling contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
+    async-log profiling contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
     debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager enable-workload-auditor";
 
 /// Flags that have a second name of one letter.

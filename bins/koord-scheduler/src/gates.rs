@@ -17,7 +17,8 @@ const fn stable(name: &'static str) -> Gate {
     Gate { name, default: true, stage: Stage::Stable }
 }
 
-/// Every gate that `--feature-gates` takes (`spec/scheduler.md` 1.6 and 4.1). `CrossSchedulerPreemption` is our own.
+/// Every gate that `--feature-gates` takes (`spec/scheduler.md` 1.6 and 4.1), with those of Kubernetes that are set on schedulers.
+/// `CrossSchedulerPreemption` is our own.
 pub const GATES: &[Gate] = &[
     alpha("CompatibleCSIStorageCapacity"),
     alpha("DisableCSIStorageCapacityInformer"),
@@ -66,6 +67,29 @@ pub const GATES: &[Gate] = &[
     alpha("DRAExtendedResource"),
     alpha("DRADeviceTaints"),
     alpha("DRADeviceTaintRules"),
+    alpha("ElasticQuotaEnableUpdateResourceKey"),
+    beta("DRAAdminAccess", true),
+    alpha("DRAConsumableCapacity"),
+    alpha("DRADeviceBindingConditions"),
+    alpha("DRAPartitionableDevices"),
+    beta("DRAPrioritizedList", true),
+    beta("DRAResourceClaimDeviceStatus", true),
+    beta("DRASchedulerFilterTimeout", true),
+    beta("MatchLabelKeysInPodTopologySpread", true),
+    beta("MatchLabelKeysInPodTopologySpreadSelectorMerge", true),
+    stable("MatchLabelKeysInPodAffinity"),
+    stable("NodeInclusionPolicyInPodTopologySpread"),
+    stable("SidecarContainers"),
+    stable("VolumeAttributesClass"),
+    alpha("StorageCapacityScoring"),
+    beta("MutableCSINodeAllocatableCount", false),
+    alpha("TaintTolerationComparisonOperators"),
+    stable("ComponentSLIs"),
+    beta("ContextualLogging", true),
+    alpha("LoggingAlphaOptions"),
+    beta("LoggingBetaOptions", true),
+    beta("InformerResourceVersion", true),
+    beta("WatchListClient", true),
 ];
 
 /// Gates with which something is done otherwise.

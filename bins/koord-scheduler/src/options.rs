@@ -14,6 +14,7 @@ use koord_program::{
 };
 use koord_runtime::{key::ObjectKey, manager::ListenAddress};
 use koord_scheduler_runtime::{Controllers, Dumps};
+use koord_webhook::TlsPolicy;
 use serde_json::{Map, Value, json};
 
 use crate::{Preset, Secure, accepted, identity::BUILD};
@@ -57,6 +58,12 @@ pub struct Options {
     /// How long the answer of the API server about a token holds.
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
     authentication_token_webhook_cache_ttl: Duration,
+    /// The oldest version of TLS that the secure port speaks: VersionTLS12, or VersionTLS13. Older ones are never spoken.
+    #[arg(long, value_name = "VERSION")]
+    tls_min_version: Option<String>,
+    /// The cipher suites of the secure port for TLS 1.2, by their IANA names; without it those of rustls.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    tls_cipher_suites: Vec<String>,
     /// How long a permission of the API server holds.
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
     authorization_webhook_cache_authorized_ttl: Duration,
@@ -145,6 +152,10 @@ pub struct Checked {
     pub options: Options,
     /// Which features are on.
     pub gates: Gates,
+    /// Which versions and cipher suites of TLS the secure port speaks.
+    pub tls: TlsPolicy,
+    /// Cipher suites that were asked for and are not served.
+    pub unserved_suites: Vec<String>,
 }
 
 impl Options {
@@ -156,10 +167,19 @@ impl Options {
     /// Checks values that are more than words.
     pub fn check(self) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
+        let version = self.tls_min_version.as_deref().filter(|version| !version.is_empty());
+        let tls = version.map_or(Ok(TlsPolicy::default()), |version| TlsPolicy::default().since(version));
+        let tls = tls.map_err(|reason| wrong("tls-min-version", reason))?;
+        let names: Vec<String> = self.tls_cipher_suites.iter().filter(|name| !name.is_empty()).cloned().collect();
+        let (tls, unserved_suites) = if names.is_empty() {
+            (tls, Vec::new())
+        } else {
+            tls.among(&names).map_err(|reason| wrong("tls-cipher-suites", reason))?
+        };
         match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
             (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
-            _ => Ok(Checked { options: self, gates }),
+            _ => Ok(Checked { options: self, gates, tls, unserved_suites }),
         }
     }
 
@@ -193,13 +213,14 @@ impl Options {
     }
 
     /// How the secure port is served.
-    pub(crate) fn secure(&self) -> Option<Secure> {
+    pub(crate) fn secure(&self, tls: TlsPolicy) -> Option<Secure> {
         const PORT: u16 = 10259;
         let address = SocketAddr::new(self.bind_address, self.secure_port.unwrap_or(PORT));
         (address.port() != 0).then(|| Secure {
             address,
             is_chosen: self.secure_port.is_some(),
             files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
+            tls,
             open_paths: self.authorization_always_allow_paths.clone(),
             token_life: self.authentication_token_webhook_cache_ttl,
             permission_life: self.authorization_webhook_cache_authorized_ttl,
@@ -288,14 +309,14 @@ mod tests {
 
     #[test]
     fn every_flag_of_the_original_is_taken() {
-        let all = "--address=127.0.0.1 --port=0 -s=3 -f -d --debug-diagnosis-blocking --controller-plugins=*,-Reservation \
+        let all = "--address=127.0.0.1 --port=0 -s3 -f -d --debug-diagnosis-blocking --async-log --async-log-queue-length=9 --controller-plugins=*,-Reservation \
             --enable-network-topology-manager --scheduler-monitor-period=10s --scheduling-timeout 30s \
             --enable-workload-auditor=false --workload-auditor-victim-deleting-retries=3 --sync-hard-timeout=1m \
             --secure-port=10259 --bind-address 0.0.0.0 --authentication_kubeconfig=x --authorization-kubeconfig x --profiling \
             --kube-api-qps=20 --kube-api-burst=30 --kube-api-content-type=json --leader-elect --logging-format=text \
             --pod-max-in-unschedulable-pods-duration=1m --tls-cert-file=x --tls-private-key-file=y --master=http://localhost --write-config-to=x";
         let Checked { options, .. } = parse(all).unwrap();
-        let secure = options.secure().unwrap();
+        let secure = options.secure(TlsPolicy::default()).unwrap();
         assert_eq!((options.listen(), secure.address.to_string().as_str()), (None, "0.0.0.0:10259"));
         assert!(options.controllers().runs("Coscheduling") && !options.controllers().runs("Reservation"));
         assert_eq!((secure.files, secure.is_chosen), (Some(("x".into(), "y".into())), true));
@@ -321,6 +342,12 @@ mod tests {
         assert!(parse("--preset=gang").unwrap_err().contains("'gang-only'"));
         assert!(parse("--preset=gpu --config=x").unwrap_err().contains("cannot be used with"));
         assert!(parse("--tls-cert-file=x").unwrap_err().contains("--tls-private-key-file must name its key"));
+        assert!(parse("--tls-min-version=1.3").unwrap_err().contains("VersionTLS13"));
+        assert!(
+            parse("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA").unwrap_err().contains("none of TLS_RSA_WITH_RC4")
+        );
+        let line = "--tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305,TLS_AES_128_GCM_SHA256,TLS_X";
+        assert_eq!(parse(line).unwrap().unserved_suites, ["TLS_X"]);
         assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
         assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
         assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));

@@ -89,7 +89,10 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
 
 /// Runs the scheduler of these options with further plugins until `stop`.
 pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: CancellationToken) -> Result<()> {
-    let Checked { options, gates } = checked;
+    let Checked { options, gates, tls, unserved_suites } = checked;
+    if !unserved_suites.is_empty() {
+        tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
+    }
     let configuration = Configuration::of_flags(&options)?;
     if let Some(file) = &options.write_config_to {
         return configuration.write_to(file);
@@ -97,7 +100,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
     let settings = Settings {
         configuration,
         listen: options.listen(),
-        secure: options.secure(),
+        secure: options.secure(tls),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         controllers: options.controllers(),
         explain_waiting: options.explain_waiting,

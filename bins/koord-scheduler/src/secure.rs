@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use axum::{Router, middleware};
 use koord_listen::{Limits, Server, bind};
 use koord_runtime::{clock::SharedClock, manager::Manager};
-use koord_webhook::tls;
+use koord_webhook::TlsPolicy;
 
 use self::{access::Access, certificate::Certificate};
 
@@ -22,6 +22,8 @@ pub struct Secure {
     pub is_chosen: bool,
     /// Files of the certificate and its key; without them the program makes a certificate that nobody trusts.
     pub files: Option<(PathBuf, PathBuf)>,
+    /// Which versions and cipher suites of TLS are spoken.
+    pub tls: TlsPolicy,
     /// Paths that everybody may read; one that ends in `*` stands for all that begin so.
     pub open_paths: Vec<String>,
     /// How long an answer about a token holds.
@@ -44,7 +46,7 @@ impl Secure {
             Err(error) => return Err(anyhow!("{error}; choose another port with --secure-port, or 0 for none")),
         };
         let certificate = Arc::new(Certificate::open(self.files.clone(), clock.now())?);
-        let tls = tls(certificate.served())?;
+        let tls = self.tls.clone().serving(certificate.served())?;
         let access = Arc::new(Access::new(self, manager.api().clone(), Arc::clone(&clock)));
         let router = router.layer(middleware::from_fn_with_state(access, access::check));
         let (server, listener) = (Server::new(Limits::small()), Arc::new(listener));

@@ -7,12 +7,12 @@ use clap::ArgAction;
 
 use crate::gates::{Gate, Gates};
 
-/// Rewrites Go-style arguments: `-slo_config_name x` becomes `--slo-config-name x`, `-v=4` becomes `--v=4`.
+/// Rewrites Go-style arguments: `-slo_config_name x` becomes `--slo-config-name x`, `-v=4` and `-v4` become `--v=4`.
 /// Everything after a lone `--`, and whatever does not start with a dash, stays as it is.
 ///
 /// ```
 /// use koord_program::flags::from_go;
-/// let arguments = ["koord-manager", "-v=4", "-enable_leader_election=false", "--config-namespace", "a_b"];
+/// let arguments = ["koord-manager", "-v4", "-enable_leader_election=false", "--config-namespace", "a_b"];
 /// let expected = ["koord-manager", "--v=4", "--enable-leader-election=false", "--config-namespace", "a_b"];
 /// assert_eq!(from_go(arguments.map(str::to_owned)), expected);
 /// ```
@@ -27,6 +27,12 @@ pub fn from_go(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
             && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
         if verbatim || !named || flag == "h" {
             return argument;
+        }
+        let (first, rest) = flag.split_at(1);
+        let is_numbered =
+            !argument.starts_with("--") && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+        if is_numbered {
+            return format!("--{first}={rest}");
         }
         match flag.split_once('=') {
             Some((name, value)) => format!("--{}={value}", name.replace('_', "-")),

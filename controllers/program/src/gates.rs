@@ -68,6 +68,8 @@ impl Gates {
             let malformed = || GateError::Malformed(item.to_owned());
             let (name, value) = item.split_once('=').ok_or_else(malformed)?;
             let (name, value) = (name.trim(), truth(value.trim()).ok_or_else(malformed)?);
+            // Programs of several components say which one is meant; here all gates are of one.
+            let name = name.strip_prefix("kube:").unwrap_or(name);
             match name {
                 ALL_ALPHA => all.push((Stage::Alpha, value)),
                 ALL_BETA => all.push((Stage::Beta, value)),

@@ -13,7 +13,7 @@ use koord_runtime::{
     clock::SystemClock,
     lease::LeaderElectionConfig,
     manager::{Manager, Settings},
-    metrics::{Description, Metrics, PROCESS, RUNTIME},
+    metrics::{Description, Metrics, PROCESS, RUNTIME, Unit},
     otlp::export,
     recorder::{EventQueue, Recorder},
     trace::Tracer,
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     ControllerFlags, ControllerSettings, Dependencies,
     flags::from_go,
-    gates::{Gate, Gates},
+    gates::{Gate, Gates, Stage},
     output::FAILED,
     plan::{self, PlanFlags},
     process::run_to_code,
@@ -75,10 +75,18 @@ pub fn permissions<'c>(controllers: impl IntoIterator<Item = &'c ControllerSpec>
 
 /// Every metric of a program whose own ones are these, by name.
 pub fn metrics(own: &[&[Description]]) -> Vec<Description> {
-    let mut all = [RUNTIME, &PROCESS].iter().chain(own).copied().flatten().copied().collect::<Vec<_>>();
+    let mut all = [RUNTIME, &PROCESS, &[FEATURES]].iter().chain(own).copied().flatten().copied().collect::<Vec<_>>();
     all.sort_by_key(|description| description.name);
     all
 }
+
+/// The feature gates of a program.
+const FEATURES: Description = Description::gauge(
+    "kubernetes_feature_enabled",
+    &["name", "stage"],
+    "1 for each feature gate that is on, and 0 for those that are off. The stage is `ALPHA`, `BETA`, or nothing for a stable one.",
+)
+.unit(Unit::YesNo);
 
 /// What controllers are added to, those of a program that runs and those of one that is planned.
 pub struct Setup {
@@ -153,6 +161,10 @@ impl Program {
         let metrics = Metrics::new()?;
         metrics.build_info(build.info, build.version)?;
         metrics.watch_process()?;
+        let features = metrics.gauge(FEATURES)?;
+        for (gate, is_on) in settings.gates.iter() {
+            features.with_label_values(&[gate.name, stage(gate.stage)]).set(is_on.into());
+        }
         let (recorder, events) = Recorder::new(Arc::clone(&clock));
         let mut core = Core::new(build.field_manager, clock, random, metrics, Arc::new(recorder));
         if let Some(endpoint) = settings.traces.clone() {
@@ -185,6 +197,15 @@ impl Program {
             host,
         };
         Manager::new(core, self.client, self.events, settings).at_host(&self.api_host)
+    }
+}
+
+/// A stage as Kubernetes names it in metrics.
+const fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Alpha => "ALPHA",
+        Stage::Beta => "BETA",
+        Stage::Stable => "",
     }
 }
 

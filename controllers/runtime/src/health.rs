@@ -1,10 +1,13 @@
 //! Health and readiness: named checks behind `/healthz`, `/livez` and `/readyz`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use axum::{
     Router,
-    extract::{Path, State},
+    extract::{Path, Query, State},
     http::StatusCode,
     routing::get,
 };
@@ -12,6 +15,9 @@ use parking_lot::RwLock;
 use prometheus::{IntCounterVec, IntGaugeVec};
 
 use crate::metrics::Metrics;
+
+/// The check that passes whenever somebody answers.
+const PING: &str = "ping";
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
@@ -60,12 +66,14 @@ impl Health {
         self.ready.read().iter().try_for_each(|(name, check)| check().map_err(|reason| format!("{name}: {reason}")))
     }
 
-    /// The endpoints. `/readyz/NAME` asks one check.
+    /// The endpoints. `/readyz/NAME` asks one check, `?verbose` says what came of each, and `?exclude=NAME` leaves one out, as in
+    /// programs of Kubernetes. `ping` passes whenever somebody answers.
     pub fn router(&self) -> Router {
         Router::new()
             .route("/healthz", get(all).with_state(self.page("healthz")))
             .route("/healthz/{name}", get(one).with_state(self.page("healthz")))
             .route("/livez", get(all).with_state(self.page("livez")))
+            .route("/livez/{name}", get(one).with_state(self.page("livez")))
             .route("/readyz", get(all).with_state(self.page("readyz")))
             .route("/readyz/{name}", get(one).with_state(self.page("readyz")))
     }
@@ -85,6 +93,10 @@ struct Page {
 }
 
 impl Page {
+    fn is_live(&self) -> bool {
+        self.name != "readyz"
+    }
+
     fn run(&self, name: &str, check: &Check) -> Result<(), String> {
         let result = check();
         if let Some(slis) = &self.slis {
@@ -94,20 +106,36 @@ impl Page {
     }
 }
 
-async fn all(State(page): State<Page>) -> (StatusCode, String) {
+async fn all(State(page): State<Page>, Query(query): Query<Vec<(String, String)>>) -> (StatusCode, String) {
+    let is_verbose = query.iter().any(|(key, _)| key == "verbose");
+    let excluded: BTreeSet<&str> =
+        query.iter().filter(|(key, _)| key == "exclude").map(|(_, name)| name.as_str()).collect();
     let mut failed = false;
-    let mut line = |(name, check): (&String, &Check)| match page.run(name, check) {
-        Ok(()) => format!("[+]{name} ok\n"),
-        Err(reason) => {
-            failed = true;
-            format!("[-]{name} failed: {reason}\n")
+    let mut line = |(name, check): (&String, &Check)| {
+        if excluded.contains(name.as_str()) {
+            return format!("[+]{name} excluded: ok\n");
+        }
+        match page.run(name, check) {
+            Ok(()) => format!("[+]{name} ok\n"),
+            Err(reason) => {
+                failed = true;
+                format!("[-]{name} failed: {reason}\n")
+            }
         }
     };
-    let lines: String = page.checks.read().iter().map(&mut line).collect();
-    if failed { (StatusCode::INTERNAL_SERVER_ERROR, lines) } else { (StatusCode::OK, "ok".to_owned()) }
+    let ping = page.is_live().then(|| format!("[+]{PING} ok\n"));
+    let lines: String = ping.into_iter().chain(page.checks.read().iter().map(&mut line)).collect();
+    match (failed, is_verbose) {
+        (true, _) => (StatusCode::INTERNAL_SERVER_ERROR, lines),
+        (false, true) => (StatusCode::OK, format!("{lines}{} check passed\n", page.name)),
+        (false, false) => (StatusCode::OK, "ok".to_owned()),
+    }
 }
 
 async fn one(State(page): State<Page>, Path(name): Path<String>) -> (StatusCode, String) {
+    if page.is_live() && name == PING {
+        return (StatusCode::OK, "ok".to_owned());
+    }
     match page.checks.read().get(&name).map(|check| page.run(&name, check)) {
         None => (StatusCode::NOT_FOUND, format!("there is no check {name:?}")),
         Some(Ok(())) => (StatusCode::OK, "ok".to_owned()),
@@ -124,10 +152,20 @@ mod tests {
     async fn a_failing_check_is_named_and_the_endpoint_is_always_there() {
         let metrics = Metrics::new().unwrap();
         let health = Health::measured(&metrics);
-        assert_eq!(all(State(health.page("readyz"))).await, (StatusCode::OK, "ok".to_owned()));
+        let all = async |page, query: &[(&str, &str)]| {
+            let query = query.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            all(State(health.page(page)), Query(query)).await
+        };
+        assert_eq!(all("readyz", &[]).await, (StatusCode::OK, "ok".to_owned()));
+        health.live("tasks", || Ok(()));
+        let lines = "[+]ping ok\n[+]tasks ok\nlivez check passed\n";
+        assert_eq!(all("livez", &[("verbose", "")]).await, (StatusCode::OK, lines.to_owned()));
+        let ping = one(State(health.page("healthz")), Path("ping".to_owned())).await;
+        assert_eq!(ping, (StatusCode::OK, "ok".to_owned()));
         health.ready("webhook-ready", || Err("the certificate is not known yet".to_owned()));
         health.ready("caches", || Ok(()));
-        let (code, body) = all(State(health.page("readyz"))).await;
+        assert_eq!(all("readyz", &[("exclude", "webhook-ready")]).await.0, StatusCode::OK);
+        let (code, body) = all("readyz", &[]).await;
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(body, "[+]caches ok\n[-]webhook-ready failed: the certificate is not known yet\n");
         assert_eq!(health.is_ready().unwrap_err(), "webhook-ready: the certificate is not known yet");
@@ -137,7 +175,7 @@ mod tests {
         for line in [
             r#"kubernetes_healthcheck{name="caches",type="readyz"} 1"#,
             r#"kubernetes_healthcheck{name="webhook-ready",type="readyz"} 0"#,
-            r#"kubernetes_healthchecks_total{name="caches",status="success",type="readyz"} 2"#,
+            r#"kubernetes_healthchecks_total{name="caches",status="success",type="readyz"} 3"#,
             r#"kubernetes_healthchecks_total{name="webhook-ready",status="error",type="readyz"} 1"#,
         ] {
             assert!(text.lines().any(|known| known == line), "{line}: {text}");

@@ -28,4 +28,4 @@ pub use metrics::{METRICS, Metrics};
 pub use permissions::{CONVERSION_RBAC, RBAC, rbac};
 pub use server::{ServeError, Server};
 pub use service::{BODY_BYTES_MAX, CACHE_WAIT_MAX, Page, Service, ServiceBuilder, SideEffect};
-pub use tls::tls;
+pub use tls::{TlsPolicy, tls};

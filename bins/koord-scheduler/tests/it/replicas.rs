@@ -130,3 +130,34 @@ async fn profiles_place_pods_by_their_arguments_and_another_replica_takes_over()
     assert_eq!(server.send(Method::GET, lease, &Value::Null).await["spec"]["leaseTransitions"], 1);
     assert_eq!(second.terminate(), Some(0));
 }
+
+/// What is measured is printed: on a quiet machine it is less than a second after the end of the Lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_is_killed_is_followed_when_its_lease_is_over() {
+    const LEASE: Duration = Duration::from_secs(3);
+    let server = Server::start().await;
+    server.add_node("small", "4").await;
+    let start = async |port: SocketAddr| {
+        let mut program = server.program(CONFIG, port);
+        program.args(["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s"]).stderr(Stdio::null());
+        let mut replica = Running(program.spawn().unwrap());
+        is_ready(&mut replica, port).await;
+        replica
+    };
+    let mut first = start(free()).await;
+    server.add_pod("a", "packs").await;
+    assert_eq!(server.node_of("a").await, "small");
+    let mut second = start(free()).await;
+    first.0.kill().unwrap();
+    let killed = Instant::now();
+    server.add_pod("b", "packs").await;
+    assert_eq!(server.node_of("b").await, "small");
+    let took = killed.elapsed();
+    println!("a pod has its node {took:?} after the leader was killed, whose Lease was for {LEASE:?}");
+    assert!(took >= LEASE - Duration::from_secs(1), "{took:?}: the Lease was renewed at most 0.2 s before");
+    let pods = server.send(Method::GET, "/api/v1/namespaces/default/pods", &Value::Null).await;
+    let events = server.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/default/events", &Value::Null).await;
+    let bound = events["items"].as_array().unwrap().iter().filter(|event| event["reason"] == "Scheduled").count();
+    assert_eq!((pods["items"].as_array().unwrap().len(), bound), (2, 2), "each pod was bound once: {events}");
+    assert_eq!(second.terminate(), Some(0));
+}

@@ -30,7 +30,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub node: Option<String>,
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, visible_alias = "snapshot", value_name = "FILE")]
     pub filename: Vec<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs)]

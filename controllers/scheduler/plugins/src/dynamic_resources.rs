@@ -11,14 +11,15 @@ mod ledger;
 mod pools;
 mod search;
 mod selectors;
+mod state;
 mod writes;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+    cluster::{Cluster, Placed},
     columns::Row,
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
@@ -38,10 +39,10 @@ use koord_scheduling::NodeTerm;
 use self::{
     claims::Claim,
     demand::Demand,
-    ledger::{ClaimHeld, ClaimsHeld, Given, Ledger},
-    pools::Pools,
+    ledger::{ClaimHeld, ClaimsHeld, Given},
     search::Scope,
     selectors::Selectors,
+    state::Devices,
 };
 use crate::{Gates, texts::Texts};
 
@@ -59,17 +60,6 @@ struct Shared {
     follows_rules: bool,
 }
 
-/// The devices of the cluster, and who has them.
-#[derive(Clone, Debug, Default)]
-struct Devices {
-    pools: Pools,
-    ledger: Ledger,
-    /// Claims that keep their pod from every node, and are to lose their devices: at this revision, if nobody uses them.
-    in_the_way: BTreeMap<ObjectKey, (Uid, String)>,
-    /// Devices became free because time has passed.
-    has_freed: bool,
-}
-
 /// A node has not what the claims ask for. The operand is the number of the words.
 const LACKS: u16 = 0;
 /// The devices of claims cannot be reached from the node. The operand has a bit for each claim.
@@ -81,47 +71,6 @@ const UNSEEN: Duration = Duration::from_secs(2);
 /// A claim can be used by so many pods.
 const CONSUMERS_MAX: usize = 256;
 
-impl State for Devices {
-    fn copy(&self) -> Box<dyn State> {
-        Box::new(self.clone())
-    }
-
-    fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        if let Some(held) = placed.holds.get() {
-            self.ledger.hold(&placed.pod.uid, held);
-        }
-    }
-
-    fn removed(&mut self, _: &Cluster, placed: &Placed) {
-        if let Some(held) = placed.holds.get() {
-            self.ledger.release(&placed.pod.uid, held);
-        }
-    }
-
-    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
-        if let Some((_, slice)) = change.of::<ResourceSlice>() {
-            self.pools.changed(change, slice, cluster.objects());
-        } else if change.of::<ResourceClaim>().is_some() {
-            self.ledger.changed(change);
-            change.key().map(|key| self.in_the_way.remove(key));
-        }
-        Vec::new()
-    }
-
-    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
-        self.audit(cluster)
-    }
-
-    fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {
-        self.has_freed |= self.ledger.settle(now);
-        Vec::new()
-    }
-
-    fn wake_at(&self) -> Option<Timestamp> {
-        self.ledger.doubts_end()
-    }
-}
-
 impl DynamicResources {
     /// The plugin under these feature gates.
     pub fn new(gates: Gates<'_>) -> Self {
@@ -132,6 +81,11 @@ impl DynamicResources {
     fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
         let objects = cluster.objects();
         let claims = claims::of(pod, objects).map_err(not_ready)?;
+        if let Some(devices) = cluster.state::<Devices>()
+            && let Some(claim) = claims.iter().find(|claim| devices.is_given_back(claim, pod))
+        {
+            return Err(not_ready(format!("resource claim {} is still reserved for an earlier attempt", claim.key)));
+        }
         let without = claims.iter().filter(|claim| !claim.is_allocated());
         let demands = without.map(|claim| {
             let ledger = cluster.state::<Devices>().map(|devices| &devices.ledger);
@@ -248,13 +202,10 @@ impl Plugin for DynamicResources {
     }
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        let in_the_way = cluster.state::<Devices>().map(|devices| &devices.in_the_way);
-        let writes = in_the_way.into_iter().flatten().filter_map(|(key, (uid, revision))| {
-            let entry = cluster.objects().entry::<ResourceClaim>(key.as_str()).filter(|entry| entry.uid == *uid)?;
-            let object = entry.get::<ResourceClaim>().filter(|claim| claim.metadata.resource_version == *revision)?;
-            Some(writes::deallocate(&Claim { key: key.clone(), uid: &entry.uid, object }))
-        });
-        Upkeep { writes: writes.collect(), again: None }
+        let Some(devices) = cluster.state::<Devices>() else { return Upkeep::default() };
+        let mut writes = devices.deallocations(cluster);
+        writes.extend(devices.given_back(cluster));
+        Upkeep { writes, again: None }
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
@@ -274,8 +225,12 @@ impl Plugin for DynamicResources {
 
     fn unreserved(&self, placed: &Placed, cluster: &mut Cluster, _: &mut Orders) {
         let until = cluster.time().saturating_add(UNSEEN).unwrap_or(Timestamp::MAX);
-        if let (Some(held), Some(devices)) = (placed.holds.get(), cluster.state_mut::<Devices>()) {
+        let Some(devices) = cluster.state_mut::<Devices>() else { return };
+        if let Some(held) = placed.holds.get() {
             devices.ledger.doubt(&placed.pod.uid, held, until);
+        }
+        if placed.pod.has_resource_claims() {
+            devices.lost_its_place(&placed.pod.uid);
         }
     }
 

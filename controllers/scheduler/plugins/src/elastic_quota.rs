@@ -148,7 +148,7 @@ impl Plugin for ElasticQuotaPlugin {
     }
 
     fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
-        cluster.state::<Quotas>().map(Quotas::figures).unwrap_or_default()
+        cluster.state::<Quotas>().map(|quotas| quotas.figures(cluster)).unwrap_or_default()
     }
 
     fn services(&self) -> &'static [&'static str] {

@@ -205,7 +205,9 @@ impl Scheduler {
 
     /// An attempt has ended.
     fn ended(&mut self, attempt: &Attempt, how: Ended) {
-        self.monitor.ended(&attempt.pod.uid);
+        if let Some(lasted) = self.monitor.ended(&attempt.pod.uid, self.clock.moment()) {
+            self.timed_out(&attempt.pod, "binding", lasted);
+        }
         if let Some(measures) = &self.measures {
             measures.ended(attempt, how, self.clock.moment());
         }

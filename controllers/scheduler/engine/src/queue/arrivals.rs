@@ -1,6 +1,6 @@
 //! How many pods have come into which part of the queue, and why: for metrics.
 
-use crate::event::Event;
+use crate::event::{Event, Events};
 
 /// A part of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,12 @@ pub enum Cause {
     NodeAdded,
     /// A node was deleted.
     NodeRemoved,
-    /// A node was changed.
-    NodeChanged,
+    /// A node's allocatable resources changed.
+    NodeAllocatable,
+    /// A node's labels or annotations changed.
+    NodeLabels,
+    /// A node's taints changed, or it was cordoned or uncordoned.
+    NodeTaints,
     /// A pod was bound.
     PodAssigned,
     /// A pod is gone from its node.
@@ -80,7 +84,7 @@ impl Part {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::PodAdded,
         Self::PodChanged,
         Self::AttemptFailed,
@@ -90,7 +94,9 @@ impl Cause {
         Self::TimeOver,
         Self::NodeAdded,
         Self::NodeRemoved,
-        Self::NodeChanged,
+        Self::NodeAllocatable,
+        Self::NodeLabels,
+        Self::NodeTaints,
         Self::PodAssigned,
         Self::PodRemoved,
         Self::PodScaledDown,
@@ -98,12 +104,16 @@ impl Cause {
         Self::ObjectChanged,
     ];
 
-    /// The cause that an event is.
+    /// The cause that an event is; of several changes of a node the one that kube-scheduler asks about first.
     pub(super) fn of(event: &Event) -> Self {
         match event {
             Event::NodeAdded(_) => Self::NodeAdded,
             Event::NodeRemoved(_) => Self::NodeRemoved,
-            Event::NodeChanged { .. } => Self::NodeChanged,
+            Event::NodeChanged { .. } => match event.kinds() {
+                kinds if kinds.meets(Events::NODE_TAINTS) => Self::NodeTaints,
+                kinds if kinds.meets(Events::NODE_ALLOCATABLE) => Self::NodeAllocatable,
+                _ => Self::NodeLabels,
+            },
             Event::PodAssigned(_) => Self::PodAssigned,
             Event::PodRemoved(_) | Event::NominationChanged(_) => Self::PodRemoved,
             Event::PodScaledDown { .. } => Self::PodScaledDown,
@@ -128,7 +138,22 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::node::Node;
+
+    #[test]
+    fn a_change_of_a_node_is_counted_by_what_has_changed() {
+        let cause = |new: Node| Cause::of(&Event::NodeChanged { old: Arc::new(Node::default()), new: Arc::new(new) });
+        let labels = [("a", "b")].into_iter().collect();
+        let relabelled = Node { labels, ..Node::default() };
+        assert_eq!(cause(relabelled.clone()), Cause::NodeLabels);
+        let allocatable = ["9".parse().unwrap()].into_iter().map(|cpu| ("cpu", cpu)).collect();
+        let larger = Node { allocatable, ..relabelled };
+        assert_eq!(cause(larger.clone()), Cause::NodeAllocatable);
+        assert_eq!(cause(Node { unschedulable: true, ..larger }), Cause::NodeTaints);
+    }
 
     #[test]
     fn each_cause_and_part_is_counted_by_itself() {

@@ -174,6 +174,45 @@ fn what_may_have_been_written_counts_for_a_while() {
 }
 
 #[test]
+fn a_claim_is_not_reserved_any_more_for_a_pod_that_has_lost_its_place() {
+    let mut world = World::of(&["a"]);
+    world.plain("a", &["0"]);
+    world.claim("c", &one());
+    let first = pod("first", &["c"]);
+    world.cluster.know(&first);
+    let (_, writes) = world.reserve(&first, "a").unwrap();
+    let lose = |world: &mut World| {
+        let placed = world.cluster.remove_pod(&first.uid).unwrap();
+        world.plugin.unreserved(&placed, &mut world.cluster, &mut Orders::default());
+        world.cluster.know(&first);
+    };
+    lose(&mut world);
+    assert_eq!(world.plugin.upkeep(&world.cluster).writes, [], "it was not written, or is not seen yet");
+    world.carry_out("c", &one(), &writes);
+    let consumer = json!({"$patch": "delete", "uid": "first"});
+    let patch = json!({"metadata": {"uid": "c"}, "status": {"reservedFor": [consumer]}});
+    let writes = world.plugin.upkeep(&world.cluster).writes;
+    let actions: Vec<Action> = writes.into_iter().map(|write| write.action).collect();
+    assert_eq!(actions, [Action::StrategicPatch { subresource: "status", patch }]);
+    let waits = "Unresolvable: resource claim ns/c is still reserved for an earlier attempt";
+    assert_eq!(world.answers(&first), [waits], "or that would be taken back after it has its place");
+    let free = world.claim("c", &allocated("a", &[]));
+    assert!(world.helps(&first, free));
+    assert_eq!((world.answers(&first), world.plugin.upkeep(&world.cluster).writes), (vec![String::new()], vec![]));
+    world.reserve(&first, "a").unwrap();
+    world.claim("c", &allocated("a", &["first"]));
+    assert_eq!(world.plugin.upkeep(&world.cluster).writes, [], "it has its place");
+    lose(&mut world);
+    assert_eq!(world.plugin.upkeep(&world.cluster).writes.len(), 1);
+    world.cluster.forget(&first.uid);
+    assert_eq!(
+        world.plugin.upkeep(&world.cluster).writes,
+        [],
+        "it is gone, and the API server's controllers see to that"
+    );
+}
+
+#[test]
 fn a_claim_is_written_with_the_finalizer_first_and_then_with_its_devices_and_its_pod() {
     let mut world = World::of(&["a"]);
     world.plain("a", &["0"]);

@@ -44,6 +44,13 @@ pub(super) fn reserve(pod: &Pod, claim: &Claim<'_>, held: Option<&ClaimHeld>) ->
     writes
 }
 
+/// Takes from a claim that a pod may use it. It keeps its devices.
+pub(super) fn give_back(pod: &Pod, claim: &Claim<'_>) -> Write {
+    let consumer = json!({"$patch": "delete", "uid": pod.uid});
+    let patch = json!({"metadata": {"uid": claim.uid}, "status": {"reservedFor": [consumer]}});
+    write(&claim.key, Action::StrategicPatch { subresource: "status", patch })
+}
+
 /// Takes its devices from a claim that nobody uses.
 pub(super) fn deallocate(claim: &Claim<'_>) -> Write {
     let metadata = json!({"uid": claim.uid, "resourceVersion": claim.object.metadata.resource_version});

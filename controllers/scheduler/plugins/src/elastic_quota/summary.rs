@@ -1,11 +1,12 @@
 //! The quotas as people see them, under the names of the original.
 
+use koord_api::{elastic_quota::ElasticQuota, quota::UNSCHEDULABLE_RESOURCE};
 use koord_engine::{
     cluster::Cluster,
     plugin::{Figure, Query},
     pod::Pod,
 };
-use koord_resource::ResourceList;
+use koord_resource::{Quantity, ResourceList};
 use serde_json::{Map, Value, json};
 
 use super::{Forest, Quotas, forest::Node};
@@ -69,11 +70,24 @@ impl Quotas {
     }
 }
 
+const SPEC: &str = "scheduler_elastic_quota_spec";
+const STATUS: &str = "scheduler_elastic_quota_status";
+
 impl Quotas {
-    /// What all quotas may have, request and use: CPU in cores, everything else in whole units.
-    pub(super) fn figures(&self) -> Vec<Figure> {
+    /// What all quotas may have, request and use: CPU in thousandths of cores, everything else in whole units.
+    pub(super) fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
         let forest = self.forest();
-        forest.nodes().flat_map(|(name, node)| figures(forest, name, node)).collect()
+        let mut figures: Vec<Figure> = forest.nodes().flat_map(|(name, node)| figures(forest, name, node)).collect();
+        for (key, object) in cluster.objects().of::<ElasticQuota>() {
+            let annotations = object.metadata.annotations.as_ref();
+            let written = annotations.and_then(|annotations| annotations.get(UNSCHEDULABLE_RESOURCE.name()));
+            let unschedulable = written.and_then(|text| UNSCHEDULABLE_RESOURCE.read(text).ok());
+            let root = forest.node(key.name()).filter(|node| node.quota.begins_tree);
+            if let (Some(amounts), Some(node)) = (unschedulable, root) {
+                figures.extend(of_list(STATUS, key.name(), node, "unschedulable-resource", &amounts));
+            }
+        }
+        figures
     }
 }
 
@@ -81,29 +95,33 @@ impl Quotas {
 pub(super) fn figures(forest: &Forest, name: &str, node: &Node) -> Vec<Figure> {
     let Node { quota, sums, request, allocated, guaranteed, .. } = node;
     let limit = forest.limit(name);
-    let spec: [(&str, &ResourceList); 3] =
-        [("min", &quota.min), ("max", &quota.max), ("sharedWeight", &quota.shared_weight)];
-    let status: [(&str, &ResourceList); 8] = [
-        ("runtime", &limit),
-        ("request", request),
-        ("childRequest", &sums.request),
-        ("nonPreemptibleRequest", &sums.non_preemptible_request),
-        ("used", &sums.used),
-        ("nonPreemptibleUsed", &sums.non_preemptible_used),
-        ("allocated", allocated),
-        ("guaranteed", guaranteed),
+    let lists: [(&str, &str, &ResourceList); 11] = [
+        (SPEC, "min", &quota.min),
+        (SPEC, "max", &quota.max),
+        (SPEC, "sharedWeight", &quota.shared_weight),
+        (STATUS, "runtime", &limit),
+        (STATUS, "request", request),
+        (STATUS, "child-request", &sums.request),
+        (STATUS, "non-preemptible-request", &sums.non_preemptible_request),
+        (STATUS, "used", &sums.used),
+        (STATUS, "non-preemptible-used", &sums.non_preemptible_used),
+        (STATUS, "allocated", allocated),
+        (STATUS, "guaranteed", guaranteed),
     ];
-    let lists = spec.into_iter().map(|(field, amounts)| ("scheduler_elastic_quota_spec", field, amounts));
-    let lists =
-        lists.chain(status.into_iter().map(|(field, amounts)| ("scheduler_elastic_quota_status", field, amounts)));
-    let figures = lists.flat_map(|(metric, field, amounts)| {
-        amounts.iter().map(move |(resource, amount)| {
-            let labels =
-                [name, resource, &quota.tree_id, if quota.is_parent { "true" } else { "false" }, &quota.parent, field];
-            Figure { name: metric, labels: labels.map(str::to_owned).to_vec(), value: amount.as_f64() }
-        })
-    });
-    figures.collect()
+    lists.into_iter().flat_map(|(metric, field, amounts)| of_list(metric, name, node, field, amounts)).collect()
+}
+
+fn of_list(metric: &'static str, name: &str, node: &Node, field: &str, amounts: &ResourceList) -> Vec<Figure> {
+    let Node { quota, .. } = node;
+    let is_parent = if quota.is_parent { "true" } else { "false" };
+    let figure = |(resource, amount): (&str, &Quantity)| {
+        let labels = [name, resource, &quota.tree_id, is_parent, &quota.parent, field];
+        let value = if resource == "cpu" { amount.milli_value() } else { amount.value() };
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        let value = value as f64;
+        Figure { name: metric, labels: labels.map(str::to_owned).to_vec(), value }
+    };
+    amounts.iter().map(figure).collect()
 }
 
 /// A quota as people see it.

@@ -556,8 +556,8 @@ fn a_quota_is_shown_with_what_it_may_use_and_uses() {
         figures.iter().find(|figure| figure.name == metric && figure.labels == labels).map(|figure| figure.value)
     };
     let (spec, status) = ("scheduler_elastic_quota_spec", "scheduler_elastic_quota_status");
-    assert_eq!([value(spec, "min"), value(spec, "max")], [Some(20.0), Some(40.0)], "{figures:?}");
-    assert_eq!([value(status, "used"), value(status, "request")], [Some(3.0), Some(3.0)], "{figures:?}");
+    assert_eq!([value(spec, "min"), value(spec, "max")], [Some(20_000.0), Some(40_000.0)], "{figures:?}");
+    assert_eq!([value(status, "used"), value(status, "child-request")], [Some(3000.0), Some(3000.0)], "{figures:?}");
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_engine::{cluster::Cluster, plugin::Figure};
+use koord_resource::Quantity;
+
+const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The figures of all reservations.
 pub(super) fn figures(cluster: &Cluster) -> Vec<Figure> {
@@ -9,26 +12,30 @@ pub(super) fn figures(cluster: &Cluster) -> Vec<Figure> {
 }
 
 fn of(name: &str, Reservation { status, .. }: &Reservation) -> Vec<Figure> {
-    let phase = status.phase.as_ref().map_or("Pending", ReservationPhase::as_str);
-    let labels = vec![name.to_owned(), phase.to_owned()];
-    let phase = Figure { name: "scheduler_reservation_status_phase", labels, value: 1.0 };
-    let lists = [("allocatable", &status.allocatable), ("allocated", &status.allocated)];
-    let amounts = lists.into_iter().flat_map(|(type_, amounts)| {
-        amounts.iter().map(move |(resource, amount)| Figure {
+    let current = status.phase.as_ref().unwrap_or(&ReservationPhase::Pending);
+    let all =
+        [ReservationPhase::Pending, ReservationPhase::Available, ReservationPhase::Succeeded, ReservationPhase::Failed];
+    let phases = all.iter().map(|phase| Figure {
+        name: "scheduler_reservation_status_phase",
+        labels: vec![name.to_owned(), phase.as_str().to_owned()],
+        value: if phase == current { 1.0 } else { 0.0 },
+    });
+    let amounts = status.allocatable.iter().flat_map(|(resource, allocatable)| {
+        let (unit, value): (_, fn(&Quantity) -> f64) = match resource {
+            "cpu" => ("core", Quantity::as_f64),
+            "memory" => ("Gi", |bytes| bytes.as_f64() / GIB),
+            _ => ("raw", Quantity::as_f64),
+        };
+        let (allocatable, allocated) = (value(allocatable), status.allocated.get(resource).map_or(0.0, value));
+        let utilization = (allocatable > 0.0).then(|| ("utilization", "ratio", allocated / allocatable));
+        let figures = [("allocatable", unit, allocatable), ("allocated", unit, allocated)];
+        figures.into_iter().chain(utilization).map(move |(type_, unit, value)| Figure {
             name: "scheduler_reservation_resource",
-            labels: [type_, name, resource, unit(resource)].map(str::to_owned).to_vec(),
-            value: amount.as_f64(),
+            labels: [type_, name, resource, unit].map(str::to_owned).to_vec(),
+            value,
         })
     });
-    std::iter::once(phase).chain(amounts).collect()
-}
-
-fn unit(resource: &str) -> &'static str {
-    match resource {
-        "cpu" => "core",
-        "memory" | "ephemeral-storage" => "byte",
-        _ => "integer",
-    }
+    phases.chain(amounts).collect()
 }
 
 #[cfg(test)]
@@ -40,7 +47,8 @@ mod tests {
     #[test]
     fn a_reservation_has_one_phase_and_what_it_reserves() {
         let status = json!({
-            "phase": "Available", "nodeName": "n1", "allocatable": {"cpu": "4", "memory": "1Gi"}, "allocated": {"cpu": "1500m"},
+            "phase": "Available", "nodeName": "n1", "allocatable": {"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "2"},
+            "allocated": {"cpu": "1500m"},
         });
         let object = json!({"metadata": {"name": "r"}, "spec": {"template": {}, "owners": []}, "status": status});
         let shown: Vec<String> = of("r", &serde_json::from_value(object).unwrap())
@@ -52,10 +60,19 @@ mod tests {
         assert_eq!(
             shown,
             [
+                "reservation_status_phase r Pending 0",
                 "reservation_status_phase r Available 1",
+                "reservation_status_phase r Succeeded 0",
+                "reservation_status_phase r Failed 0",
                 "reservation_resource allocatable r cpu core 4",
-                "reservation_resource allocatable r memory byte 1073741824",
                 "reservation_resource allocated r cpu core 1.5",
+                "reservation_resource utilization r cpu ratio 0.375",
+                "reservation_resource allocatable r memory Gi 1",
+                "reservation_resource allocated r memory Gi 0",
+                "reservation_resource utilization r memory ratio 0",
+                "reservation_resource allocatable r nvidia.com/gpu raw 2",
+                "reservation_resource allocated r nvidia.com/gpu raw 0",
+                "reservation_resource utilization r nvidia.com/gpu ratio 0",
             ]
         );
     }

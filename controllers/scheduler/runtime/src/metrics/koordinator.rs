@@ -76,23 +76,23 @@ const QUOTA_STATUS: Description = Description::histogram(
 const PHASE: Description = Description::gauge(
     "scheduler_reservation_status_phase",
     &["name", "phase"],
-    "1 for the phase that a Reservation is in.",
+    "1 for the phase that a Reservation is in, and 0 for the others.",
 )
 .advice("`Pending` for long: `koordctl why reservation NAME`.");
 const RESERVED: Description = Description::gauge(
     "scheduler_reservation_resource",
     &["type", "name", "resource", "unit"],
-    "What a Reservation reserves (allocatable) and what its owners have of it (allocated), by its status: cores, bytes and numbers.",
+    "What a Reservation reserves (allocatable) and what its owners have of it (allocated), by its status: in cores (`core`), GiB (`Gi`), or as it is (`raw`); and their `ratio` (utilization).",
 );
 const QUOTA_SPEC: Description = Description::gauge(
     "scheduler_elastic_quota_spec",
     &["name", "resource", "tree", "is_parent", "parent", "field"],
-    "What an ElasticQuota has been given: min, max, sharedWeight; cores, bytes and numbers.",
+    "What an ElasticQuota has been given: min, max, sharedWeight; thousandths of cores, bytes and numbers.",
 );
 const QUOTA_AMOUNTS: Description = Description::gauge(
     "scheduler_elastic_quota_status",
     &["name", "resource", "tree", "is_parent", "parent", "field"],
-    "What an ElasticQuota may use (runtime), requests and uses; cores, bytes and numbers.",
+    "What an ElasticQuota may use (runtime), requests and uses; thousandths of cores, bytes and numbers.",
 )
 .advice("`used` near `runtime` and `request` above it: pods wait for the quota; `koordctl explain quota NAME`.");
 const WAITING_GANGS: Description = Description::gauge(
@@ -155,7 +155,8 @@ impl OfKoordinator {
     }
 
     pub(super) fn decided(&self, attempt: &Attempt) {
-        if let Some(searched) = attempt.searched {
+        // As the original: of pods that no node takes nothing is observed.
+        if let Some(searched) = attempt.searched.filter(|searched| searched.feasible > 0) {
             self.evaluated.observe(f64::from(searched.evaluated));
             self.feasible.observe(f64::from(searched.feasible));
         }

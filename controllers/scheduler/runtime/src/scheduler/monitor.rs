@@ -36,9 +36,10 @@ impl Monitor {
         self.bindings.insert(attempt.pod.uid.clone(), (Arc::clone(&attempt.pod), since));
     }
 
-    /// The binding of a pod has ended.
-    pub(super) fn ended(&mut self, uid: &Uid) {
-        self.bindings.remove(uid);
+    /// The binding of a pod has ended. Says how long it lasted, if that was too long.
+    pub(super) fn ended(&mut self, uid: &Uid, now: Moment) -> Option<Duration> {
+        let (_, since) = self.bindings.remove(uid)?;
+        Some(now.since(since)).filter(|lasted| *lasted > self.settings.timeout)
     }
 
     /// The pods that are being bound for too long, once in a period.
@@ -90,5 +91,7 @@ mod tests {
         assert_eq!(overdue(&cluster, 60), ["a 60", "b 40"]);
         cluster.remove_pod(&Uid::from("a"));
         assert_eq!(overdue(&cluster, 70), ["b 50"]);
+        assert_eq!(monitor.ended(&Uid::from("b"), at(75)).map(|lasted| lasted.as_secs()), Some(55));
+        assert_eq!(monitor.ended(&Uid::from("b"), at(75)), None, "it ends once");
     }
 }

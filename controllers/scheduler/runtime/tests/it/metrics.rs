@@ -22,7 +22,7 @@ async fn attempts_queues_and_sizes_are_measured() {
     has(r#"scheduler_schedule_attempts_total{profile="koord-scheduler",result="error"} 0"#);
     has(r#"scheduler_scheduling_attempt_duration_seconds_count{profile="koord-scheduler",result="scheduled"} 1"#);
     has("scheduler_scheduling_algorithm_duration_seconds_count 2");
-    has("scheduler_pod_scheduling_evaluated_nodes_sum 2");
+    has("scheduler_pod_scheduling_evaluated_nodes_sum 1");
     has("scheduler_pod_scheduling_feasible_nodes_sum 1");
     has("scheduler_pod_scheduling_attempts_sum 1");
     has(r#"scheduler_pod_scheduling_sli_duration_seconds_count{attempts="1"} 1"#);

@@ -230,7 +230,7 @@ reason_codes! {
     /// Another member of the gang group found no node, or another gang came in between, and a gang is placed as a whole.
     GangInfeasible {
         look: "The member that the text names: `koordctl why POD`.",
-        remedy: "What helps that member; a smaller gang, or mode NonStrict where members are useful alone."
+        remedy: "What helps that member; or a smaller gang (`min-available`, `minMember`) where fewer members are useful."
     }
     /// The pod had its place, and the other members of its gang had none in time.
     GangTimeout {

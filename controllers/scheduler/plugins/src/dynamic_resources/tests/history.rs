@@ -1,6 +1,6 @@
 //! The ledger after any history, beside a look at everything that has happened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
