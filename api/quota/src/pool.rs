@@ -154,6 +154,15 @@ impl Pool {
         }
     }
 
+    /// The min by which a child's part of a total is found: less than its own where mins shrink.
+    pub fn min(&mut self, total: i64, scales_min: bool, place: usize) -> i64 {
+        let mins = i64::try_from(self.mins.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
+        if scales_min && total < mins {
+            return self.scaled(total, mins).min(total, false, place);
+        }
+        self.children.get(place).map_or(0, |child| child.min)
+    }
+
     /// The children with smaller mins.
     fn scaled(&mut self, total: i64, mins: i64) -> &mut Self {
         let children = &self.children;

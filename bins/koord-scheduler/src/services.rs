@@ -30,6 +30,8 @@ async fn answer(
     match tokio::time::timeout(ANSWER_MAX, questions.ask_with(&path, query)).await {
         Ok(Ok(answer)) => with(StatusCode::OK, &answer),
         Ok(Err(Unanswered::Unknown)) => refused(StatusCode::NOT_FOUND, &format!("nothing is known as {path}")),
+        Ok(Err(Unanswered::NotFound(what))) => refused(StatusCode::NOT_FOUND, &what),
+        Ok(Err(Unanswered::Failed(why))) => refused(StatusCode::INTERNAL_SERVER_ERROR, &why),
         Ok(Err(not_leading @ Unanswered::NotLeading)) => {
             refused(StatusCode::SERVICE_UNAVAILABLE, &not_leading.to_string())
         }

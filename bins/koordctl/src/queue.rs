@@ -103,7 +103,7 @@ fn shown(pod: &Value, screen: Screen) -> String {
     say("room is made on", plain(&pod["nominatedNode"]));
     let gang = &pod["gang"];
     if gang.is_object() {
-        let count = |field: &str| gang[field].as_array().map_or(0, Vec::len);
+        let count = |field: &str| gang[field].as_object().map_or(0, serde_json::Map::len);
         let words = format!(
             "{}: needs {}, has {}, of which {} have their places and {} are bound",
             plain(&gang["name"]),

@@ -91,6 +91,8 @@ async fn services_of_plugins_take_parameters_and_health_is_counted() {
     assert!(detailed.1.contains(r#""unindexedReservations":[]"#), "{}", detailed.1);
     let (status, body) = asked("/apis/v1/plugins/DeviceShare/nodeDeviceSummaries").await;
     assert!(status.contains(" 404 ") && body.contains("message"), "no profile has it: {status} {body}");
+    let (status, body) = asked("/apis/v1/nodes/none").await;
+    assert!(status.contains(" 404 ") && body == r#"{"message":"cannot find node none"}"#, "{status} {body}");
     assert_eq!(asked("/healthz").await.1, "ok");
     let slis = answer(port, "/metrics/slis").await.unwrap();
     assert!(slis.contains(r#"kubernetes_healthcheck{name="tasks",type="healthz"} 1"#), "{slis}");

@@ -73,7 +73,7 @@ pub(super) fn explain(engine: &Engine, name: &str, args: &WhyArgs, screen: Scree
 }
 
 fn members(engine: &Engine, gang: &Value) -> Vec<Member> {
-    let names = gang["children"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names = gang["children"].as_object().into_iter().flat_map(serde_json::Map::keys);
     let pods: BTreeMap<String, &Pod> = super::pods(engine).map(|pod| (pod.key.to_string(), &**pod)).collect();
     let would = engine.copy().rounds(ATTEMPTS_MAX, Moment::default());
     let member = |key: &str| {
@@ -81,7 +81,7 @@ fn members(engine: &Engine, gang: &Value) -> Vec<Member> {
         let why = engine.copy().why(&pod.uid, Moment::default())?;
         Some(Member::of(key, &why, would.get(&pod.uid).map(ToString::to_string)))
     };
-    names.filter_map(member).collect()
+    names.filter_map(|key| member(key)).collect()
 }
 
 impl Member {
@@ -114,5 +114,5 @@ impl Member {
 /// What the plugin says.
 fn service(engine: &Engine, path: &[&str]) -> Option<Value> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    plugins.find(|plugin| plugin.name() == "Coscheduling")?.service(path, &Query::default(), engine.cluster())
+    plugins.find(|plugin| plugin.name() == "Coscheduling")?.service(path, &Query::default(), engine.cluster()).ok()
 }

@@ -276,6 +276,11 @@ impl Cluster {
         self.log.since(position)
     }
 
+    /// Changes with everything that is known of a node and its pods; it never becomes less.
+    pub fn generation(&self, row: Row) -> u64 {
+        self.log.generation(row)
+    }
+
     /// Objects beside nodes and pods.
     pub fn objects(&self) -> &Objects {
         &self.objects

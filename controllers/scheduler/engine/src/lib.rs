@@ -24,6 +24,7 @@ pub mod pod;
 pub mod policy;
 pub mod preemption;
 pub mod queue;
+pub mod shown;
 pub mod template;
 pub mod volume;
 pub mod workload;

@@ -31,7 +31,7 @@ pub use self::{
     nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},
-    query::Query,
+    query::{NoAnswer, Query},
     reason::{Operands, Reason, ReasonCode},
     upkeep::Upkeep,
 };
@@ -293,9 +293,9 @@ pub trait Plugin: Any + Send + Sync {
         &[]
     }
 
-    /// What it knows, for people; none where it knows nothing of this path.
-    fn service(&self, _path: &[&str], _query: &Query, _cluster: &Cluster) -> Option<Value> {
-        None
+    /// What it knows, for people, in the shape that the original gives it.
+    fn service(&self, _path: &[&str], _query: &Query, _cluster: &Cluster) -> Result<Value, NoAnswer> {
+        Err(NoAnswer::UnknownPath)
     }
 
     /// The events after which a pod that this plugin refused may fit.

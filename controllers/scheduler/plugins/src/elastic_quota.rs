@@ -31,7 +31,9 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     cycle::Profile,
     event::{Event, Events},
-    plugin::{Figure, Found, Orders, Plugin, PostFilter, Query, Reason, ReasonCode, Rejection, Request, Upkeep},
+    plugin::{
+        Figure, Found, NoAnswer, Orders, Plugin, PostFilter, Query, Reason, ReasonCode, Rejection, Request, Upkeep,
+    },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
     state::State,
@@ -155,12 +157,15 @@ impl Plugin for ElasticQuotaPlugin {
         &["quotas", "quotas/:name"]
     }
 
-    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Option<Value> {
-        let quotas = cluster.state::<Quotas>()?;
+    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        let quotas = cluster.state::<Quotas>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
-            ["quotas"] => quotas.summaries_of(query, cluster),
-            ["quotas", name] => quotas.summary_with(name, query, cluster),
-            _ => None,
+            ["quotas"] => Ok(quotas.summaries_of(query, cluster)),
+            ["quotas", name] => {
+                let summary = quotas.summary_with(name, query, cluster);
+                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find quota {name}")))
+            }
+            _ => Err(NoAnswer::UnknownPath),
         }
     }
 

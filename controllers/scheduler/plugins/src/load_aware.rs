@@ -25,12 +25,14 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Filter, Operands, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    plugin::{
+        Filter, NoAnswer, Operands, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+    },
     pod::Pod,
     state::State,
 };
 use koord_resource::controller::ResourceKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::{
     by_settings::LoadsBySettings,
@@ -152,9 +154,10 @@ impl Plugin for LoadAwareScheduling {
         &["node/:nodeName"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
-        let ["node", node] = *path else { return None };
-        shown::on_node(self.loads(cluster)?, cluster, cluster.row(node)?)
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        let ["node", node] = *path else { return Err(NoAnswer::UnknownPath) };
+        let loads = self.loads(cluster).ok_or(NoAnswer::UnknownPath)?;
+        Ok(cluster.row(node).and_then(|row| shown::on_node(loads, cluster, row)).unwrap_or_else(|| json!({})))
     }
 
     fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {

@@ -6,7 +6,14 @@ mod verdicts;
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_engine::{
-    cluster::Cluster, columns::Row, engine::Engine, node::Node, plugin::Query, pod::Pod, volume::Volume,
+    cluster::Cluster,
+    columns::Row,
+    engine::Engine,
+    node::Node,
+    plugin::{NoAnswer, Query},
+    pod::Pod,
+    shown,
+    volume::Volume,
 };
 use koord_runtime::clock::Moment;
 use koord_scheduling::ResourceId;
@@ -21,14 +28,30 @@ const WAITING_MAX: usize = 64;
 pub struct Questions(mpsc::Sender<Question>);
 
 /// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
     /// Another replica schedules.
     #[error("the instance is not leader")]
     NotLeading,
-    /// Nobody knows about that.
+    /// There is no such path, or it names a pod that is not known.
     #[error("not found")]
     Unknown,
+    /// What the path names is not known.
+    #[error("{0}")]
+    NotFound(String),
+    /// What the path names cannot be shown.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<NoAnswer> for Unanswered {
+    fn from(why: NoAnswer) -> Self {
+        match why {
+            NoAnswer::UnknownPath => Self::Unknown,
+            NoAnswer::NotFound(what) => Self::NotFound(what),
+            NoAnswer::Failed(why) => Self::Failed(why),
+        }
+    }
 }
 
 /// A question, and where its answer goes.
@@ -84,8 +107,7 @@ impl Question {
         // Whoever asked may be gone.
         match self {
             Self::Path(path, query, to) => {
-                let answer =
-                    known.and_then(|(engine, now)| answer(engine, &path, &query, now).ok_or(Unanswered::Unknown));
+                let answer = known.and_then(|(engine, now)| answer(engine, &path, &query, now));
                 let _ = to.send(answer);
             }
             Self::Copy(to) => {
@@ -102,22 +124,24 @@ fn pods(engine: &Engine) -> Vec<Arc<Pod>> {
     cluster.pods().map(|placed| &placed.pod).chain(cluster.pending()).cloned().collect()
 }
 
-fn answer(engine: &Engine, path: &str, query: &Query, now: Moment) -> Option<Value> {
+fn answer(engine: &Engine, path: &str, query: &Query, now: Moment) -> Result<Value, Unanswered> {
     let cluster = engine.cluster();
     match *path.split('/').collect::<Vec<_>>() {
-        ["__services__"] => Some(services(engine)),
+        ["__services__"] => Ok(services(engine)),
         ["nodes", name] => {
-            let row = cluster.row(name)?;
-            Some(node(cluster, cluster.node(row)?, row))
+            let known = cluster.row(name).and_then(|row| Some((row, cluster.node(row)?)));
+            let (row, known) = known.ok_or_else(|| Unanswered::NotFound(format!("cannot find node {name}")))?;
+            Ok(node(cluster, known, row))
         }
-        ["queue"] => Some(queue::list(engine, now)),
-        ["queue", namespace, name] => queue::pod(engine, namespace, name, now),
-        ["verdicts", namespace, name] => verdicts::of(engine, namespace, name),
+        ["queue"] => Ok(queue::list(engine, now)),
+        ["queue", namespace, name] => queue::pod(engine, namespace, name, now).ok_or(Unanswered::Unknown),
+        ["verdicts", namespace, name] => verdicts::of(engine, namespace, name).ok_or(Unanswered::Unknown),
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-            plugins.find(|known| known.name() == plugin)?.service(rest, query, cluster)
+            let plugin = plugins.find(|known| known.name() == plugin).ok_or(Unanswered::Unknown)?;
+            Ok(plugin.service(rest, query, cluster)?)
         }
-        _ => None,
+        _ => Err(Unanswered::Unknown),
     }
 }
 
@@ -134,19 +158,20 @@ fn services(engine: &Engine) -> Value {
     json!({"GET": paths})
 }
 
-/// A node with its pods, in the units of the engine: thousandths of a CPU, whole units of everything else.
+/// A node with its pods. Of the objects only what the engine knows is there.
 fn node(cluster: &Cluster, node: &Arc<Node>, row: Row) -> Value {
     let resources = cluster.resources();
-    let amounts = |of: &dyn Fn(ResourceId) -> i64| -> BTreeMap<&str, i64> {
+    let amounts = |of: &dyn Fn(ResourceId) -> i64| -> Value {
         let known = resources.names().filter_map(|name| Some((name, of(resources.get(name)?))));
-        known.filter(|(_, amount)| *amount != 0).collect()
+        shown::resource(known.filter(|(_, amount)| *amount != 0))
     };
-    let pods = |is_one: fn(&Pod) -> bool| -> Vec<String> {
+    // The original counts pods by their list alone: none is requested, and as many are left as may be there.
+    let requested = |id: ResourceId| if id == ResourceId::PODS { 0 } else { cluster.requested(id, row) };
+    let pods = |is_one: fn(&Pod) -> bool| -> Vec<Value> {
         let placed = cluster.pods_on(row).filter(|placed| is_one(&placed.pod));
-        placed.map(|placed| placed.pod.key.to_string()).collect()
+        placed.map(|placed| json!({"Pod": shown::pod(&placed.pod, Some(&node.name))})).collect()
     };
     let ports = cluster.pods_on(row).flat_map(|placed| &placed.pod.template.host_ports);
-    let ports = ports.map(|port| json!({"protocol": &*port.protocol, "hostIP": &*port.address, "port": port.port}));
     let mut claims: BTreeMap<String, usize> = BTreeMap::new();
     for placed in cluster.pods_on(row) {
         for volume in &placed.pod.template.volumes {
@@ -157,20 +182,21 @@ fn node(cluster: &Cluster, node: &Arc<Node>, row: Row) -> Value {
     }
     let images = node.images.iter().map(|(name, size)| {
         let nodes = cluster.image(name).map_or(0, |image| image.rows.len());
-        (name.to_string(), json!({"size": size, "numNodes": nodes}))
+        (name.to_string(), json!({"Size": size, "NumNodes": nodes}))
     });
     let [cpu, memory] = cluster.assumed_usage(row);
-    json!({
-        "node": &*node.name,
+    shown::without_empty(json!({
+        "node": shown::node(node),
         "pods": pods(|_| true),
         "podsWithAffinity": pods(|pod| pod.template.pod_affinity.terms().next().is_some()),
         "podsWithRequiredAntiAffinity": pods(|pod| !pod.template.pod_affinity.forbidden.is_empty()),
-        "usedPorts": ports.collect::<Vec<_>>(),
+        "usedPorts": shown::ports(ports),
         "imageStates": images.collect::<Value>(),
         "pvcRefCounts": claims,
-        "requested": amounts(&|id| cluster.requested(id, row)),
-        "nonZeroRequested": {"cpu": cpu, "memory": memory},
+        "requested": amounts(&requested),
+        "nonZeroRequested": shown::resource([("cpu", cpu), ("memory", memory)]),
         "allocatable": amounts(&|id| cluster.allocatable(id, row)),
-        "remaining": amounts(&|id| cluster.allocatable(id, row) - cluster.requested(id, row)),
-    })
+        "remaining": amounts(&|id| cluster.allocatable(id, row) - requested(id)),
+        "generation": cluster.generation(row),
+    }))
 }

@@ -34,10 +34,9 @@ pub(super) fn completed(subject: &Subject, reason: &str) -> Vec<Change> {
 pub(super) fn smaller(engine: &Engine, pod: &Pod) -> Vec<Change> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let gangs = plugins.find(|plugin| plugin.name() == "Coscheduling");
-    let gangs =
-        gangs.and_then(|plugin| plugin.service(&["gangs"], &Query::default(), engine.cluster())).unwrap_or_default();
-    let key = json!(pod.key.to_string());
-    let has_pod = |gang: &&Value| gang["children"].as_array().is_some_and(|children| children.contains(&key));
+    let gangs = gangs.and_then(|plugin| plugin.service(&["gangs"], &Query::default(), engine.cluster()).ok());
+    let gangs = gangs.unwrap_or_default();
+    let has_pod = |gang: &&Value| gang["children"].get(pod.key.as_str()).is_some();
     let gang = gangs.as_object().into_iter().flatten().map(|(_, gang)| gang).find(has_pod);
     let Some(gang) = gang.filter(|gang| gang["gangFrom"] == "GangFromPodGroupCrd") else { return Vec::new() };
     let Some((namespace, name)) = gang["name"].as_str().and_then(|name| name.split_once('/')) else {

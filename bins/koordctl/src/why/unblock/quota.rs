@@ -30,7 +30,8 @@ pub(super) fn larger(engine: &Engine, request: &koord_resource::ResourceList, me
     let Some(short) = Short::of(message) else { return Vec::new() };
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let mut known = plugins.filter(|plugin| plugin.name() == "ElasticQuota");
-    let summary = known.find_map(|plugin| plugin.service(&["quotas", short.name], &Query::default(), engine.cluster()));
+    let path = ["quotas", short.name];
+    let summary = known.find_map(|plugin| plugin.service(&path, &Query::default(), engine.cluster()).ok());
     let mut objects = engine.cluster().objects().of::<ElasticQuota>();
     let key = objects.find(|(key, _)| key.name() == short.name).map(|(key, _)| key.clone());
     let (Some(summary), Some(key)) = (summary, key) else { return Vec::new() };

@@ -38,6 +38,11 @@ impl ChangeLog {
         Position(self.start + self.rows.len() as u64)
     }
 
+    /// Another with every change of a row, and a higher one; 0 before the first.
+    pub(super) fn generation(&self, row: Row) -> u64 {
+        self.last.get(row.index()).map_or(0, |last| last + 1)
+    }
+
     /// The rows that have changed since, each once, in the order of their last changes.
     pub(super) fn since(&self, position: Position) -> Option<impl Iterator<Item = Row> + '_> {
         let skipped = usize::try_from(position.0.checked_sub(self.start)?).ok()?;
@@ -63,6 +68,7 @@ mod tests {
         assert_eq!((since(&log, middle), since(&log, log.end())), (Some(vec![row(2)]), Some(vec![])));
         log.note(row(1));
         assert_eq!(since(&log, begin), Some(vec![row(2), row(1)]), "each once");
+        assert_eq!([1, 2, 9].map(|at| log.generation(row(at))), [3, 2, 0]);
         (0..ChangeLog::KEPT_MAX).for_each(|_| log.note(row(3)));
         assert_eq!((since(&log, middle), since(&log, log.end())), (None, Some(vec![])));
     }

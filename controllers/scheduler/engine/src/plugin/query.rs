@@ -24,3 +24,17 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Query {
         Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }
+
+/// Why there is no answer to a question about a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// Nothing is answered at this path.
+    #[error("no such path")]
+    UnknownPath,
+    /// What the path names is not known.
+    #[error("{0}")]
+    NotFound(String),
+    /// What the path names cannot be shown.
+    #[error("{0}")]
+    Failed(String),
+}

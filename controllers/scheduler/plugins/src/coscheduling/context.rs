@@ -304,6 +304,7 @@ impl Context {
             is_ready: pod.gates.is_empty() && !pod.deleting,
             is_bound: pod.node.is_some(),
             priority: template.priority,
+            created: pod.created,
             index: index.and_then(|index| u64::try_from(index.parse::<i64>().ok()?).ok()),
         };
         Some((member, declared))

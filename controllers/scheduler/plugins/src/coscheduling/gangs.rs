@@ -37,6 +37,8 @@ pub struct Member {
     pub is_bound: bool,
     /// Its priority; the member with the highest one is tried for its group.
     pub priority: i32,
+    /// When it was created, in seconds since 1970.
+    pub created: i64,
     /// Its place in the order of its gang; members without one come after those that have one.
     pub index: Option<u64>,
 }

@@ -15,8 +15,8 @@ use koord_engine::{
     cycle::{Found, Profile, Rehearsal},
     event::{Event, Events},
     plugin::{
-        Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Query, Reason, ReasonCode, Refusal,
-        Rejection, Request, Score, Upkeep, unavailable,
+        Attempted, Code, Figure, NoAnswer, Orders, Patch, Permit, Plan, Plugin, PostFilter, Query, Reason, ReasonCode,
+        Refusal, Rejection, Request, Score, Upkeep, unavailable,
     },
     pod::Pod,
     state::State,
@@ -133,12 +133,15 @@ impl Plugin for Coscheduling {
         &["gangs", "gang/:namespace/:name"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
-        let gangs = &cluster.state::<Context>()?.gangs;
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        let context = cluster.state::<Context>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
-            ["gangs"] => Some(gangs.summaries()),
-            ["gang", namespace, name] => gangs.summary(&ObjectKey::new(namespace, name)),
-            _ => None,
+            ["gangs"] => Ok(context.gangs.summaries(cluster.objects())),
+            ["gang", namespace, name] => {
+                let summary = context.gangs.summary(&ObjectKey::new(namespace, name), cluster.objects());
+                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find gang {namespace}/{name}")))
+            }
+            _ => Err(NoAnswer::UnknownPath),
         }
     }
 

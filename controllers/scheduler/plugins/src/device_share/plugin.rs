@@ -19,8 +19,8 @@ use koord_engine::{
     event::{Event, Events},
     hold::{Holds, Resized},
     plugin::{
-        Filter, Operands, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode, Refusal, Rejection, Request,
-        Score,
+        Filter, NoAnswer, Operands, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode, Refusal, Rejection,
+        Request, Score,
     },
     pod::{Pod, Template},
     state::State,
@@ -301,12 +301,15 @@ impl Plugin for DeviceShare {
         &["nodeDeviceSummaries", "nodeDeviceSummaries/:nodeName"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
-        let devices = cluster.state::<Devices>()?;
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        let devices = cluster.state::<Devices>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
-            ["nodeDeviceSummaries"] => Some(shown::all(devices, cluster)),
-            ["nodeDeviceSummaries", node] => shown::on_node(devices, cluster, cluster.row(node)?),
-            _ => None,
+            ["nodeDeviceSummaries"] => Ok(shown::all(devices, cluster)),
+            ["nodeDeviceSummaries", node] => {
+                let summary = cluster.row(node).and_then(|row| shown::on_node(devices, cluster, row));
+                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find node {node}")))
+            }
+            _ => Err(NoAnswer::UnknownPath),
         }
     }
 

@@ -21,34 +21,35 @@ pub(super) fn all(devices: &Devices, cluster: &Cluster) -> Value {
 
 /// The devices of a node: what they have, what of it is free and used, and by whom. None of a node without devices.
 pub(super) fn on_node(devices: &Devices, cluster: &Cluster, row: Row) -> Option<Value> {
-    type Of = fn(&Device) -> Amounts;
+    type Of = fn(&Device) -> Option<Amounts>;
     let node = devices.of(row)?;
-    let amounts: [(&str, Of); 3] =
-        [("deviceTotal", |device| device.total), ("deviceFree", Device::free), ("deviceUsed", |device| device.used)];
+    let used: Of = |device| Some(device.used).filter(|used| !used.is_zero());
+    let amounts: [(&str, Of); 3] = [
+        ("deviceTotal", |device| Some(device.total)),
+        ("deviceFree", |device| Some(device.free())),
+        ("deviceUsed", used),
+    ];
     let mut summary = Map::new();
     for (name, of) in amounts {
-        let sum = KINDS
-            .iter()
-            .flat_map(|kind| node.of(*kind))
-            .fold(Amounts::default(), |sum, (_, device)| sum.plus(&of(device)));
+        let all = KINDS.iter().flat_map(|kind| node.of(*kind));
+        let sum = all.filter_map(|(_, device)| of(device)).fold(Amounts::default(), |sum, one| sum.plus(&one));
         summary.insert(name.to_owned(), json!(sum.list()));
-        summary.insert(format!("{name}Detail"), by_kind(node, &|device| json!(of(device).list())));
+        summary.insert(format!("{name}Detail"), by_kind(node, &|device| of(device).map(|one| json!(one.list()))));
     }
-    summary.insert("devices".to_owned(), by_kind(node, &device));
-    summary.insert(
-        "allocateSet".to_owned(),
-        KINDS.iter().map(|kind| (kind.to_string(), given(*kind, cluster, row))).collect(),
-    );
-    summary.retain(|_, value| value.as_object().is_none_or(|members| !members.is_empty()));
+    summary.insert("devices".to_owned(), by_kind(node, &|one| Some(device(one))));
+    let kinds = KINDS.iter().filter(|kind| node.of(**kind).next().is_some());
+    summary
+        .insert("allocateSet".to_owned(), kinds.map(|kind| (kind.to_string(), given(*kind, cluster, row))).collect());
     Some(summary.into())
 }
 
-/// What `of` says of each device, by kind and minor number. Kinds without devices are left out.
-fn by_kind(node: &NodeDevices, of: &dyn Fn(&Device) -> Value) -> Value {
-    let kinds = KINDS.iter().filter(|kind| node.of(**kind).next().is_some());
-    let devices =
-        |kind: &Kind| -> Value { node.of(*kind).map(|(minor, device)| (minor.to_string(), of(device))).collect() };
-    kinds.map(|kind| (kind.to_string(), devices(kind))).collect()
+/// What `of` says of each device, by kind and minor number. Kinds of which it says nothing are left out.
+fn by_kind(node: &NodeDevices, of: &dyn Fn(&Device) -> Option<Value>) -> Value {
+    let devices = |kind: &Kind| -> Map<String, Value> {
+        node.of(*kind).filter_map(|(minor, device)| Some((minor.to_string(), of(device)?))).collect()
+    };
+    let kinds = KINDS.iter().map(|kind| (kind.to_string(), devices(kind)));
+    kinds.filter(|(_, devices)| !devices.is_empty()).map(|(kind, devices)| (kind, Value::from(devices))).collect()
 }
 
 fn device(device: &Device) -> Value {

@@ -162,11 +162,12 @@ fn quotas_are_shown_by_tree_and_with_their_pods() {
     });
     assert_eq!(shown(&["quotas", "q1"], &pods).unwrap()["podCache"], expected);
     assert_eq!(shown(&["quotas"], &pods).unwrap()["q1"]["podCache"], expected);
-    assert!(shown(&["quotas", "q1"], &[]).unwrap().get("podCache").is_none(), "only where it is asked for");
+    assert_eq!(shown(&["quotas", "q1"], &[]).unwrap()["podCache"], json!({}), "only where it is asked for");
     let names = |shown: Value| shown.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(shown(&["quotas"], &[("tree", "ta")]).unwrap()), ["qa"]);
-    assert!(shown(&["quotas"], &[("tree", "none")]).is_none());
-    assert_eq!((shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)), (None, None));
+    assert_eq!(shown(&["quotas"], &[("tree", "none")]), Ok(json!({})));
+    let unknown = NoAnswer::NotFound("cannot find quota q2".to_owned());
+    assert_eq!((shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)), (Err(unknown), Err(NoAnswer::UnknownPath)));
 }
 
 #[test]

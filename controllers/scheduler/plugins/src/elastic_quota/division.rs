@@ -70,6 +70,25 @@ impl Division {
     }
 }
 
+impl Division {
+    /// The mins by which a child's part of a total is found, of the resources that both name; none where nothing was divided yet.
+    pub(super) fn mins_of(&self, child: &str, total: &ResourceList, min: &ResourceList) -> Option<ResourceList> {
+        let mut known = self.0.lock();
+        let table = known.as_mut()?;
+        let place = table.place(child)?;
+        let mut mins = min.clone();
+        for Column { resource, pool, .. } in &mut table.columns {
+            if let (Some(of_total), Some(own)) = (total.get(resource), min.get(resource)) {
+                let amount = pool.min(count(resource, of_total), true, place);
+                if amount != count(resource, own) {
+                    mins.insert(resource.as_str(), quantity(resource, amount, own.format()));
+                }
+            }
+        }
+        Some(mins)
+    }
+}
+
 // === impl Table ===
 
 impl Table {

@@ -150,6 +150,26 @@ impl Forest {
         root.map_or(Cow::Borrowed(max), |root| Cow::Owned(self.runtime(root, &path)))
     }
 
+    /// The `min` with which a quota takes part in a division: less than its own where the mins of its siblings exceed what there is and
+    /// mins are scaled.
+    pub fn scaled_min(&self, name: &str) -> ResourceList {
+        let path: Vec<(&Arc<str>, &Node)> = self.upwards(name).collect();
+        let Some((_, own)) = path.first() else { return ResourceList::new() };
+        let root = path.last().and_then(|(_, top)| match &top.above {
+            Above::Root(tree) => self.roots.get(tree),
+            Above::Quota(_) | Above::Nothing => None,
+        });
+        let scaled = root.filter(|_| self.settings.scales_min && !is_special(name)).and_then(|root| {
+            // What is divided is known after that.
+            self.runtime(root, &path);
+            match path.get(1) {
+                Some((_, parent)) => parent.division.mins_of(name, &self.runtime(root, &path[1..]), &own.quota.min),
+                None => root.division.mins_of(name, &root.total, &own.quota.min),
+            }
+        });
+        scaled.unwrap_or_else(|| own.quota.min.clone())
+    }
+
     /// The runtime of the first quota of a path that ends at a child of the root.
     fn runtime(&self, root: &Root, path: &[(&Arc<str>, &Node)]) -> ResourceList {
         let mut total = root.total.clone();

@@ -15,6 +15,8 @@ use super::{Forest, Quotas, forest::Node};
 const WITH_PODS: &str = "includePods";
 /// The tree whose quotas are listed.
 const TREE: &str = "tree";
+/// What a quota may use is found out when it is asked for, so that there is no version of it that is behind another.
+const RUNTIME_VERSION: i64 = 1;
 
 impl Quotas {
     /// All quotas, by name.
@@ -29,8 +31,8 @@ impl Quotas {
         forest.node(name).map(|node| summary(forest, name, node))
     }
 
-    /// The quotas that are asked for, by name; none where a tree is asked for that has no quota.
-    pub(super) fn summaries_of(&self, query: &Query, cluster: &Cluster) -> Option<Value> {
+    /// The quotas that are asked for, by name.
+    pub(super) fn summaries_of(&self, query: &Query, cluster: &Cluster) -> Value {
         let forest = self.forest();
         let tree = query.get(TREE);
         let asked = forest.nodes().filter(|(_, node)| tree.is_none_or(|tree| node.quota.tree_id == tree));
@@ -39,7 +41,7 @@ impl Quotas {
         if query.is_set(WITH_PODS) {
             self.list_pods(&mut summaries, cluster);
         }
-        (tree.is_none() || !summaries.is_empty()).then(|| summaries.into())
+        summaries.into()
     }
 
     /// A quota, with its pods where they are asked for.
@@ -52,7 +54,6 @@ impl Quotas {
     }
 
     fn list_pods(&self, summaries: &mut Map<String, Value>, cluster: &Cluster) {
-        summaries.values_mut().for_each(|summary| summary["podCache"] = json!({}));
         let placed = cluster.pods().map(|placed| (&placed.pod, true));
         // What is assumed to be placed is known as pending too.
         let waiting = cluster.pending().filter(|pod| cluster.pod(&pod.uid).is_none());
@@ -126,20 +127,26 @@ fn of_list(metric: &'static str, name: &str, node: &Node, field: &str, amounts: 
 
 /// A quota as people see it.
 pub(super) fn summary(forest: &Forest, name: &str, node: &Node) -> Value {
-    let Node { quota, sums, request, .. } = node;
+    let Node { quota, sums, request, allocated, guaranteed, .. } = node;
     json!({
         "name": name,
         "parentName": quota.parent,
         "tree": quota.tree_id,
         "isParent": quota.is_parent,
+        "runtimeVersion": RUNTIME_VERSION,
         "allowLentResource": quota.lends,
         "min": quota.min,
+        "autoScaleMin": forest.scaled_min(name),
         "max": quota.max,
+        "sharedWeight": quota.weights(),
         "runtime": *forest.limit(name),
         "request": request,
         "childRequest": sums.request,
         "nonPreemptibleRequest": sums.non_preemptible_request,
         "used": sums.used,
         "nonPreemptibleUsed": sums.non_preemptible_used,
+        "allocated": allocated,
+        "guaranteed": guaranteed,
+        "podCache": {},
     })
 }

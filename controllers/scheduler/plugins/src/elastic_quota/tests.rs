@@ -202,7 +202,9 @@ fn mins_beyond_the_cluster_shrink_or_are_kept() {
     let mut world = World::of(quotas());
     world.arrive("q2", cpu(60));
     assert!(world.arrive("q1", cpu(51)).contains("runtime: cpu:50,"));
+    assert_eq!(json!(world.forest().scaled_min("q1")), json!({"cpu": "50", "memory": "10Gi"}));
     let mut world = World::new(Settings { scales_min: false, ..Settings::default() }, quotas());
+    assert_eq!(json!(world.forest().scaled_min("q1")), json!({"cpu": "100", "memory": "10Gi"}));
     world.arrive("q2", cpu(60));
     assert_eq!(world.arrive("q1", cpu(51)), "");
 }
@@ -543,13 +545,15 @@ fn a_quota_is_shown_with_what_it_may_use_and_uses() {
     let mut world = World::of([cores("team", 20, 40, json!({}))]);
     assert_eq!(world.arrive("team", json!({"cpu": "3"})), "");
     let summary = super::summary::summary(world.forest(), "team", world.forest().node("team").unwrap());
-    assert_eq!(
-        (&summary["name"], &summary["isParent"], &summary["allowLentResource"]),
-        (&json!("team"), &json!(false), &json!(true))
-    );
-    assert_eq!((&summary["min"]["cpu"], &summary["max"]["cpu"]), (&json!("20"), &json!("40")));
-    assert_eq!((&summary["used"]["cpu"], &summary["request"]["cpu"]), (&json!("3"), &json!("3")));
-    assert!(summary["runtime"]["cpu"].is_string(), "{summary}");
+    let (min, max) = (json!({"cpu": "20", "memory": "10Gi"}), json!({"cpu": "40", "memory": "400Gi"}));
+    let expected = json!({
+        "name": "team", "parentName": "koordinator-root-quota", "tree": "", "isParent": false, "runtimeVersion": 1,
+        "allowLentResource": true, "min": min, "autoScaleMin": min, "max": max, "sharedWeight": max,
+        "runtime": {"cpu": "3", "memory": "0"}, "request": {"cpu": "3"}, "childRequest": {"cpu": "3"},
+        "nonPreemptibleRequest": {}, "used": {"cpu": "3"}, "nonPreemptibleUsed": {}, "allocated": {}, "guaranteed": min,
+        "podCache": {},
+    });
+    assert_eq!(summary, expected);
     let figures = super::summary::figures(world.forest(), "team", world.forest().node("team").unwrap());
     let value = |metric: &str, field: &str| {
         let labels = ["team", "cpu", "", "false", "koordinator-root-quota", field];

@@ -65,6 +65,16 @@ impl NodeLoad {
         self.sums.add(pod, metric, dimensions, -1);
     }
 
+    /// What is added for pods that the report does not cover yet, and of that for production pods, by dimension.
+    pub fn missing(&self, dimensions: &Dimensions) -> [Amounts; 2] {
+        [&self.sums.missing, &self.sums.missing_prod].map(|sum| plus(dimensions.zero(), sum, 1))
+    }
+
+    /// Estimates of all pods, and reported usage of production pods, by dimension.
+    pub fn known(&self, dimensions: &Dimensions) -> [Amounts; 2] {
+        [&self.sums.estimated, &self.sums.used_prod].map(|sum| plus(dimensions.zero(), sum, 1))
+    }
+
     /// What is used, with what is added for pods that the report does not cover yet. None where nothing is reported.
     pub fn usage(
         &self,

@@ -1,38 +1,88 @@
 //! What is known of the load of a node, for people.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use koord_engine::{
-    cluster::Cluster,
+    cluster::{Cluster, Placed},
     columns::Row,
     plugin::{Operands, Reason, ReasonCode, Refusal},
     pod::Pod,
+    shown,
 };
-use serde_json::{Value, json};
+use koord_resource::ResourceList;
+use serde_json::{Map, Value, json};
 
-use super::{Amounts, EXPIRED, Incoming, Loads, Measure, NodeMetric, Settings, UNREPORTED, View};
+use super::{
+    Amounts, EXPIRED, Incoming, Loads, Measure, NodeLoad, NodeMetric, Settings, UNREPORTED, View, node_load::plus,
+};
 
-/// The report about a node, what its pods are estimated to add, and what is compared with its thresholds.
+/// The pods of a node, what they are estimated to add to what is reported of it, and what is compared with its thresholds. The shape is
+/// that of the original, and says more where it says nothing.
 pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Value> {
     let (settings, view) = (loads.settings(), loads.view(row)?);
-    let pods = cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation()).map(|placed| {
-        let assigned = settings.assigned(placed, || Arc::new(settings.incoming(&placed.pod.template)));
+    let node = cluster.node(row)?;
+    let placed = || cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
+    let assigned = |placed: &Placed| settings.assigned(placed, || Arc::new(settings.incoming(&placed.pod.template)));
+    let pods = placed().map(|placed| {
+        let assigned = assigned(placed);
         json!({
-            "pod": assigned.key.to_string(),
+            "pod": shown::pod(&placed.pod, Some(&node.name)),
             "timestamp": time(assigned.since),
             "estimatedUntil": assigned.until.map(time),
             "estimated": named(settings, &assigned.adds.estimate),
             "isProd": assigned.adds.is_prod,
         })
     });
-    Some(json!({
-        "node": cluster.node(row).map(|node| &*node.name),
-        "allocatable": named(settings, view.capacity),
-        "pods": pods.collect::<Vec<_>>(),
-        "nodeMetric": view.metric.map(|metric| reported(settings, view, metric, cluster.time())),
-        "compared": Vec::from([false, true].map(|is_prod| compared(settings, view, is_prod))),
-    }))
+    let mut answer = shown::without_empty(json!({"pods": pods.collect::<Vec<_>>()}));
+    if let Some(metric) = view.metric {
+        let of_pods = placed().map(|placed| {
+            let assigned = assigned(placed);
+            let adds = NodeLoad::of([assigned.clone()], view.metric, &settings.dimensions);
+            (assigned.key.to_string(), adds)
+        });
+        let deltas = deltas(settings, view.load, metric, &of_pods.collect());
+        deltas.into_iter().for_each(|(name, value)| answer[name] = value);
+    }
+    answer["allocatable"] = named(settings, view.capacity);
+    answer["nodeMetric"] = view.metric.map(|metric| reported(settings, view, metric, cluster.time())).into();
+    answer["compared"] = Vec::from([false, true].map(|is_prod| compared(settings, view, is_prod))).into();
+    Some(answer)
+}
+
+/// What is added to the report of a node for its pods, in all and for production pods, and for which.
+fn deltas(
+    settings: &Settings,
+    load: &NodeLoad,
+    metric: &NodeMetric,
+    pods: &BTreeMap<String, NodeLoad>,
+) -> Map<String, Value> {
+    let dimensions = &settings.dimensions;
+    let list = |amounts: &Amounts| -> ResourceList {
+        shown::quantities(dimensions.names().zip(amounts).map(|(name, amount)| (name, *amount)))
+    };
+    let those = |is_one: &dyn Fn(&NodeLoad) -> bool| -> Vec<&String> {
+        pods.iter().filter(|(_, adds)| is_one(adds)).map(|(key, _)| key).collect()
+    };
+    let adds = |at: usize| those(&|adds: &NodeLoad| adds.missing(dimensions)[at].iter().any(|amount| *amount != 0));
+    let [delta, prod_delta] = load.missing(dimensions);
+    let [estimated, used_prod] = load.known(dimensions);
+    let system = metric.node.as_ref().filter(|_| settings.prod_includes_system);
+    let system = system.map_or_else(|| dimensions.zero(), |node| node.system.amounts(dimensions));
+    let shown = shown::without_empty(json!({
+        "prodUsage": list(&plus(used_prod, &system, 1)),
+        "nodeDelta": list(&delta),
+        "prodDelta": list(&prod_delta),
+        "nodeEstimated": list(&estimated),
+        "nodeDeltaPods": adds(0),
+        "prodDeltaPods": adds(1),
+        "nodeEstimatedPods":
+            those(&|adds: &NodeLoad| adds.known(dimensions)[0].iter().any(|amount| *amount != 0)),
+    }));
+    match shown {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }
 
 /// What of a node that is refused is beyond its bounds, or why nothing is known of it.

@@ -164,9 +164,10 @@ fn the_load_of_a_node_is_shown_with_what_its_pods_are_estimated_to_add() {
     assert_eq!(world.create(sized("a", "10", "1Gi")), "n1");
     let plugin = plugin(&thresholds());
     let shown = |path: &[&str]| plugin.service(path, &Query::default(), world.engine.cluster());
-    let node = shown(&["node", "n1"]).unwrap();
+    let mut node = shown(&["node", "n1"]).unwrap();
     let pod = &node["pods"][0];
-    assert_eq!((&pod["pod"], &pod["estimated"]["cpu"]), (&json!("ns/a"), &json!(8500)));
+    assert_eq!((&pod["pod"]["metadata"]["name"], &pod["estimated"]["cpu"]), (&json!("a"), &json!(8500)));
+    let [none, added] = [("0", "0"), ("8500m", "751619277")].map(|(cpu, memory)| json!({"cpu": cpu, "memory": memory}));
     let metric = &node["nodeMetric"];
     assert_eq!(
         (&metric["nodeUsage"]["cpu"], &metric["ageSeconds"], &metric["isExpired"]),
@@ -177,7 +178,16 @@ fn the_load_of_a_node_is_shown_with_what_its_pods_are_estimated_to_add() {
         (&compared["measure"], &compared["used"]["cpu"], &compared["thresholdsPercent"]["cpu"]),
         (&json!("average"), &json!(38_500), &json!(65))
     );
-    assert_eq!((&shown(&["node", "n2"]).unwrap()["nodeMetric"], shown(&["node", "n3"])), (&Value::Null, None));
+    let further = ["pods", "allocatable", "nodeMetric", "compared"];
+    node.as_object_mut().unwrap().retain(|name, _| !further.contains(&&**name));
+    let expected = json!({
+        "prodUsage": none, "nodeDelta": added, "prodDelta": added, "nodeEstimated": added,
+        "nodeDeltaPods": ["ns/a"], "prodDeltaPods": ["ns/a"], "nodeEstimatedPods": ["ns/a"],
+    });
+    assert_eq!(node, expected);
+    let unreported = shown(&["node", "n2"]).unwrap();
+    assert_eq!((&unreported["nodeMetric"], unreported.get("nodeDelta")), (&Value::Null, None));
+    assert_eq!(shown(&["node", "n3"]), Ok(json!({})));
 }
 
 #[test]

@@ -19,7 +19,8 @@ use koord_engine::{
     event::{Event, Events},
     hold::Holds,
     plugin::{
-        Code, Filter, Operands, Patch, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+        Code, Filter, NoAnswer, Operands, Patch, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection,
+        Request, Score,
     },
     pod::{Pod, Template},
     state::State,
@@ -237,9 +238,11 @@ impl Plugin for NodeNumaResource {
         &["nodes/:nodeName"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Option<Value> {
-        let ["nodes", node] = *path else { return None };
-        shown::on_node(cluster.state()?, cluster, cluster.row(node)?)
+    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        match (path, cluster.state()) {
+            (["nodes", node], Some(state)) => shown::on_node(state, cluster, node),
+            _ => Err(NoAnswer::UnknownPath),
+        }
     }
 
     fn events(&self) -> Events {

@@ -96,6 +96,15 @@ impl Exclusive {
         }
     }
 
+    /// As pods write it; nothing where everything may be shared.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Pcpu => "PCPULevel",
+            Self::NumaNode => "NUMANodeLevel",
+        }
+    }
+
     /// Its position among all of them.
     pub(crate) fn index(self) -> usize {
         match self {

@@ -128,6 +128,12 @@ impl Kept {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
     }
 
+    /// The reservations of a node, each with what it keeps, exactly.
+    pub(super) fn exact_on(&self, node: &str) -> impl Iterator<Item = (&ReservationInfo, &ResourceList)> {
+        let known = self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.infos.get(uid));
+        known.map(|known| (&known.info, &known.allocatable))
+    }
+
     /// Changes with every reservation and every owner.
     pub(super) fn generation(&self) -> u64 {
         self.generation

@@ -16,7 +16,7 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Found, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
+        Explanation, Figure, Found, NoAnswer, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
         Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
@@ -358,12 +358,12 @@ impl Plugin for Reservation {
         &["nodeReservations/:nodeName", "reservationSelectorIndex"]
     }
 
-    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Option<Value> {
-        let kept = cluster.state::<Kept>()?;
+    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        let kept = cluster.state::<Kept>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
-            ["nodeReservations", node] => Some(shown::on_node(kept, cluster, cluster.row(node)?)),
-            ["reservationSelectorIndex"] => Some(kept.index(query.is_set("detail"))),
-            _ => None,
+            ["nodeReservations", node] => Ok(shown::on_node(kept, cluster, node)),
+            ["reservationSelectorIndex"] => Ok(kept.index(query.is_set("detail"))),
+            _ => Err(NoAnswer::UnknownPath),
         }
     }
 

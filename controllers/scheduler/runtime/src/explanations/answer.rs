@@ -21,7 +21,7 @@ use koord_engine::{
     pod::Pod,
 };
 use koord_runtime::{clock::Moment, key::ObjectKey};
-use serde_json::Value;
+use serde_json::Map;
 
 use super::{Asked, template::PodMaker};
 
@@ -101,10 +101,10 @@ fn members(engine: &Engine, gang: &ObjectKey) -> BTreeSet<String> {
         plugin
             .services()
             .contains(&"gang/:namespace/:name")
-            .then(|| plugin.service(&path, &Query::default(), engine.cluster()))
+            .then(|| plugin.service(&path, &Query::default(), engine.cluster()).ok())
     });
-    let children = summary.flatten().unwrap_or_default()["children"].as_array().cloned().unwrap_or_default();
-    children.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    let summary = summary.flatten().unwrap_or_default();
+    summary["children"].as_object().into_iter().flat_map(Map::keys).cloned().collect()
 }
 
 fn explained(engine: &Engine, pods: &[Arc<Pod>], now: Moment) -> ScheduleExplanationStatus {

@@ -103,7 +103,6 @@ fn profile<'e>(engine: &'e Engine, pod: &Pod) -> Option<&'e Profile> {
 /// The gang of a pod.
 fn gang(plugin: &dyn Plugin, pod: &Pod, cluster: &Cluster) -> Option<Value> {
     let gangs: BTreeMap<String, Value> =
-        serde_json::from_value(plugin.service(&["gangs"], &Query::default(), cluster)?).ok()?;
-    let key = json!(pod.key.to_string());
-    gangs.into_values().find(|gang| gang["children"].as_array().is_some_and(|children| children.contains(&key)))
+        serde_json::from_value(plugin.service(&["gangs"], &Query::default(), cluster).ok()?).ok()?;
+    gangs.into_values().find(|gang| gang["children"].get(pod.key.as_str()).is_some())
 }

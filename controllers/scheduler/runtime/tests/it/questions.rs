@@ -17,16 +17,23 @@ async fn the_replica_that_schedules_answers_and_the_others_say_that_they_do_not(
     let two = tokio::spawn(second.run(stop.clone()));
     stage.pass(5).await;
     let node = leader.ask("nodes/only").await.unwrap();
-    assert_eq!((&node["node"], &node["pods"]), (&json!("only"), &json!(["default/a"])));
+    let only = &node["pods"].as_array().unwrap()[..];
+    let [pod] = only else { panic!("{node}") };
     assert_eq!(
-        [&node["requested"]["cpu"], &node["allocatable"]["cpu"], &node["remaining"]["cpu"]],
+        (&node["node"]["metadata"]["name"], &pod["Pod"]["metadata"]["name"], &pod["Pod"]["spec"]["nodeName"]),
+        (&json!("only"), &json!("a"), &json!("only"))
+    );
+    assert_eq!(
+        [&node["requested"]["MilliCPU"], &node["allocatable"]["MilliCPU"], &node["remaining"]["MilliCPU"]],
         [&json!(3000), &json!(4000), &json!(1000)]
     );
-    assert_eq!(node["podsWithAffinity"], json!([]));
+    assert!(node["generation"].as_u64() > Some(0) && node.get("podsWithAffinity").is_none(), "{node}");
     let services = leader.ask("__services__").await.unwrap();
     let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     assert_eq!(services["GET"], json!(own.map(|path| format!("/apis/v1/{path}"))));
-    for unknown in ["nodes/none", "nodes", "plugins/NodeResourcesFit/x", "plugins/None/x", ""] {
+    let none = Unanswered::NotFound("cannot find node none".to_owned());
+    assert_eq!(leader.ask("nodes/none").await, Err(none));
+    for unknown in ["nodes", "plugins/NodeResourcesFit/x", "plugins/None/x", ""] {
         assert_eq!(leader.ask(unknown).await, Err(Unanswered::Unknown), "{unknown}");
     }
     assert_eq!(standby.ask("nodes/only").await, Err(Unanswered::NotLeading));

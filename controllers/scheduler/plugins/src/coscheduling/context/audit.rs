@@ -129,7 +129,7 @@ mod tests {
 
     fn shown(cluster: &Cluster) -> String {
         let Context { gangs, network, .. } = cluster.state().unwrap();
-        format!("{} {}", gangs.summaries(), network.near(Some("s"), cluster.row("n").unwrap()))
+        format!("{} {}", gangs.summaries(cluster.objects()), network.near(Some("s"), cluster.row("n").unwrap()))
     }
 
     #[test]
@@ -177,9 +177,10 @@ mod tests {
         let mut cluster = stage();
         cluster.know(&member("assumed", "h", false));
         let waiting = |gang: &str| {
-            let summary = cluster.state::<Context>().unwrap().gangs.summary(&ObjectKey::new("ns", gang)).unwrap();
+            let (gangs, objects) = (&cluster.state::<Context>().unwrap().gangs, cluster.objects());
+            let summary = gangs.summary(&ObjectKey::new("ns", gang), objects).unwrap();
             summary["waitingForBindChildren"].clone()
         };
-        assert_eq!([waiting("g"), waiting("h")], [json!([]), json!(["ns/assumed"])]);
+        assert_eq!([waiting("g"), waiting("h")], [json!({}), json!({"ns/assumed": {}})]);
     }
 }

@@ -43,6 +43,7 @@ mod tests {
                 is_ready: true,
                 is_bound: false,
                 priority: 0,
+                created: 0,
                 index,
             };
             gangs.set(&Uid::from(name), member, None, false);

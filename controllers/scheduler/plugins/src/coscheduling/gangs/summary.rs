@@ -1,77 +1,142 @@
-//! The gangs as people see them, under the names of the original.
+//! The gangs as people see them, in the shape of the original's.
 
 use std::collections::BTreeSet;
 
+use koord_api::{gang::GangMode, pod_group::PodGroup};
 use koord_core::key::ObjectKey;
-use serde_json::{Value, json};
+use koord_engine::{object::Objects, shown};
+use serde_json::{Map, Value, json};
 
-use super::{Gang, Gangs, Member, Stage};
+use super::{Gang, Gangs, Group, Member, Stage};
 use crate::coscheduling::MatchPolicy;
 
 impl Gangs {
-    /// All gangs, by name.
-    pub fn summaries(&self) -> Value {
-        self.by_id
-            .iter()
-            .map(|(id, gang)| (id.to_string(), self.summary_of(id, gang)))
-            .collect::<serde_json::Map<_, _>>()
-            .into()
+    /// All gangs, by name. `objects` are those of the cluster.
+    pub fn summaries(&self, objects: &Objects) -> Value {
+        let summaries = self.by_id.iter().map(|(id, gang)| (id.to_string(), self.summary_of(id, gang, objects)));
+        summaries.collect::<Map<_, _>>().into()
     }
 
     /// A gang; none where there is no such gang.
-    pub fn summary(&self, id: &ObjectKey) -> Option<Value> {
-        self.by_id.get(id).map(|gang| self.summary_of(id, gang))
+    pub fn summary(&self, id: &ObjectKey, objects: &Objects) -> Option<Value> {
+        self.by_id.get(id).map(|gang| self.summary_of(id, gang, objects))
     }
 
     /// How many groups have members that are in their places and not bound.
     pub fn waiting_groups(&self) -> usize {
-        let waits = |gang: &Gang| gang.members.values().any(|(member, stage)| stage.is_placed && !member.is_bound);
-        let groups: BTreeSet<&str> = self.by_id.values().filter(|gang| waits(gang)).map(|gang| &*gang.group).collect();
+        let groups: BTreeSet<&str> = self.by_id.values().filter(|gang| gang.waits()).map(|gang| &*gang.group).collect();
         groups.len()
     }
 
-    fn summary_of(&self, id: &ObjectKey, gang: &Gang) -> Value {
-        let members = |is_one: fn(&Member, Stage) -> bool| -> Vec<String> {
-            let members = gang.members.values().filter(|(member, stage)| is_one(member, *stage));
-            members.map(|(member, _)| member.key.to_string()).collect()
-        };
+    fn summary_of(&self, id: &ObjectKey, gang: &Gang, objects: &Objects) -> Value {
         let group = self.groups.get(&gang.group);
-        let mut summary = json!({
+        let declared = gang.declaration.as_ref();
+        json!({
             "name": id.to_string(),
-            "gangFrom": if gang.has_pod_group { "GangFromPodGroupCrd" } else { "GangFromPodAnnotation" },
-            "gangGroup": group.map(|group| group.ids.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            "waitTime": declared.map_or(0, |declared| declared.waiting_time.as_nanos()),
+            "createTime": shown::time(gang.created(id, objects)),
+            "mode": declared.map_or(GangMode::Strict, |declared| declared.mode.clone()).to_string(),
+            "gangMatchPolicy": word(declared.map_or(MatchPolicy::OnceSatisfied, |declared| declared.policy)),
+            "minRequiredNumber": declared.map_or(0, |declared| declared.min),
+            "totalChildrenNum": declared.map_or(0, |declared| declared.total),
+            "gangGroup": group.map_or_else(|| vec![id.to_string()], Group::names),
+            "children": gang.keys(|_, _| true),
+            "pendingChildren": gang.keys(|member, stage| !stage.is_placed && !member.is_bound),
+            "waitingForBindChildren": gang.keys(|member, stage| stage.is_placed && !member.is_bound),
+            "boundChildren": gang.keys(|member, _| member.is_bound),
             "onceResourceSatisfied": group.is_some_and(|group| group.is_satisfied),
+            "gangGroupInfo": self.group_info(gang, group),
+            "gangFrom": if gang.has_pod_group { "GangFromPodGroupCrd" } else { "GangFromPodAnnotation" },
             "hasGangInit": gang.declaration.is_some(),
-            "children": members(|_, _| true),
-            "waitingForBindChildren": members(|member, stage| stage.is_placed && !member.is_bound),
-            "boundChildren": members(|member, _| member.is_bound),
-        });
-        if let Some(declaration) = &gang.declaration {
-            summary["minRequiredNumber"] = declaration.min.into();
-            summary["totalChildrenNum"] = declaration.total.into();
-            summary["mode"] = declaration.mode.to_string().into();
-            summary["gangMatchPolicy"] = match declaration.policy {
-                MatchPolicy::OnlyWaiting => "only-waiting",
-                MatchPolicy::WaitingAndRunning => "waiting-and-running",
-                MatchPolicy::OnceSatisfied => "once-satisfied",
-            }
-            .into();
-        }
-        summary
+        })
+    }
+
+    /// The group of a gang; it has none before it is declared.
+    fn group_info(&self, gang: &Gang, group: Option<&Group>) -> Value {
+        let Some(group) = group.filter(|_| gang.declaration.is_some()) else {
+            return json!({
+                "Initialized": false, "GangGroupId": "", "GangGroup": null, "OnceResourceSatisfied": false,
+                "WaitingGangIDs": {}, "RepresentativePodKey": "", "BindingMemberPods": null,
+            });
+        };
+        let gangs = || group.ids.iter().filter_map(|id| Some((id, self.by_id.get(id)?)));
+        let waiting = gangs().filter(|(_, gang)| gang.waits()).map(|(id, _)| id.to_string());
+        let members = gangs().flat_map(|(_, gang)| gang.members.values());
+        let is_binding = |(member, stage): &&(Member, Stage)| stage.released_with > 0 && !member.is_bound;
+        let binding: Vec<String> = members.filter(is_binding).map(|(member, _)| member.key.to_string()).collect();
+        let first = self.representative(group).map(|(_, member)| member.key.to_string());
+        json!({
+            "Initialized": true,
+            "GangGroupId": *gang.group,
+            "GangGroup": group.names(),
+            "OnceResourceSatisfied": group.is_satisfied,
+            "WaitingGangIDs": shown::set(waiting),
+            "RepresentativePodKey": first.unwrap_or_default(),
+            "BindingMemberPods": if binding.is_empty() { Value::Null } else { shown::set(binding) },
+        })
+    }
+}
+
+impl Gang {
+    /// Whether members are in their places and not bound.
+    fn waits(&self) -> bool {
+        self.members.values().any(|(member, stage)| stage.is_placed && !member.is_bound)
+    }
+
+    fn keys(&self, is_one: fn(&Member, Stage) -> bool) -> Value {
+        let members = self.members.values().filter(|(member, stage)| is_one(member, *stage));
+        shown::set(members.map(|(member, _)| member.key.to_string()))
+    }
+
+    /// When its PodGroup was created, or the oldest of its members.
+    fn created(&self, id: &ObjectKey, objects: &Objects) -> Option<i64> {
+        let group = objects.get::<PodGroup>(id.as_str()).filter(|_| self.has_pod_group);
+        let of_group =
+            group.and_then(|group| group.metadata.creation_timestamp.as_ref()).map(|time| time.0.as_second());
+        of_group.or_else(|| self.members.values().map(|(member, _)| member.created).min())
+    }
+}
+
+impl Group {
+    fn names(&self) -> Vec<String> {
+        self.ids.iter().map(ToString::to_string).collect()
+    }
+}
+
+fn word(policy: MatchPolicy) -> &'static str {
+    match policy {
+        MatchPolicy::OnlyWaiting => "only-waiting",
+        MatchPolicy::WaitingAndRunning => "waiting-and-running",
+        MatchPolicy::OnceSatisfied => "once-satisfied",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use koord_api::gang::GangMode;
+    use std::sync::Arc;
+
     use koord_core::uid::Uid;
+    use koord_engine::{cluster::Cluster, object::Object};
     use koord_resource::Duration;
 
     use super::*;
     use crate::coscheduling::Declaration;
 
+    fn member(name: &str, is_bound: bool) -> Member {
+        Member {
+            key: ObjectKey::new("ns", name),
+            gang: ObjectKey::new("ns", "train"),
+            scheduler: "koord-scheduler".into(),
+            is_ready: true,
+            is_bound,
+            priority: 0,
+            created: 120,
+            index: None,
+        }
+    }
+
     #[test]
-    fn a_gang_is_shown_with_where_its_members_are() {
+    fn a_gang_is_shown_as_the_original_shows_it() {
         let id = ObjectKey::new("ns", "train");
         let declaration = Declaration {
             min: 2,
@@ -82,33 +147,56 @@ mod tests {
             waiting_time: Duration::from_secs(600),
             topology: None,
         };
-        let mut gangs = Gangs::default();
+        let (mut gangs, mut cluster) = (Gangs::default(), Cluster::default());
         assert_eq!(gangs.waiting_groups(), 0);
-        for (name, is_bound) in [("a", true), ("b", false)] {
-            let member = Member {
-                key: ObjectKey::new("ns", name),
-                gang: id.clone(),
-                scheduler: "koord-scheduler".into(),
-                is_ready: true,
-                is_bound,
-                priority: 0,
-                index: None,
-            };
-            gangs.set(&Uid::from(name), member, Some(declaration.clone()), false);
+        for (name, is_bound) in [("a", true), ("b", false), ("c", false)] {
+            gangs.set(&Uid::from(name), member(name, is_bound), Some(declaration.clone()), false);
         }
-        let summary = gangs.summary(&id).unwrap();
-        assert_eq!((&summary["children"], &summary["boundChildren"]), (&json!(["ns/a", "ns/b"]), &json!(["ns/a"])));
-        assert_eq!((&summary["minRequiredNumber"], &summary["totalChildrenNum"]), (&json!(2), &json!(3)));
-        assert_eq!(
-            (&summary["mode"], &summary["gangMatchPolicy"], &summary["gangGroup"]),
-            (&json!("Strict"), &json!("waiting-and-running"), &json!(["ns/train"]))
-        );
-        gangs.set_placed(&Uid::from("a"), true);
-        assert_eq!(gangs.waiting_groups(), 0, "a is bound");
         gangs.set_placed(&Uid::from("b"), true);
-        assert_eq!(gangs.waiting_groups(), 1);
-        gangs.set_placed(&Uid::from("b"), false);
-        assert_eq!(gangs.summaries(), json!({"ns/train": summary}));
-        assert_eq!(gangs.summary(&ObjectKey::new("ns", "none")), None);
+        let info = json!({
+            "Initialized": true, "GangGroupId": "ns/train", "GangGroup": ["ns/train"], "OnceResourceSatisfied": true,
+            "WaitingGangIDs": {"ns/train": {}}, "RepresentativePodKey": "ns/c", "BindingMemberPods": null,
+        });
+        let expected = json!({
+            "name": "ns/train", "waitTime": 600_000_000_000_i64, "createTime": "1970-01-01T00:02:00Z",
+            "mode": "Strict", "gangMatchPolicy": "waiting-and-running", "minRequiredNumber": 2, "totalChildrenNum": 3,
+            "gangGroup": ["ns/train"], "children": {"ns/a": {}, "ns/b": {}, "ns/c": {}},
+            "pendingChildren": {"ns/c": {}}, "waitingForBindChildren": {"ns/b": {}}, "boundChildren": {"ns/a": {}},
+            "onceResourceSatisfied": true, "gangGroupInfo": info, "gangFrom": "GangFromPodAnnotation",
+            "hasGangInit": true,
+        });
+        assert_eq!(gangs.summary(&id, cluster.objects()), Some(expected.clone()));
+        assert_eq!(gangs.summaries(cluster.objects()), json!({"ns/train": expected}));
+        assert_eq!(
+            (gangs.summary(&ObjectKey::new("ns", "none"), cluster.objects()), gangs.waiting_groups()),
+            (None, 1)
+        );
+        gangs.declare(&id, declaration);
+        let metadata = json!({"namespace": "ns", "name": "train", "creationTimestamp": "2024-02-03T04:05:06Z"});
+        let group: PodGroup = serde_json::from_value(json!({"metadata": metadata, "spec": {"minMember": 2}})).unwrap();
+        cluster.set_object(Object::new(id.clone(), Uid::from("train"), false, Arc::new(group)));
+        let summary = gangs.summary(&id, cluster.objects()).unwrap();
+        assert_eq!(
+            (&summary["createTime"], &summary["gangFrom"]),
+            (&json!("2024-02-03T04:05:06Z"), &json!("GangFromPodGroupCrd"))
+        );
+    }
+
+    #[test]
+    fn a_gang_that_is_not_declared_has_every_field_too() {
+        let mut gangs = Gangs::default();
+        gangs.set(&Uid::from("a"), member("a", false), None, false);
+        let info = json!({
+            "Initialized": false, "GangGroupId": "", "GangGroup": null, "OnceResourceSatisfied": false,
+            "WaitingGangIDs": {}, "RepresentativePodKey": "", "BindingMemberPods": null,
+        });
+        let expected = json!({
+            "name": "ns/train", "waitTime": 0, "createTime": "1970-01-01T00:02:00Z", "mode": "Strict",
+            "gangMatchPolicy": "once-satisfied", "minRequiredNumber": 0, "totalChildrenNum": 0,
+            "gangGroup": ["ns/train"], "children": {"ns/a": {}}, "pendingChildren": {"ns/a": {}},
+            "waitingForBindChildren": {}, "boundChildren": {}, "onceResourceSatisfied": false, "gangGroupInfo": info,
+            "gangFrom": "GangFromPodAnnotation", "hasGangInit": false,
+        });
+        assert_eq!(gangs.summary(&ObjectKey::new("ns", "train"), &Objects::default()), Some(expected));
     }
 }

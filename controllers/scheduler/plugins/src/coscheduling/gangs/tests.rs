@@ -26,6 +26,7 @@ fn member(gang: &str, name: &str) -> Member {
         is_ready: true,
         is_bound: false,
         priority: 0,
+        created: 0,
         index: None,
     }
 }

@@ -1,6 +1,7 @@
 mod bound;
 mod least_fragmented;
 mod said;
+mod shown;
 mod templates;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -196,27 +197,6 @@ fn pods_get_devices_one_after_the_other_until_none_are_left() {
         "init on n1: gpu2"
     );
     assert_eq!(scheduler.schedule("none", &json!({"cpu": "1"})), "none on n1: -");
-}
-
-#[test]
-fn the_devices_of_nodes_are_shown_with_who_has_them() {
-    let mut scheduler = Scheduler::of("gpu0@0/a gpu1!@0/a");
-    scheduler.labelled("n2", "", &json!({}));
-    assert_eq!(scheduler.schedule("a", &share(30)), "a on n1: gpu0:30");
-    let plugin = DeviceShare::default();
-    let shown = |path: &[&str]| plugin.service(path, &Query::default(), scheduler.engine.cluster());
-    let node = shown(&["nodeDeviceSummaries", "n1"]).unwrap();
-    let core = |amounts: &Value| amounts["koordinator.sh/gpu-core"].clone();
-    assert_eq!([&node["deviceTotal"], &node["deviceUsed"], &node["deviceFree"]].map(core), ["100", "30", "70"]);
-    assert_eq!(core(&node["deviceFreeDetail"]["gpu"]["0"]), "70");
-    assert_eq!(node["deviceTotalDetail"]["gpu"]["1"], json!({}), "it is not healthy");
-    assert_eq!(
-        (&node["devices"]["gpu"]["0"]["pcie"], &node["devices"]["gpu"]["1"]["isHealthy"]),
-        (&json!("a"), &json!(false))
-    );
-    assert_eq!(core(&node["allocateSet"]["gpu"]["ns/a"]["0"]), "30");
-    assert_eq!(shown(&["nodeDeviceSummaries"]).unwrap(), json!({"n1": node}));
-    assert_eq!(shown(&["nodeDeviceSummaries", "n2"]), None, "it has none");
 }
 
 #[test]

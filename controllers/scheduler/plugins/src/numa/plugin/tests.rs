@@ -1,6 +1,7 @@
 mod devices;
 mod ranks;
 mod said;
+mod shown;
 mod world;
 
 use std::time::Duration;
@@ -47,24 +48,6 @@ fn play(machine: Machine, pods: &[(Wish<'_>, String)]) {
         assert_eq!(world.create(&format!("p{index}"), *wish), *expected, "pod {index}: {wish:?}");
     }
     assert_eq!(world.engine.cluster().discrepancies(), []);
-}
-
-#[test]
-fn the_cpus_of_a_node_are_shown_with_who_has_them() {
-    let mut world = World::of(&[Machine::default(), Machine { name: "n2", numa_nodes: 0, ..Machine::default() }]);
-    assert_eq!(world.create("a", ("LSR", "2", &[FULL])), cpus("0-1"));
-    let plugin = NodeNumaResource::new(NodeNumaResourceArgs::default());
-    let shown = |path: &[&str]| plugin.service(path, &Query::default(), world.engine.cluster());
-    let node = shown(&["nodes", "n1"]).unwrap();
-    assert_eq!(
-        (&node["node"], &node["topologyPolicy"], &node["availableCPUs"]),
-        (&json!("n1"), &json!("None"), &json!("2-15"))
-    );
-    assert_eq!(node["allocated"]["1"], json!({"core": 0, "node": 0, "socket": 0, "refCount": 1}));
-    assert_eq!((&node["numaNodes"][0]["cpus"], &node["numaNodes"][1]["free"]["cpu"]), (&json!("0-7"), &json!(8000)));
-    assert_eq!(node["pods"], json!([{"pod": "ns/a", "resourceStatus": {"cpuset": "0-1"}}]));
-    assert_eq!(shown(&["nodes", "n2"]).unwrap()["availableCPUs"], json!(""), "it reports none");
-    assert_eq!((shown(&["nodes", "n3"]), shown(&["nodes"])), (None, None));
 }
 
 #[test]

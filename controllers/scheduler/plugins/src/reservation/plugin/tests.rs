@@ -26,6 +26,7 @@ mod memory;
 mod parts;
 mod pods;
 mod refused;
+mod shown;
 mod words;
 
 /// A scheduler with nodes of so many cores.
@@ -595,21 +596,6 @@ fn a_reservation_that_loses_or_changes_its_node_is_where_its_status_says() {
     world.update("r", &|object| object["status"] = json!({}));
     assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
     assert_eq!((world.used(), world.attempt(), world.used()), (0, "n1".to_owned(), 6000));
-}
-
-#[test]
-fn the_reservations_of_a_node_are_shown() {
-    let mut world = World::new(&[8]);
-    world.reserve("r", 4, &json!({"allocateOnce": false}));
-    world.owner("p", 3, "");
-    let plugin = Reservation::default();
-    let shown = plugin.service(&["nodeReservations", "n1"], &Query::default(), world.engine.cluster()).unwrap();
-    let expected = json!([{
-        "name": "r", "uid": "r", "isPod": false, "isAssumed": false, "isMatchable": true,
-        "allocatable": {"cpu": 4000}, "allocated": {"cpu": 3000}, "withheld": {}, "owners": ["ns/p"],
-    }]);
-    assert_eq!(shown, expected);
-    assert_eq!(plugin.service(&["nodeReservations", "n2"], &Query::default(), world.engine.cluster()), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A pod of so many cores that runs on `n1` and keeps them for the app `x`.
-fn keeping(name: &str, cpus: u32) -> Pod {
+pub(super) fn keeping(name: &str, cpus: u32) -> Pod {
     let labels = [("scheduling.koordinator.sh/operating-mode", "Reservation")];
     let pod = World::of(name, cpus, &labels, "");
     let owners = r#"[{"labelSelector":{"matchLabels":{"app":"x"}}}]"#;
@@ -12,7 +12,7 @@ fn keeping(name: &str, cpus: u32) -> Pod {
     Pod { template, node: Some("n1".into()), is_running: true, is_ready: true, ..pod }
 }
 
-fn with(cpus: &[u32], pod: Pod) -> World {
+pub(super) fn with(cpus: &[u32], pod: Pod) -> World {
     let mut world = World::new(cpus);
     world.engine.set_pod(Arc::new(pod), world.now);
     world
