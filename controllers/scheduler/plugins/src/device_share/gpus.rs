@@ -92,7 +92,7 @@ impl Gpus {
     /// first: pods that get several leave different parts of them.
     fn room(&self, count: usize, each: &Amounts, takes_empty: bool) -> Option<usize> {
         let mut parts = 0_usize;
-        for alike in self.alike.iter() {
+        for alike in &self.alike {
             let each = completed(alike.memory, each);
             if !alike.fits(&each, takes_empty) {
                 continue;
