@@ -47,7 +47,7 @@ use self::{
     topologies::Topologies,
 };
 use crate::{
-    columns::{Columns, Row},
+    columns::{Columns, Row, RowAmounts},
     hold::Holds,
     node::Node,
     object::{Object, ObjectChange, Objects},
@@ -207,6 +207,18 @@ impl Cluster {
     #[inline]
     pub fn requested(&self, resource: ResourceId, row: Row) -> i64 {
         self.requested.get(resource, row)
+    }
+
+    /// What a node offers of all resources.
+    #[inline]
+    pub fn allocatable_on(&self, row: Row) -> RowAmounts<'_> {
+        self.allocatable.of(row)
+    }
+
+    /// What the pods of a node request of all resources.
+    #[inline]
+    pub fn requested_on(&self, row: Row) -> RowAmounts<'_> {
+        self.requested.of(row)
     }
 
     /// What the pods of a node are assumed to use of cpu and memory.

@@ -1,4 +1,4 @@
-//! Amounts of resources as columns: one array per resource, one row per node.
+//! Amounts of resources as columns: one column per resource, one row per node.
 
 use koord_scheduling::{ResourceId, ResourceVector};
 
@@ -20,28 +20,52 @@ impl Row {
 }
 
 /// Amounts by resource and row; what was never set is 0. Arithmetic saturates.
+///
+/// The amounts of a row lie side by side: most questions are about several resources of one node.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    columns: Vec<Vec<i64>>,
+    amounts: Vec<i64>,
+    /// How many resources there are.
+    width: usize,
     rows: usize,
+}
+
+/// The amounts of one row.
+#[derive(Clone, Copy, Debug)]
+pub struct RowAmounts<'c>(&'c [i64]);
+
+impl RowAmounts<'_> {
+    /// The amount of a resource.
+    #[inline]
+    pub fn get(self, resource: ResourceId) -> i64 {
+        self.0.get(resource.index()).copied().unwrap_or(0)
+    }
 }
 
 impl Columns {
     /// Adds rows until there are so many.
     pub fn grow(&mut self, rows: usize) {
         self.rows = self.rows.max(rows);
-        self.columns.iter_mut().for_each(|column| column.resize(self.rows, 0));
+        self.amounts.resize(self.rows * self.width, 0);
+    }
+
+    /// The amounts of a row.
+    #[inline]
+    pub fn of(&self, row: Row) -> RowAmounts<'_> {
+        let begin = row.index() * self.width;
+        RowAmounts(self.amounts.get(begin..begin + self.width).unwrap_or_default())
     }
 
     /// An amount.
     #[inline]
     pub fn get(&self, resource: ResourceId, row: Row) -> i64 {
-        self.columns.get(resource.index()).and_then(|column| column.get(row.index())).copied().unwrap_or(0)
+        self.of(row).get(resource)
     }
 
     /// Sets all amounts of a row.
     pub fn set_row(&mut self, row: Row, amounts: &ResourceVector) {
-        self.columns.iter_mut().for_each(|column| column[row.index()] = 0);
+        let begin = row.index() * self.width;
+        self.amounts[begin..begin + self.width].fill(0);
         for (resource, amount) in amounts.iter() {
             *self.cell(resource, row) = amount;
         }
@@ -66,16 +90,26 @@ impl Columns {
         is_exact
     }
 
-    /// The amounts of a row.
+    /// The amounts of a row, by resource.
     pub fn row(&self, row: Row) -> impl Iterator<Item = i64> + '_ {
-        self.columns.iter().map(move |column| column[row.index()])
+        self.of(row).0.iter().copied()
     }
 
     fn cell(&mut self, resource: ResourceId, row: Row) -> &mut i64 {
-        if resource.index() >= self.columns.len() {
-            self.columns.resize(resource.index() + 1, vec![0; self.rows]);
+        if resource.index() >= self.width {
+            self.widen(resource.index() + 1);
         }
-        &mut self.columns[resource.index()][row.index()]
+        &mut self.amounts[row.index() * self.width + resource.index()]
+    }
+
+    /// Adds resources until there are so many.
+    fn widen(&mut self, width: usize) {
+        let mut amounts = vec![0; self.rows * width];
+        if self.width > 0 {
+            let rows = amounts.chunks_exact_mut(width).zip(self.amounts.chunks_exact(self.width));
+            rows.for_each(|(new, old)| new[..old.len()].copy_from_slice(old));
+        }
+        (self.amounts, self.width) = (amounts, width);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod candidates;
 mod everywhere;
+mod filtering;
 mod rehearsal;
 mod sample;
 mod scorer;
@@ -14,14 +15,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
-use self::{candidates::Candidates, scorer::Scorer};
+use self::{
+    candidates::Candidates,
+    filtering::{Filtering, first_refusal},
+    scorer::Scorer,
+};
 pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{
     best::Best,
     cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
-    plugin::{Among, Code, Filter, Plan, PreFilter, Reason, Rejection, Request},
+    plugin::{Among, Code, Plan, PreFilter, Reason, Rejection, Request},
     pod::Pod,
 };
 
@@ -37,7 +42,7 @@ pub struct Memory {
 /// What the plugins of a profile ask for one pod, or for all pods of a class.
 pub struct Prepared {
     among: Among,
-    filters: Vec<(u8, Box<dyn Filter>)>,
+    filters: Vec<Filtering>,
     scores: Vec<Scorer>,
     /// A plugin that refuses all nodes.
     refused: Option<Verdict>,
@@ -172,10 +177,10 @@ impl Profile {
         for index in &self.filters {
             match self.plugins[usize::from(*index)].filter(request, cluster) {
                 PreFilter::Skip => {}
-                PreFilter::Nodes(filter) => prepared.filters.push((*index, filter)),
+                PreFilter::Nodes(filter) => prepared.filters.push(Filtering::new(*index, filter)),
                 PreFilter::Among(names, filter) => {
                     prepared.among.limit(*index, names);
-                    prepared.filters.extend(filter.map(|filter| (*index, filter)));
+                    prepared.filters.extend(filter.map(|filter| Filtering::new(*index, filter)));
                 }
                 PreFilter::None(refusal) => {
                     prepared.refused.get_or_insert(Verdict { plugin: *index, refusal });
@@ -236,7 +241,7 @@ impl Prepared {
             return Some((0, Some(outside)));
         }
         let (mut room, mut refused) = (pods, None);
-        for (plugin, filter) in &self.filters {
+        for Filtering { plugin, filter, .. } in &self.filters {
             // Most filters take the last of those that all before them take, and so all of them.
             let mut probes = [room.saturating_sub(1), guess.saturating_sub(1), guess].into_iter();
             let (mut least, mut most) = (0, room);
@@ -276,13 +281,7 @@ impl Prepared {
 
     /// A pod was placed or removed since this was prepared.
     pub fn changed(&mut self, cluster: &Cluster, placed: &Placed, is_added: bool) {
-        self.filters.iter_mut().for_each(|(_, filter)| filter.changed(cluster, placed, is_added));
-    }
-
-    /// A row has changed.
-    fn refresh(&mut self, cluster: &Cluster, row: Row) {
-        self.filters.iter_mut().for_each(|(_, filter)| filter.refresh(cluster, row));
-        self.scores.iter_mut().for_each(|scorer| scorer.score.refresh(cluster, row));
+        self.filters.iter_mut().for_each(|one| one.filter.changed(cluster, placed, is_added));
     }
 
     /// Prepares filters and scores again, by their plugins. Says no where what was kept of the rows does not hold any more.
@@ -313,12 +312,13 @@ impl Prepared {
         if !self.among.is_limited(plugin, names.as_ref()) {
             return false;
         }
-        let at = self.filters.partition_point(|(known, _)| profile.place_of_filter(*known) < Some(place));
-        let old = self.filters.get(at).filter(|(known, _)| *known == plugin).map(|(_, filter)| filter);
-        let inherits = old.zip(new.as_ref()).is_some_and(|(old, new)| old.inherits() && new.inherits());
-        let is_local = !inherits && old.into_iter().chain(&new).any(|filter| filter.is_local());
+        let at = self.filters.partition_point(|known| profile.place_of_filter(known.plugin) < Some(place));
+        let old = self.filters.get(at).filter(|known| known.plugin == plugin);
+        let new = new.map(|filter| Filtering::new(plugin, filter));
+        let inherits = old.zip(new.as_ref()).is_some_and(|(old, new)| old.filter.inherits() && new.filter.inherits());
+        let is_local = !inherits && old.into_iter().chain(&new).any(|filter| filter.is_local);
         let replaced = at..at + usize::from(old.is_some());
-        self.filters.splice(replaced, new.map(|filter| (plugin, filter)));
+        self.filters.splice(replaced, new);
         !is_local
     }
 
@@ -338,22 +338,10 @@ impl Prepared {
         if let Some(old) = &mut old {
             old.withdraw(best);
         }
-        let is_local = old.iter().chain(&new).any(|scorer| scorer.score.is_local());
+        let is_local = old.iter().chain(&new).any(|scorer| scorer.is_local);
         self.scores.extend(new.map(|new| new.after(old)));
         !is_local
     }
-}
-
-/// The first refusal of a node by these filters.
-fn first_refusal<'f>(
-    mut filters: impl Iterator<Item = &'f (u8, Box<dyn Filter>)>,
-    cluster: &Cluster,
-    row: Row,
-) -> Option<Verdict> {
-    filters.find_map(|(plugin, filter)| {
-        let refusal = filter.filter(cluster, row).err()?;
-        Some(Verdict { plugin: *plugin, refusal })
-    })
 }
 
 impl Memory {

@@ -53,19 +53,15 @@ impl Plugin for BalancedAllocation {
 impl Score for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let twice = CountedTwice::on(cluster, row);
-        let shares = self.0.iter().filter_map(|(id, request)| {
-            let offered = cluster.allocatable(*id, row);
-            let used = cluster.requested(*id, row).saturating_sub(twice.of(*id)).saturating_add(*request);
+        let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
+        let share = |(id, request): &(ResourceId, i64)| {
+            let offered = allocatable.get(*id);
+            let used = requested.get(*id).saturating_sub(twice.of(*id)).saturating_add(*request);
             (offered > 0).then(|| (used as f64 / offered as f64).min(1.0))
-        });
-        let shares: SmallVec<[f64; 4]> = shares.collect();
-        let spread = match shares[..] {
-            [one, another] => (one - another).abs() / 2.0,
-            [] | [_] => 0.0,
-            _ => {
-                let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-                (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / shares.len() as f64).sqrt()
-            }
+        };
+        let spread = match &self.0[..] {
+            [one, another] => share(one).zip(share(another)).map_or(0.0, |(one, another)| half(one - another)),
+            several => spread(&several.iter().filter_map(share).collect::<SmallVec<[f64; 4]>>()),
         };
         ((1.0 - spread) * SCORE_MAX as f64) as i64
     }
@@ -73,6 +69,22 @@ impl Score for Requests {
     fn is_local(&self) -> bool {
         true
     }
+}
+
+/// How much shares differ.
+fn spread(shares: &[f64]) -> f64 {
+    match *shares {
+        [one, another] => half(one - another),
+        [] | [_] => 0.0,
+        _ => {
+            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+            (shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / shares.len() as f64).sqrt()
+        }
+    }
+}
+
+fn half(difference: f64) -> f64 {
+    difference.abs() / 2.0
 }
 
 #[cfg(test)]

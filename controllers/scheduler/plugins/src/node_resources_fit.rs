@@ -141,7 +141,7 @@ impl Plugin for NodeResourcesFit {
 
     fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
         let pods = (refusal.operand & PODS != 0).then(|| ReasonCode::TooManyPods.says("Too many pods"));
-        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(format!("Insufficient {name}"));
+        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(["Insufficient ", name].concat());
         let resources = cluster.resources().names().zip(1_u32..).filter(|(_, bit)| *bit < LAST_BIT);
         let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
         let short = short.map(|(name, _)| insufficient(name).with("resource", name));
@@ -181,14 +181,14 @@ impl Plugin for NodeResourcesFit {
 }
 
 impl Requests {
-    /// What is refused after so many pods with these requests.
-    fn check(&self, cluster: &Cluster, row: Row, alike: usize) -> Result<(), Refusal> {
+    /// What is refused beside what others request of the node and what this adds for each of these requests.
+    fn check(&self, cluster: &Cluster, row: Row, further: impl Fn(i64) -> i64) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
         let twice = CountedTwice::on(cluster, row);
-        let alike = i64::try_from(alike).unwrap_or(i64::MAX);
+        let (offered, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
         for (resource, request) in self.0.iter().copied() {
-            let offered = cluster.allocatable(resource, row);
-            let requested = cluster.requested(resource, row).saturating_add(request.saturating_mul(alike));
+            let offered = offered.get(resource);
+            let requested = requested.get(resource).saturating_add(further(request));
             if request > offered.saturating_sub(requested).saturating_add(twice.of(resource)) {
                 if resource == ResourceId::PODS {
                     short |= PODS;
@@ -204,24 +204,26 @@ impl Requests {
 
 impl Filter for Requests {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row, 0)
+        self.check(cluster, row, |_| 0)
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
-        Some(self.check(cluster, row, alike))
+        let alike = i64::try_from(alike).unwrap_or(i64::MAX);
+        Some(self.check(cluster, row, |request| request.saturating_mul(alike)))
     }
 }
 
 impl Score for Allocation {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
+        let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
         let (mut score, mut weights) = (0, 0);
         for Counted { id, weight, request, assumed } in &self.resources {
-            let offered = cluster.allocatable(*id, row);
+            let offered = allocatable.get(*id);
             if offered <= 0 {
                 continue;
             }
-            let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
+            let before = assumed.map_or_else(|| requested.get(*id), |which| assumed_usage[which]);
             let before = before.saturating_sub(twice.of(*id));
             let of_resource = self.strategy.score(before.saturating_add(*request), offered);
             // A line may give 0, which counts as little as a resource that is not there.

@@ -56,6 +56,9 @@ impl Cluster {
 
     /// Hides what is offered on a row.
     pub(crate) fn hide_on(&mut self, row: Row) {
+        if self.offered.is_empty() {
+            return;
+        }
         let offered = Arc::clone(&self.offered);
         let begin = offered.partition_point(|(at, _)| *at < row);
         let on_row = offered.iter().skip(begin).take_while(|(at, _)| *at == row);

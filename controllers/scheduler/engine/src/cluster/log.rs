@@ -46,7 +46,7 @@ impl ChangeLog {
     /// The rows that have changed since, each once, in the order of their last changes.
     pub(super) fn since(&self, position: Position) -> Option<impl Iterator<Item = Row> + '_> {
         let skipped = usize::try_from(position.0.checked_sub(self.start)?).ok()?;
-        let changes = (position.0..).zip(self.rows.iter().skip(skipped));
+        let changes = (position.0..).zip(self.rows.range(skipped.min(self.rows.len())..));
         Some(changes.filter(|(at, row)| self.last[row.index()] == *at).map(|(_, row)| *row))
     }
 }

@@ -4,7 +4,9 @@
 
 use std::{
     any::{Any, TypeId},
+    collections::HashMap,
     fmt::Debug,
+    hash::{BuildHasherDefault, Hasher},
     sync::Arc,
 };
 
@@ -72,45 +74,73 @@ pub trait State: Any + Send + Sync + Debug {
     }
 }
 
-/// The states of all plugins, each with its type: they are looked up for every node.
+/// The states of all plugins.
 #[derive(Debug, Default)]
-pub(crate) struct States(Vec<(TypeId, Box<dyn State>)>);
+pub(crate) struct States {
+    states: Vec<Box<dyn State>>,
+    /// The place of each by its type. States are looked up several times for every node, those too that no plugin has; they are never
+    /// listed from here, for the order of types is another in each program.
+    places: HashMap<TypeId, usize, BuildHasherDefault<OfType>>,
+}
+
+/// The hash of a type is a part of its number, which is one already.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfType(u64);
+
+impl Hasher for OfType {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
 
 impl States {
     pub(crate) fn get<T: State>(&self) -> Option<&T> {
-        let (_, state) = self.0.iter().find(|(type_, _)| *type_ == TypeId::of::<T>())?;
-        (&**state as &dyn Any).downcast_ref()
+        (&**self.states.get(self.place(TypeId::of::<T>())?)? as &dyn Any).downcast_ref()
     }
 
     pub(crate) fn get_mut<T: State>(&mut self) -> Option<&mut T> {
-        let (_, state) = self.0.iter_mut().find(|(type_, _)| *type_ == TypeId::of::<T>())?;
-        (&mut **state as &mut dyn Any).downcast_mut()
+        let place = self.place(TypeId::of::<T>())?;
+        (&mut **self.states.get_mut(place)? as &mut dyn Any).downcast_mut()
+    }
+
+    fn place(&self, type_: TypeId) -> Option<usize> {
+        self.places.get(&type_).copied()
     }
 
     /// Adds a state; one whose type is there joins that.
     pub(crate) fn add(&mut self, state: Box<dyn State>) {
         let type_ = (&*state as &dyn Any).type_id();
-        match self.0.iter_mut().find(|(known, _)| *known == type_) {
-            Some((_, known)) => known.join(state),
-            None => self.0.push((type_, state)),
+        if let Some(place) = self.place(type_) {
+            self.states[place].join(state);
+        } else {
+            self.places.insert(type_, self.states.len());
+            self.states.push(state);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.states.len()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn State>> {
-        self.0.iter_mut().map(|(_, state)| state)
+        self.states.iter_mut()
     }
 
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
-        self.0.iter().filter_map(|(_, state)| state.wake_at()).min()
+        self.states.iter().filter_map(|state| state.wake_at()).min()
     }
 }
 
 impl Clone for States {
     fn clone(&self) -> Self {
-        Self(self.0.iter().map(|(type_, state)| (*type_, state.copy())).collect())
+        Self { states: self.states.iter().map(|state| state.copy()).collect(), places: self.places.clone() }
     }
 }

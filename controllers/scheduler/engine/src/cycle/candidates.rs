@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::uid::Uid;
 
-use super::{Found, Memory, Prepared, Profile, Scorer, Verdict, first_refusal, sample::Sample, verdicts::Verdicts};
+use super::{
+    Filtering, Found, Memory, Prepared, Profile, Scorer, Verdict, first_refusal, sample::Sample, verdicts::Verdicts,
+};
 use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
@@ -63,7 +65,9 @@ impl Candidates {
     pub(super) fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
         let is_wide_enough = cluster.width() <= self.verdicts.len();
         let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
-        let mut changed: Vec<Row> = changed.collect();
+        let mut rows = Vec::new();
+        changed.for_each(|row| rows.push(row));
+        let mut changed = rows;
         let offered = Arc::clone(cluster.offered());
         if !Arc::ptr_eq(&self.offered, &offered) {
             changed.extend(rows_of_difference(&self.offered, &offered));
@@ -88,16 +92,12 @@ impl Candidates {
     }
 
     fn ask(&mut self, cluster: &Cluster, row: Row) {
-        self.prepared.refresh(cluster, row);
+        self.prepared.filters.iter_mut().for_each(|filter| filter.refresh(cluster, row));
         let is_there = cluster.node(row).is_some();
         let verdict = if is_there { self.prepared.local_verdict(cluster, row) } else { None };
         let is_taken = is_there && verdict.is_none();
-        self.prepared.scores.iter_mut().for_each(|scorer| scorer.row_changed(cluster, row, is_taken));
-        let score = is_taken.then(|| {
-            let scaled: i64 = self.prepared.scores.iter().map(|scorer| scorer.scaled(row)).sum();
-            self.prepared.local_score(cluster, row) + scaled
-        });
-        self.best.set(row, score);
+        let score: i64 = self.prepared.scores.iter_mut().map(|scorer| scorer.row_changed(cluster, row, is_taken)).sum();
+        self.best.set(row, is_taken.then_some(score));
         if self.verdicts.set(row, verdict) {
             self.refusals = None;
         }
@@ -106,8 +106,8 @@ impl Candidates {
     /// Prepares again what inherits its answers.
     fn renew_heirs(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> bool {
         let Self { prepared, best, .. } = self;
-        let filters = prepared.filters.iter().filter(|(_, filter)| filter.inherits()).map(|(plugin, _)| *plugin);
-        let filters: Vec<u8> = filters.collect();
+        let filters = prepared.filters.iter().filter(|known| known.filter.inherits());
+        let filters: Vec<u8> = filters.map(|known| known.plugin).collect();
         let scores = prepared.scores.iter().filter(|scorer| scorer.score.inherits()).map(|scorer| scorer.plugin);
         let scores: Vec<u8> = scores.collect();
         prepared.renew((&filters, &scores), profile, request, cluster, best)
@@ -123,8 +123,9 @@ impl Candidates {
             changed.map(|(plugin, _)| plugin)
         };
         let Self { prepared, best, .. } = self;
-        let filters = prepared.filters.iter().filter(|(_, filter)| !filter.follows_rows() && !filter.inherits());
-        let filters = filters.map(|(plugin, _)| *plugin);
+        let filters =
+            prepared.filters.iter().filter(|Filtering { filter, .. }| !filter.follows_rows() && !filter.inherits());
+        let filters = filters.map(|known| known.plugin);
         let scores = prepared.scores.iter().filter(|scorer| !scorer.score.follows_rows() && !scorer.score.inherits());
         let scores = scores.map(|scorer| scorer.plugin);
         let filters: Vec<u8> = filters.chain(changed(|old, new| old.0 != new.0)).collect();
@@ -346,19 +347,18 @@ fn rows_of_difference(left: &[(Row, Uid)], right: &[(Row, Uid)]) -> Vec<Row> {
 impl Prepared {
     /// Whether the answers for a row depend on what is on that row alone, as far as they are not prepared again.
     fn asks_single_rows(&self, cluster: &Cluster) -> bool {
-        self.filters.iter().all(|(_, filter)| filter.is_local())
+        self.filters.iter().all(|filter| filter.is_local)
             && self.scores.iter().all(|scorer| scorer.score.inherits() || !scorer.is_wide(cluster))
     }
 
     /// Whether nothing is to be asked beyond what is local now.
     fn is_local(&self, cluster: &Cluster) -> bool {
-        self.filters.iter().all(|(_, filter)| filter.is_local())
-            && self.scores.iter().all(|scorer| !scorer.is_wide(cluster))
+        self.filters.iter().all(|filter| filter.is_local) && self.scores.iter().all(|scorer| !scorer.is_wide(cluster))
     }
 
     /// The only rows whose score is not local, where there are few of them and all filters are local.
     fn scored_rows(&self, cluster: &Cluster) -> Option<Vec<Row>> {
-        if !self.filters.iter().all(|(_, filter)| filter.is_local()) {
+        if !self.filters.iter().all(|filter| filter.is_local) {
             return None;
         }
         let wide = self.scores.iter().filter(|scorer| scorer.is_wide(cluster));
@@ -372,13 +372,12 @@ impl Prepared {
     }
 
     fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
-        let local = self.filters.iter().filter(|(_, filter)| filter.is_local());
+        let local = self.filters.iter().filter(|filter| filter.is_local);
         self.among.leaves_out(cluster, row).or_else(|| first_refusal(local, cluster, row))
     }
 
     fn local_score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let local = self.scores.iter().filter(|scorer| scorer.score.is_local());
-        local.map(|Scorer { weight, score, .. }| weight * score.score(cluster, row)).sum()
+        self.scores.iter().map(|scorer| scorer.local(cluster, row)).sum()
     }
 
     /// The first refusal of a node, where the first one of local filters is known.
@@ -386,13 +385,13 @@ impl Prepared {
         if known.is_some_and(|known| known.is_outside()) {
             return known;
         }
-        let before = self.filters.iter().take_while(|(plugin, _)| known.is_none_or(|known| known.plugin != *plugin));
-        first_refusal(before.filter(|(_, filter)| !filter.is_local()), cluster, row).or(known)
+        let before = self.filters.iter().take_while(|filter| known.is_none_or(|known| known.plugin != filter.plugin));
+        first_refusal(before.filter(|filter| !filter.is_local), cluster, row).or(known)
     }
 
     /// The sum of scores that are the same for every node.
     fn uniform_score(&self, cluster: &Cluster) -> i64 {
-        let wide = self.scores.iter().filter(|scorer| !scorer.score.is_local());
+        let wide = self.scores.iter().filter(|scorer| !scorer.is_local);
         wide.filter_map(|Scorer { weight, score, .. }| Some(weight * score.uniform(cluster)?)).sum()
     }
 

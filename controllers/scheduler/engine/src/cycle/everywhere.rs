@@ -86,10 +86,7 @@ impl Profile {
 
     fn refusals(&self, request: &Request<'_>, prepared: &Prepared, cluster: &Cluster, row: Row) -> Vec<NodeRefusal> {
         let of_all = prepared.refused.into_iter();
-        let of_node = prepared.filters.iter().filter_map(|(plugin, filter)| {
-            let refusal = filter.filter(cluster, row).err()?;
-            Some(super::Verdict { plugin: *plugin, refusal })
-        });
+        let of_node = prepared.filters.iter().filter_map(|filter| filter.verdict(cluster, row));
         of_all
             .chain(prepared.among.leaves_out(cluster, row))
             .chain(of_node)

@@ -12,33 +12,68 @@ pub(super) struct Scorer {
     pub(super) plugin: u8,
     pub(super) weight: i64,
     pub(super) score: Box<dyn Score>,
+    /// What the score says of itself is looked at with every row, and does not change: whether it depends on the class and the node alone.
+    pub(super) is_local: bool,
+    /// Whether scores hold for the next pod of the class.
+    inherits: bool,
     /// How scores are scaled.
     scale: Option<Scale>,
     /// By row, where scores are scaled and differ: none of nodes that are refused.
     scaled: Vec<Option<i64>>,
-    /// The highest of them, or of those that count; none where there is none.
+    /// The highest of them, or of those that count, by which they are scaled; none where there is none.
     highest: Option<i64>,
-    /// Whether another one may be the highest now.
-    is_stale: bool,
+    /// The highest of them as they are now.
+    now: Highest,
     /// By row, as far as any is known: the scores that hold for the next pod of the class.
     inherited: Vec<Option<i64>>,
 }
 
+/// The highest of some scores.
+#[derive(Clone, Copy, Debug, Default)]
+struct Highest {
+    /// None of no scores.
+    score: Option<i64>,
+    /// How many rows have it.
+    rows: usize,
+}
+
+impl Highest {
+    fn add(&mut self, score: Option<i64>) {
+        if score > self.score {
+            *self = Self { score, rows: 1 };
+        } else if score.is_some() && score == self.score {
+            self.rows += 1;
+        }
+    }
+
+    fn remove(&mut self, score: Option<i64>) {
+        if score.is_some() && score == self.score {
+            self.rows -= 1;
+        }
+    }
+
+    /// Whether no row has it any more, so that another one is to be looked for.
+    fn is_gone(&self) -> bool {
+        self.score.is_some() && self.rows == 0
+    }
+}
+
 impl Scorer {
     pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn Score>) -> Self {
-        let scale = score.scale();
-        Self { plugin, weight, score, scale, scaled: Vec::new(), highest: None, is_stale: false, inherited: Vec::new() }
+        let (scale, is_local, inherits) = (score.scale(), score.is_local(), score.inherits());
+        let (scaled, inherited, highest, now) = (Vec::new(), Vec::new(), None, Highest::default());
+        Self { plugin, weight, score, is_local, inherits, scale, scaled, highest, now, inherited }
     }
 
     /// The same with what it inherits.
     pub(super) fn after(self, old: Option<Self>) -> Self {
-        let inherited = old.filter(|old| old.score.inherits() && self.score.inherits()).map(|old| old.inherited);
+        let inherited = old.filter(|old| old.inherits && self.inherits).map(|old| old.inherited);
         Self { inherited: inherited.unwrap_or_default(), ..self }
     }
 
     /// Whether what is kept of each row has this in it.
     pub(super) fn is_part_of_rows(&self) -> bool {
-        self.score.is_local() || self.scale.is_some()
+        self.is_local || self.scale.is_some()
     }
 
     /// Whether nodes are to be compared with each other.
@@ -78,9 +113,20 @@ impl Scorer {
         });
     }
 
-    /// A row has changed, and takes the pods of the class or does not.
-    pub(super) fn row_changed(&mut self, cluster: &Cluster, row: Row, is_taken: bool) {
-        if self.score.inherits() {
+    /// What the score of a row has of this, where it depends on the class and the node alone.
+    pub(super) fn local(&self, cluster: &Cluster, row: Row) -> i64 {
+        if self.is_local { self.weight * self.score.score(cluster, row) } else { 0 }
+    }
+
+    /// A row has changed, and takes the pods of the class or does not. Gives what its score has of this, where it does.
+    pub(super) fn row_changed(&mut self, cluster: &Cluster, row: Row, is_taken: bool) -> i64 {
+        if self.is_local {
+            return if is_taken { self.local(cluster, row) } else { 0 };
+        }
+        if self.scale.is_none() {
+            self.score.refresh(cluster, row);
+        }
+        if self.inherits {
             let score = is_taken.then(|| self.score.score(cluster, row));
             if let Some(known) = self.inherited.get_mut(row.index()) {
                 *known = score;
@@ -89,13 +135,15 @@ impl Scorer {
         if let Some(known) = self.scaled.get_mut(row.index()) {
             let score = is_taken.then(|| self.score.score(cluster, row));
             let old = std::mem::replace(known, score);
-            self.is_stale |= old != score && (old == self.highest || score > self.highest);
+            self.now.remove(old);
+            self.now.add(score);
         }
+        self.scaled(row)
     }
 
     /// Nothing is known of any row any more.
     pub(super) fn clear(&mut self) {
-        (self.scaled, self.highest, self.is_stale) = (Vec::new(), None, false);
+        (self.scaled, self.highest, self.now) = (Vec::new(), None, Highest::default());
         self.inherited.clear();
     }
 
@@ -111,13 +159,14 @@ impl Scorer {
             let rows = (0..cluster.width()).map(Row::at);
             let score = |row: Row| best.score(row).map(|_| self.score.score(cluster, row));
             self.scaled = rows.map(|row| row.and_then(score)).collect();
-            self.highest = self.highest_but(|_| false);
+            self.now = self.highest_but(|_| false);
+            self.highest = self.now.score;
             self.add_by_scaled(best, |score| self.scale_by(score, self.highest));
         }
-        if self.is_stale {
-            self.scale_beside(best, |_| false);
-            self.is_stale = false;
+        if self.now.is_gone() {
+            self.now = self.highest_but(|_| false);
         }
+        self.scale_to(best, self.now.score);
     }
 
     /// Takes what is scaled from the scores of all rows.
@@ -125,7 +174,7 @@ impl Scorer {
         if !self.scaled.is_empty() {
             self.add_by_scaled(best, |score| -self.scale_by(score, self.highest));
             self.scaled.clear();
-            (self.highest, self.is_stale) = (None, false);
+            (self.highest, self.now) = (None, Highest::default());
         }
     }
 
@@ -138,17 +187,24 @@ impl Scorer {
 
     /// Scales the scores of all rows by the highest one, where some do not count.
     pub(super) fn scale_beside(&mut self, best: &mut Best, is_excluded: impl Fn(Row) -> bool) {
-        let highest = self.highest_but(is_excluded);
+        self.scale_to(best, self.highest_but(is_excluded).score);
+    }
+
+    fn scale_to(&mut self, best: &mut Best, highest: Option<i64>) {
         if highest != self.highest {
             self.add_by_scaled(best, |score| self.scale_by(score, highest) - self.scale_by(score, self.highest));
             self.highest = highest;
         }
     }
 
-    fn highest_but(&self, is_excluded: impl Fn(Row) -> bool) -> Option<i64> {
-        let counts =
-            |(index, score): (usize, &Option<i64>)| score.filter(|_| !Row::at(index).is_some_and(&is_excluded));
-        self.scaled.iter().enumerate().filter_map(counts).max()
+    fn highest_but(&self, is_excluded: impl Fn(Row) -> bool) -> Highest {
+        let mut highest = Highest::default();
+        for (index, score) in self.scaled.iter().enumerate() {
+            if !Row::at(index).is_some_and(&is_excluded) {
+                highest.add(*score);
+            }
+        }
+        highest
     }
 
     /// Adds what differs in the scores of these rows, where no others count.

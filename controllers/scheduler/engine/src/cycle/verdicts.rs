@@ -38,7 +38,8 @@ impl Verdicts {
 
     /// Changes why a row is refused. Says whether that is something else than before.
     pub(super) fn set(&mut self, row: Row, verdict: Option<Verdict>) -> bool {
-        if self.get(row) == verdict || row.index() >= self.rows.len() {
+        let Some(known) = self.rows.get(row.index()) else { return false };
+        if self.of(*known) == verdict {
             return false;
         }
         // What was said of rows long ago is not kept for ever.

@@ -55,10 +55,12 @@ impl Among {
     }
 
     /// Why this node is not among them; none where it is.
+    #[inline]
     pub(crate) fn leaves_out(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
-        if self.0.is_empty() {
-            return None;
-        }
+        if self.0.is_empty() { None } else { self.leaves_out_of_named(cluster, row) }
+    }
+
+    fn leaves_out_of_named(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
         let is_named = |name: &str| self.0.values().all(|names| names.contains(name));
         if cluster.node(row).is_some_and(|node| is_named(&node.name)) {
             return None;

@@ -21,6 +21,8 @@ pub(super) struct Gpus {
     pub(super) total: Amounts,
     /// What is free of all of them.
     pub(super) free: Amounts,
+    /// Whether one is reported as unhealthy.
+    pub(super) has_unhealthy: bool,
 }
 
 /// GPUs of which the same is free.
@@ -61,6 +63,7 @@ impl Gpus {
             gpus.total = gpus.total.plus(&device.total);
             gpus.free = gpus.free.plus(&free);
             gpus.each.push(gpu);
+            gpus.has_unhealthy |= device.is_unhealthy;
             let have_anything = !device.total.is_zero();
             let is_like = |alike: &&mut Alike| {
                 (alike.memory, alike.have_anything) == (gpu.memory, have_anything) && alike.free == free
@@ -75,16 +78,26 @@ impl Gpus {
 
     /// Whether so many of them have as much free of each.
     fn have(&self, count: usize, each: &Amounts, takes_empty: bool) -> bool {
-        let has_enough = |alike: &&Alike| alike.fits(each, takes_empty);
-        self.alike.iter().filter(has_enough).map(|alike| alike.count).sum::<usize>() >= count
+        // Most nodes have one model of GPUs, and so much memory in each.
+        let memory = self.alike.first().map_or(0, |alike| alike.memory);
+        let of_first = completed(memory, each);
+        let fits = |alike: &&Alike| {
+            let of_other = (alike.memory != memory).then(|| completed(alike.memory, each));
+            alike.fits(of_other.as_ref().unwrap_or(&of_first), takes_empty)
+        };
+        self.alike.iter().filter(fits).map(|alike| alike.count).sum::<usize>() >= count
     }
 
     /// How many pods get so many of them, one after the other, with as much of each; none where it matters which of them are taken
     /// first: pods that get several leave different parts of them.
     fn room(&self, count: usize, each: &Amounts, takes_empty: bool) -> Option<usize> {
         let mut parts = 0_usize;
-        for alike in self.alike.iter().filter(|alike| alike.fits(each, takes_empty)) {
-            let of_each = completed(alike.memory, each).times_in(&alike.free);
+        for alike in &self.alike {
+            let each = completed(alike.memory, each);
+            if !alike.fits(&each, takes_empty) {
+                continue;
+            }
+            let of_each = each.times_in(&alike.free);
             if count > 1 && of_each > 1 {
                 return None;
             }
@@ -95,8 +108,9 @@ impl Gpus {
 }
 
 impl Alike {
+    /// Whether each has this much, which is complete for its memory.
     fn fits(&self, each: &Amounts, takes_empty: bool) -> bool {
-        let fits = self.have_anything && completed(self.memory, each).fits(&self.free);
+        let fits = self.have_anything && each.fits(&self.free);
         fits && (takes_empty || !self.free.is_zero())
     }
 }

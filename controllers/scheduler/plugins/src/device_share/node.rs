@@ -179,6 +179,11 @@ impl NodeDevices {
         self.of(kind).filter(|(_, device)| device.is_unhealthy).map(|(_, device)| &*device.id)
     }
 
+    /// Whether a device of a kind is reported as unhealthy.
+    pub(super) fn has_unhealthy(&self, kind: Kind) -> bool {
+        if kind == Kind::Gpu { self.gpus.has_unhealthy } else { self.unhealthy(kind).next().is_some() }
+    }
+
     /// Whether nothing is known of its devices.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty() && !self.is_reported

@@ -2,10 +2,16 @@
 
 mod audit;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use koord_api::device::Device as ApiDevice;
+use koord_api::{
+    device::Device as ApiDevice,
+    node_annotations::{GPU_PARTITION_POLICY, GpuPartitionPolicy},
+};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Placed, Subject},
     columns::Row,
@@ -25,6 +31,8 @@ pub struct Devices {
     templates: BTreeMap<String, GpuTemplates>,
     /// What pods request of GPUs.
     pub(super) mix: Mix,
+    /// Nodes with a label by which GPUs are given out in partitions only.
+    honoring: BTreeSet<Row>,
 }
 
 /// The part of the ConfigMap that has the templates.
@@ -44,6 +52,11 @@ impl Devices {
     /// The devices of a node; none where nothing is known of any.
     pub fn of(&self, row: Row) -> Option<&NodeDevices> {
         self.rows.get(row.index()).filter(|node| !node.is_empty())
+    }
+
+    /// Whether the label of a node says that GPUs are given out in partitions only; a table of partitions goes before it.
+    pub(super) fn honors_partitions(&self, row: Row) -> bool {
+        self.honoring.contains(&row)
     }
 
     fn at(&mut self, row: Row) -> &mut NodeDevices {
@@ -96,6 +109,12 @@ impl State for Devices {
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
         self.mix.node(cluster, row);
+        let policy = cluster.node(row).and_then(|node| node.labels.get(GPU_PARTITION_POLICY.name()));
+        if policy == Some(GpuPartitionPolicy::Honor.as_str()) {
+            self.honoring.insert(row);
+        } else {
+            self.honoring.remove(&row);
+        }
         match cluster.node(row) {
             None => self.at(row).forget(),
             Some(node) if self.of(row).is_none_or(|devices| !devices.is_reported) => {

@@ -101,8 +101,9 @@ impl Lot<'_> {
 /// Whether no part of a node is kept.
 pub(crate) fn keeps_nothing(cluster: &Cluster, row: Row) -> bool {
     let Some(kept) = cluster.state::<Kept>() else { return true };
-    let is_reserved = |name: &str| !kept.is_empty() && kept.on_node(name).next().is_some();
-    cluster.hidden_on(row).next().is_none() && !cluster.node(row).is_some_and(|node| is_reserved(&node.name))
+    let is_reserved = |name: &str| kept.on_node(name).next().is_some();
+    cluster.hidden_on(row).next().is_none()
+        && (kept.is_empty() || !cluster.node(row).is_some_and(|node| is_reserved(&node.name)))
 }
 
 /// The parts of a node that are kept.
@@ -139,9 +140,12 @@ pub(crate) fn have_room(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
 pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
     let (Some(kept), lots) = (cluster.state::<Kept>(), lots(cluster, row)) else { return false };
     let offered: Vec<&ReservationInfo> = lots.iter().filter(|lot| lot.is_offered).filter_map(|lot| lot.info).collect();
+    if offered.is_empty() {
+        return false;
+    }
     let mut room = kept.room(cluster, row, asks.requests());
     room.pods = room.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
-    !offered.is_empty() && fits(asks.requests(), &room, &offered, Needs::default(), |_| false).is_err()
+    fits(asks.requests(), &room, &offered, Needs::default(), |_| false).is_err()
 }
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_api::{
-    device_protocol::GPU_ISOLATION_PROVIDER,
-    node_annotations::{GPU_PARTITION_POLICY, GpuPartitionPolicy},
-};
+use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
@@ -127,13 +124,11 @@ impl Wanted {
         if !keeps_nothing(cluster, row) {
             return None;
         }
-        let node = cluster.state::<Devices>()?.of(row).filter(|node| node.is_reported)?;
-        let policy =
-            |node: &Node| node.labels.get(GPU_PARTITION_POLICY.name()) == Some(GpuPartitionPolicy::Honor.as_str());
-        let honors_partitions = || {
-            node.partitions
-                .as_ref()
-                .map_or_else(|| cluster.node(row).is_some_and(|node| policy(node)), |_| node.honors_partitions)
+        let devices = cluster.state::<Devices>()?;
+        let node = devices.of(row).filter(|node| node.is_reported)?;
+        let honors_partitions = || match node.partitions {
+            Some(_) => node.honors_partitions,
+            None => devices.honors_partitions(row),
         };
         (gpus.is_shared || !honors_partitions()).then_some((node, gpus))
     }
@@ -214,7 +209,7 @@ fn circumstance(refused: Refused, cluster: &Cluster, row: Row) -> u64 {
     };
     let is_in_parts = || parts_of_gpus(cluster, row).next().is_some();
     match refused {
-        _ if devices.unhealthy(kind).next().is_some() => UNHEALTHY,
+        _ if devices.has_unhealthy(kind) => UNHEALTHY,
         Refused::NoDevices(Kind::Gpu) if is_in_parts() => IN_PARTS,
         _ => 0,
     }
