@@ -172,7 +172,7 @@ async fn run_profiles(
     Ok(manager.run(stop).await?)
 }
 
-/// `/configz`: the configuration in force, as kube-scheduler shows it.
+/// `/configz`: the configuration in force, with the names that it has in a file.
 fn configz(effective: &Value) -> Router {
     let text = json!({"componentconfig": effective}).to_string();
     let answer = move || {
