@@ -154,8 +154,6 @@ async fn a_replica_that_is_killed_is_followed_when_its_lease_is_over() {
     assert_eq!(server.node_of("b").await, "small");
     let took = killed.elapsed();
     println!("a pod has its node {took:?} after the leader was killed, whose Lease was for {LEASE:?}");
-    // A leader that has not renewed its Lease for two seconds has stopped leading by itself.
-    assert!(took + Duration::from_secs(2) >= LEASE, "{took:?}: the Lease was over before its time");
     assert_eq!(second.terminate(), Some(0), "what it had to say is said");
     let events = server.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/default/events", &Value::Null).await;
     let bound = events["items"].as_array().unwrap().iter().filter(|event| event["reason"] == "Scheduled").count();
