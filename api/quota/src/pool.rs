@@ -127,8 +127,7 @@ impl Pool {
 
     /// What a child may use of a total. Where mins are scaled, they shrink together when their sum exceeds the total.
     pub fn runtime(&mut self, total: i64, scales_min: bool, place: usize) -> i64 {
-        let mins = i64::try_from(self.mins.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
-        if scales_min && total < mins {
+        if scales_min && let Some(mins) = self.too_many_mins(total) {
             return self.scaled(total, mins).runtime(total, false, place);
         }
         self.scaled = None;
@@ -156,11 +155,16 @@ impl Pool {
 
     /// The min by which a child's part of a total is found: less than its own where mins shrink.
     pub fn min(&mut self, total: i64, scales_min: bool, place: usize) -> i64 {
-        let mins = i64::try_from(self.mins.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
-        if scales_min && total < mins {
+        if scales_min && let Some(mins) = self.too_many_mins(total) {
             return self.scaled(total, mins).min(total, false, place);
         }
         self.children.get(place).map_or(0, |child| child.min)
+    }
+
+    /// The sum of the mins, where a total is not enough for them.
+    fn too_many_mins(&self, total: i64) -> Option<i64> {
+        let mins = i64::try_from(self.mins.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(i64::MAX);
+        (total < mins).then_some(mins)
     }
 
     /// The children with smaller mins.

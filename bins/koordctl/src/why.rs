@@ -14,6 +14,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, bail};
 use koord_engine::{
     engine::{Engine, Why},
+    plugin::Query,
     pod::Pod,
 };
 use koord_program::{gates::Gates, plan::Source};
@@ -145,6 +146,12 @@ pub(crate) fn configuration(SchedulerArgs { config, feature_gates }: &SchedulerA
 fn pods(engine: &Engine) -> impl Iterator<Item = &Arc<Pod>> {
     let cluster = engine.cluster();
     cluster.pods().map(|placed| &placed.pod).chain(cluster.pending())
+}
+
+/// What a plugin answers about a path; none where no profile has it, or it has no answer.
+fn service(engine: &Engine, plugin: &str, path: &[&str]) -> Option<Value> {
+    let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
+    plugins.find(|known| known.name() == plugin)?.service(path, &Query::default(), engine.cluster()).ok()
 }
 
 /// The uid of a pod.

@@ -67,9 +67,9 @@ impl TlsPolicy {
         };
         let mut suites = self.suites.clone();
         suites.retain(|suite| suite.tls13().is_some() || names.iter().any(|name| is(suite, name)));
-        let is_served =
+        let is_missing =
             |name: &&String| !self.suites.iter().any(|suite| is(suite, name)) && !OF_1_3.contains(&name.as_str());
-        let left_out: Vec<String> = names.iter().filter(is_served).cloned().collect();
+        let left_out: Vec<String> = names.iter().filter(is_missing).cloned().collect();
         if !left_out.is_empty() && left_out.len() == names.len() {
             let older = self.suites.iter().filter(|suite| suite.tls13().is_none()).map(known);
             let older = older.collect::<Vec<_>>().join(", ");

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow, bail};
 use koord_engine::{
     engine::{Engine, Outcome, Why},
-    plugin::Query,
     pod::Pod,
 };
 use koord_runtime::clock::Moment;
 use serde_json::{Value, json};
 
-use super::answer;
+use super::{answer, service};
 use crate::{
     Answer,
     cli::{OutputFormat, WhyArgs},
@@ -37,7 +36,8 @@ struct Member {
 
 /// Says what becomes of a gang.
 pub(super) fn explain(engine: &Engine, name: &str, args: &WhyArgs, screen: Screen) -> Result<Answer> {
-    let gangs = service(engine, &["gangs"]).ok_or_else(|| anyhow!("this configuration has no plugin Coscheduling"))?;
+    let gangs = service(engine, "Coscheduling", &["gangs"])
+        .ok_or_else(|| anyhow!("this configuration has no plugin Coscheduling"))?;
     let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace) };
     let Some(gang) = gangs.get(&id) else {
         let known = gangs.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
@@ -109,10 +109,4 @@ impl Member {
     fn document(&self) -> Value {
         json!({"pod": self.key, "state": self.state, "node": self.node, "wouldBe": self.would, "reason": self.reason})
     }
-}
-
-/// What the plugin says.
-fn service(engine: &Engine, path: &[&str]) -> Option<Value> {
-    let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    plugins.find(|plugin| plugin.name() == "Coscheduling")?.service(path, &Query::default(), engine.cluster()).ok()
 }

@@ -81,15 +81,15 @@ impl DynamicResources {
     fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
         let objects = cluster.objects();
         let claims = claims::of(pod, objects).map_err(not_ready)?;
-        if let Some(devices) = cluster.state::<Devices>()
+        let devices = cluster.state::<Devices>();
+        if let Some(devices) = devices
             && let Some(claim) = claims.iter().find(|claim| devices.is_given_back(claim, pod))
         {
             return Err(not_ready(format!("resource claim {} is still reserved for an earlier attempt", claim.key)));
         }
         let without = claims.iter().filter(|claim| !claim.is_allocated());
         let demands = without.map(|claim| {
-            let ledger = cluster.state::<Devices>().map(|devices| &devices.ledger);
-            if ledger.is_some_and(|ledger| ledger.is_in_flight(&claim.key, &pod.uid)) {
+            if devices.is_some_and(|devices| devices.ledger.is_in_flight(&claim.key, &pod.uid)) {
                 return Err(not_ready(format!("resource claim {} is in the process of being allocated", claim.key)));
             }
             let demand = Demand::of(claim, objects, &self.shared.selectors);

@@ -1,7 +1,7 @@
 //! Gangs that have not enough members.
 
 use koord_api::pod_group::PodGroup;
-use koord_engine::{engine::Engine, plugin::Query, pod::Pod};
+use koord_engine::{engine::Engine, pod::Pod};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use super::{
     change::{Change, Edit},
     requests::Subject,
 };
+use crate::why::service;
 
 /// Smaller gangs that are tried.
 const MEMBERS_MAX: usize = 16;
@@ -32,10 +33,7 @@ pub(super) fn completed(subject: &Subject, reason: &str) -> Vec<Change> {
 
 /// Fewer members that are needed, for the gang of a pod: the most first.
 pub(super) fn smaller(engine: &Engine, pod: &Pod) -> Vec<Change> {
-    let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    let gangs = plugins.find(|plugin| plugin.name() == "Coscheduling");
-    let gangs = gangs.and_then(|plugin| plugin.service(&["gangs"], &Query::default(), engine.cluster()).ok());
-    let gangs = gangs.unwrap_or_default();
+    let gangs = service(engine, "Coscheduling", &["gangs"]).unwrap_or_default();
     let has_pod = |gang: &&Value| gang["children"].get(pod.key.as_str()).is_some();
     let gang = gangs.as_object().into_iter().flatten().map(|(_, gang)| gang).find(has_pod);
     let Some(gang) = gang.filter(|gang| gang["gangFrom"] == "GangFromPodGroupCrd") else { return Vec::new() };

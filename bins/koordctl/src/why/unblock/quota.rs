@@ -1,12 +1,13 @@
 //! Quotas that a pod does not fit into.
 
 use koord_api::elastic_quota::ElasticQuota;
-use koord_engine::{engine::Engine, plugin::Query};
+use koord_engine::engine::Engine;
 use koord_resource::{Quantity, controller::ResourceKind};
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
 
 use super::change::{Change, Edit, escaped};
+use crate::why::service;
 
 /// A quota that is short, by the words of the refusal.
 struct Short<'a> {
@@ -28,10 +29,7 @@ impl<'a> Short<'a> {
 /// More of `max`, of `min`, and of both: as much as is used and requested.
 pub(super) fn larger(engine: &Engine, request: &koord_resource::ResourceList, message: &str) -> Vec<Vec<Change>> {
     let Some(short) = Short::of(message) else { return Vec::new() };
-    let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    let mut known = plugins.filter(|plugin| plugin.name() == "ElasticQuota");
-    let path = ["quotas", short.name];
-    let summary = known.find_map(|plugin| plugin.service(&path, &Query::default(), engine.cluster()).ok());
+    let summary = service(engine, "ElasticQuota", &["quotas", short.name]);
     let mut objects = engine.cluster().objects().of::<ElasticQuota>();
     let key = objects.find(|(key, _)| key.name() == short.name).map(|(key, _)| key.clone());
     let (Some(summary), Some(key)) = (summary, key) else { return Vec::new() };

@@ -362,13 +362,13 @@ impl State for Context {
 
     fn pod(&mut self, cluster: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
         let Some(uid) = new.or(old).map(|pod| &pod.uid) else { return };
-        let now_of = new.and_then(|pod| self.member(pod));
+        let joined = new.and_then(|pod| self.member(pod));
         if let Some(gang) = self.gangs.gang_of(uid)
-            && now_of.as_ref().is_none_or(|(member, _)| member.gang != *gang)
+            && joined.as_ref().is_none_or(|(member, _)| member.gang != *gang)
         {
             self.statuses.member_gone(gang, cluster.time());
         }
-        let Some((member, declared)) = now_of else {
+        let Some((member, declared)) = joined else {
             self.forget(uid);
             return self.gangs.remove(uid);
         };

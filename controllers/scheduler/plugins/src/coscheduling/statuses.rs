@@ -1,7 +1,10 @@
 //! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9), and a
 //! while after one of them has gone.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -25,14 +28,17 @@ pub(super) struct Statuses {
     wanted: BTreeMap<ObjectKey, PodGroupStatus>,
     /// From when on.
     due: BTreeMap<ObjectKey, Timestamp>,
+    /// The same by time: before every attempt somebody asks whether there is anything to look at.
+    by_time: BTreeSet<(Timestamp, ObjectKey)>,
 }
 
 impl Statuses {
     /// A member of this gang was added or has changed.
     pub(super) fn member_changed(&mut self, gang: &ObjectKey, now: Timestamp) {
-        match self.due.get_mut(gang) {
-            Some(due) => *due = now.min(*due),
-            None => _ = self.due.insert(gang.clone(), now),
+        if self.due.get(gang).is_none_or(|due| now < *due) {
+            self.forget(gang);
+            self.due.insert(gang.clone(), now);
+            self.by_time.insert((now, gang.clone()));
         }
     }
 
@@ -47,7 +53,13 @@ impl Statuses {
         if is_there {
             self.member_changed(key, now);
         } else {
-            self.due.remove(key);
+            self.forget(key);
+        }
+    }
+
+    fn forget(&mut self, gang: &ObjectKey) {
+        if let Some(due) = self.due.remove(gang) {
+            self.by_time.remove(&(due, gang.clone()));
         }
     }
 
@@ -61,20 +73,22 @@ impl Statuses {
     /// What a look at the PodGroups that are due gives.
     pub(super) fn look(&self, gangs: &Gangs, cluster: &Cluster) -> Vec<(ObjectKey, PodGroupStatus)> {
         let group = |key: &ObjectKey| cluster.objects().get::<PodGroup>(key.as_str());
-        let due = self.due.iter().filter(|(_, due)| **due <= cluster.time());
-        let due = due.filter_map(|(key, _)| Some((key, group(key)?)));
+        let due = self.by_time.iter().take_while(|(due, _)| *due <= cluster.time());
+        let due = due.filter_map(|(_, key)| Some((key, group(key)?)));
         due.map(|(key, group)| (key.clone(), self.wanted(key, group, gangs, cluster))).collect()
     }
 
     /// What a look gave is wanted, and nothing is due any more.
     pub(super) fn looked(&mut self, seen: Vec<(ObjectKey, PodGroupStatus)>, now: Timestamp) {
-        self.due.retain(|_, due| *due > now);
+        while let Some((_, key)) = self.by_time.first().filter(|(due, _)| *due <= now).cloned() {
+            self.forget(&key);
+        }
         self.wanted.extend(seen);
     }
 
     /// When there is anything to look at.
     pub(super) fn due(&self) -> Option<Timestamp> {
-        self.due.values().min().copied()
+        self.by_time.first().map(|(due, _)| *due)
     }
 }
 

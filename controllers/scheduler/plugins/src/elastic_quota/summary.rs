@@ -81,8 +81,7 @@ impl Quotas {
         let mut figures: Vec<Figure> = forest.nodes().flat_map(|(name, node)| figures(forest, name, node)).collect();
         for (key, object) in cluster.objects().of::<ElasticQuota>() {
             let annotations = object.metadata.annotations.as_ref();
-            let written = annotations.and_then(|annotations| annotations.get(UNSCHEDULABLE_RESOURCE.name()));
-            let unschedulable = written.and_then(|text| UNSCHEDULABLE_RESOURCE.read(text).ok());
+            let unschedulable = annotations.and_then(|annotations| UNSCHEDULABLE_RESOURCE.get(annotations).ok()?);
             let root = forest.node(key.name()).filter(|node| node.quota.begins_tree);
             if let (Some(amounts), Some(node)) = (unschedulable, root) {
                 figures.extend(of_list(STATUS, key.name(), node, "unschedulable-resource", &amounts));

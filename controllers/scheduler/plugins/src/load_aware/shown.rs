@@ -22,12 +22,12 @@ use super::{
 pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Value> {
     let (settings, view) = (loads.settings(), loads.view(row)?);
     let node = cluster.node(row)?;
-    let placed = || cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
     let assigned = |placed: &Placed| settings.assigned(placed, || Arc::new(settings.incoming(&placed.pod.template)));
-    let pods = placed().map(|placed| {
-        let assigned = assigned(placed);
+    let placed = cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
+    let placed: Vec<_> = placed.map(|placed| (&placed.pod, assigned(placed))).collect();
+    let pods = placed.iter().map(|(pod, assigned)| {
         json!({
-            "pod": shown::pod(&placed.pod, Some(&node.name)),
+            "pod": shown::pod(pod, Some(&node.name)),
             "timestamp": time(assigned.since),
             "estimatedUntil": assigned.until.map(time),
             "estimated": named(settings, &assigned.adds.estimate),
@@ -36,8 +36,7 @@ pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Valu
     });
     let mut answer = shown::without_empty(json!({"pods": pods.collect::<Vec<_>>()}));
     if let Some(metric) = view.metric {
-        let of_pods = placed().map(|placed| {
-            let assigned = assigned(placed);
+        let of_pods = placed.iter().map(|(_, assigned)| {
             let adds = NodeLoad::of([assigned.clone()], view.metric, &settings.dimensions);
             (assigned.key.to_string(), adds)
         });
