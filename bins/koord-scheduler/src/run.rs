@@ -28,7 +28,7 @@ use crate::{
     resources, services,
 };
 
-/// How long a new leader waits for its caches to agree with the API server.
+/// How long a new leader waits for its caches to agree with the API server, where it can read all of them.
 const AGREEMENT_MAX: Duration = Duration::from_secs(10);
 
 /// How the scheduler runs.

@@ -143,12 +143,15 @@ pub(crate) struct Run<'s> {
     pub(crate) steps_at_once: u32,
     /// Whether nothing is decided while a watch has events.
     pub(crate) attentive: bool,
+    /// By how much the clock was set back in all.
+    set_back: Duration,
 }
 
 impl<'s> Run<'s> {
     pub(crate) fn new(scenario: &'s dyn Scenario, options: Options, world: World) -> Self {
         let steps_at_once = STEPS_AT_ONCE;
-        Self { scenario, options, world, lives: 0, steps: Vec::new(), steps_at_once, attentive: false }
+        let (steps, attentive, set_back) = (Vec::new(), false, Duration::ZERO);
+        Self { scenario, options, world, lives: 0, steps, steps_at_once, attentive, set_back }
     }
 
     fn play_out(&mut self) -> Result<(), String> {
@@ -167,7 +170,8 @@ impl<'s> Run<'s> {
             self.pass(&mut program, REPORTED)?;
             self.scenario.check(&mut self.world.stage)?;
         }
-        self.pass(&mut program, FORGOTTEN)?;
+        // What ends at a time of day ends later where the clock was set back.
+        self.pass(&mut program, FORGOTTEN + self.set_back)?;
         self.scenario.check(&mut self.world.stage)?;
         self.silence(&mut program, "after everything was right")?;
         // A new life knows only what the server says.
@@ -250,6 +254,7 @@ impl<'s> Run<'s> {
             let minutes = if self.world.chance(2) { JUMP } else { -JUMP };
             let now = self.world.clock.now();
             self.world.clock.jump_to(now + minutes.minutes());
+            self.set_back += Duration::from_mins((-minutes).max(0).unsigned_abs());
             self.world.struck(Fault::Jump);
             self.world.note(format_args!("the clock jumps by {minutes} minutes"));
         }

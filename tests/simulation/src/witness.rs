@@ -43,8 +43,8 @@ pub(crate) struct Witness {
     giving: BTreeMap<String, Value>,
     /// What of that arrived.
     given: BTreeMap<String, Value>,
-    /// The node of the last binding of each pod, by uid. It is sent again where its answer was lost.
-    tried: BTreeMap<String, String>,
+    /// The node of each binding of which the scheduler does not know whether it arrived, by the uid of the pod.
+    doubtful: BTreeMap<String, String>,
     /// Bindings of this life that arrived or are on their way, by uid: the pod with its node.
     decided: BTreeMap<String, Value>,
     /// Gangs with fewer members than they need: since when, and how often the scheduler has gone on since.
@@ -133,7 +133,7 @@ impl Witness {
             }
             Action::Bind { uid, node, annotations } => {
                 let uid = uid.to_string();
-                let is_again = self.tried.insert(uid.clone(), node.clone()).as_ref() == Some(node);
+                let is_again = self.doubtful.remove(&uid).as_ref() == Some(node);
                 let Some(pod) = self.known.pod(write.key.as_str()).filter(|pod| uid_of(pod) == uid) else {
                     return Ok(());
                 };
@@ -146,9 +146,9 @@ impl Witness {
                     pod = merge::apply(pod, &json!({"metadata": {"annotations": annotations}}));
                 }
                 pod["spec"]["nodeName"] = node.as_str().into();
-                self.judged += 1;
-                // A decision that is sent again may be as old as this life.
-                let judged = self.judge(&pod, node, is_again);
+                self.judged += u64::from(!is_again);
+                // What is sent again was judged when it was decided.
+                let judged = if is_again { Ok(()) } else { self.judge(&pod, node) };
                 self.follow_gang(&pod, moment);
                 self.decided.insert(uid, pod);
                 judged
@@ -157,8 +157,8 @@ impl Witness {
         }
     }
 
-    /// A write has ended; `arrived` is whether the server carried it out, which its author may not know.
-    pub(crate) fn sent(&mut self, write: &Write, arrived: bool) {
+    /// A write has ended; `arrived` is whether the server carried it out, and `is_certain` whether its author can know that.
+    pub(crate) fn sent(&mut self, write: &Write, arrived: bool, is_certain: bool) {
         let is_given = matches!(&write.action, Action::Patch { subresource: "", .. });
         if write.kind != ResourceKind::POD || !(is_given || matches!(&write.action, Action::Bind { .. })) {
             return;
@@ -169,6 +169,11 @@ impl Witness {
                 let before = self.given.remove(uid).unwrap_or_else(|| patch.clone());
                 self.given.insert(uid.to_owned(), overlaid(before, &patch));
             }
+        }
+        if let Action::Bind { uid, node, .. } = &write.action
+            && !is_certain
+        {
+            self.doubtful.insert(uid.to_string(), node.clone());
         }
         if arrived {
             return;
@@ -214,17 +219,17 @@ impl Witness {
     }
 
     /// Whether the pod may have that node, by one of the last versions of the node and of the quota.
-    fn judge(&self, pod: &Value, node: &str, is_old: bool) -> Result<(), String> {
-        let versions = self.known.versions(node);
-        let counted = if is_of_gang(pod) || is_old { usize::MAX } else { VERSIONS };
-        let mut first = None;
-        if versions.is_empty() || is_odd(node) || !self.known.knows_nodes() {
+    fn judge(&self, pod: &Value, node: &str) -> Result<(), String> {
+        let counted = if is_of_gang(pod) { usize::MAX } else { VERSIONS };
+        let versions = last(self.known.versions(node), counted).filter(|versions| !versions.is_empty());
+        let (Some(versions), Some(quotas)) = (versions, self.quotas(pod, counted)) else { return Ok(()) };
+        if is_odd(node) || !self.known.knows_nodes() {
             // It is about to be listed again, or nobody knows what it has.
             return Ok(());
         }
-        for node_then in versions.iter().rev().take(counted) {
-            let quotas = self.quotas(pod, counted);
-            for quota in quotas {
+        let mut first = None;
+        for node_then in versions {
+            for quota in quotas.iter().copied() {
                 let wrong = self.wrong(pod, node, node_then, quota);
                 if wrong.is_empty() {
                     return Ok(());
@@ -236,11 +241,11 @@ impl Witness {
         Err(format!("{} is bound to {node}, although: {wrong}\n{pod}", name_of(pod)))
     }
 
-    /// The last versions of the pod's quota, or none.
-    fn quotas(&self, pod: &Value, counted: usize) -> Vec<Option<&Value>> {
+    /// The last versions of the pod's quota, or that it has none; nothing where nobody knows them all.
+    fn quotas(&self, pod: &Value, counted: usize) -> Option<Vec<Option<&Value>>> {
         let name = pod["metadata"]["labels"][QUOTA].as_str();
-        let Some(versions) = name.and_then(|name| self.known.quota(name)) else { return vec![None] };
-        versions.iter().rev().take(counted).map(Some).collect()
+        let Some(versions) = name.and_then(|name| self.known.quota(name)) else { return Some(vec![None]) };
+        Some(last(versions, counted)?.into_iter().map(Some).collect())
     }
 
     /// Laws that this pod breaks on this node.
@@ -266,6 +271,11 @@ impl Witness {
         wrong.extend(legal::problem(&node_then[0], pod));
         wrong
     }
+}
+
+/// The last versions of an object, the newest first, if all of them are known.
+fn last<T>(versions: &[Option<T>], counted: usize) -> Option<Vec<&T>> {
+    versions.iter().rev().take(counted).map(Option::as_ref).collect()
 }
 
 /// A merge patch that does what both do, one after the other.

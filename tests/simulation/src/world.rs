@@ -210,7 +210,7 @@ impl World {
         let request = write.request(field_manager);
         let verb = write.action.verb();
         if let Some(refusal) = self.gated(verb, write.kind.plural) {
-            self.sent(write, false);
+            self.sent(write, false, true);
             self.wrote(write, Some(Fault::Revoked), refusal.code);
             return Ok(refusal);
         }
@@ -237,19 +237,20 @@ impl World {
             Some(Fault::Refused) => failure(403, "Forbidden", "admission webhook denied the request"),
             Some(Fault::ErrorAfter) => {
                 let arrived = self.stage.send(&request).is_success();
-                self.sent(write, arrived);
+                self.sent(write, arrived, false);
                 failure(504, "Timeout", "after the commit")
             }
             Some(Fault::Lost) => {
                 let arrived = self.stage.send(&request).is_success();
-                self.sent(write, arrived);
+                self.sent(write, arrived, false);
                 self.wrote(write, fault, 0);
                 return Err("the connection broke");
             }
             _ => self.stage.send(&request),
         };
         if fault != Some(Fault::ErrorAfter) {
-            self.sent(write, answer.is_success());
+            let is_certain = answer.code < 500 && answer.code != 429;
+            self.sent(write, answer.is_success(), is_certain);
         }
         if answer.is_success() && changed_nothing(write, &answer) {
             self.broken = Some(format!("a write changed nothing: {write}"));
@@ -258,9 +259,9 @@ impl World {
         Ok(answer)
     }
 
-    fn sent(&mut self, write: &Write, arrived: bool) {
+    fn sent(&mut self, write: &Write, arrived: bool, is_certain: bool) {
         if let Some(witness) = &mut self.witness {
-            witness.sent(write, arrived);
+            witness.sent(write, arrived, is_certain);
         }
     }
 

@@ -4,7 +4,13 @@
 //! of a collection that does not change, a watch says nothing for a minute. A cache that lacks an object because something panicked agrees
 //! with nobody: it is listed anew first.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -21,6 +27,8 @@ use crate::feed::Feed;
 
 /// How often caches are looked at, and how soon a request that has failed is made again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// So many times longer is waited while a cache is known to lack something: whoever gives out devices then gives them out twice.
+const LACKING: u32 = 6;
 /// How often a collection is fetched anew of which a cache lacks something.
 const AGAIN: u32 = 10;
 /// Objects of a page.
@@ -73,6 +81,10 @@ struct ItemMetadata {
 }
 
 /// Waits until all caches agree with the API server, or until the time or the lead is over. Says whether the time was enough.
+///
+/// A watch that has merely not said how far it has come may be quiet, and is waited for until the limit. What was not listed yet, could not
+/// be read to compare it, or lacks an object is known to be wrong, and is waited for [`LACKING`] times as long: not for ever, so that
+/// a collection that an API server cannot serve does not end all scheduling.
 pub(crate) async fn agree(
     feed: &Feed,
     clock: &SharedClock,
@@ -81,6 +93,7 @@ pub(crate) async fn agree(
     limit: Duration,
 ) -> bool {
     let mut behind: Vec<&'static str> = Vec::new();
+    let lacks = AtomicBool::new(true);
     let agreed = async {
         while !feed.is_complete() {
             clock.sleep(PAUSE).await;
@@ -88,6 +101,7 @@ pub(crate) async fn agree(
         let mut open = Vec::new();
         for watch in feed.all_watches().filter(|watch| watch.idle().is_none()) {
             behind = vec![watch.kind.kind];
+            // A request that fails is made again until it succeeds.
             if let Some(snapshot) = read(watch, feed, clock, api).await {
                 open.push((watch, snapshot));
             }
@@ -100,6 +114,7 @@ pub(crate) async fn agree(
             if behind.is_empty() {
                 return;
             }
+            lacks.store(!owing.is_empty(), Ordering::Relaxed);
             if looks % AGAIN == 0 {
                 for watch in &owing {
                     watch.list_again();
@@ -108,14 +123,21 @@ pub(crate) async fn agree(
             clock.sleep(PAUSE).await;
         }
     };
+    let patience = async {
+        let begun = clock.moment();
+        clock.sleep(limit).await;
+        while lacks.load(Ordering::Relaxed) && clock.moment().since(begun) < limit * LACKING {
+            clock.sleep(PAUSE).await;
+        }
+    };
     let is_over = tokio::select! {
         biased;
         () = end.cancelled() => false,
         () = agreed => false,
-        () = clock.sleep(limit) => true,
+        () = patience => true,
     };
     if is_over {
-        tracing::warn!(?behind, ?limit, "caches are behind the API server; pods are scheduled all the same");
+        tracing::warn!(?behind, "caches are behind the API server; pods are scheduled all the same");
     }
     !is_over
 }

@@ -34,7 +34,10 @@ pub(super) enum Seen {
     Other,
 }
 
-/// The objects of a cluster.
+/// What an object was, the newest last; none where nobody knows what was seen of it then.
+type Versions<T> = Vec<Option<T>>;
+
+/// The objects of a cluster. A node is kept with what belongs to it.
 #[derive(Default)]
 pub(super) struct Knowledge {
     objects: BTreeMap<(String, String), Value>,
@@ -42,9 +45,8 @@ pub(super) struct Knowledge {
     listed: BTreeMap<String, u64>,
     /// What counts as unknown until it is listed again.
     lost: BTreeSet<String>,
-    /// Nodes with what belongs to them, the newest last.
-    nodes: BTreeMap<String, Vec<Vec<Value>>>,
-    quotas: BTreeMap<String, Vec<Value>>,
+    nodes: BTreeMap<String, Versions<Vec<Value>>>,
+    quotas: BTreeMap<String, Versions<Value>>,
     /// Reservations whose node was gone once: nobody knows what became of them meanwhile.
     homeless: BTreeSet<String>,
 }
@@ -56,6 +58,11 @@ impl Knowledge {
         self.listed.insert(plural.to_owned(), 0);
         if until_listed {
             self.lost.insert(plural.to_owned());
+            match plural {
+                "elasticquotas" => self.quotas.values_mut().for_each(|versions| keep(versions, None)),
+                plural if NODES.contains(&plural) => self.nodes.values_mut().for_each(|versions| keep(versions, None)),
+                _ => {}
+            }
         } else {
             self.lost.remove(plural);
         }
@@ -129,7 +136,7 @@ impl Knowledge {
             plural if NODES.contains(&plural) => self.remember(&name),
             "elasticquotas" => {
                 let quota = self.of(plural, &name).map(|quota| of_kind("ElasticQuota", quota));
-                self.quotas.entry(name).or_default().extend(quota);
+                keep(self.quotas.entry(name).or_default(), quota);
             }
             _ => {}
         }
@@ -151,7 +158,11 @@ impl Knowledge {
 
     /// Whether all is known that makes nodes.
     pub(super) fn knows_nodes(&self) -> bool {
-        NODES.iter().all(|plural| self.listed.get(*plural).is_none_or(|listed| *listed > 0))
+        NODES.iter().all(|plural| !self.is_listed_anew(plural))
+    }
+
+    fn is_listed_anew(&self, plural: &str) -> bool {
+        self.listed.get(plural) == Some(&0)
     }
 
     fn remember_all(&mut self, plural: &str) {
@@ -163,25 +174,21 @@ impl Knowledge {
         }
     }
 
-    /// Keeps the node of this name as it is now.
+    /// Keeps the node of this name as it is now, with what is known to belong to it.
     fn remember(&mut self, name: &str) {
-        if self.of("nodes", name).is_none() || !self.knows_nodes() {
+        if self.of("nodes", name).is_none() || self.is_listed_anew("nodes") {
             return;
         }
         let of_node = |(plural, kind): &(&str, &str)| self.of(plural, name).map(|object| of_kind(kind, object));
         let now: Vec<Value> = FOLLOWED[1..4].iter().filter_map(of_node).collect();
-        let versions = self.nodes.entry(name.to_owned()).or_default();
-        versions.push(now);
-        if versions.len() > KEPT {
-            versions.remove(0);
-        }
+        keep(self.nodes.entry(name.to_owned()).or_default(), Some(now));
     }
 
-    pub(super) fn versions(&self, node: &str) -> &[Vec<Value>] {
+    pub(super) fn versions(&self, node: &str) -> &[Option<Vec<Value>>] {
         self.nodes.get(node).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub(super) fn quota(&self, name: &str) -> Option<&[Value]> {
+    pub(super) fn quota(&self, name: &str) -> Option<&[Option<Value>]> {
         self.of("elasticquotas", name)?;
         self.quotas.get(name).map(Vec::as_slice)
     }
@@ -212,6 +219,16 @@ impl Knowledge {
 
     fn of_kind<'k>(&'k self, plural: &'k str) -> impl Iterator<Item = &'k Value> {
         self.objects.iter().filter(move |((of, _), _)| of == plural).map(|(_, object)| object)
+    }
+}
+
+fn keep<T: PartialEq>(versions: &mut Versions<T>, now: Option<T>) {
+    if versions.last() == Some(&now) {
+        return;
+    }
+    versions.push(now);
+    if versions.len() > KEPT {
+        versions.remove(0);
     }
 }
 

@@ -54,7 +54,7 @@ fn a_binding_counts_when_it_arrived_whatever_was_answered() {
     for (arrived, expected) in [(true, false), (false, true)] {
         let mut witness = life(&pods);
         assert_eq!(judged(&mut witness, "a"), "");
-        witness.sent(&binding("a"), arrived);
+        witness.sent(&binding("a"), arrived, true);
         assert_eq!(judged(&mut witness, "b").is_empty(), expected);
     }
 }
@@ -82,17 +82,41 @@ fn quotas_and_cordons_are_kept() {
         pod("d", "1", &json!({})),
     ]);
     assert!(judged(&mut witness, "b").contains("q is used by 2000 of 1000 cpu"));
-    witness.sent(&binding("b"), false);
+    witness.sent(&binding("b"), false, true);
     for revision in 11..14 {
         let metadata = json!({"name": "n", "resourceVersion": revision.to_string()});
         let node = json!({"metadata": metadata, "spec": {"unschedulable": true}});
         assert_eq!(judged(&mut witness, "c"), "", "the decision may be as old as that");
-        witness.sent(&binding("c"), false);
+        witness.sent(&binding("c"), false, false);
         witness.line("nodes", &json!({"type": "MODIFIED", "object": node}).to_string());
     }
     assert!(judged(&mut witness, "d").contains("cordoned"));
-    witness.sent(&binding("d"), false);
+    witness.sent(&binding("d"), false, true);
     assert_eq!(judged(&mut witness, "c"), "", "it is sent again, and was decided before");
+    witness.sent(&binding("c"), false, true);
+    assert!(judged(&mut witness, "c").contains("cordoned"), "it was refused for certain, and is decided anew");
+}
+
+#[test]
+fn nothing_follows_from_versions_that_nobody_may_have_seen() {
+    let mut witness = life(&[pod("a", "1", &json!({}))]);
+    let cordoned = |revision: u64| {
+        let metadata = json!({"name": "n", "resourceVersion": revision.to_string()});
+        json!({"metadata": metadata, "spec": {"unschedulable": true}})
+    };
+    witness.is_lost("nodes");
+    witness.page(
+        "nodes",
+        &json!({"metadata": {"resourceVersion": "20"}, "items": [cordoned(19)]}).to_string(),
+        true,
+        20,
+    );
+    assert_eq!(judged(&mut witness, "a"), "", "what was before that list may have been seen, and was not cordoned");
+    witness.sent(&binding("a"), false, true);
+    for revision in 21..23 {
+        witness.line("nodes", &json!({"type": "MODIFIED", "object": cordoned(revision)}).to_string());
+    }
+    assert!(judged(&mut witness, "a").contains("cordoned"));
 }
 
 #[test]

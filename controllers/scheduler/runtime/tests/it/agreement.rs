@@ -136,3 +136,33 @@ async fn a_cache_that_holds_the_same_agrees_though_its_watch_has_not_come_as_far
 async fn a_cache_that_stays_behind_delays_the_leader_for_its_time_at_most() {
     assert_eq!(places("/api/v1/pods", 2_000_000).await, ["-", "only"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_that_cannot_be_read_delays_the_leader_longer_but_not_for_ever() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    stage.add_pod("a", "1");
+    let router = stage.server.router();
+    let service = service_fn(move |request: http::Request<Body>| {
+        let is_compared =
+            request.uri().path() == "/api/v1/pods" && request.uri().query().unwrap_or("").contains("limit=1");
+        let router = router.clone();
+        async move {
+            let mut answer = router.oneshot(request).await?;
+            if is_compared {
+                *answer.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            }
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) = stage.program_agreeing(Duration::from_secs(5), Client::new(service, "default"), profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(25).await;
+    assert_eq!(stage.place("a"), "-", "after five times the limit");
+    stage.pass(10).await;
+    assert_eq!(stage.place("a"), "only");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
