@@ -34,14 +34,39 @@ pub struct NodeTerm {
 impl NodeTerm {
     /// Parses a term; none where it holds for no node: it says nothing, or a requirement cannot be parsed.
     pub fn new(term: &NodeSelectorTerm) -> Option<Self> {
+        Self::parse(term).ok().flatten()
+    }
+
+    /// Parses terms; none of those that say nothing. The error names all requirements that cannot be parsed, as client-go does.
+    pub fn all(terms: &[NodeSelectorTerm]) -> Result<Box<[Self]>, String> {
+        let (mut parsed, mut wrong) = (Vec::new(), Vec::new());
+        for (index, term) in terms.iter().enumerate() {
+            match Self::parse(term) {
+                Ok(term) => parsed.extend(term),
+                Err(errors) => wrong.extend(errors.iter().map(|error| format!("nodeSelectorTerms[{index}].{error}"))),
+            }
+        }
+        match wrong.as_slice() {
+            [] => Ok(parsed.into()),
+            [error] => Err(error.clone()),
+            errors => Err(format!("[{}]", errors.join(", "))),
+        }
+    }
+
+    fn parse(term: &NodeSelectorTerm) -> Result<Option<Self>, Vec<String>> {
         let labels = term.match_expressions.as_deref().unwrap_or_default();
         let fields = term.match_fields.as_deref().unwrap_or_default();
         if labels.is_empty() && fields.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let labels: Option<Vec<Term>> = labels.iter().map(requirement).collect();
-        let fields: Option<Vec<Term>> = fields.iter().map(field).collect();
-        Some(Self { labels: Selector::of_terms(labels?), fields: Selector::of_terms(fields?) })
+        let (labels, mut wrong) = all_of(labels, "matchExpressions", requirement);
+        let (fields, more) = all_of(fields, "matchFields", field);
+        wrong.extend(more);
+        if wrong.is_empty() {
+            Ok(Some(Self { labels: Selector::of_terms(labels), fields: Selector::of_terms(fields) }))
+        } else {
+            Err(wrong)
+        }
     }
 
     /// Whether it holds for a node.
@@ -115,38 +140,92 @@ fn names_in(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<Box<str>>> {
     (!names.is_empty()).then(|| names.into_iter().flatten().collect())
 }
 
-/// A test of a label. What no label can be or have makes the term hold for no node.
-fn requirement(requirement: &NodeSelectorRequirement) -> Option<Term> {
-    let values = requirement.values.clone().unwrap_or_default();
-    let is_valid = |value: &String| names::label_value(value).is_empty();
-    if !names::qualified_name(&requirement.key).is_empty() || !values.iter().all(is_valid) {
-        return None;
+/// Parses the requirements of a list; what is wrong with the others begins with the path in the term.
+fn all_of(
+    list: &[NodeSelectorRequirement],
+    name: &str,
+    parse: fn(&NodeSelectorRequirement) -> Result<Term, Vec<String>>,
+) -> (Vec<Term>, Vec<String>) {
+    let (mut terms, mut wrong) = (Vec::new(), Vec::new());
+    for (index, requirement) in list.iter().enumerate() {
+        match parse(requirement) {
+            Ok(term) => terms.push(term),
+            Err(errors) => wrong.extend(errors.iter().map(|error| format!("{name}[{index}].{error}"))),
+        }
     }
-    test(requirement, values)
+    (terms, wrong)
 }
 
-fn test(requirement: &NodeSelectorRequirement, values: Vec<String>) -> Option<Term> {
-    let bound = || match values.as_slice() {
-        [bound] => bound.parse::<i64>().ok(),
-        _ => None,
+/// A test of a label. What no label can be or have makes the term hold for no node.
+fn requirement(requirement: &NodeSelectorRequirement) -> Result<Term, Vec<String>> {
+    let values = requirement.values.as_deref().unwrap_or_default();
+    let test = test(requirement, values);
+    // An operator that nobody knows is all that is said.
+    if test.as_ref().is_err_and(|error| error.starts_with("operator")) {
+        return Err(test.err().into_iter().collect());
+    }
+    let invalid = |path: String, value: &str, details: Vec<String>| {
+        (!details.is_empty()).then(|| format!("{path}: Invalid value: {value:?}: {}", details.join("; ")))
     };
-    let test = match requirement.operator.as_str() {
-        "In" if !values.is_empty() => Test::In(values),
-        "NotIn" if !values.is_empty() => Test::NotIn(values),
-        "Exists" if values.is_empty() => Test::Exists,
-        "DoesNotExist" if values.is_empty() => Test::Absent,
-        "Gt" => Test::Above(bound()?),
-        "Lt" => Test::Below(bound()?),
-        _ => return None,
+    let key = invalid("key".to_owned(), &requirement.key, names::qualified_name(&requirement.key));
+    let of_values = values.iter().enumerate().filter_map(|(index, value)| {
+        invalid(format!("values[{index}][{}]", requirement.key), value, names::label_value(value))
+    });
+    let wrong: Vec<String> = key.into_iter().chain(test.as_ref().err().cloned()).chain(of_values).collect();
+    match test {
+        Ok(test) if wrong.is_empty() => Ok(Term { key: requirement.key.clone(), test }),
+        _ => Err(wrong),
+    }
+}
+
+fn test(requirement: &NodeSelectorRequirement, values: &[String]) -> Result<Test, String> {
+    let invalid = |detail: &str| {
+        let list = requirement.values.as_ref().map_or_else(|| "null".to_owned(), |values| json(values));
+        format!("values: Invalid value: {list}: {detail}")
     };
-    Some(Term { key: requirement.key.clone(), test })
+    let bound = || match values {
+        [bound] => bound.parse::<i64>().map_err(|_| {
+            format!("values[0]: Invalid value: {bound:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+        }),
+        _ => Err(invalid("for 'Gt', 'Lt' operators, exactly one value is required")),
+    };
+    match requirement.operator.as_str() {
+        "In" | "NotIn" if values.is_empty() => Err(invalid("for 'in', 'notin' operators, values set can't be empty")),
+        "In" => Ok(Test::In(values.to_vec())),
+        "NotIn" => Ok(Test::NotIn(values.to_vec())),
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            Err(invalid("values set must be empty for exists and does not exist"))
+        }
+        "Exists" => Ok(Test::Exists),
+        "DoesNotExist" => Ok(Test::Absent),
+        "Gt" => Ok(Test::Above(bound()?)),
+        "Lt" => Ok(Test::Below(bound()?)),
+        other => Err(unsupported(other, r#""In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt""#)),
+    }
 }
 
 /// Of fields only the name is known, and it is compared with one value.
-fn field(field: &NodeSelectorRequirement) -> Option<Term> {
-    let one = field.values.as_ref().is_some_and(|values| values.len() == 1);
-    let operator = matches!(field.operator.as_str(), "In" | "NotIn");
-    (field.key == NAME && one && operator).then(|| test(field, field.values.clone().unwrap_or_default())).flatten()
+fn field(field: &NodeSelectorRequirement) -> Result<Term, Vec<String>> {
+    let values = field.values.as_deref().unwrap_or_default();
+    let wrong = match (field.operator.as_str(), values) {
+        ("In" | "NotIn", [_]) if field.key == NAME => None,
+        ("In" | "NotIn", [_]) => Some(format!("key: Invalid value: {:?}: not a valid field selector key", field.key)),
+        ("In" | "NotIn", _) => Some(format!("values: Invalid value: {}: must have one element", json(values))),
+        (other, _) => Some(unsupported(other, r#""In", "NotIn""#)),
+    };
+    match (wrong, test(field, values)) {
+        (None, Ok(test)) => Ok(Term { key: field.key.clone(), test }),
+        (wrong, test) => Err(wrong.into_iter().chain(test.err()).take(1).collect()),
+    }
+}
+
+fn unsupported(operator: &str, known: &str) -> String {
+    format!("operator: Unsupported value: {operator:?}: supported values: {known}")
+}
+
+fn json(values: &[String]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+    format!("[{}]", quoted.join(","))
 }
 
 #[cfg(test)]
@@ -207,6 +286,59 @@ mod tests {
         ] {
             assert!(!expression(key, operator, values), "{key} {operator} {values:?}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_is_named_with_its_path() {
+        let parsed = |terms: Value| {
+            let terms: Vec<NodeSelectorTerm> = serde_json::from_value(terms).unwrap();
+            NodeTerm::all(&terms).map(|terms| terms.len())
+        };
+        let labels = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+        let fields = |key: &str, operator: &str, values: &[&str]| json!({"matchFields": [{"key": key, "operator": operator, "values": values}]});
+        assert_eq!(parsed(json!([{}, labels("k", "In", &["v"])])), Ok(1));
+        let path = "nodeSelectorTerms[0].matchExpressions[0]";
+        for (term, expected) in [
+            (
+                labels("k", "Foo", &["v"]),
+                r#"operator: Unsupported value: "Foo": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt""#,
+            ),
+            (
+                labels("k", "In", &[]),
+                "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+            ),
+            (
+                labels("k", "Exists", &["v"]),
+                r#"values: Invalid value: ["v"]: values set must be empty for exists and does not exist"#,
+            ),
+            (
+                labels("k", "Gt", &["1", "2"]),
+                r#"values: Invalid value: ["1","2"]: for 'Gt', 'Lt' operators, exactly one value is required"#,
+            ),
+            (
+                labels("k", "Lt", &["x"]),
+                r#"values[0]: Invalid value: "x": for 'Gt', 'Lt' operators, the value must be an integer"#,
+            ),
+        ] {
+            assert_eq!(parsed(json!([term])), Err(format!("{path}.{expected}")));
+        }
+        let value = parsed(json!([labels("k", "In", &["-"])])).unwrap_err();
+        assert!(
+            value.starts_with(&format!("{path}.values[0][k]: Invalid value: \"-\": a valid label must be")),
+            "{value}"
+        );
+        let path = "nodeSelectorTerms[0].matchFields[0]";
+        for (term, expected) in [
+            (fields("metadata.name", "In", &[]), "values: Invalid value: []: must have one element"),
+            (
+                fields("metadata.name", "Gt", &["1"]),
+                r#"operator: Unsupported value: "Gt": supported values: "In", "NotIn""#,
+            ),
+        ] {
+            assert_eq!(parsed(json!([term])), Err(format!("{path}.{expected}")));
+        }
+        let both = parsed(json!([labels("k", "In", &[]), {}, labels("k", "Foo", &[])])).unwrap_err();
+        assert!(both.starts_with("[nodeSelectorTerms[0].") && both.contains(", nodeSelectorTerms[2]."), "{both}");
     }
 
     #[test]

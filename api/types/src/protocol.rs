@@ -80,8 +80,12 @@ impl<T: Text> Key<T> {
 
     /// Reads a text that stands under this key.
     pub fn read(&self, text: &str) -> Result<T, ProtocolError> {
-        let error = |reason| ProtocolError { key: self.name, value: text.to_owned(), reason, expected: self.expected };
-        T::read(text).map_err(error)
+        T::read(text).map_err(|reason| self.wrong(text, reason))
+    }
+
+    /// That a text under this key makes no sense, for a reason that shows in more than its form.
+    pub fn wrong(&self, text: &str, reason: String) -> ProtocolError {
+        ProtocolError { key: self.name, value: text.to_owned(), reason, expected: self.expected }
     }
 
     /// Writes the value; returns whether that changed the text.

@@ -6,6 +6,8 @@
 mod correlator;
 mod spam;
 
+use std::sync::Arc;
+
 use koord_resource::controller::ResourceKind;
 
 pub use self::correlator::{Correlator, EventGroup};
@@ -30,6 +32,17 @@ impl EventType {
     }
 }
 
+/// An object of which an event speaks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Regarded {
+    /// Its kind.
+    pub kind: ResourceKind,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Tells apart an object and a later one of the same name.
+    pub uid: Uid,
+}
+
 /// What is reported about an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
@@ -47,9 +60,19 @@ pub struct Event {
     pub reason: &'static str,
     /// What happened, for a person.
     pub message: String,
+    /// Another object that has to do with it.
+    pub related: Option<Box<Regarded>>,
+    /// Who reports it, where one component speaks for several.
+    pub reporter: Option<Arc<str>>,
 }
 
 impl Event {
+    /// Something about an object.
+    pub fn new(about: Regarded, type_: EventType, action: &'static str, reason: &'static str, message: String) -> Self {
+        let Regarded { kind, key, uid } = about;
+        Self { kind, key, uid, type_, action, reason, message, related: None, reporter: None }
+    }
+
     /// Information about an object of a cache.
     pub fn normal<P: Projection>(
         (key, entry): (&ObjectKey, &Entry<P>),
@@ -57,8 +80,8 @@ impl Event {
         reason: &'static str,
         message: String,
     ) -> Self {
-        let (kind, key, uid) = (P::KIND, key.clone(), entry.uid.clone());
-        Self { kind, key, uid, type_: EventType::Normal, action, reason, message }
+        let about = Regarded { kind: P::KIND, key: key.clone(), uid: entry.uid.clone() };
+        Self::new(about, EventType::Normal, action, reason, message)
     }
 
     /// Something about an object of a cache that a user should look at.
@@ -74,7 +97,7 @@ impl Event {
 
 /// Takes events; it never blocks and never fails.
 pub trait EventSink: Send + Sync + 'static {
-    /// Records an event in the name of a component.
+    /// Records an event in the name of a component, unless the event says whose it is.
     fn record(&self, component: &'static str, event: Event);
 }
 

@@ -18,7 +18,7 @@ use crate::{
     controller::{Controller, Requests, Wired, Worker},
     effect::{EffectLimits, Effects},
     effects::{AnyEffects, Runner},
-    events::{Event, EventSink, EventType},
+    events::{Event, EventSink, EventType, Regarded},
     key::ObjectKey,
     metrics::Metrics,
     panics::{Injector, PanicGuard},
@@ -370,7 +370,6 @@ fn quarantine<P: Projection>(events: &dyn EventSink, key: &ObjectKey, quarantine
     tracing::warn!(kind = P::KIND.kind, %key, reason = %quarantined.reason, "an object cannot be read");
     let message =
         format!("this {} cannot be read and is ignored until it is fixed: {}", P::KIND.kind, quarantined.reason);
-    let (kind, key, uid) = (P::KIND, key.clone(), quarantined.uid.clone());
-    let event = Event { kind, key, uid, type_: EventType::Warning, action: "Decoding", reason: "DecodeError", message };
-    events.record("koord-runtime", event);
+    let about = Regarded { kind: P::KIND, key: key.clone(), uid: quarantined.uid.clone() };
+    events.record("koord-runtime", Event::new(about, EventType::Warning, "Decoding", "DecodeError", message));
 }

@@ -43,6 +43,9 @@ pub(crate) struct Witness {
     giving: BTreeMap<String, Value>,
     /// What of that arrived.
     given: BTreeMap<String, Value>,
+    /// The writes of pods that ended last, by key, with the uid of the pod that was to be bound, if that was the write. What was decided about a pod
+    /// meanwhile was sent after them.
+    ended: BTreeMap<String, Option<String>>,
     /// The node of each binding of which the scheduler does not know whether it arrived, by the uid of the pod.
     doubtful: BTreeMap<String, String>,
     /// Bindings of this life that arrived or are on their way, by uid: the pod with its node.
@@ -134,6 +137,7 @@ impl Witness {
             Action::Bind { uid, node, annotations } => {
                 let uid = uid.to_string();
                 let is_again = self.doubtful.remove(&uid).as_ref() == Some(node);
+                let has_waited = self.ended.remove(write.key.as_str()).is_some_and(|of| of.as_ref() != Some(&uid));
                 let Some(pod) = self.known.pod(write.key.as_str()).filter(|pod| uid_of(pod) == uid) else {
                     return Ok(());
                 };
@@ -148,7 +152,7 @@ impl Witness {
                 pod["spec"]["nodeName"] = node.as_str().into();
                 self.judged += u64::from(!is_again);
                 // What is sent again was judged when it was decided.
-                let judged = if is_again { Ok(()) } else { self.judge(&pod, node) };
+                let judged = if is_again { Ok(()) } else { self.judge(&pod, node, has_waited) };
                 self.follow_gang(&pod, moment);
                 self.decided.insert(uid, pod);
                 judged
@@ -159,6 +163,10 @@ impl Witness {
 
     /// A write has ended; `arrived` is whether the server carried it out, and `is_certain` whether its author can know that.
     pub(crate) fn sent(&mut self, write: &Write, arrived: bool, is_certain: bool) {
+        if write.kind == ResourceKind::POD {
+            let uid = if let Action::Bind { uid, .. } = &write.action { Some(uid.to_string()) } else { None };
+            self.ended.insert(write.key.to_string(), uid);
+        }
         let is_given = matches!(&write.action, Action::Patch { subresource: "", .. });
         if write.kind != ResourceKind::POD || !(is_given || matches!(&write.action, Action::Bind { .. })) {
             return;
@@ -218,9 +226,9 @@ impl Witness {
         shown.chain(own.map(|(_, pod)| pod))
     }
 
-    /// Whether the pod may have that node, by one of the last versions of the node and of the quota.
-    fn judge(&self, pod: &Value, node: &str) -> Result<(), String> {
-        let counted = if is_of_gang(pod) { usize::MAX } else { VERSIONS };
+    /// Whether the pod may have that node, by one of the last versions of the node and of the quota; by any, where the decision has waited.
+    fn judge(&self, pod: &Value, node: &str, has_waited: bool) -> Result<(), String> {
+        let counted = if is_of_gang(pod) || has_waited { usize::MAX } else { VERSIONS };
         let versions = last(self.known.versions(node), counted).filter(|versions| !versions.is_empty());
         let (Some(versions), Some(quotas)) = (versions, self.quotas(pod, counted)) else { return Ok(()) };
         if is_odd(node) || !self.known.knows_nodes() {

@@ -16,6 +16,7 @@ use crate::{
     clock::micro_time,
     key::ObjectKey,
     random::Random,
+    uid::Uid,
     write::{Action, Write},
 };
 
@@ -177,24 +178,31 @@ impl Correlator {
     }
 
     fn object(&self, component: &str, event: &Event, key: &ObjectKey, now: Timestamp) -> Value {
-        let mut about = json!({
-            "apiVersion": event.kind.api_version(), "kind": event.kind.kind,
-            "name": event.key.name(), "uid": event.uid,
-        });
-        if !event.key.namespace().is_empty() {
-            about["namespace"] = event.key.namespace().into();
-        }
         let [object, message, reporter] = self.group.fields();
-        json!({
+        let component = event.reporter.as_deref().unwrap_or(component);
+        let mut written = json!({
             "apiVersion": self.group.kind().api_version(), "kind": "Event",
             "metadata": {"name": key.name(), "namespace": key.namespace()},
             "eventTime": micro_time(now),
             "type": event.type_.as_str(), "action": event.action, "reason": event.reason,
-            object: about,
+            object: reference(event.kind, &event.key, &event.uid),
             message: shortened(&event.message, MESSAGE_BYTES_MAX),
             reporter: component, "reportingInstance": format!("{component}-{}", self.host),
-        })
+        });
+        if let Some(related) = &event.related {
+            written["related"] = reference(related.kind, &related.key, &related.uid);
+        }
+        written
     }
+}
+
+/// As an Event names an object.
+fn reference(kind: ResourceKind, key: &ObjectKey, uid: &Uid) -> Value {
+    let mut about = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "name": key.name(), "uid": uid});
+    if !key.namespace().is_empty() {
+        about["namespace"] = key.namespace().into();
+    }
+    about
 }
 
 /// The beginning of a text that has at most so many bytes.
@@ -205,22 +213,15 @@ fn shortened(text: &str, bytes_max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{events::EventType, uid::Uid};
+    use crate::events::{EventType, Regarded};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     fn event(name: &str, message: &str) -> Event {
-        Event {
-            kind: ResourceKind::CONFIG_MAP,
-            key: ObjectKey::new("ns", name),
-            uid: Uid::from("u"),
-            type_: EventType::Warning,
-            action: "Decoding",
-            reason: "Odd",
-            message: message.to_owned(),
-        }
+        let about = Regarded { kind: ResourceKind::CONFIG_MAP, key: ObjectKey::new("ns", name), uid: Uid::from("u") };
+        Event::new(about, EventType::Warning, "Decoding", "Odd", message.to_owned())
     }
 
     /// A correlator, and what it writes, a line each.
@@ -274,6 +275,18 @@ mod tests {
         assert_eq!((&new["regarding"], &new["note"]), (&about, &json!("it is odd")));
         assert_eq!((&new["reportingController"], &new["reportingInstance"]), (&json!("c"), &json!("c-h")));
         assert_eq!((&new["eventTime"], &new["action"]), (&json!("1970-01-01T00:00:01.000000Z"), &json!("Decoding")));
+        let node = Regarded { kind: ResourceKind::NODE, key: ObjectKey::cluster("n"), uid: Uid::from("v") };
+        let other = Event {
+            related: Some(node.into()),
+            reporter: Some("another".into()),
+            ..event("a", "it has to do with a node")
+        };
+        let related = object(EventGroup::Events, other);
+        assert_eq!(related["related"], json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "v"}));
+        assert_eq!(
+            (&related["reportingController"], &related["reportingInstance"]),
+            (&json!("another"), &json!("another-h"))
+        );
         let core = object(EventGroup::Core, event("a", "it is very odd"));
         assert_eq!((&core["involvedObject"], &core["message"]), (&about, &json!("it is very odd")));
         assert_eq!((&core["apiVersion"], &core["reportingComponent"]), (&json!("v1"), &json!("c")));

@@ -10,7 +10,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
     clock::{ScaledClock, SharedClock},
-    events::{Event, EventSink, EventType},
+    events::{Event, EventSink, EventType, Regarded},
     key::ObjectKey,
     manager::{Manager, Settings},
     metrics::Metrics,
@@ -28,15 +28,8 @@ const NEW: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const CORE: &str = "/api/v1/namespaces/default/events";
 
 fn odd_node() -> Event {
-    Event {
-        kind: ResourceKind::NODE,
-        key: ObjectKey::cluster("n1"),
-        uid: Uid::from("u"),
-        type_: EventType::Warning,
-        action: "Decoding",
-        reason: "Odd",
-        message: "the node is odd".to_owned(),
-    }
+    let about = Regarded { kind: ResourceKind::NODE, key: ObjectKey::cluster("n1"), uid: Uid::from("u") };
+    Event::new(about, EventType::Warning, "Decoding", "Odd", "the node is odd".to_owned())
 }
 
 /// A program that does nothing but record events.

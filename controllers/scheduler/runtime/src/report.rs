@@ -1,9 +1,11 @@
 //! What is written about an attempt: events and the condition of the pod, in kube-scheduler's words.
 
+use std::sync::Arc;
+
 use koord_engine::pod::Pod;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    events::{Event, EventType},
+    events::{Event, EventType, Regarded},
     key::ObjectKey,
     write::{Action, Write},
 };
@@ -19,14 +21,11 @@ pub(crate) fn subject(pod: &Pod) -> (ResourceKind, &ObjectKey) {
 
 /// The pod was bound. Of one that stands for an object this is said of both.
 pub(crate) fn scheduled(pod: &Pod, node: &str) -> Vec<Event> {
-    let assigned = |kind: ResourceKind, key: &ObjectKey| Event {
-        kind,
-        key: key.clone(),
-        uid: pod.uid.clone(),
-        type_: EventType::Normal,
-        action: "Binding",
-        reason: "Scheduled",
-        message: format!("Successfully assigned {key} to {node}"),
+    let assigned = |kind: ResourceKind, key: &ObjectKey| {
+        let about = Regarded { kind, key: key.clone(), uid: pod.uid.clone() };
+        let message = format!("Successfully assigned {key} to {node}");
+        let event = Event::new(about, EventType::Normal, "Binding", "Scheduled", message);
+        Event { reporter: reporter(pod), ..event }
     };
     let mut events = vec![assigned(ResourceKind::POD, &pod.key)];
     events.extend(pod.reservation.as_ref().map(|object| assigned(object.kind, &object.key)));
@@ -35,17 +34,29 @@ pub(crate) fn scheduled(pod: &Pod, node: &str) -> Vec<Event> {
 
 /// No node takes the pod, or its binding has failed.
 pub(crate) fn failed(pod: &Pod, message: &str) -> Event {
-    event(pod, EventType::Warning, ("Scheduling", "FailedScheduling"), shortened(message))
+    remark(pod, "FailedScheduling", message)
 }
 
 /// Something else that is said of a pod that no node takes.
 pub(crate) fn remark(pod: &Pod, reason: &'static str, message: &str) -> Event {
-    event(pod, EventType::Warning, ("Scheduling", reason), shortened(message))
+    let event = Event::new(regarded(pod), EventType::Warning, "Scheduling", reason, shortened(message));
+    Event { reporter: reporter(pod), ..event }
 }
 
 /// The pod was evicted to make room for another.
-pub(crate) fn preempted(victim: &Pod, message: String) -> Event {
-    event(victim, EventType::Normal, ("Preempting", "Preempted"), message)
+pub(crate) fn preempted(victim: &Pod, preemptor: &Pod, message: String) -> Event {
+    let event = Event::new(regarded(victim), EventType::Normal, "Preempting", "Preempted", message);
+    Event { related: Some(regarded(preemptor).into()), reporter: reporter(preemptor), ..event }
+}
+
+/// A scheduler reports by the name of the profile that decides about the pod.
+fn reporter(pod: &Pod) -> Option<Arc<str>> {
+    Some(Arc::clone(&pod.template.scheduler)).filter(|name| !name.is_empty())
+}
+
+fn regarded(pod: &Pod) -> Regarded {
+    let (kind, key) = subject(pod);
+    Regarded { kind, key: key.clone(), uid: pod.uid.clone() }
 }
 
 /// The condition that says why the pod has no node, and the node on which room is made for it; none any more without one. `since` is
@@ -91,11 +102,6 @@ pub(crate) fn condemned(victim: &Pod, pod: &Pod, preemptor: Option<&str>, now: j
 fn status(pod: &Pod, patch: Value) -> Write {
     let action = Action::StrategicPatch { subresource: "status", patch };
     Write { kind: ResourceKind::POD, key: pod.key.clone(), action }
-}
-
-fn event(pod: &Pod, type_: EventType, (action, reason): (&'static str, &'static str), message: String) -> Event {
-    let (kind, key) = subject(pod);
-    Event { kind, key: key.clone(), uid: pod.uid.clone(), type_, action, reason, message }
 }
 
 fn shortened(message: &str) -> String {

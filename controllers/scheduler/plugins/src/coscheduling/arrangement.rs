@@ -37,8 +37,12 @@ pub(super) fn arrange(
 /// The tree of the cluster's network.
 pub(super) fn tree(cluster: &Cluster) -> Result<Arc<Tree>, Rejection> {
     let tree = cluster.state::<Context>().and_then(|context| context.network.tree(cluster));
-    let missing = || ReasonCode::NetworkTopologyMissing.says("no cluster network topology");
-    tree.cloned().ok_or_else(|| Rejection::error(missing()))
+    tree.cloned().ok_or_else(without_tree)
+}
+
+/// What is said of a pod that asks for a place in a network of which nothing is known.
+pub(super) fn without_tree() -> Rejection {
+    Rejection::unresolvable(ReasonCode::NetworkTopologyMissing.says("no cluster network topology"))
 }
 
 /// Arranges the pods of a rehearsal in the cluster as it would be. Of places that are alike otherwise, the one with the

@@ -100,20 +100,20 @@ impl Context {
 
     /// Whether a pod may wait for its turn.
     pub(super) fn may_queue(&self, uid: &Uid) -> Result<(), Reason> {
-        let is_next = match &self.stage {
-            Stage::Idle => false,
-            Stage::Trying(round) => round.awaits(uid),
-            Stage::Refusing(rest, _) => rest.contains(uid),
-        };
-        if is_next { Ok(()) } else { self.gangs.admits(uid).map_err(|why| why.reason()) }
+        if self.is_of_round(uid) { Ok(()) } else { self.gangs.admits(uid).map_err(|why| why.reason()) }
     }
 
     /// Whether a node may be looked for.
     pub(super) fn admits(&self, uid: &Uid) -> Result<(), Rejection> {
         match &self.stage {
             Stage::Refusing(rest, reason) if rest.contains(uid) => Err(Rejection::unresolvable(reason.clone())),
-            _ => self.gangs.may_be_tried(uid).map_err(|why| Rejection::unresolvable(why.reason())),
+            _ => self.gangs.basic_check(uid).map_err(Rejection::unresolvable),
         }
+    }
+
+    /// Whether a pod would begin a round for a place in a network of which nothing is known: it is refused, and there is no round.
+    pub(super) fn lacks_network(&self, uid: &Uid, cluster: &Cluster) -> bool {
+        !self.is_of_round(uid) && self.topology_of(uid).is_some() && self.network.tree(cluster).is_none()
     }
 
     /// Where a pod goes, if places in the network count.
@@ -171,12 +171,7 @@ impl Context {
 
     /// What came of making room for the round that a pod is part of.
     pub(super) fn preemption(&self, uid: &Uid) -> Option<&Preemption> {
-        let is_part = match &self.stage {
-            Stage::Idle => false,
-            Stage::Trying(round) => round.awaits(uid),
-            Stage::Refusing(rest, _) => rest.contains(uid),
-        };
-        self.preemption.as_ref().filter(|_| is_part)
+        self.preemption.as_ref().filter(|_| self.is_of_round(uid))
     }
 
     /// Room was to be made for the members of a round, at the refusal of this one.
@@ -244,6 +239,15 @@ impl Context {
 
     fn is_awaited(&self, uid: &Uid) -> bool {
         matches!(&self.stage, Stage::Trying(round) if round.awaits(uid))
+    }
+
+    /// Whether a pod is still to be tried in the round that is under way, or to be refused because of it.
+    fn is_of_round(&self, uid: &Uid) -> bool {
+        match &self.stage {
+            Stage::Idle => false,
+            Stage::Trying(round) => round.awaits(uid),
+            Stage::Refusing(rest, _) => rest.contains(uid),
+        }
     }
 
     /// The round that awaits this pod, if need be a new one.

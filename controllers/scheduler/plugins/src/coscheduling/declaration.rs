@@ -97,7 +97,8 @@ impl Declaration {
         defaults: &Defaults,
     ) -> Self {
         let count = |number: i32| usize::try_from(number).unwrap_or(0);
-        let policy = read(&MATCH_POLICY, &annotation).or_else(|| read(&MATCH_POLICY_ALIAS, &annotation));
+        let given = |key: &str| annotation(key).filter(|text| !text.is_empty());
+        let policy = read(&MATCH_POLICY, given).or_else(|| read(&MATCH_POLICY_ALIAS, given));
         let mut group: Vec<ObjectKey> = read(&GROUPS, &annotation)
             .into_iter()
             .flatten()
@@ -228,6 +229,12 @@ mod tests {
             ("pod-group.scheduling.sigs.k8s.io/match-policy", "only-waiting"),
         ]);
         assert_eq!(both.unwrap().policy, MatchPolicy::WaitingAndRunning);
+        let empty = of_pod(&[
+            ("min-available", "1"),
+            ("match-policy", ""),
+            ("pod-group.scheduling.sigs.k8s.io/match-policy", "only-waiting"),
+        ]);
+        assert_eq!(empty.unwrap().policy, MatchPolicy::OnlyWaiting, "an empty word is none");
     }
 
     #[test]
@@ -239,6 +246,12 @@ mod tests {
         assert_eq!(group("[]"), ["ns/g"]);
         assert_eq!(group(r#"["ns/other"]"#), ["ns/g", "ns/other"]);
         assert_eq!(group(r#"["ns/other"]"#), group(r#"["ns/other","ns/g"]"#));
+    }
+
+    #[test]
+    fn a_gang_that_a_group_names_twice_is_in_it_once() {
+        let declared = of_pod(&[("min-available", "1"), ("groups", r#"["ns/other","ns/g","ns/other"]"#)]);
+        assert_eq!(declared.unwrap().group, [ObjectKey::new("ns", "g"), ObjectKey::new("ns", "other")]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{
-    arrangement::{arrange, seat_all},
+    arrangement::{arrange, seat_all, without_tree},
     context::{Context, Job, Place, Preemption},
     declaration::{Defaults, MatchPolicy},
     network::{Nearness, selector},
@@ -67,6 +67,11 @@ impl Coscheduling {
     #[must_use]
     pub const fn in_batches(self, in_batches: bool) -> Self {
         Self { in_batches, ..self }
+    }
+
+    /// Whether it evicts pods of lower priority for gangs.
+    pub(crate) const fn makes_room(&self) -> bool {
+        self.preempts
     }
 
     /// Makes room for a pod and all that are tried together with it.
@@ -170,7 +175,9 @@ impl Plugin for Coscheduling {
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(context) = cluster.state::<Context>() else { return Ok(()) };
-        context.admits(&request.pod.uid)
+        context.admits(&request.pod.uid)?;
+        // What a gang asks of the network must be known, whether it counts here or not.
+        if context.lacks_network(&request.pod.uid, cluster) { Err(without_tree()) } else { Ok(()) }
     }
 
     fn plan(&self, request: &Request<'_>, profile: &Profile, cluster: &mut Cluster) -> Plan {
@@ -235,10 +242,11 @@ impl Plugin for Coscheduling {
                 None => PostFilter::NoRoom(words),
             };
         }
+        let has_no_round = context.lacks_network(uid, attempted.cluster);
         let result = self.preempt(request, attempted);
         let preemption = result.as_ref().map_or_else(Clone::clone, |together| together.preemption.clone());
         let words = format!("preemption: {}", preemption.message);
-        if let Some(context) = attempted.cluster.state_mut::<Context>() {
+        if let Some(context) = attempted.cluster.state_mut::<Context>().filter(|_| !has_no_round) {
             context.preempted(uid, preemption);
         }
         match result {
@@ -266,9 +274,13 @@ impl Plugin for Coscheduling {
 
     fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, orders: &mut Orders) {
         let uid = &request.pod.uid;
+        let known = &*cluster;
+        let may_be_of_round = known
+            .state::<Context>()
+            .is_some_and(|context| context.gangs.gang_of(uid).is_some() && !context.lacks_network(uid, known));
         // Where there are no nodes nobody is tried.
         let nodes = cluster.len();
-        if nodes > 0 && cluster.state::<Context>().is_some_and(|context| context.gangs.gang_of(uid).is_some()) {
+        if nodes > 0 && may_be_of_round {
             let reason = match found {
                 Found::Never(_, rejection) if rejection.code != Code::Error => {
                     unavailable(&BTreeMap::from([(rejection.message(), nodes)]), nodes)

@@ -133,9 +133,10 @@ impl Evictable {
     }
 }
 
-/// The order in which pods are spared: the highest priority first, then by job and name.
-fn importance(placed: &Placed) -> (Reverse<i32>, &str, &str) {
-    (Reverse(placed.pod.template.priority), job_of(placed), placed.pod.key.as_str())
+/// The order in which pods are spared: the highest priority first, then by job and name, whatever the namespace.
+fn importance(placed: &Placed) -> (Reverse<i32>, &str, &str, &str) {
+    let key = &placed.pod.key;
+    (Reverse(placed.pod.template.priority), job_of(placed), key.name(), key.namespace())
 }
 
 fn job_of(placed: &Placed) -> &str {

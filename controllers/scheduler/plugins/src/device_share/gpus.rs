@@ -145,7 +145,9 @@ impl NodeDevices {
 
     fn too_few(&self, has_scopes: bool) -> Refused {
         match has_scopes {
-            _ if self.gpus.each.is_empty() => Refused::NoDevices(Kind::Gpu),
+            _ if self.of(Kind::Gpu).next().is_none() => Refused::NoDevices(Kind::Gpu),
+            // Pods have GPUs that are reported no more.
+            _ if self.gpus.each.is_empty() => Refused::Devices(Kind::Gpu),
             true => Refused::Gpus,
             false => Refused::Devices(Kind::Gpu),
         }

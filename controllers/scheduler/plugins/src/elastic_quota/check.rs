@@ -47,7 +47,8 @@ impl Forest {
         let check = Check { requests: pod.requests, max: &node.quota.max };
         let limit = self.limit(name);
         let bound = if *limit == node.quota.max { Bound::Max } else { Bound::Own };
-        check.within(bound, || vec![Arc::clone(name)], &limit, &node.sums.used)
+        let named = || (vec![Arc::clone(name)], self.shown_limit(name).into_owned());
+        check.within(bound, named, &limit, &node.sums.used)
     }
 
     /// Whether a pod fits into its quota. A pod that belongs to none always does.
@@ -55,15 +56,17 @@ impl Forest {
         let Some(name) = self.quota_of(pod.claim) else { return Ok(()) };
         let Some(node) = self.node(name) else { return Ok(()) };
         let check = Check { requests: pod.requests, max: &node.quota.max };
-        let own = || vec![Arc::clone(name)];
+        let mut path = vec![Arc::clone(name)];
         self.check_own(pod)?;
         if !pod.is_preemptible {
-            check.within(Bound::NonPreemptible, own, &node.quota.min, &node.sums.non_preemptible_used)?;
+            let min = &node.quota.min;
+            let named = || (path.clone(), min.clone());
+            check.within(Bound::NonPreemptible, named, min, &node.sums.non_preemptible_used)?;
         }
-        let mut path = own();
         for (above, node) in self.upwards(name).skip(1).take_while(|_| settings.checks_parents) {
             path.insert(0, Arc::clone(above));
-            check.within(Bound::Above, || path.clone(), &self.limit(above), &node.sums.used)?;
+            let named = || (path.clone(), self.shown_limit(above).into_owned());
+            check.within(Bound::Above, named, &self.limit(above), &node.sums.used)?;
         }
         Ok(())
     }
@@ -76,11 +79,12 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// A resource that the limit does not name, or that is neither used nor requested, is not compared.
+    /// A resource that the limit does not name, or that is neither used nor requested, is not compared. `named` is the path, and the limit as it
+    /// is shown.
     fn within(
         &self,
         bound: Bound,
-        path: impl FnOnce() -> Vec<Arc<str>>,
+        named: impl FnOnce() -> (Vec<Arc<str>>, ResourceList),
         limit: &ResourceList,
         used: &ResourceList,
     ) -> Result<(), Shortage> {
@@ -95,8 +99,8 @@ impl Check<'_> {
             return Ok(());
         }
         let request = masked(self.requests, self.max);
-        let (limit, used) = (limit.clone(), used.clone());
-        Err(Shortage(Box::new(Details { bound, path: path(), limit, used, request, exceeded })))
+        let ((path, limit), used) = (named(), used.clone());
+        Err(Shortage(Box::new(Details { bound, path, limit, used, request, exceeded })))
     }
 }
 
@@ -161,9 +165,9 @@ impl fmt::Display for Listed<'_> {
         if self.0.is_empty() {
             return f.write_str("<empty>");
         }
-        for (index, (name, amount)) in self.0.iter().enumerate() {
-            write!(f, "{}{name}:{amount}", if index == 0 { "" } else { "," })?;
-        }
-        Ok(())
+        // In the order of what is written, in which `gpu-memory-ratio:` comes before `gpu-memory:`.
+        let mut listed: Vec<String> = self.0.iter().map(|(name, amount)| format!("{name}:{amount}")).collect();
+        listed.sort_unstable();
+        f.write_str(&listed.join(","))
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use koord_api::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 use koord_quota::Quota;
-use koord_resource::ResourceList;
+use koord_resource::{Quantity, ResourceList};
 
 use super::{
     Claim, Kind, Settings, Sums,
@@ -28,12 +28,14 @@ pub struct Node {
     pub sums: Sums,
     /// What it requests: at least its `min` where it does not lend.
     pub request: ResourceList,
-    /// What it requests of its parent: of each resource at most its `max`, and nothing where that does not name it.
+    /// What it requests of its parent: of each resource that its `max` names at most that.
     limited: ResourceList,
     /// What its own pods use, and what its children are guaranteed.
     pub allocated: ResourceList,
     /// What it is guaranteed for that, at least its `min`.
     pub guaranteed: ResourceList,
+    /// Whether pods of its own have counted since the tree was built.
+    has_pods: bool,
     above: Above,
     children: Vec<Arc<str>>,
     division: Division,
@@ -54,6 +56,8 @@ enum Above {
 #[derive(Clone, Debug, Default)]
 struct Root {
     sums: Sums,
+    /// What its children are guaranteed.
+    allocated: ResourceList,
     /// What there is to be divided.
     total: ResourceList,
     /// Resources that some quota of the tree bounds.
@@ -83,9 +87,10 @@ impl Node {
     fn renew_request(&mut self) {
         let of_pods = &self.sums.request;
         self.request = if self.quota.lends { of_pods.clone() } else { of_pods.max(&self.quota.min) };
-        let bounds = self.quota.max.iter();
-        let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max).clone())));
-        self.limited = limited.collect();
+        let max = &self.quota.max;
+        let limited =
+            self.request.iter().map(|(name, amount)| (name, max.get(name).map_or(amount, |max| amount.min(max))));
+        self.limited = limited.map(|(name, amount)| (name, amount.clone())).collect();
     }
 }
 
@@ -126,6 +131,11 @@ impl Forest {
         self.roots.get("").map(|root| &root.sums)
     }
 
+    /// What the quotas of the default tree are guaranteed.
+    pub fn guaranteed_to_all(&self) -> Option<&ResourceList> {
+        self.roots.get("").map(|root| &root.allocated)
+    }
+
     /// The quota and those above it, without the root.
     pub fn upwards<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
         std::iter::successors(self.nodes.get_key_value(name), |(_, node)| match &node.above {
@@ -148,6 +158,38 @@ impl Forest {
             Above::Quota(_) | Above::Nothing => None,
         });
         root.map_or(Cow::Borrowed(max), |root| Cow::Owned(self.runtime(root, &path)))
+    }
+
+    /// The same as it is shown: what is divided above the quota and its `max` does not name is shown as 0, once something was requested.
+    pub fn shown_limit(&self, name: &str) -> Cow<'_, ResourceList> {
+        let limit = self.limit(name);
+        let asks = |node: &&Node| self.settings.uses_runtime && !is_special(name) && !node.limited.is_empty();
+        let Some(node) = self.nodes.get(name).filter(asks) else { return limit };
+        let divided: Vec<&str> = match &node.above {
+            Above::Quota(parent) => {
+                self.nodes.get(parent).into_iter().flat_map(|parent| parent.quota.max.names()).collect()
+            }
+            Above::Root(tree) => {
+                self.roots.get(tree).into_iter().flat_map(|root| &root.resources).map(|name| &**name).collect()
+            }
+            Above::Nothing => Vec::new(),
+        };
+        let missing: Vec<&str> = divided.into_iter().filter(|name| !limit.contains(name)).collect();
+        if missing.is_empty() {
+            return limit;
+        }
+        let mut shown = limit.into_owned();
+        for name in missing {
+            shown.insert(name, Quantity::default());
+        }
+        Cow::Owned(shown)
+    }
+
+    /// Whether somebody asks for what a quota may use: its own pods, or a quota below that takes pods.
+    pub fn is_divided_to(&self, name: &str) -> bool {
+        self.nodes.get(name).is_some_and(|node| {
+            !node.quota.is_parent || node.has_pods || node.children.iter().any(|child| self.is_divided_to(child))
+        })
     }
 
     /// The `min` with which a quota takes part in a division: less than its own where the mins of its siblings exceed what there is and
@@ -211,9 +253,13 @@ impl Forest {
         if kind == Kind::Used {
             if is_special(&name) {
                 self.take(&change);
-            } else if self.settings.guarantees_usage {
+            }
+            if self.settings.guarantees_usage {
                 self.allocate(&name, change.clone());
             }
+        }
+        if kind == Kind::Request {
+            _ = self.nodes.get_mut(&name).map(|node| node.has_pods = true);
         }
         let mut at = name;
         while let Some(node) = self.nodes.get_mut(&at) {
@@ -241,8 +287,10 @@ impl Forest {
             let guaranteed = node.allocated.max(&node.quota.min);
             change = guaranteed.minus(&node.guaranteed);
             node.guaranteed = guaranteed;
-            if let Above::Quota(parent) = &node.above {
-                at = Some(Arc::clone(parent));
+            match &node.above {
+                Above::Quota(parent) => at = Some(Arc::clone(parent)),
+                Above::Root(tree) => _ = self.roots.get_mut(tree).map(|root| root.allocated.add(&change)),
+                Above::Nothing => {}
             }
             self.renew_above(&name);
         }

@@ -35,12 +35,15 @@ impl QuotaStatus {
     pub fn of(forest: &Forest, settings: &Settings, name: &str) -> Option<Self> {
         if name == ROOT_QUOTA {
             let sums = forest.root()?;
-            let annotations = [
+            let mut annotations = BTreeMap::from([
                 (REQUEST.name(), sums.request.clone()),
                 (NON_PREEMPTIBLE_REQUEST.name(), sums.non_preemptible_request.clone()),
                 (NON_PREEMPTIBLE_USED.name(), sums.non_preemptible_used.clone()),
-            ];
-            return Some(Self { used: sums.used.clone(), annotations: annotations.into() });
+            ]);
+            if settings.guarantees_usage {
+                annotations.insert(ALLOCATED.name(), forest.guaranteed_to_all()?.clone());
+            }
+            return Some(Self { used: sums.used.clone(), annotations });
         }
         let node = forest.node(name)?;
         let is_special = matches!(name, SYSTEM_QUOTA | DEFAULT_QUOTA);
@@ -50,10 +53,10 @@ impl QuotaStatus {
             (NON_PREEMPTIBLE_REQUEST.name(), node.sums.non_preemptible_request.clone()),
             (NON_PREEMPTIBLE_USED.name(), node.sums.non_preemptible_used.clone()),
         ]);
-        if settings.uses_runtime && !is_special {
-            annotations.insert(RUNTIME.name(), forest.limit(name).into_owned());
+        if settings.uses_runtime && !is_special && forest.is_divided_to(name) {
+            annotations.insert(RUNTIME.name(), forest.shown_limit(name).into_owned());
         }
-        if settings.guarantees_usage && !is_special {
+        if settings.guarantees_usage {
             annotations.insert(ALLOCATED.name(), node.allocated.clone());
             annotations.insert(GUARANTEED.name(), node.guaranteed.clone());
         }
@@ -71,8 +74,7 @@ impl QuotaStatus {
     }
 
     /// What is to be written instead of what an object says; none where both mean the same. A resource that is not listed
-    /// any more is listed as 0, so that a reader does not take it for unknown. Annotations about which there is nothing to
-    /// say stay as they are.
+    /// any more is listed as 0, so that a reader does not take it for unknown. Annotations that say the same stay as they are.
     pub fn instead_of(&self, written: &Self) -> Option<Self> {
         const NOTHING: &ResourceList = &ResourceList::new();
         let old = |name: &str| written.annotations.get(name).unwrap_or(NOTHING);
@@ -80,8 +82,8 @@ impl QuotaStatus {
         if is_said && is_same(&self.used, &written.used) {
             return None;
         }
-        let annotations = self.annotations.iter().map(|(name, list)| (*name, over(list, old(name))));
-        let annotations = annotations.filter(|(_, list)| !list.is_empty()).collect();
+        let news = self.annotations.iter().filter(|(name, list)| !is_same(list, old(name)));
+        let annotations = news.map(|(name, list)| (*name, over(list, old(name)))).collect();
         Some(Self { used: over(&self.used, &written.used), annotations })
     }
 

@@ -138,7 +138,7 @@ pub(super) fn summary(forest: &Forest, name: &str, node: &Node) -> Value {
         "autoScaleMin": forest.scaled_min(name),
         "max": quota.max,
         "sharedWeight": quota.weights(),
-        "runtime": *forest.limit(name),
+        "runtime": *forest.shown_limit(name),
         "request": request,
         "childRequest": sums.request,
         "nonPreemptibleRequest": sums.non_preemptible_request,

@@ -306,9 +306,10 @@ fn a_quota_takes_what_it_uses_along_to_another_parent() {
     world.ledger.quotas_changed();
     let nothing = json!({"cpu": "0", "memory": "0"});
     let moved = world.status("p1", &before);
-    for key in ["used", "child-request", "request", "runtime"] {
+    for key in ["used", "child-request", "request"] {
         assert_eq!(moved[key], nothing, "{key}");
     }
+    assert_eq!(moved["runtime"], Value::Null, "nobody asks what it may use");
     assert_eq!(world.written("p2")["used"], json!({"cpu": "10", "memory": "1Gi"}));
     assert_eq!(world.written(ROOT_QUOTA)["used"], json!({"cpu": "10", "memory": "1Gi"}));
 }
@@ -401,6 +402,84 @@ fn quotas_that_no_root_reaches_are_limited_by_their_max() {
         assert!(world.arrive(name, cpu(1)).contains("runtime: cpu:10,memory:400Gi"));
     }
     assert_eq!(world.written("y")["used"], Value::Null);
+}
+
+#[test]
+fn what_is_divided_and_a_quota_does_not_name_is_shown_as_zero_once_it_requests_something() {
+    let amounts = |cpu: &str| json!({"cpu": cpu});
+    let of_cpu = |name, labels| quota(name, amounts("10"), amounts("40"), labels, json!({}));
+    let mut world = World::of([of_cpu("q1", json!({})), of_cpu("q2", json!({})), cores("q3", 10, 40, json!({}))]);
+    assert_eq!(world.arrive("q1", cpu(6)), "");
+    assert_eq!(world.written("q1")["runtime"], json!({"cpu": "6", "memory": "0"}));
+    assert_eq!(world.written("q2")["runtime"], Value::Null);
+    assert!(world.arrive("q1", cpu(60)).contains("runtime: cpu:40,memory:0, used: cpu:6, pod's request: cpu:60,"));
+
+    let parent = of_cpu("par", json!({"is-parent": "true"}));
+    let mut world = World::of([parent, cores("child", 1, 40, json!({"parent": "par"}))]);
+    assert_eq!(world.arrive("child", cpu(1)), "");
+    for name in ["par", ROOT_QUOTA] {
+        assert_eq!(world.written(name)["request"], json!({"cpu": "1", "memory": "1Gi"}), "{name}");
+    }
+}
+
+#[test]
+fn a_parent_without_leaves_has_no_runtime() {
+    let parent = cores("par", 10, 40, json!({"is-parent": "true", "allow-lent-resource": "false"}));
+    let written = World::of([parent.clone()]).written("par");
+    assert_eq!((&written["request"]["cpu"], &written["runtime"]), (&json!("10"), &Value::Null));
+    let leaf = cores("leaf", 5, 40, json!({"parent": "par"}));
+    assert_eq!(World::of([parent, leaf]).written("par")["runtime"]["cpu"], json!("10"));
+}
+
+#[test]
+fn amounts_are_listed_in_the_order_of_what_is_written() {
+    let gpus = |part: i64| json!({"koordinator.sh/gpu-memory": format!("{part}Gi"), "koordinator.sh/gpu-memory-ratio": part.to_string()});
+    let mut world = World::of([quota("q1", gpus(1), gpus(10), json!({}), json!({}))]);
+    let said = world.arrive("q1", gpus(20));
+    assert!(
+        said.contains("pod's request: koordinator.sh/gpu-memory-ratio:20,koordinator.sh/gpu-memory:20Gi"),
+        "{said}"
+    );
+}
+
+#[test]
+fn where_usage_is_guaranteed_nothing_is_lent_and_the_root_says_what_is_guaranteed() {
+    let settings = Settings { guarantees_usage: true, ..Settings::default() };
+    let mut world = World::new(settings, [cores("q1", 20, 100, json!({})), cores("q2", 0, 100, json!({}))]);
+    world.arrive("q2", cpu(90));
+    assert_eq!(["q1", "q2"].map(|name| world.forest().limit(name).amount("cpu").value()), [20, 80]);
+    assert_eq!(world.written("q1")["request"]["cpu"], json!("20"));
+    world.arrive("q2", cpu(30));
+    assert_eq!(world.written(ROOT_QUOTA)["allocated"]["cpu"], json!("50"));
+    world.arrive("", cpu(1));
+    assert_eq!(world.written(DEFAULT_QUOTA)["allocated"], cpu(1));
+}
+
+#[test]
+fn annotations_that_say_the_same_are_not_written_again() {
+    let mut world = World::of([quota("q1", json!({}), json!({"cpu": "40"}), json!({}), json!({}))]);
+    world.arrive("q1", cpu(6));
+    let before = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
+    world.arrive_as("q1", json!({"cpu": "2"}), false);
+    let written = world.status("q1", &before);
+    let keys: Vec<&String> = written.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["child-request", "non-preemptible-request", "request", "runtime", "used"], "{written}");
+}
+
+#[test]
+fn a_quota_whose_parent_does_not_exist_is_limited_by_its_max() {
+    let mut world = World::of([cores("q1", 5, 10, json!({"parent": "ghost"}))]);
+    assert_eq!(world.arrive("q1", cpu(10)), "");
+    assert!(world.arrive("q1", cpu(1)).contains("runtime: cpu:10"));
+}
+
+#[test]
+fn amounts_of_annotations_that_nobody_can_read_are_written_anew() {
+    let mut world = World::of([cores("q1", 5, 10, json!({}))]);
+    world.arrive("q1", cpu(6));
+    let annotations = json!({"quota.scheduling.koordinator.sh/runtime": "x"});
+    let object = serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap();
+    assert_eq!(world.status("q1", &QuotaStatus::written(&object))["runtime"]["cpu"], json!("6"));
 }
 
 #[test]

@@ -207,12 +207,13 @@ impl Asked {
         let take = |stock: &Stock<'_>| {
             let affinity = self.affinity(place, stock, (terms.policy, &numbered), source)?;
             let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
-            Ok((affinity, allocation))
+            let share = |(number, share): &(u32, ResourceVector)| (*number, self.list(state, stock, *number, share));
+            let shares: Vec<(u32, ResourceList)> = allocation.shares.iter().map(share).collect();
+            Ok((affinity, allocation, shares))
         };
-        let (affinity, allocation) = self.first(place, source, &order, take)?;
-        let shares = allocation.shares.iter().map(|(node, share)| (*node, self.list(state, share)));
+        let (affinity, allocation, shares) = self.first(place, source, &order, take)?;
         Ok(Some(NumaHold {
-            shares: shares.collect(),
+            shares,
             cpus: allocation.cpus,
             exclusive: allocation.exclusive,
             affinity,
@@ -220,19 +221,28 @@ impl Asked {
         }))
     }
 
-    /// Amounts as annotations show them: in the format in which the pod requests them.
-    fn list(&self, state: &NumaState, vector: &ResourceVector) -> ResourceList {
-        let amount = |(id, amount)| {
+    /// What a NUMA node gives, as annotations show it: in the format in which the pod requests it, or in that of the NUMA node
+    /// where this is all it has left.
+    fn list(&self, state: &NumaState, stock: &Stock<'_>, number: u32, share: &ResourceVector) -> ResourceList {
+        let amount = |(id, amount): (ResourceId, i64)| {
             let name = state.names().name(id);
-            (name, koord_scheduling::quantity(name, amount, self.requests().amount(name).format()))
+            let is_all = amount == stock.free(number, id);
+            let of_zone = stock.node.zone(number).filter(|_| is_all).and_then(|zone| zone.format(id));
+            let format = of_zone.unwrap_or_else(|| self.requests().amount(name).format());
+            (name, koord_scheduling::quantity(name, amount, format))
         };
-        vector.iter().map(amount).collect()
+        share.iter().map(amount).collect()
+    }
+
+    /// What pods request of a node's cpu.
+    fn plain_requested_cpu(cluster: &Cluster, row: Row) -> i64 {
+        let twice = CountedTwice::on(cluster, row).of(ResourceId::CPU);
+        cluster.requested(ResourceId::CPU, row).saturating_sub(twice)
     }
 
     /// What pods request of a node's cpu, where CPUs of their own cost amplified ones.
     fn requested_cpu(node: &NumaNode, cluster: &Cluster, row: Row) -> i64 {
-        let twice = CountedTwice::on(cluster, row).of(ResourceId::CPU);
-        let requested = cluster.requested(ResourceId::CPU, row).saturating_sub(twice);
+        let requested = Self::plain_requested_cpu(cluster, row);
         let bound = milli(node.ledger.cpu_count());
         if bound > 0 && requested >= bound {
             requested.saturating_add(amplify(bound, node.cpu_ratio) - bound)
@@ -256,9 +266,16 @@ impl Asked {
             return Err(Mismatch::Ratio.into());
         }
         if needs_cpu && node.cpu_ratio > 1.0 {
+            let is_bound = self.wanted.binds_on(node)?;
+            let is_reported = || cluster.node(row).is_some_and(|node| state.is_reported(&node.name));
+            if node.cpus_per_core() == 0 && is_reported() {
+                // QUIRK: without CPUs, a report is worse than none, also for pods that share their cpu
+                // (`an_amplified_node_whose_report_lacks_its_cpus_is_refused`).
+                return Err(Mismatch::Topology.into());
+            }
             let left =
                 cluster.allocatable(ResourceId::CPU, row).saturating_sub(Self::requested_cpu(node, cluster, row));
-            if self.cpu(node, self.wanted.binds_on(node)?) > left {
+            if self.cpu(node, is_bound) > left {
                 let short = ReasonCode::CpusUnavailable.says("Insufficient amplified cpu");
                 return Err(Refused::resolvable(short.into()));
             }
@@ -319,10 +336,16 @@ impl Asked {
 
     /// The score of a node as a whole.
     pub(super) fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
+        let requested_cpu = Self::requested_cpu(node, cluster, row);
+        self.score_with_cpu(requested_cpu.saturating_add(self.cpu(node, is_bound)), cluster, row)
+    }
+
+    /// The score of a node as a whole, of whose cpu so much is requested with the pod.
+    fn score_with_cpu(&self, requested_cpu: i64, cluster: &Cluster, row: Row) -> i64 {
         let twice = CountedTwice::on(cluster, row);
         let parts = self.of_nodes.iter().map(|Counted { id, weight, request }| {
             let requested = if *id == ResourceId::CPU {
-                Self::requested_cpu(node, cluster, row).saturating_add(self.cpu(node, is_bound))
+                requested_cpu
             } else {
                 cluster.requested(*id, row).saturating_sub(twice.of(*id)).saturating_add(*request)
             };
@@ -331,32 +354,42 @@ impl Asked {
         self.settings.fill.score(parts)
     }
 
-    /// The score of the NUMA nodes that the pod would get; none where it gets none, and where the policy is BestEffort, which is
-    /// looked at only after a node was chosen.
+    /// The score under a policy: of the NUMA nodes that give the pod something, or of the node as a whole where none does, as where
+    /// it does not matter which, and with BestEffort, for which they are chosen after the node. None where the pod gets nothing.
     pub(super) fn score_of_numa_nodes(&self, place: Place<'_>, terms: Terms) -> Option<i64> {
-        let Place { state, node, .. } = place;
-        if terms.policy == Policy::BestEffort {
-            return None;
-        }
+        let Place { cluster, row, state, node } = place;
         let numbered = self.numbered(state);
         let order = self.order(terms, &numbered, node).ok()?;
-        let givers = |stock: &Stock<'_>| {
-            let affinity = self.affinity(place, stock, (terms.policy, &numbered), &Source::Any)?;
+        let take = |stock: &Stock<'_>| {
+            let affinity = match terms.policy {
+                Policy::BestEffort => None,
+                policy => self.affinity(place, stock, (policy, &numbered), &Source::Any)?,
+            };
             // One NUMA node that gives everything gives something.
             let one = affinity.filter(|affinity| affinity.len() == 1 && stock.requests().next().is_some());
-            one.or_else(|| stock.givers(affinity)).ok_or_else(|| Refused::resolvable(Vec::new()))
+            let givers = one.or_else(|| stock.givers(affinity)).ok_or_else(|| Refused::resolvable(Vec::new()))?;
+            Ok((givers, stock.node.ledger.cpu_count()))
         };
-        let givers = self.first(place, &Source::Any, &order, givers).ok()?;
-        let pod = |resource| match &order.cpus {
-            Some(cpus) if resource == ResourceId::CPU => amplify(milli(cpus.needed), node.cpu_ratio),
-            _ => order.requests.get(resource),
-        };
-        let scorer = Scorer { fill: self.settings.numa_fill, weights: &numbered.weights };
+        let (givers, cpus) = self.first(place, &Source::Any, &order, take).ok()?;
+        let is_bound = order.cpus.is_some();
+        // QUIRK: for a pod with CPUs of its own, those of all pods of the node count, and no cpu that pods share
+        // (spec/scheduler.md 3B.10; `beside_cpus_of_its_own_all_those_of_the_node_count`).
+        let bound_cpu = is_bound.then(|| amplify(milli(cpus), node.cpu_ratio));
+        if givers.is_empty() {
+            let requested_cpu = bound_cpu.unwrap_or_else(|| Self::plain_requested_cpu(cluster, row));
+            return Some(self.score_with_cpu(requested_cpu.saturating_add(self.cpu(node, is_bound)), cluster, row));
+        }
+        let scorer = Scorer { fill: self.settings.fill, weights: &numbered.weights };
         Some(scorer.score(|resource| {
             let zones = || node.zones_of(givers);
-            let requested = |sum: i64, zone: &NumaZone| sum.saturating_add(zone.allocated.get(resource));
             let total = zones().fold(0_i64, |sum, zone| sum.saturating_add(zone.total.get(resource)));
-            (zones().fold(pod(resource), requested), total)
+            if resource == ResourceId::CPU
+                && let Some(bound_cpu) = bound_cpu
+            {
+                return (bound_cpu.saturating_add(self.cpu(node, is_bound)), total);
+            }
+            let requested = |sum: i64, zone: &NumaZone| sum.saturating_add(zone.allocated.get(resource));
+            (zones().fold(order.requests.get(resource), requested), total)
         }))
     }
 }

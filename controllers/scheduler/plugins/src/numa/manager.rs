@@ -62,15 +62,21 @@ pub(crate) fn admit(providers: &[&dyn Provider], rules: Rules) -> Result<Option<
     Ok(affinity)
 }
 
-/// The NUMA nodes that follow from the hints of all plugins; the reasons of those that have none.
+/// The NUMA nodes that follow from the hints of all plugins; the reasons of those that have none, one of each plugin.
 fn merged(providers: &[&dyn Provider], nodes_max: u32, rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
     let (mut hints, mut reasons) = (Hints::default(), Vec::new());
     for provider in providers {
         if let Err(words) = provider.hints(nodes_max, &mut hints) {
-            reasons.extend(words);
+            reasons.extend(as_one(words));
         }
     }
     if reasons.is_empty() { merge(&hints, rules) } else { Err(reasons) }
+}
+
+/// The reasons of a plugin in one line, so that nodes are counted by all of them together.
+fn as_one(reasons: Vec<Reason>) -> Option<Reason> {
+    let text = Reason::joined(&reasons);
+    reasons.into_iter().next().map(|first| Reason { text, ..first })
 }
 
 /// Merges the hints of plugins by the policy.

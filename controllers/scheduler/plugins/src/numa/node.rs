@@ -12,6 +12,7 @@ use koord_api::{
     numa::{CPU_TOPOLOGY, KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
     protocol::{Key, Labels, Text},
 };
+use koord_resource::quantity::Format;
 use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames, ResourceVector};
 
 use smallvec::SmallVec;
@@ -19,7 +20,7 @@ use smallvec::SmallVec;
 use super::{
     ledger::{Allocation, Ledger},
     policy::{Bind, Fill, Policy},
-    zone::NumaZone,
+    zone::{Formats, NumaZone},
 };
 
 /// What a NodeResourceTopology reports. Annotations that cannot be read count as absent.
@@ -31,6 +32,8 @@ pub(crate) struct Report {
     pub(crate) reserved: CpuSet,
     /// What each NUMA node offers, without the reserved CPUs.
     pub(crate) zones: BTreeMap<u32, ResourceVector>,
+    /// How these amounts are written.
+    pub(crate) formats: BTreeMap<u32, Formats>,
     /// The resources that some NUMA node reports, be it 0.
     pub(crate) known: BTreeSet<ResourceId>,
     /// How the kubelet binds CPUs; none where it leaves that open.
@@ -111,8 +114,14 @@ impl Report {
         let reserved = reserved_cpus(&annotations, &kubelet.reserved_cpus);
         let known = zones.values().flat_map(koord_resource::ResourceList::names);
         let known = known.filter_map(|name| names.intern(name)).collect();
+        let mut formats: BTreeMap<u32, Formats> = BTreeMap::new();
+        for (node, amounts) in &zones {
+            let written = amounts.iter().filter_map(|(name, amount)| Some((names.get(name)?, amount.format())));
+            formats.insert(*node, written.collect());
+        }
         let mut report = Self {
             zones: zones.iter().map(|(node, amounts)| (*node, names.vector(amounts))).collect(),
+            formats,
             cpus: read(&CPU_TOPOLOGY, &annotations).by_place(),
             known,
             bind: Bind::of_kubelet(&kubelet),
@@ -184,9 +193,14 @@ impl NumaNode {
             }
             amplified
         };
+        let written = |(id, format): &(ResourceId, Format)| {
+            let is_amplified = settings.ratios.ratio(names.name(*id)) > 1.0;
+            (*id, if is_amplified { format_of_amplified(*id) } else { *format })
+        };
         let zone = |(number, total): (&u32, &ResourceVector)| NumaZone {
             number: *number,
             total: amplified(total),
+            formats: report.formats.get(number).into_iter().flatten().map(written).collect(),
             cpus: report
                 .cpus
                 .nodes()
@@ -280,6 +294,12 @@ impl NumaNode {
 /// So many CPUs in thousandths.
 pub(crate) fn milli(cpus: usize) -> i64 {
     i64::try_from(cpus).unwrap_or(i64::MAX).saturating_mul(1000)
+}
+
+/// How the original writes an amount that was amplified.
+fn format_of_amplified(resource: ResourceId) -> Format {
+    let is_binary = [ResourceId::MEMORY, ResourceId::EPHEMERAL_STORAGE].contains(&resource);
+    if is_binary { Format::BinarySI } else { Format::DecimalSI }
 }
 
 /// An amount times a factor, rounded up.

@@ -36,11 +36,12 @@ impl Numbered {
     }
 }
 
-/// The resources that count for a pod with these requests, of those that have weights.
+/// The resources that count for a pod with these requests, of those that have weights: extended ones where it requests them.
 pub(super) fn counting<'a>(
     requests: &'a ResourceList,
     weights: &'a [(String, i64)],
 ) -> impl Iterator<Item = (&'a str, i64)> {
-    let counts = |name: &str| ["cpu", "memory"].contains(&name) || requests.amount(name).signum() > 0;
+    let is_native = |name: &str| ["cpu", "memory", "ephemeral-storage"].contains(&name);
+    let counts = move |name: &str| is_native(name) || requests.amount(name).signum() > 0;
     weights.iter().filter(move |(name, _)| counts(name)).map(|(name, weight)| (&**name, *weight))
 }

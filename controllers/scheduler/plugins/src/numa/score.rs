@@ -25,14 +25,16 @@ impl Scorer<'_> {
 }
 
 impl Fill {
-    /// The weighted mean over resources: the weight of each, what is asked of it with the pod, and how much there is.
+    /// The weighted mean over resources: the weight of each, what is asked of it with the pod, and how much there is. A resource of
+    /// which there is none takes no part.
     pub(crate) fn score(self, resources: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
         let of_resource = |requested: i64, total: i64| match self {
             _ if total <= 0 => 0,
             Self::LeastAllocated => (total - requested).max(0).saturating_mul(SCORE_MAX) / total,
             Self::MostAllocated => requested.min(total).saturating_mul(SCORE_MAX) / total,
         };
-        let (sum, weights) = resources.fold((0, 0), |(sum, weights), (weight, requested, total)| {
+        let counted = resources.filter(|(_, _, total)| *total != 0);
+        let (sum, weights) = counted.fold((0, 0), |(sum, weights), (weight, requested, total)| {
             (sum + weight * of_resource(requested, total), weights + weight)
         });
         sum / weights.max(1)
@@ -57,5 +59,8 @@ mod tests {
         assert_eq!((none.score(|_| (1, 9)), score(Fill::MostAllocated, 0, 0)), (0, 0));
         let cpu = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
         assert_eq!(cpu.score(|_| (0, 0)), 0);
+        let both = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1), (ResourceId::MEMORY, 1)] };
+        let cpu_alone = both.score(|id| if id == ResourceId::CPU { (250, 1000) } else { (10, 0) });
+        assert_eq!(cpu_alone, 75, "of which there is none takes no part");
     }
 }

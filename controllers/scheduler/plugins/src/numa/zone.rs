@@ -1,11 +1,16 @@
 //! What a NUMA node has, and what is left of it.
 
+use koord_resource::quantity::Format;
 use koord_scheduling::{CpuSet, ResourceId, ResourceVector};
+use smallvec::SmallVec;
 
 use super::{
     ledger::Ledger,
     node::{amplify, milli},
 };
+
+/// The formats in which amounts of resources are written.
+pub(crate) type Formats = SmallVec<[(ResourceId, Format); 2]>;
 
 /// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,9 +19,11 @@ pub(crate) struct NumaZone {
     pub(crate) number: u32,
     /// What it promises.
     pub(crate) total: ResourceVector,
+    /// How that is written.
+    pub(crate) formats: Formats,
     /// Its CPUs; none where they are not reported.
     pub(crate) cpus: CpuSet,
-    /// What pods have of it. CPUs of their own cost as many amplified ones.
+    /// What pods have of it. Beside a share of it, CPUs of their own cost as many amplified ones.
     pub(crate) allocated: ResourceVector,
     /// What is left of it.
     pub(crate) free: ResourceVector,
@@ -25,11 +32,19 @@ pub(crate) struct NumaZone {
 }
 
 impl NumaZone {
+    /// How its amount of a resource is written; none where it has nothing of it.
+    pub(crate) fn format(&self, resource: ResourceId) -> Option<Format> {
+        self.formats.iter().find(|(id, _)| *id == resource).map(|(_, format)| *format)
+    }
+
     /// Brings up to date what pods have of it, and what is left.
     pub(crate) fn settle(&mut self, ledger: &Ledger, available: &CpuSet, cpu_ratio: f64) {
         self.available = self.cpus.common(available);
         self.allocated = ledger.share(self.number);
-        if cpu_ratio > 1.0 {
+        // QUIRK: CPUs cost amplified ones where pods have a share of the NUMA node, and nothing where none has
+        // (`cpus_that_are_recorded_for_no_numa_node_are_not_taken_off_one`).
+        let is_recorded = self.allocated.iter().next().is_some();
+        if cpu_ratio > 1.0 && is_recorded {
             let bound = milli(ledger.held().keys().filter(|cpu| self.cpus.contains(**cpu)).count());
             let extra = amplify(bound, cpu_ratio) - bound;
             self.allocated.set(ResourceId::CPU, self.allocated.get(ResourceId::CPU) + extra);

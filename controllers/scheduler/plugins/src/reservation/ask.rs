@@ -19,6 +19,7 @@ use super::{
 };
 use crate::texts::Texts;
 
+pub(super) const TERMINATING: &str = "target reservation is terminating";
 pub(super) const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
 const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
 const CONFLICT: &str = "node(s) reservation allocate policy conflict";

@@ -103,7 +103,7 @@ pub(super) fn has_room(requests: &Amounts, info: &ReservationInfo) -> bool {
 }
 
 /// What a reservation has too little of, where owners take nothing else.
-fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
+pub(super) fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
     let assigned = i64::try_from(info.assigned_count()).unwrap_or(i64::MAX);
     let too_many = info.allocatable.has("pods") && assigned.saturating_add(1) > info.allocatable.get("pods");
     let lacks = requests.positive().filter(|(name, _)| info.counts(name)).filter_map(|(name, request)| {

@@ -11,11 +11,13 @@ use koord_api::{
     reservation::{Reservation, ReservationAllocatePolicy, ReservationPhase},
     reservation_protocol::{
         CurrentOwner, RESERVATION_CURRENT_OWNER, RESERVATION_ORDER, RESERVATION_OWNERS, RESERVATION_RESTRICTED_OPTIONS,
+        ReservationRestrictedOptions,
     },
 };
 use koord_core::uid::Uid;
 use koord_engine::{labels::Labels, pod::Pod};
-use koord_resource::ResourceList;
+use koord_resource::{ResourceList, quantity::Format};
+use koord_scheduling::quantity;
 
 use super::{Amounts, Owners};
 
@@ -57,15 +59,17 @@ pub struct ReservationInfo {
     pub policy: AllocatePolicy,
     /// Whether one owner is all that it takes.
     pub allocate_once: bool,
-    /// Whether it takes no further owners.
+    /// Whether it takes no further owners but those that tolerate that; so while it is being deleted.
     pub unschedulable: bool,
+    /// Whether it is being deleted: whoever tolerates that gets nothing of it all the same.
+    pub is_terminating: bool,
     /// What owners must tolerate.
     pub taints: Vec<Taint>,
     /// Who may use it; none where that makes no sense.
     pub owners: Option<Owners>,
     /// Smaller ones are used first; none leaves it to the score.
     pub order: Option<i64>,
-    /// Whether owners may use it now: it is available, not deleted.
+    /// Whether owners may use it now.
     pub is_available: bool,
     /// Whether its node is not written yet.
     pub is_assumed: bool,
@@ -91,8 +95,7 @@ impl ReservationInfo {
 
     /// A Reservation that has found its node, before its status says so.
     pub fn assumed(object: &Reservation, requests: &ResourceList, node: &Arc<str>) -> Self {
-        let is_available = object.metadata.deletion_timestamp.is_none();
-        Self { node: Arc::clone(node), is_available, is_assumed: true, ..Self::of(object, requests) }
+        Self { node: Arc::clone(node), is_available: true, is_assumed: true, ..Self::of(object, requests) }
     }
 
     /// What a pod keeps that has a node and says so: it is `Aligned`, and for one owner. It is available while it is ready.
@@ -102,6 +105,11 @@ impl ReservationInfo {
         let owners = owners.transpose().ok().map(Option::unwrap_or_default);
         let allocatable = Amounts::from(&template.requests);
         let order = template.labels.get(RESERVATION_ORDER.name()).and_then(|text| RESERVATION_ORDER.read(text).ok());
+        let options = template.annotations.get(RESERVATION_RESTRICTED_OPTIONS.name()).filter(|text| !text.is_empty());
+        let options = options.map(|text| RESERVATION_RESTRICTED_OPTIONS.read(text)).transpose();
+        let is_misread = options.is_err();
+        let options = options.ok().flatten().unwrap_or_default();
+        let names = names_that_count(&allocatable, &options);
         let mut info = Self {
             name: pod.key.name().into(),
             uid: pod.uid.clone(),
@@ -109,16 +117,17 @@ impl ReservationInfo {
             labels: template.labels.clone(),
             policy: AllocatePolicy::Aligned,
             allocate_once: true,
-            unschedulable: false,
+            unschedulable: pod.deleting,
+            is_terminating: pod.deleting,
             taints: Vec::new(),
-            owners: owners.and_then(|owners| Owners::new(&owners.0).ok()),
+            owners: owners.and_then(|owners| Owners::new(&owners.0).ok()).filter(|_| !is_misread),
             order: order.filter(|order| *order != 0),
-            is_available: pod.is_running && pod.is_ready && !pod.deleting,
+            is_available: pod.is_running && pod.is_ready,
             is_assumed: false,
             is_pod: true,
-            names: allocatable.iter().map(|(name, _)| Arc::clone(name)).collect(),
+            withheld: withheld(template.annotations.get(NODE_RESERVATION.name())).masked(|name| names.contains(name)),
+            names,
             allocatable,
-            withheld: Amounts::default(),
             assigned: BTreeMap::new(),
             allocated: Amounts::default(),
             named_owner: None,
@@ -138,15 +147,15 @@ impl ReservationInfo {
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let labels = metadata.labels.clone().unwrap_or_default();
         let allocatable = Amounts::from(if status.allocatable.is_empty() { requests } else { &status.allocatable });
-        let withheld = NODE_RESERVATION.get(&annotations).ok().flatten().map(|kept| kept.resources).unwrap_or_default();
+        let withheld = withheld(annotations.get(NODE_RESERVATION.name()).map(String::as_str));
         let policy = AllocatePolicy::of(object);
-        let all: BTreeSet<Arc<str>> = allocatable.iter().map(|(name, _)| Arc::clone(name)).collect();
-        let options = RESERVATION_RESTRICTED_OPTIONS.get(&annotations);
-        let is_misread = policy == AllocatePolicy::Restricted && options.is_err();
-        let options = options.ok().flatten().unwrap_or_default().resources;
-        let chosen: BTreeSet<Arc<str>> =
-            all.iter().filter(|name| options.iter().any(|option| **option == ***name)).cloned().collect();
-        let names = if policy == AllocatePolicy::Restricted && !chosen.is_empty() { chosen } else { all };
+        let is_restricted = policy == AllocatePolicy::Restricted;
+        let options = annotations.get(RESERVATION_RESTRICTED_OPTIONS.name()).filter(|text| !text.is_empty());
+        let options = options.map(|text| RESERVATION_RESTRICTED_OPTIONS.read(text)).transpose();
+        let is_misread = is_restricted && options.is_err();
+        let options = options.ok().flatten().filter(|_| is_restricted).unwrap_or_default();
+        let is_terminating = metadata.deletion_timestamp.is_some();
+        let names = names_that_count(&allocatable, &options);
         Self {
             name: metadata.name.as_deref().unwrap_or_default().into(),
             uid: Uid::from(metadata.uid.as_deref().unwrap_or_default()),
@@ -154,17 +163,18 @@ impl ReservationInfo {
             labels: labels.iter().map(|(key, value)| (&**key, &**value)).collect(),
             policy,
             allocate_once: spec.is_allocate_once(),
-            unschedulable: spec.unschedulable,
+            unschedulable: spec.unschedulable || is_terminating,
+            is_terminating,
             taints: spec.taints.clone(),
             // Nobody uses one that restricts its owners in words that cannot be read.
             owners: Owners::new(&spec.owners).ok().filter(|_| !is_misread),
             order: RESERVATION_ORDER.get(&labels).ok().flatten().filter(|order| *order != 0),
-            is_available: status.phase == Some(ReservationPhase::Available) && metadata.deletion_timestamp.is_none(),
+            is_available: status.phase == Some(ReservationPhase::Available),
             is_assumed: false,
             is_pod: false,
-            allocatable,
-            withheld: Amounts::from(&withheld),
+            withheld: withheld.masked(|name| names.contains(name)),
             names,
+            allocatable,
             assigned: BTreeMap::new(),
             allocated: Amounts::default(),
             named_owner: None,
@@ -228,6 +238,27 @@ impl ReservationInfo {
     }
 }
 
+/// What owners may not use: amounts, of which CPUs that are named by their numbers count instead of an amount of CPU. Nothing where that
+/// makes no sense.
+fn withheld(annotation: Option<&str>) -> Amounts {
+    let Some(kept) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else { return Amounts::default() };
+    let Ok(cpus) = kept.cpus() else { return Amounts::default() };
+    let mut resources = kept.resources;
+    if !kept.reserved_cpus.is_empty() {
+        resources
+            .insert("cpu", quantity("cpu", 1000 * i64::try_from(cpus.len()).unwrap_or_default(), Format::DecimalSI));
+    }
+    Amounts::from(&resources)
+}
+
+/// The names of what is kept that count: those of the options, or all where that is none.
+fn names_that_count(allocatable: &Amounts, options: &ReservationRestrictedOptions) -> BTreeSet<Arc<str>> {
+    let is_chosen = |name: &Arc<str>| options.resources.iter().any(|option| **option == **name);
+    let all: BTreeSet<Arc<str>> = allocatable.iter().map(|(name, _)| Arc::clone(name)).collect();
+    let chosen: BTreeSet<Arc<str>> = all.iter().filter(|name| is_chosen(name)).cloned().collect();
+    if chosen.is_empty() { all } else { chosen }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use serde_json::{Value, json};
@@ -278,6 +309,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn cpus_withheld_by_their_numbers_count_instead_of_an_amount() {
+        let withheld = |annotation: &str| {
+            let annotation = json!({"node.koordinator.sh/reservation": annotation});
+            reservation(json!({"metadata": {"annotations": annotation}})).available()
+        };
+        let left = |cpu: i64| amounts(&[("cpu", cpu), ("memory", 8)]);
+        assert_eq!(withheld(r#"{"reservedCPUs":"0-1"}"#), left(2000));
+        assert_eq!(withheld(r#"{"resources":{"cpu":"3"},"reservedCPUs":"0-1"}"#), left(2000));
+        assert_eq!(
+            withheld(r#"{"resources":{"cpu":"3"},"reservedCPUs":"x"}"#),
+            left(4000),
+            "nothing, where it makes no sense"
+        );
+    }
+
+    #[test]
     fn restricted_options_narrow_the_names_that_count() {
         let with = |policy: &str, resources: &str| {
             let options = json!({"scheduling.koordinator.sh/reservation-restricted-options": format!(r#"{{"resources":{resources}}}"#)});
@@ -287,6 +334,9 @@ pub(super) mod tests {
         assert_eq!(with("Restricted", r#"["cpu"]"#), (true, false));
         assert_eq!(with("Restricted", r#"["x/y"]"#), (true, true), "an empty intersection is all");
         assert_eq!(with("Aligned", r#"["cpu"]"#), (true, true));
+        let empty = json!({"scheduling.koordinator.sh/reservation-restricted-options": ""});
+        let info = reservation(json!({"metadata": {"annotations": empty}, "spec": {"allocatePolicy": "Restricted"}}));
+        assert!(info.is_matchable() && info.counts("cpu"), "nothing is said");
     }
 
     #[test]
@@ -294,7 +344,8 @@ pub(super) mod tests {
         let is_matchable = |members| reservation(members).is_matchable();
         assert!(is_matchable(json!({})));
         assert!(!is_matchable(json!({"status": {"phase": "Succeeded"}})));
-        assert!(!is_matchable(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})));
+        let deleted = reservation(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+        assert!(deleted.is_matchable() && deleted.unschedulable && deleted.is_terminating);
         let selector = json!({"matchExpressions": [{"key": "a", "operator": "Foo"}]});
         assert!(!is_matchable(json!({"spec": {"owners": [{"labelSelector": selector}]}})));
         for (once, expected) in [(true, false), (false, true)] {

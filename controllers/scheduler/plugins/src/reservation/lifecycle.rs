@@ -68,9 +68,6 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
     }
     let mut consumers: Vec<&Consumer> = consumers.iter().collect();
     consumers.sort_by_key(|consumer| &consumer.key);
-    if object.spec.is_allocate_once() {
-        consumers.truncate(1);
-    }
     let amount = |name: &str| -> Quantity {
         consumers
             .iter()
@@ -91,7 +88,8 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
 pub fn changes_at(object: &Reservation, node_exists: bool, garbage: Option<Garbage>) -> Option<Timestamp> {
     if is_over(&object.status) {
         let Garbage { kept_for, without_node_for } = garbage?;
-        return over_since(&object.status)?.checked_add(if node_exists { kept_for } else { without_node_for }).ok();
+        let kept_for = if is_lost(&object.status, node_exists) { without_node_for } else { kept_for };
+        return over_since(&object.status)?.checked_add(kept_for).ok();
     }
     expires_at(object).filter(|_| !object.status.node_name.is_empty())
 }
@@ -102,10 +100,15 @@ pub fn is_garbage(object: &Reservation, node_exists: bool, garbage: Garbage, now
     if !is_over(status) {
         return false;
     }
-    match over_since(status).and_then(|since| Duration::try_from(now.duration_since(since)).ok()) {
-        Some(age) => age > garbage.kept_for || !node_exists && age > garbage.without_node_for,
-        None => !node_exists,
-    }
+    // What failed in another way than by time stays.
+    let Some(since) = over_since(status) else { return false };
+    let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    age > garbage.kept_for || is_lost(status, node_exists) && age > garbage.without_node_for
+}
+
+/// Whether the node is gone that it had.
+fn is_lost(status: &ReservationStatus, node_exists: bool) -> bool {
+    !node_exists && !status.node_name.is_empty()
 }
 
 /// What a Reservation lacks without which it cannot be placed.
@@ -114,15 +117,15 @@ pub fn missing(object: &Reservation) -> Option<&'static str> {
     (!is_owned).then_some("the reservation misses the owner spec")
 }
 
-/// Since when a Reservation is over.
+/// Since when a Reservation is over that has been used or has expired: for ever, where it does not say.
 fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
     let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready))?;
     let since = match ready.reason.as_ref()? {
         ReservationReason::Expired => ready.last_transition_time.as_ref(),
         ReservationReason::Succeeded => ready.last_probe_time.as_ref(),
-        _ => None,
+        _ => return None,
     };
-    since.map(|Time(since)| *since)
+    Some(since.map_or(Timestamp::UNIX_EPOCH, |Time(since)| *since))
 }
 
 /// When a Reservation expires; none if never.
@@ -298,5 +301,17 @@ mod tests {
         let object = available(&spec(&json!({})));
         let succeeded = Reservation { status: synced(&object, &[consumer("p", "1")], true, second), ..object };
         assert!(!is_garbage(&succeeded, true, day, at(24 * 3600)) && is_garbage(&succeeded, true, day, late));
+        let placed_nowhere = |mut object: Reservation| {
+            object.status.node_name.clear();
+            object
+        };
+        assert!(!is_garbage(&placed_nowhere(expired.clone()), false, day, at(66)), "no node of it is gone");
+        let without = |change: fn(&mut ReservationCondition)| {
+            let mut object = expired.clone();
+            object.status.conditions.iter_mut().for_each(change);
+            is_garbage(&object, true, day, second)
+        };
+        assert!(without(|condition| condition.last_transition_time = None), "since when is not said");
+        assert!(!without(|condition| condition.reason = None), "it has failed in another way");
     }
 }

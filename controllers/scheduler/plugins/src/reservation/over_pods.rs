@@ -75,7 +75,7 @@ impl OverPods {
         };
         let Ok(ReservePod { requests, .. }) = ReservePod::new(object) else { return Ok(None) };
         let mut info = ReservationInfo::of(object, &requests);
-        info.is_available = object.metadata.deletion_timestamp.is_none();
+        info.is_available = true;
         // It takes over running pods all the same.
         info.unschedulable = false;
         let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.hidden()).filter(is_chosen).collect();
@@ -128,12 +128,14 @@ impl OverPods {
         pre_allocate(&self.info, &kept.room(cluster, row, &self.info.allocatable), &candidates, self.how)
     }
 
-    /// How good a node is: the fewer pods are taken over, or the better the one is used.
+    /// Whether nodes are told apart by the pods that are taken over. Of several pods nothing is said, as in the original.
+    pub(super) fn is_rated(&self) -> bool {
+        !self.how.many
+    }
+
+    /// How good a node is: the better the pod is used that is taken over.
     pub(super) fn rate(&self, kept: &Kept, cluster: &Cluster, row: Row) -> i64 {
         let chosen = self.chosen(kept, cluster, row).unwrap_or_default();
-        if self.how.many {
-            return 100 / i64::try_from(chosen.len() + 1).unwrap_or(i64::MAX);
-        }
         let placed = chosen.first().and_then(|uid| cluster.hidden_pod(uid, row));
         placed.map_or(0, |placed| reservation_score(&Amounts::from(&placed.pod.template.requests), &self.info))
     }

@@ -217,6 +217,12 @@ mod tests {
     }
 
     #[test]
+    fn the_version_of_the_api_of_a_pod_does_not_matter() {
+        let object = json!([{"object": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": "ns"}}]);
+        assert!(matches_pod(object, &Pod { key: ObjectKey::new("ns", "p"), ..Pod::default() }));
+    }
+
+    #[test]
     fn a_selector_that_is_none_is_an_error() {
         let bad = json!([{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}]);
         assert!(Owners::new(&serde_json::from_value::<Vec<ReservationOwner>>(bad).unwrap()).is_err());

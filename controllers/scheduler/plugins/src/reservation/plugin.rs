@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use super::{
     Amounts, ReservePod, Wish,
-    ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, Taking, Wanted, among},
+    ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, TERMINATING, Taking, Wanted, among},
     attempt::Attempt,
     figures::figures,
     info::AllocatePolicy,
@@ -238,7 +238,7 @@ impl Plugin for Reservation {
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         if request.pod.is_reservation() {
-            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            let over = self.over_pods(request.pod, cluster).ok().flatten().filter(|over| over.is_rated());
             return over.map(|over| -> Box<dyn Score> { Box::new(Taking(over)) });
         }
         self.choose(request, cluster).map(|chosen| -> Box<dyn Score> { Box::new(Rated(chosen)) })
@@ -278,7 +278,13 @@ impl Plugin for Reservation {
             return Ok(());
         }
         let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
+        if chosen.wish.is_ignoring {
+            return Ok(());
+        }
         match chosen.nominated(kept, cluster, row) {
+            Some(info) if info.is_terminating => {
+                Err(Rejection::error(ReasonCode::ReservationInvalid.says(TERMINATING)))
+            }
             Some(info) => {
                 holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
                 Ok(())

@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use koord_core::uid::Uid;
 use koord_engine::plugin::{Reason, ReasonCode};
 
-use super::{Amounts, NodeRoom, ReservationInfo, fits::insufficient_by_node, reservation_score};
+use super::{
+    Amounts, NodeRoom, ReservationInfo,
+    fits::{full, insufficient_by_node},
+    reservation_score,
+};
 
 /// A running pod of the node whose resources may be reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +48,21 @@ pub fn pre_allocate(
     let mut sorted: Vec<&Candidate> = candidates.iter().collect();
     if !how.is_ordered {
         sorted.sort_by_cached_key(|one| (-reservation_score(&one.requests, reservation), one.uid.clone()));
+    } else if !how.many {
+        // The one that fills it best is taken; their order decides among equals.
+        sorted.sort_by_key(|one| -reservation_score(&one.requests, reservation));
     }
-    let (mut chosen, mut freed, mut reasons) = (Vec::new(), Amounts::default(), BTreeSet::new());
+    let (mut chosen, mut freed) = (Vec::new(), Amounts::default());
+    let (mut by_node, mut by_reservation) = (BTreeSet::new(), Vec::new());
     for candidate in sorted {
         let mut sum = if how.many { freed.clone() } else { Amounts::default() };
         sum.add(&candidate.requests);
-        let exceeded = exceeding(reservation, &sum);
+        let exceeded = full(&sum, reservation, false);
         if !exceeded.is_empty() {
-            reasons.extend(exceeded);
+            by_reservation.extend(exceeded);
+            if !how.many {
+                by_node.extend(lacking(&sum, 1));
+            }
             continue;
         }
         if !how.many {
@@ -62,15 +73,15 @@ pub fn pre_allocate(
         if lacks.is_empty() {
             return Ok(chosen);
         }
-        reasons.extend(lacks);
+        by_node.extend(lacks);
         freed = sum;
     }
     match how.is_required {
-        true if reasons.is_empty() => {
+        true if by_node.is_empty() && by_reservation.is_empty() => {
             const WORDS: &str = "node(s) no pod(s) to meet the pre-allocation requirements";
             Err(ReasonCode::PreAllocationImpossible.says(WORDS).into())
         }
-        true => Err(reasons.into_iter().collect()),
+        true => Err(by_node.into_iter().chain(by_reservation).collect()),
         false if alone.is_empty() => Ok(Vec::new()),
         false => Err(alone.into_iter().collect()),
     }
@@ -82,14 +93,6 @@ fn lacking(reservation: &ReservationInfo, room: &NodeRoom, freed: &Amounts, pods
     let too_many = (room.pods.saturating_add(pods) < 1).then_some("pods");
     let named = reservation.allocatable.positive().filter(lacks).map(|(name, _)| &**name);
     too_many.into_iter().chain(named).map(insufficient_by_node).collect()
-}
-
-/// Of what these pods request more than the reservation has.
-fn exceeding(reservation: &ReservationInfo, requests: &Amounts) -> Vec<Reason> {
-    let counted = requests.positive().filter(|(name, _)| reservation.counts(name));
-    let exceeded = counted.filter(|(name, amount)| *amount > reservation.allocatable.get(name));
-    let full = |name: &str| ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}"));
-    exceeded.map(|(name, _)| full(name).with("resource", name)).collect()
 }
 
 #[cfg(test)]

@@ -77,7 +77,11 @@ impl ReservePod {
         let status = &object.status;
         let is_available = status.phase == Some(ReservationPhase::Available);
         if is_available && !status.allocatable.is_empty() && status.allocatable != requests {
-            resize(&mut spec, &status.allocatable);
+            let mut allocatable = requests.clone();
+            for (name, amount) in status.allocatable.iter() {
+                allocatable.insert(name, amount.clone());
+            }
+            resize(&mut spec, &allocatable);
             template = of(&spec)?;
         }
         let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();

@@ -25,8 +25,8 @@ pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
 }
 
 /// The reservation that a pod uses, of those with which its node and all plugins take it: the smallest order, then the highest
-/// score, then the name. Scores of other plugins, a list for each, are in the order of the reservations; those of every plugin count
-/// alike, from 0 to 100.
+/// score, then the name. Scores of other plugins, a list for each, are in the order of the reservations and are stretched to 100; its own
+/// score counts as it is.
 pub fn nominate<'r>(
     requests: &Amounts,
     fitting: &[&'r ReservationInfo],
@@ -37,9 +37,8 @@ pub fn nominate<'r>(
     }
     let ordered = fitting.iter().filter(|info| info.order.is_some()).min_by_key(|info| (info.order, &info.name));
     let best = || {
-        let own = fitting.iter().map(|info| reservation_score(requests, info)).collect();
-        let mut sums = vec![0_i64; fitting.len()];
-        for mut scores in of_others().into_iter().chain([own]) {
+        let mut sums: Vec<i64> = fitting.iter().map(|info| reservation_score(requests, info)).collect();
+        for mut scores in of_others() {
             normalize(&mut scores, highest_is_best);
             sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
         }
@@ -106,6 +105,10 @@ mod tests {
         assert_eq!(name(&[]), None);
         let with = |scores: [i64; 2]| nominate(&pod, &[&tight, &big], || vec![scores.to_vec()]).map(|info| &*info.name);
         assert_eq!([with([0, 70]), with([60, 70])], [Some("a"), Some("b")], "scores of other plugins count alike");
+        let half = sized("c", "6", "12");
+        let (quarter, devices) = (sized("d", "12", "24"), || vec![vec![50, 75]]);
+        let best = nominate(&pod, &[&half, &quarter], devices).map(|info| &*info.name);
+        assert_eq!(best, Some("d"), "50 + 66 against 25 + 100: its own score counts as it is");
     }
 
     #[test]

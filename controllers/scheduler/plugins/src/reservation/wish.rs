@@ -31,7 +31,7 @@ struct Affinity {
     /// This very one; all else does not count then.
     name: Option<String>,
     /// One of them must hold, where there are any.
-    terms: Option<Vec<NodeTerm>>,
+    terms: Option<Box<[NodeTerm]>>,
     labels: BTreeMap<String, String>,
     tolerations: Vec<Toleration>,
 }
@@ -75,13 +75,13 @@ pub struct Summary {
 }
 
 impl Wish {
-    /// What the labels and annotations of a pod say. An error where an annotation is no JSON of its kind.
+    /// What the labels and annotations of a pod say. An error where an annotation is no JSON of its kind, or selects by what cannot be parsed.
     pub fn new(labels: &Labels, annotations: &Labels) -> Result<Self, ProtocolError> {
         let affinity = annotations.get(RESERVATION_AFFINITY.name());
-        let exact = annotations.get(EXACT_MATCH_RESERVATION.name());
+        let exact = annotations.get(EXACT_MATCH_RESERVATION.name()).filter(|text| !text.is_empty());
         Ok(Self {
             is_ignoring: labels.get(RESERVATION_IGNORED.name()) == Some("true"),
-            affinity: affinity.map(|text| RESERVATION_AFFINITY.read(text)).transpose()?.map(Affinity::new),
+            affinity: affinity.map(Affinity::read).transpose()?,
             exact: exact.map(|text| EXACT_MATCH_RESERVATION.read(text)).transpose()?,
         })
     }
@@ -129,11 +129,11 @@ impl Wish {
         allocatable: &ResourceList,
         node_labels: &Labels,
     ) -> Match {
-        if self.is_ignoring {
-            return Match::Ignored;
-        }
         if !info.is_matchable() {
             return Match::Mismatch(Mismatch::NotMatchable);
+        }
+        if self.is_ignoring {
+            return Match::Ignored;
         }
         let is_exact = self.exact.as_ref().is_none_or(|exact| exact.matches(requests, allocatable));
         self.mismatch(info, node_labels, is_exact).map_or(Match::Matched, Match::Mismatch)
@@ -162,15 +162,16 @@ impl Wish {
 }
 
 impl Affinity {
-    fn new(affinity: ReservationAffinity) -> Self {
-        let ReservationAffinity { name, required, reservation_selector, tolerations } = affinity;
-        let terms = required.map(|required| required.reservation_selector_terms);
-        Self {
+    fn read(text: &str) -> Result<Self, ProtocolError> {
+        let ReservationAffinity { name, required, reservation_selector, tolerations } =
+            RESERVATION_AFFINITY.read(text)?;
+        let terms = required.map(|required| NodeTerm::all(&required.reservation_selector_terms)).transpose();
+        Ok(Self {
             name: (!name.is_empty()).then_some(name),
-            terms: terms.map(|terms| terms.iter().filter_map(NodeTerm::new).collect()),
+            terms: terms.map_err(|reason| RESERVATION_AFFINITY.wrong(text, reason))?,
             labels: reservation_selector,
             tolerations,
-        }
+        })
     }
 
     fn tolerates_unschedulable(&self) -> bool {
@@ -196,11 +197,7 @@ impl Summary {
         match matched {
             Match::Ignored | Match::NotOwner | Match::Mismatch(Mismatch::NotMatchable) => return,
             Match::Matched => self.name_matched += usize::from(wish.name().is_some()),
-            Match::Mismatch(mismatch) => {
-                let is_named = wish.name().is_some() && *mismatch == Mismatch::NotExact;
-                self.name_matched += usize::from(is_named);
-                *self.mismatches.entry(mismatch.clone()).or_default() += 1;
-            }
+            Match::Mismatch(mismatch) => *self.mismatches.entry(mismatch.clone()).or_default() += 1,
         }
         self.owner_matched += 1;
     }
@@ -319,6 +316,14 @@ mod tests {
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", "{bad")].into_iter().collect();
         let error = Wish::new(&Labels::default(), &annotations).unwrap_err();
         assert_eq!(error.reason, "invalid character 'b' looking for beginning of object key string");
+        let terms = r#"{"reservationSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Near"}]}]}"#;
+        let text = format!(r#"{{"requiredDuringSchedulingIgnoredDuringExecution":{terms}}}"#);
+        let annotations = [("scheduling.koordinator.sh/reservation-affinity", &*text)].into_iter().collect();
+        let error = Wish::new(&Labels::default(), &annotations).unwrap_err();
+        assert_eq!(
+            error.reason,
+            r#"nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Near": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt""#
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use koord_engine::cluster::{Mismatch, Subject, Turn};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     clock::Moment,
-    events::{Event, EventType},
+    events::{Event, EventType, Regarded},
     key::ObjectKey,
     uid::Uid,
 };
@@ -93,7 +93,7 @@ impl Scheduler {
         (action, reason): (&'static str, &'static str),
         message: String,
     ) {
-        let event = Event { kind, key, uid, type_: EventType::Warning, action, reason, message };
-        self.events.record(COMPONENT, event);
+        let about = Regarded { kind, key, uid };
+        self.events.record(COMPONENT, Event::new(about, EventType::Warning, action, reason, message));
     }
 }

@@ -60,9 +60,11 @@ impl Scheduler {
             (Purpose::Explain, Err(error)) => {
                 tracing::debug!(%error, "the condition of a pod could not be written");
             }
-            (Purpose::Condemn { victim, message }, Ok(())) => self.further.push_back(evict(victim, message)),
-            (Purpose::Evict { victim, message }, Ok(())) => {
-                self.events.record(COMPONENT, report::preempted(&victim, message));
+            (Purpose::Condemn { victim, preemptor, message }, Ok(())) => {
+                self.further.push_back(evict(victim, preemptor, message));
+            }
+            (Purpose::Evict { victim, preemptor, message }, Ok(())) => {
+                self.events.record(COMPONENT, report::preempted(&victim, &preemptor, message));
             }
             (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
                 tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
@@ -145,12 +147,13 @@ impl Scheduler {
             format!("Preempted by pod {} on node {node}", pod.uid)
         };
         for victim in withdrawn {
-            self.events.record(COMPONENT, report::preempted(victim, preempted(victim)));
+            self.events.record(COMPONENT, report::preempted(victim, pod, preempted(victim)));
         }
         for victim in victims {
             let message = preempted(victim);
             let write = report::condemned(victim, pod, preemptor.as_deref(), self.clock.now());
-            self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
+            let (victim, preemptor) = (Arc::clone(victim), Arc::clone(pod));
+            self.further.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });
         }
         let Explanation { write, events } = self.engine.explanation(pod, message);
         for (reason, message) in events {

@@ -50,9 +50,9 @@ pub(super) enum Purpose {
     /// Why a pod has no node, and where room is made for it.
     Explain,
     /// Says of a pod that it goes to make room for another; its deletion follows.
-    Condemn { victim: Arc<Pod>, message: String },
+    Condemn { victim: Arc<Pod>, preemptor: Arc<Pod>, message: String },
     /// The deletion of such a pod.
-    Evict { victim: Arc<Pod>, message: String },
+    Evict { victim: Arc<Pod>, preemptor: Arc<Pod>, message: String },
 }
 
 impl Purpose {
@@ -110,8 +110,8 @@ pub(super) fn plugin_that_binds(attempt: &Attempt) -> &'static str {
     }
 }
 
-pub(super) fn evict(victim: Arc<Pod>, message: String) -> Work {
+pub(super) fn evict(victim: Arc<Pod>, preemptor: Arc<Pod>, message: String) -> Work {
     let action = Action::Delete(Deletion::of(victim.uid.clone()));
     let write = Write { kind: ResourceKind::POD, key: victim.key.clone(), action };
-    Work { write, purpose: Purpose::Evict { victim, message } }
+    Work { write, purpose: Purpose::Evict { victim, preemptor, message } }
 }

@@ -41,6 +41,7 @@ mod bindings;
 mod claims;
 mod device_plugins;
 mod elsewhere;
+mod events;
 mod explanations;
 mod ignored;
 mod leading;

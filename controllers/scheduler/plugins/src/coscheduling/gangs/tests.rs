@@ -229,6 +229,32 @@ fn a_group_waits_for_gangs_that_do_not_exist() {
 }
 
 #[test]
+fn a_member_that_is_tried_too_early_is_refused_in_the_words_of_the_original() {
+    let said = |world: &World, name: &str| {
+        let refused = world.gangs.basic_check(&Uid::from(name)).err();
+        refused.map(|reason| format!("{}: {}", reason.code.as_str(), reason.text)).unwrap_or_default()
+    };
+    let mut world = World::of(0);
+    world.create("p1", "ns/g", Some(once("ns/g", 2)));
+    let few = "gangGroup [ns/g] basic check: memberGangs [ns/g] child pod not collect enough, current gang: ns/g, \
+               podName: ns/p1";
+    assert_eq!(said(&world, "p1"), format!("GangWaitingMembers: {few}"));
+    world.create("p2", "ns/g", None);
+    assert_eq!(said(&world, "p1"), "");
+
+    world.create("a1", "ns/a", Some(declared("ns/a", 2, MatchPolicy::OnceSatisfied, &["ns/b", "ns/c"])));
+    world.create("b1", "ns/b", None);
+    let group = "[ns/a ns/b ns/c]";
+    let all = format!(
+        "gangGroup {group} basic check: memberGangs [ns/c] doesn't exists, memberGangs [ns/b] has not init, memberGangs \
+         {group} child pod not collect enough, current gang: ns/a, podName: ns/a1"
+    );
+    assert!(said(&world, "a1").ends_with(&all), "{}", said(&world, "a1"));
+    let undeclared = "GangUndeclared: gang has not init, gangName: ns/b, podName: ns/b1";
+    assert_eq!(said(&world, "b1"), undeclared);
+}
+
+#[test]
 fn a_pod_group_may_come_late_change_and_go() {
     let group = |min| declared("ns/g", min, MatchPolicy::OnceSatisfied, &[]);
     let mut world = World::of(8);

@@ -122,9 +122,9 @@ impl<'t> Sums<'t> {
 
     /// The places of the deepest layer in which all pods must be together.
     fn roots(&self, requirements: &Requirements) -> Vec<usize> {
-        let layers = requirements.gather.iter().map(|layer| self.tree.layer(layer));
-        // A layer that does not exist has no place.
-        let Some(layer) = layers.collect::<Option<Vec<_>>>().map(|layers| layers.into_iter().max().unwrap_or(0)) else {
+        // A layer that does not exist is passed over beside one that does. By itself it has no place.
+        let deepest = requirements.gather.iter().filter_map(|layer| self.tree.layer(layer)).max();
+        let Some(layer) = deepest.or_else(|| requirements.gather.is_empty().then_some(0)) else {
             return Vec::new();
         };
         let places = self.tree.places().iter().enumerate();
@@ -260,6 +260,17 @@ mod tests {
             )
         );
         assert!(placed(&requirements(&must("RackLayer"), 1), [1; 7]).is_err());
+    }
+
+    #[test]
+    fn a_layer_that_does_not_exist_is_passed_over_beside_one_that_does() {
+        for layers in [["RackLayer", "BlockLayer"], ["BlockLayer", "RackLayer"]] {
+            let gather = layers.map(must).join(",");
+            assert_eq!(placed(&requirements(&gather, 3), [1; 7]).unwrap(), "n5:1 n6:1 n7:1");
+            let refused = placed(&requirements(&gather, 4), [1; 7]).unwrap_err();
+            assert!(refused.contains("BlockLayer/b3: 3"), "{refused}");
+        }
+        assert!(placed(&requirements(&["RackLayer", "PodLayer"].map(must).join(","), 1), [1; 7]).is_err());
     }
 
     #[test]

@@ -75,13 +75,13 @@ impl Tree {
         let inner = self.places.iter().zip(nodes).filter(|(place, _)| place.layer + 1 < self.layers.len());
         inner
             .map(|(place, node_num)| {
-                let child_topology_layer = self.layers[place.layer + 1].clone();
+                let below = if place.children.is_empty() { "" } else { self.layer_name(place.layer + 1) };
                 let children = place.children.iter().map(|child| self.places[*child].name.clone());
                 NetworkTopologyDetail {
                     topology_info: info(place),
                     parent_topology_info: place.parent.map(|parent| info(&self.places[parent])),
-                    child_topology_names: children.filter(|_| child_topology_layer != NODE_LAYER).collect(),
-                    child_topology_layer,
+                    child_topology_names: children.filter(|_| below != NODE_LAYER).collect(),
+                    child_topology_layer: below.to_owned(),
                     node_num,
                 }
             })
@@ -217,6 +217,23 @@ pub(super) mod tests {
         assert_eq!(details[0].parent_topology_info, None);
         assert_eq!(details[2].parent_topology_info.as_ref().unwrap().topology_name, "s1");
         assert_eq!(details[2].child_topology_layer, "NodeTopologyLayer");
+    }
+
+    #[test]
+    fn a_place_without_others_below_it_names_no_layer_below_it() {
+        let details = Tree::new(&spec(), []).unwrap().details();
+        assert_eq!((details.len(), &*details[0].child_topology_layer), (1, ""));
+    }
+
+    #[test]
+    fn blocks_of_one_name_in_two_spines_are_two_places() {
+        let details = tree(&[("n1", "b1", "s1"), ("n2", "b1", "s2")]).details();
+        let shown = |detail: &NetworkTopologyDetail| {
+            let parent = detail.parent_topology_info.as_ref().map(|parent| parent.topology_name.clone());
+            format!("{}/{}:{}", parent.unwrap_or_default(), detail.topology_info.topology_name, detail.node_num)
+        };
+        let all: Vec<String> = details.iter().map(shown).collect();
+        assert_eq!(all, ["/:2", "/s1:1", "s1/b1:1", "/s2:1", "s2/b1:1"]);
     }
 
     #[test]

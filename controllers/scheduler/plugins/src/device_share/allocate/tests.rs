@@ -38,6 +38,36 @@ fn network_cards_are_those_of_the_switches_of_the_gpus() {
 }
 
 #[test]
+fn that_there_are_too_few_devices_is_said_before_that_others_are_far_away() {
+    let mut pod = near(1, 1, "SamePCIe");
+    pod["requests"]["koordinator.sh/fpga"] = json!("100");
+    pod["joint"]["deviceTypes"] = json!(["gpu", "rdma", "fpga"]);
+    let case = |used: &str| Case::new("gpu0@0/0 rdma0@1/3+f1 fpga0@0/0").used(used);
+    assert_eq!(case("").allocate(&pod), "U node(s) Device Joint-Allocate rules violation");
+    assert_eq!(case("fpga0").allocate(&pod), "U Insufficient fpga devices");
+    assert_eq!(Case::new("gpu0@0/0 rdma0@0/0+f1 fpga0@0/0").allocate(&pod), "gpu0 rdma0:1+f1 fpga0:100");
+}
+
+#[test]
+fn devices_that_are_reported_no_more_count_while_pods_have_them() {
+    let case = |used: &str| Case::new("fpga0@0/0").used(used);
+    let gpu = json!({"requests": {"koordinator.sh/gpu": "100"}});
+    let rdma = |hints: Value| json!({"requests": {"koordinator.sh/rdma": "100"}, "hints": hints});
+    assert_eq!(case("").allocate(&gpu), "UU Insufficient gpu devices");
+    assert_eq!(case("gpu0:50").allocate(&gpu), "U Insufficient gpu devices");
+    assert_eq!(case("rdma0:1").allocate(&rdma(json!({}))), "U Insufficient rdma devices");
+    let functions = json!({"rdma": {"vfSelector": {}}});
+    assert_eq!(case("rdma0:1").allocate(&rdma(functions)), "UU Insufficient rdma VirtualFunctions");
+    // Counted as much as looked for.
+    let (mut devices, scorer, request) = (node("fpga0"), Scorer::default(), request(&gpu));
+    for expected in [Refused::NoDevices(Kind::Gpu), Refused::Devices(Kind::Gpu)] {
+        assert_eq!(devices.has_any_gpus(request.any_gpus().unwrap()), Err(expected));
+        assert_eq!(plain(&devices, &request, &scorer).allocate(&Limits::default()), Err(expected));
+        devices.allocate(&allocation("gpu0"));
+    }
+}
+
+#[test]
 fn devices_of_several_kinds_need_not_be_near() {
     let pod =
         json!({"requests": {"koordinator.sh/gpu": "100", "koordinator.sh/rdma": "100", "koordinator.sh/fpga": "50"}});

@@ -60,7 +60,10 @@ impl Node {
 impl Root {
     fn means(&self, other: &Self) -> bool {
         let same_place = (&self.resources, &self.children) == (&other.resources, &other.children);
-        same_place && self.sums.means(&other.sums) && is_same(&self.total, &other.total)
+        let amounts = |root: &Self| [root.total.clone(), root.allocated.clone()];
+        same_place
+            && self.sums.means(&other.sums)
+            && amounts(self).iter().zip(&amounts(other)).all(|(one, another)| is_same(one, another))
     }
 
     fn words(&self) -> String {

@@ -52,7 +52,9 @@ impl Forest {
         forest
     }
 
-    fn insert(&mut self, quota: Quota) {
+    fn insert(&mut self, mut quota: Quota) {
+        // What a quota uses beyond its `min` is guaranteed to it, so that nothing is lent.
+        quota.lends &= !self.settings.guarantees_usage;
         let name: Arc<str> = quota.name.as_str().into();
         if self.nodes.contains_key(&name) {
             return;
@@ -69,6 +71,7 @@ impl Forest {
             limited: ResourceList::new(),
             allocated: ResourceList::new(),
             guaranteed: ResourceList::new(),
+            has_pods: false,
             above: Above::Nothing,
             children: Vec::new(),
             division: Division::default(),

@@ -159,6 +159,28 @@ fn all_plugins_are_asked_and_all_their_reasons_are_given() {
     assert_eq!(admitted(&[cpu(), gpu], Policy::SingleNumaNode), Ok(Some(mask(&[1]))));
 }
 
+/// A plugin that has these reasons to give no hints.
+struct Short(&'static [&'static str]);
+
+impl Provider for Short {
+    fn hints<'a>(&'a self, _: u32, _: &mut Hints<'a>) -> Result<(), Vec<Reason>> {
+        Err(self.0.iter().map(|reason| ReasonCode::PluginSpecific.says(*reason)).collect())
+    }
+
+    fn verify(&self, _: Option<NumaMask>) -> Result<(), Vec<Reason>> {
+        Ok(())
+    }
+}
+
+#[test]
+fn several_reasons_of_one_plugin_are_one() {
+    let (first, second) = (Short(&["one", "two"]), Short(&["three"]));
+    let providers: [&dyn Provider; 2] = [&first, &second];
+    let reasons = admit(&providers, rules(Policy::Restricted, 2)).unwrap_err();
+    let texts: Vec<&str> = reasons.iter().map(|reason| &*reason.text).collect();
+    assert_eq!(texts, ["one, two", "three"]);
+}
+
 #[test]
 fn what_is_not_aligned_is_listed_by_resource() {
     let cpu = lists(&[

@@ -1,6 +1,7 @@
 mod devices;
 mod ranks;
 mod said;
+mod scores;
 mod shown;
 mod world;
 
@@ -369,8 +370,13 @@ fn trials_are_undone_without_a_trace() {
 
 /// The score of a node with a running pod of 4 cpus and 16Gi of memory, for one of 16Gi.
 fn score(machine: Machine, wish: Wish<'_>, args: serde_json::Value) -> i64 {
+    score_beside(("LS", "4", &[]), machine, wish, args)
+}
+
+/// The score of a node with a running pod of 16Gi of memory, for one of 16Gi.
+fn score_beside(running: Wish<'_>, machine: Machine, wish: Wish<'_>, args: serde_json::Value) -> i64 {
     let mut world = World::of(&[machine]);
-    world.engine.set_pod(pod("old", ("LS", "4", &[]), 9500, "16Gi", Some("n1")), world.now);
+    world.engine.set_pod(pod("old", running, 9500, "16Gi", Some("n1")), world.now);
     let pod = pod("new", wish, 9500, "16Gi", None);
     let mut cluster = world.engine.cluster().clone();
     let class = cluster.class(&pod.template);
@@ -388,7 +394,8 @@ fn nodes_are_scored_by_what_is_left_and_numa_nodes_by_what_the_pod_gets() {
     // The running pod has nothing of a NUMA node: cpu 4 of 8, memory 16 of 32.
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "4", &[])), 50);
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "2", &[])), 62);
-    assert_eq!(score(Machine::labelled(KEEP, "BestEffort"), ("LS", "4", &[])), 0);
+    // Of which NUMA nodes is decided when the node is chosen: cpu 8 of 16, memory 32 of 64.
+    assert_eq!(score(Machine::labelled(KEEP, "BestEffort"), ("LS", "4", &[])), 50);
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "12", &[])), 0, "it gets nothing there");
     // Bound: cpu 4 and 6 of 24, memory 32 of 64.
     assert_eq!(score(Machine::amplified(), ("LSR", "4", &[FULL])), 54);

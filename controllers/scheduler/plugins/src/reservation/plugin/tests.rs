@@ -364,6 +364,17 @@ fn a_reservation_that_becomes_schedulable_lets_its_pods_in() {
 }
 
 #[test]
+fn a_reservation_that_is_being_deleted_takes_no_owners() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({"labels": {"k": "v"}, "allocateOnce": false}));
+    world.update("r", &|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    let said = world.owner("p", 2, r#"{"reservationSelector":{"k":"v"}}"#);
+    assert!(said.ends_with("1 Reservation(s) is unschedulable, 1 Reservation(s) matched owner total"), "{said}");
+    assert_eq!(world.owner("q", 2, r#"{"name":"r"}"#), "target reservation is terminating");
+    assert_eq!(world.owner("s", 2, ""), "n1", "it keeps what it has");
+}
+
+#[test]
 fn a_pod_that_ignores_reservations_uses_what_they_keep() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));

@@ -2,8 +2,10 @@
 //! which the last is a spine of its own.
 
 use koord_api::cluster_network_topology::ClusterNetworkTopology;
+use koord_config::scheduler::DefaultPreemptionArgs;
 
 use super::*;
+use crate::DefaultPreemption;
 
 const NODES: [(&str, &str, &str); 7] = [
     ("n1", "b1", "s1"),
@@ -22,12 +24,19 @@ pub(super) fn world(args: &Value) -> World {
 
 fn world_beside(other: Option<Arc<dyn Plugin>>, args: &Value, in_batches: bool) -> World {
     let mut args = args.clone();
-    args["awareNetworkTopology"] = json!(true);
+    if args["awareNetworkTopology"].is_null() {
+        args["awareNetworkTopology"] = json!(true);
+    }
     let plugin = Coscheduling::new(&serde_json::from_value(args).unwrap()).in_batches(in_batches);
     let mut world = World::beside(other, plugin, &[]);
     for (name, block, spine) in NODES {
         world.add_node_at(name, 4, &json!({"t/block": block, "t/spine": spine}));
     }
+    set_topology(&mut world);
+    world
+}
+
+fn set_topology(world: &mut World) {
     let spec = json!({"networkTopologySpec": [
         {"labelKey": ["t/spine"], "parentTopologyLayer": "ClusterTopologyLayer", "topologyLayer": "SpineLayer"},
         {"labelKey": ["t/block"], "parentTopologyLayer": "SpineLayer", "topologyLayer": "BlockLayer"},
@@ -36,7 +45,6 @@ fn world_beside(other: Option<Arc<dyn Plugin>>, args: &Value, in_batches: bool) 
     let value: ClusterNetworkTopology = serde_json::from_value(json!({ "spec": spec })).unwrap();
     let key = ObjectKey::cluster("default");
     world.engine.set_object(Object::new(key, Uid::from("t"), false, Arc::new(value)), world.now);
-    world
 }
 
 /// A gang of so many that gathers in this layer.
@@ -162,14 +170,67 @@ fn members_sit_down_by_name_whatever_their_index() {
 }
 
 #[test]
-fn without_a_topology_a_gang_that_asks_for_a_place_waits_where_that_counts() {
-    let gang = gathered(1, &must("BlockLayer"));
-    assert_eq!(World::new(&[8]).create(&["p1"], 1, &gang).bound(), "p1", "by default it does not count");
-    let args = serde_json::from_value(json!({"awareNetworkTopology": true})).unwrap();
-    let mut world = World::with(Coscheduling::new(&args), &[8]);
-    assert_eq!(world.create(&["p1"], 1, &gang).bound(), "");
-    assert_eq!(world.messages["p1"], "no cluster network topology");
-    assert_eq!(world.create(&["x"], 1, &json!({})).bound(), "x");
+fn a_gang_that_asks_for_a_place_waits_for_a_topology_whether_that_counts_or_not() {
+    let unknown = "0/1 nodes are available: no cluster network topology.";
+    let helpless = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    for (args, said) in [
+        (json!({}), unknown.to_owned()),
+        (json!({"awareNetworkTopology": true}), unknown.to_owned()),
+        (json!({"awareNetworkTopology": true, "enablePreemption": true}), format!("{unknown} {helpless}")),
+    ] {
+        let mut world = World::with(Coscheduling::new(&serde_json::from_value(args.clone()).unwrap()), &[]);
+        world.add_node_at("n1", 8, &json!({"t/block": "b1", "t/spine": "s1"}));
+        world.create(&["p1", "p2"], 1, &gathered(2, &must("BlockLayer")));
+        let messages = BTreeMap::from([("p2".to_owned(), said)]);
+        assert_eq!(world.messages, messages, "{args}: nothing is said of the others, which are not tried");
+        assert!(world.engine.take_ended_jobs().is_empty(), "{args}: no round has begun");
+        assert_eq!(world.create(&["x"], 1, &json!({})).bound(), "x");
+        set_topology(&mut world);
+        assert_eq!(world.wait(12).bound(), "p1:2 p2:2 x", "{args}");
+    }
+}
+
+#[test]
+fn a_gang_goes_where_it_fits_where_its_place_does_not_count() {
+    let mut world = world(&json!({"awareNetworkTopology": false}));
+    world.create(&["p1", "p2", "p3", "p4"], 4, &gathered(4, &must("BlockLayer")));
+    assert_eq!(world.bound(), "p1:4 p2:4 p3:4 p4:4", "though no block has room for four");
+}
+
+#[test]
+fn a_gang_that_fits_on_each_node_and_has_no_place_says_nothing_of_the_nodes() {
+    let mut world = world(&json!({}));
+    world.create(&["p1"], 1, &gathered(1, &must("RackLayer")));
+    let why = "no candidate topology nodes can accommodate job, desiredOfferSlot: 1, , 0/7 nodes are available:";
+    assert_eq!(world.messages["p1"], format!("0/7 nodes are available: {why}."));
+}
+
+#[test]
+fn where_coscheduling_makes_no_room_default_preemption_makes_it_for_the_member_that_was_tried() {
+    let evicted = |args: &Value| {
+        let preemption = DefaultPreemption::new(&DefaultPreemptionArgs::default());
+        let mut world = world_beside(Some(Arc::new(preemption)), args, false);
+        for (node, ..) in NODES {
+            world.put(&format!("l-{node}"), 4, &json!({"node": node, "priority": 1}));
+        }
+        let mut gang = gathered(4, &must("BlockLayer"));
+        gang["priority"] = json!(1000);
+        world.create(&["p1", "p2", "p3", "p4"], 4, &gang);
+        world.evicted
+    };
+    let alone = evicted(&json!({}));
+    assert!(matches!(&alone[..], [one] if one.ends_with(" for p4")), "{alone:?}");
+    assert_eq!(evicted(&json!({"enablePreemption": true})), [""; 0], "no block would have room for four");
+}
+
+#[test]
+fn members_of_different_size_are_tried_each_with_its_own() {
+    let mut world = world(&json!({}));
+    let gang = gathered(2, &must("BlockLayer"));
+    world.put("p1", 4, &gang);
+    world.put("p2", 1, &gang);
+    world.run();
+    assert_eq!(nodes(&world), "n1 n2", "the small one does not fit beside the large one");
 }
 
 #[test]

@@ -104,6 +104,27 @@ fn those_who_cost_least_go_and_only_those_who_must() {
 }
 
 #[test]
+fn a_job_costs_as_much_as_the_most_important_of_its_pods() {
+    let mut world = world(&[4, 4]);
+    for (name, priority) in [("a", 1), ("b", 10)] {
+        let job = "scheduling.koordinator.sh/questioned-object-key=j";
+        world.put(name, 2, &json!({"node": "n1", "priority": priority, "label": job}));
+    }
+    run(&mut world, "c", 4, 5, "n2");
+    world.create(&["p1"], 4, &urgent(1));
+    assert_eq!(world.evicted, ["c for p1"]);
+}
+
+#[test]
+fn of_pods_alike_the_first_by_name_is_spared_whatever_its_namespace() {
+    let mut world = world(&[8]);
+    run(&mut world, "a/y", 4, 1, "n1");
+    run(&mut world, "b/x", 4, 1, "n1");
+    world.create(&["p1"], 4, &urgent(1));
+    assert_eq!(world.evicted, ["a/y for p1"]);
+}
+
+#[test]
 fn nobody_is_evicted_in_vain() {
     // preempt-job-not-enough: room for two of three.
     let mut world = world(&[8]);

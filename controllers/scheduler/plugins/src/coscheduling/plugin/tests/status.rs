@@ -145,6 +145,16 @@ fn a_pod_group_is_occupied_by_all_owners_of_its_first_pod() {
 }
 
 #[test]
+fn a_reservation_counts_as_a_member_of_its_pod_group() {
+    let mut world = World::new(&[8]);
+    world.put("p1", 1, &json!({"podGroup": "g"}));
+    world.put("r", 1, &json!({"podGroup": "g", "reservation": "r"}));
+    assert_eq!(follow(&mut world, 2), is("Scheduling", 0, 0));
+    bind(&mut world, "r", true);
+    assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1));
+}
+
+#[test]
 fn the_status_of_the_network_lists_its_places() {
     let world = super::network::world(&json!({}));
     let [(key, subresource, patch)] = &wanted(&world)[..] else { panic!() };

@@ -44,3 +44,33 @@ fn an_amplified_node_that_gave_away_more_cpu_than_it_has_takes_pods_that_request
     assert_eq!(world.create("p", ("LS", "1", &[])), refused("Insufficient cpu"));
     assert_eq!(world.create_with("q", ("LS", "0", &[]), 9500, "1Gi"), "n1");
 }
+
+#[test]
+fn an_amplified_node_whose_report_lacks_its_cpus_is_refused() {
+    let mut world = World::that_preempts(&Machine { reports_cpus: false, ..Machine::amplified() });
+    let hopeless = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    let invalid = refused("node(s) invalid CPU Topology");
+    assert_eq!(world.create("p", ("LS", "2", &[])), format!("{invalid} {hopeless}"));
+    assert_eq!(world.create_with("q", ("LS", "0", &[]), 9500, "1Gi"), "n1");
+    play(Machine { numa_nodes: 0, ..Machine::amplified() }, &[(("LS", "2", &[]), "n1".to_owned())]);
+    play(Machine { reports_cpus: false, ..Machine::default() }, &[(("LS", "2", &[]), "n1".to_owned())]);
+}
+
+#[test]
+fn cpus_that_are_recorded_for_no_numa_node_are_not_taken_off_one() {
+    let single = (NUMA, r#"{"numaTopologyPolicy":"SingleNUMANode"}"#);
+    let pods = [
+        (("LSR", "4", &[FULL][..]), cpus("0-3")),
+        // 12 amplified ones, though 4 CPUs are gone.
+        (("LS", "12", &[single][..]), shares("", &[(0, "12", "1Gi")])),
+    ];
+    play(Machine::amplified(), &pods);
+}
+
+#[test]
+fn all_that_a_numa_node_has_left_is_written_as_the_node_writes_it() {
+    let mut world = World::of(&[Machine { memory: "4Gi", ..Machine::labelled(KEEP, "SingleNUMANode") }]);
+    let mut create = |name, memory| world.create_with(name, ("LS", "1", &[]), 9500, memory);
+    assert_eq!(create("all", "4294967296"), shares("", &[(0, "1", "4Gi")]));
+    assert_eq!(create("part", "1073741824"), shares("", &[(1, "1", "1073741824")]));
+}

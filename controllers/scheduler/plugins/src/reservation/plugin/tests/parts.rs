@@ -325,3 +325,13 @@ fn an_annotation_of_a_reservation_says_what_it_keeps_instead_of_what_it_requests
     while world.attempt() != "-" {}
     assert_eq!(world.objects["r"]["status"]["allocatable"], json!({"cpu": "2", "memory": "1Gi"}));
 }
+
+#[test]
+fn a_reservation_is_bound_whatever_its_annotation_for_another_size_says() {
+    let mut world = World::new(&[8]);
+    world.create("r", 2, &json!({}));
+    let annotations = json!({"scheduling.koordinator.sh/reservation-resize-allocatable": "{bad"});
+    world.update("r", &|object| object["metadata"]["annotations"] = annotations.clone());
+    while world.attempt() != "-" {}
+    assert_eq!(world.objects["r"]["status"]["allocatable"], json!({"cpu": "2"}));
+}
