@@ -66,6 +66,7 @@ impl Scheduler {
             }
             (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
                 tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
+                self.audit_eviction_failed(&victim.uid);
                 self.engine.eviction_failed(&victim.uid, self.clock.moment());
             }
         }
@@ -101,6 +102,7 @@ impl Scheduler {
             self.events.record(COMPONENT, event);
         }
         self.ended(attempt, Ended::Scheduled);
+        self.audit_scheduled(&attempt.pod);
     }
 
     /// A write that binds a pod was refused. Of a pod that is not as it is known here nothing is written into its status: it is gone, or
@@ -111,6 +113,7 @@ impl Scheduler {
             return self.not_bound(attempt, message);
         }
         self.ended(attempt, Ended::Failed);
+        self.audit_bind_failed(&attempt.pod);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
             self.events.record(COMPONENT, report::failed(&attempt.pod, &message));
         }
@@ -120,6 +123,7 @@ impl Scheduler {
     /// was bound or deleted by others meanwhile.
     pub(super) fn not_bound(&mut self, attempt: &Attempt, message: String) {
         self.ended(attempt, Ended::Failed);
+        self.audit_bind_failed(&attempt.pod);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
             self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() }, true);
         }

@@ -50,6 +50,7 @@ mod quotas;
 mod rejections;
 mod resize;
 mod volumes;
+mod workloads;
 
 // === the stage ===
 
