@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use koord_runtime::random::Random;
+
 use super::*;
 
 fn at(second: u64) -> Moment {
@@ -282,5 +284,47 @@ fn what_is_above_a_limit_is_worth_a_warning() {
         let found = limits.warnings(&finding);
         let is_said = found.iter().zip(&warnings).all(|(found, warning)| found.contains(warning));
         assert!(found.len() == warnings.len() && is_said, "{finding:?}: {found:?}");
+    }
+}
+
+#[test]
+fn whatever_happens_nothing_is_kept_of_those_that_are_gone() {
+    const PODS: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let groups = [None, Some(("g", true)), Some(("g", false)), Some(("g,h", true))];
+    for seed in 0..500 {
+        let (random, mut audit) = (Random::seeded(seed), Audit::default());
+        for second in 0..60 {
+            let name = PODS[random.below(5) as usize];
+            let group = groups[random.below(4) as usize].map(|(name, has_enough_pods)| gang(name, has_enough_pods));
+            let (is_gated, other) = (random.below(2) == 0, PODS[random.below(5) as usize]);
+            match random.below(8) {
+                0 | 1 if !audit.0.knows(&Uid::from(name)) => {
+                    audit.create(name, is_gated, group.as_ref(), second);
+                }
+                0..=2 => _ = audit.change(name, is_gated, group.as_ref(), second),
+                3 => _ = audit.evict(name, &[other], second),
+                4 => {
+                    let group = if is_gated { "g" } else { "g,h" };
+                    audit.0.tried(group);
+                    audit.refuse(name, Event::PreemptFailure, second);
+                    let end = [None, Some(Event::Scheduled), Some(Event::GangAllPodsAlreadyAttempted)];
+                    audit.0.tried_no_more(group, end[random.below(3) as usize], at(second));
+                }
+                5 => _ = audit.schedule(name, second),
+                6 => audit.0.stays(&Uid::from(other)),
+                _ => _ = audit.gone(name, second),
+            }
+            assert!(audit.0.audited.values().all(|audited| !audited.pods.is_empty()), "seed {seed}");
+        }
+        for name in PODS {
+            audit.gone(name, 60);
+        }
+        assert!(audit.is_empty(), "seed {seed}: {:?}", audit.0);
+        let reports = audit.0.take_reports();
+        let mut creations = reports.iter().filter_map(|report| match report.finding {
+            Finding::Ended { event: Event::Create, times, .. } => Some(times),
+            _ => None,
+        });
+        assert!(creations.all(|times| times == 1), "seed {seed}: a workload is created once");
     }
 }
