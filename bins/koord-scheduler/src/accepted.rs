@@ -15,16 +15,14 @@ const VALUES: &str = "\
     allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
     async-log-queue-length log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
     debug-diagnosis-queue-size debug-diagnosis-worker-count \
-    scheduling-drop-unhandled-timeout \
-    workload-auditor-metric-labels workload-auditor-victim-reschedule-duration workload-auditor-victim-deletion-duration \
-    workload-auditor-victim-deleting-retries workload-auditor-scheduling-event-interval";
+    scheduling-drop-unhandled-timeout";
 
 /// Flags that may stand without a value.
 const SWITCHES: &str = "\
     disable-http2-serving permit-address-sharing permit-port-sharing \
     authentication-skip-lookup authentication-tolerate-lookup-failure \
     async-log profiling contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
-    debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager enable-workload-auditor";
+    debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager";
 
 /// Flags that have a second name of one letter.
 const SHORT: [(&str, &str); 1] = [("debug-diagnosis", "d")];

@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod accepted;
+mod auditor;
 mod configuration;
 mod debug;
 mod extenders;

@@ -13,11 +13,11 @@ use koord_program::{
     logs,
 };
 use koord_runtime::{key::ObjectKey, manager::ListenAddress};
-use koord_scheduler_runtime::{Controllers, Dumps};
+use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
 use koord_webhook::TlsPolicy;
 use serde_json::{Map, Value, json};
 
-use crate::{Preset, Secure, accepted, identity::BUILD};
+use crate::{Preset, Secure, accepted, auditor::AuditorFlags, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -137,6 +137,9 @@ pub struct Options {
     #[arg(long, alias = "f", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     debug_filters: bool,
+    /// The workload auditor.
+    #[command(flatten)]
+    auditor: AuditorFlags,
     /// Which features are on.
     #[command(flatten)]
     features: FeatureGates,
@@ -156,6 +159,8 @@ pub struct Checked {
     pub tls: TlsPolicy,
     /// Cipher suites that were asked for and are not served.
     pub unserved_suites: Vec<String>,
+    /// How workloads are audited; none where they are not.
+    pub auditor: Option<AuditorSettings>,
 }
 
 impl Options {
@@ -167,6 +172,7 @@ impl Options {
     /// Checks values that are more than words.
     pub fn check(self) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
+        let auditor = self.auditor.check()?;
         let version = self.tls_min_version.as_deref().filter(|version| !version.is_empty());
         let tls = version.map_or(Ok(TlsPolicy::default()), |version| TlsPolicy::default().since(version));
         let tls = tls.map_err(|reason| wrong("tls-min-version", reason))?;
@@ -179,7 +185,7 @@ impl Options {
         match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
             (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
-            _ => Ok(Checked { options: self, gates, tls, unserved_suites }),
+            _ => Ok(Checked { options: self, gates, tls, unserved_suites, auditor }),
         }
     }
 
@@ -321,6 +327,24 @@ mod tests {
         assert!(options.controllers().runs("Coscheduling") && !options.controllers().runs("Reservation"));
         assert_eq!((secure.files, secure.is_chosen), (Some(("x".into(), "y".into())), true));
         assert_eq!((options.debug_scores, options.debug_filters), (3, true));
+    }
+
+    #[test]
+    fn workloads_are_audited_as_the_flags_say() {
+        assert_eq!(parse("--workload-auditor-victim-deleting-retries=9").unwrap().auditor, None);
+        let defaults = parse("--enable-workload-auditor").unwrap().auditor.unwrap();
+        assert_eq!(defaults, AuditorSettings::default());
+        let line = "--enable-workload-auditor=true --workload-auditor-metric-labels=quota=a/b \
+            --workload-auditor-victim-reschedule-duration=1s --workload-auditor-victim-deletion-duration=2s \
+            --workload-auditor-victim-deleting-retries=3 --workload-auditor-scheduling-event-interval=1m30s";
+        let AuditorSettings { labels, limits } = parse(line).unwrap().auditor.unwrap();
+        assert_eq!(labels, [("quota".to_owned(), "a/b".to_owned())]);
+        let seconds = [limits.reschedule, limits.deletion, limits.interval].map(|limit| limit.as_secs());
+        assert_eq!((seconds, limits.retries), ([1, 2, 90], 3));
+        let wrong = parse("--workload-auditor-metric-labels=quota").unwrap_err();
+        assert!(wrong.contains("--workload-auditor-metric-labels") && wrong.contains("quota_name=quota."), "{wrong}");
+        let wrong = parse("--workload-auditor-victim-deletion-duration=30").unwrap_err();
+        assert!(wrong.contains("--workload-auditor-victim-deletion-duration") && wrong.contains("missing unit"));
     }
 
     #[test]

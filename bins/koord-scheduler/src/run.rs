@@ -14,7 +14,7 @@ use koord_program::{
 use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
 use koord_scheduler_plugins::{BuiltProfile, build};
 use koord_scheduler_runtime::{
-    Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
+    AuditorSettings, Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
 };
 use kube::Config;
 use serde_json::{Value, json};
@@ -50,6 +50,8 @@ pub struct Settings {
     pub explain_waiting: bool,
     /// What is logged of attempts.
     pub dumps: Dumps,
+    /// How workloads are audited; none where they are not.
+    pub auditor: Option<AuditorSettings>,
     /// The pod that a new leader writes and waits for, and how long at most; none where it does not.
     pub barrier: Option<(ObjectKey, Duration)>,
     /// The pod in which the scheduler runs, which it never evicts.
@@ -65,7 +67,7 @@ impl Settings {
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
         let (listen, secure, barrier, own_pod, explain_waiting) = (None, None, None, None, false);
-        let (controllers, dumps) = (Controllers::default(), Dumps::default());
+        let (controllers, dumps, auditor) = (Controllers::default(), Dumps::default(), None);
         Self {
             configuration,
             listen,
@@ -75,6 +77,7 @@ impl Settings {
             monitoring,
             explain_waiting,
             dumps,
+            auditor,
             barrier,
             own_pod,
             gates,
@@ -89,7 +92,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
 
 /// Runs the scheduler of these options with further plugins until `stop`.
 pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: CancellationToken) -> Result<()> {
-    let Checked { options, gates, tls, unserved_suites } = checked;
+    let Checked { options, gates, tls, unserved_suites, auditor } = checked;
     if !unserved_suites.is_empty() {
         tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
     }
@@ -105,6 +108,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         controllers: options.controllers(),
         explain_waiting: options.explain_waiting,
         dumps: options.dumps(),
+        auditor,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
         own_pod: own_pod(|variable| std::env::var(variable).ok()),
@@ -130,7 +134,7 @@ async fn run_profiles(
 ) -> Result<()> {
     report(&profiles, &settings);
     let Settings { configuration, listen, secure, parked_max, monitoring, .. } = settings;
-    let Settings { controllers, explain_waiting, dumps, barrier, own_pod, gates, .. } = settings;
+    let Settings { controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, .. } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
     let policy = gates::policy(&gates, own_pod);
@@ -161,6 +165,10 @@ async fn run_profiles(
     let is_elected = values.leader_election.leader_elect != Some(false);
     let scheduler =
         scheduler.agreeing(is_elected.then_some(AGREEMENT_MAX)).controlling(controllers).dumping(dumps.clone());
+    let scheduler = match auditor {
+        Some(auditor) => scheduler.auditing_workloads(auditor, core.metrics())?,
+        None => scheduler,
+    };
     explain(core, scheduler.asking(), transformers, explain_waiting);
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));

@@ -11,6 +11,7 @@ mod attempting;
 mod jobs;
 mod judge;
 mod laps;
+mod room;
 mod told;
 mod verdicts;
 mod waiting;
@@ -30,6 +31,7 @@ use self::{asking::Asking, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waitl
 pub use self::{
     jobs::Ended,
     laps::{Lap, Part},
+    room::Room,
     verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
@@ -139,6 +141,8 @@ pub struct Refused {
     pub withdrawn: Vec<Arc<Pod>>,
     /// Whether plugins have looked for room.
     pub looked_for_room: bool,
+    /// What came of that.
+    pub room: Room,
     /// Who refused it, by alike nodes.
     pub by: Arc<[NodeClass]>,
 }

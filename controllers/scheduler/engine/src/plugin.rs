@@ -26,7 +26,7 @@ pub(crate) use self::among::Among;
 pub use self::{
     answers::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, StandIn},
     attempted::Attempted,
-    figures::{Figure, JobMark},
+    figures::{Figure, JobMark, Workload},
     found::{Alike, Found, Refusals, Searched, Verdict, abridged, unavailable},
     nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
@@ -286,6 +286,11 @@ pub trait Plugin: Any + Send + Sync {
     /// Amounts for metrics, read once in a while.
     fn figures(&self, _cluster: &Cluster) -> Vec<Figure> {
         Vec::new()
+    }
+
+    /// The pods that a pod is scheduled together with; none where it goes alone.
+    fn workload(&self, _pod: &Pod, _cluster: &Cluster) -> Option<Workload> {
+        None
     }
 
     /// The paths that [`Plugin::service`] answers; `:name` stands for a part that varies.

@@ -249,7 +249,12 @@ mod foreign;
 #[cfg(test)]
 mod tests {
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
-    use koord_engine::{engine::Refused, labels::Labels, object::Object, queue::Timings};
+    use koord_engine::{
+        engine::{Refused, Room},
+        labels::Labels,
+        object::Object,
+        queue::Timings,
+    };
     pub(super) use {
         koord_engine::{
             engine::{Attempt, Engine, Outcome},
@@ -343,20 +348,26 @@ mod tests {
         engine.set_pod(pod("a", "2", 1, Some("n1")), NOW);
         engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
         engine.set_pod(pod("high", "2", 10, None), NOW);
-        assert_eq!(victims(&refused(&mut engine)), ["b"]);
+        let first = refused(&mut engine);
+        assert_eq!((victims(&first), &first.room), (vec!["b"], &Room::Found(vec![Uid::from("b")])));
         let going = pod("b", "2", 1, Some("n1"));
         engine.set_pod(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&going) }), NOW);
         engine.set_node(testing::node("n1", &json!({"status": {"allocatable": {"cpu": "4500m", "pods": "9"}}})), NOW);
         let later = Moment::at(std::time::Duration::from_secs(9));
         let Some(Attempt { outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
         assert!(again.message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."));
-        assert_eq!(again.nominated.as_deref(), Some("n1"), "room is being made there still");
+        assert_eq!(
+            (again.nominated.as_deref(), again.room),
+            (Some("n1"), Room::Awaited),
+            "it is being made there still"
+        );
         assert_eq!(engine.cluster().nominated().count(), 1);
         let high = engine.cluster().pending_pod(&Uid::from("high")).cloned().unwrap();
         let template = Template { priority: 1, ..Template::clone(&high.template) };
         engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&high) }), later);
         let Some(Attempt { outcome: Outcome::Refused(hopeless), .. }) = engine.attempt(later) else { panic!() };
         assert_eq!((hopeless.nominated, engine.cluster().nominated().count()), (None, 0), "nothing can go for it now");
+        assert_eq!(hopeless.room, Room::None);
     }
 
     #[test]
@@ -392,6 +403,7 @@ mod tests {
         engine.set_pod(pod("higher", "4", 11, None), NOW);
         let attempt = refused(&mut engine);
         assert_eq!((attempt.nominated.as_deref(), victims(&attempt)), (Some("n1"), vec![]), "both go already");
+        assert!(matches!(attempt.room, Room::Found(leaving) if leaving.len() == 2), "and both are waited for");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agreement;
+mod auditor;
 mod barrier;
 mod controllers;
 mod explanations;
@@ -21,12 +22,13 @@ mod task;
 mod transform;
 mod view;
 
+pub use auditor::Limits;
 pub use barrier::SyncBarrier;
 pub use controllers::Controllers;
 pub use explanations::{EXPLANATIONS, explain};
 pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};
-pub use scheduler::{Asking, Dumps, Monitoring, Next, Scheduler, Work};
+pub use scheduler::{Asking, AuditorSettings, Dumps, Monitoring, Next, Scheduler, Work};
 pub use task::install;
 pub use transform::Transformers;

@@ -6,6 +6,7 @@
 mod families;
 mod koordinator;
 mod requests;
+mod workloads;
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 
 pub use self::families::METRICS;
 use self::koordinator::OfKoordinator;
+pub(crate) use self::workloads::OfWorkloads;
 
 /// From this number of attempts on they are one series.
 const ATTEMPTS: [&str; 15] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15+"];
@@ -186,7 +188,7 @@ impl Measures {
     }
 
     /// Pods that are tried together have been tried.
-    pub(crate) fn job_ended(&self, job: JobEnded, now: Moment) {
+    pub(crate) fn job_ended(&self, job: &JobEnded, now: Moment) {
         self.of_koordinator.job_ended(job, now);
     }
 
@@ -320,6 +322,7 @@ mod tests {
         let metrics = Registries::default();
         let engine = Engine::new(Vec::new(), Timings::default(), Random::seeded(1));
         Measures::of(&engine, &metrics).unwrap();
+        OfWorkloads::new(&metrics, &[]).unwrap();
         let mut table: Vec<&str> = METRICS.iter().map(|description| description.name).collect();
         table.sort_unstable();
         assert_eq!(metrics.described().iter().map(|description| description.name).collect::<Vec<_>>(), table);

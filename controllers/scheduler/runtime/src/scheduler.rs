@@ -10,6 +10,7 @@ mod monitor;
 mod prepare;
 mod upkeep;
 mod work;
+mod workloads;
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map},
@@ -28,7 +29,7 @@ use koord_runtime::{
 use tokio::sync::mpsc;
 
 pub(crate) use self::asking::Answered;
-pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work};
+pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work, workloads::AuditorSettings};
 use self::{
     audit::Auditing,
     elsewhere::Elsewhere,
@@ -37,6 +38,7 @@ use self::{
     prepare::{Preparing, may_take_effect},
     upkeep::Upkeeps,
     work::{Subject, subject},
+    workloads::Workloads,
 };
 use crate::{
     barrier::SyncBarrier,
@@ -70,6 +72,8 @@ pub struct Scheduler {
     measures: Option<Measures>,
     monitor: Monitor,
     auditing: Auditing,
+    /// What happens to workloads; none where nobody wants to know.
+    workloads: Option<Box<Workloads>>,
     ignored: Ignored,
     elsewhere: Elsewhere,
     dumps: Dumps,
@@ -132,6 +136,7 @@ impl Scheduler {
             measures: None,
             monitor: Monitor::default(),
             auditing: Auditing::default(),
+            workloads: None,
             ignored: Ignored::default(),
             elsewhere: Elsewhere::default(),
             dumps: Dumps::default(),
@@ -231,11 +236,13 @@ impl Scheduler {
             self.in_flight.clear();
             self.is_working = true;
         }
+        self.audit_workloads_anew();
     }
 
     /// Only follows the cluster from now on.
     pub(crate) fn follow(&mut self) {
         self.is_leading = false;
+        self.audit_workloads_anew();
         self.elsewhere.set_led_since(None);
     }
 
@@ -264,7 +271,9 @@ impl Scheduler {
             let operation = delta.quota_operation();
             self.count_rejection(&delta);
             self.notice_binding(&delta);
+            let of_workloads = self.before_change(&delta);
             delta.apply(&mut self.engine, now);
+            self.after_change(of_workloads);
             if let (Some(operation), Some(measures)) = (operation, &self.measures) {
                 measures.quota_processed(operation, now, self.clock.moment());
             }
@@ -332,9 +341,11 @@ impl Scheduler {
         let attempt = self.engine.attempt(now);
         self.is_working = false;
         let decided = self.clock.moment();
-        for job in self.engine.take_ended_jobs() {
+        let (begun, ended) = (self.engine.take_begun_jobs(), self.engine.take_ended_jobs());
+        for job in &ended {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
+        self.audit_attempt(attempt.as_ref(), &begun, &ended);
         let Some(attempt) = attempt else {
             self.keep_up(now);
             return self.further.pop_front().map_or(Next::Rest, Next::Send);
@@ -415,5 +426,6 @@ impl Scheduler {
         self.in_flight.values_mut().for_each(|write| write.after.clear());
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());
+        self.audit_workloads_anew();
     }
 }

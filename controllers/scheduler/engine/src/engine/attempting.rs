@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use koord_core::{clock::Moment, uid::Uid};
 
 use super::{
-    Attempt, Engine, Outcome, Refused,
+    Attempt, Engine, Outcome, Refused, Room,
     laps::Part,
     verdicts::{NodeClass, Why},
     waiting::Waiting,
@@ -205,13 +205,18 @@ impl Engine {
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
         let (mut words, mut together, mut for_whom) = (Vec::new(), Vec::new(), None);
         let (mut nominated, mut is_hopeless) = (None, self.cluster.is_empty() || pod.is_reservation());
-        let mut preempts = "";
+        let (mut preempts, mut room) = ("", Room::NotSought);
         if !self.cluster.is_empty() {
             for index in &profile.post_filters {
                 let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
                 let plugin = &profile.plugins[usize::from(*index)];
                 preempts = plugin.name();
-                match plugin.post_filter(&request, &mut attempted) {
+                let answer = plugin.post_filter(&request, &mut attempted);
+                // A plugin that has nothing to say has not looked.
+                if !matches!(&answer, PostFilter::Nothing(word) if word.is_empty()) {
+                    room = Room::None;
+                }
+                match answer {
                     PostFilter::Ask(victims) => return Err(victims),
                     PostFilter::Nothing(word) => words.push(word),
                     PostFilter::NoRoom(word) => {
@@ -255,6 +260,11 @@ impl Engine {
         let orders = self.after_refusal(&request, found);
         let kept = self.cluster.nomination(&pod.uid).filter(|_| !is_hopeless);
         let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
+        if !victims.is_empty() {
+            room = Room::Found(victims.clone());
+        } else if row.is_some() {
+            room = Room::Awaited;
+        }
         self.make_room(pod, row, now);
         let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains(uid));
         let victims = victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| &placed.pod);
@@ -272,8 +282,17 @@ impl Engine {
         let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, preempts, now)).collect();
         let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
         let preemptor = for_whom;
-        let refused =
-            Refused { message, is_error: false, nominated: node, victims, preemptor, withdrawn, looked_for_room, by };
+        let refused = Refused {
+            message,
+            is_error: false,
+            nominated: node,
+            victims,
+            preemptor,
+            withdrawn,
+            looked_for_room,
+            room,
+            by,
+        };
         Ok((refused_by, refused))
     }
 

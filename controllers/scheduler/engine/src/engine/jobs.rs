@@ -5,21 +5,27 @@ use std::collections::BTreeMap;
 use koord_core::clock::Moment;
 
 use super::Engine;
-use crate::plugin::{Figure, JobMark};
+use crate::{
+    plugin::{Figure, JobMark, Workload},
+    pod::Pod,
+};
 
-/// Ended jobs that are kept until somebody takes them.
-const ENDED_MAX: usize = 1024;
+/// Jobs that have begun, and those that have ended, which are kept until somebody takes them.
+const KEPT_MAX: usize = 1024;
 
 /// Jobs that are under way, and those that have ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Jobs {
     began: BTreeMap<String, Moment>,
+    begun: Vec<String>,
     ended: Vec<Ended>,
 }
 
 /// A job that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
+    /// Its name, as [`JobMark`] has it.
+    pub job: String,
     /// When its first pod was tried.
     pub began: Moment,
     /// How many pods were part of it.
@@ -36,10 +42,15 @@ impl Jobs {
     pub(super) fn note(&mut self, marks: Vec<JobMark>, now: Moment) {
         for mark in marks {
             match mark {
-                JobMark::Began(job) => _ = self.began.insert(job, now),
+                JobMark::Began(job) => {
+                    if self.begun.len() < KEPT_MAX {
+                        self.begun.push(job.clone());
+                    }
+                    self.began.insert(job, now);
+                }
                 JobMark::Ended { job, pods, reason, is_complete, is_batch } => {
-                    let began = self.began.remove(&job).filter(|_| self.ended.len() < ENDED_MAX);
-                    self.ended.extend(began.map(|began| Ended { began, pods, reason, is_complete, is_batch }));
+                    let began = self.began.remove(&job).filter(|_| self.ended.len() < KEPT_MAX);
+                    self.ended.extend(began.map(|began| Ended { job, began, pods, reason, is_complete, is_batch }));
                 }
             }
         }
@@ -47,9 +58,20 @@ impl Jobs {
 }
 
 impl Engine {
+    /// The jobs that have begun since they were taken last.
+    pub fn take_begun_jobs(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.jobs.begun)
+    }
+
     /// The jobs that have ended since they were taken last.
     pub fn take_ended_jobs(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.jobs.ended)
+    }
+
+    /// The pods that this one is scheduled together with; none where it goes alone.
+    pub fn workload(&self, pod: &Pod) -> Option<Workload> {
+        let profile = self.profiles.get(self.profile_of(pod)?)?;
+        profile.plugins.iter().find_map(|plugin| plugin.workload(pod, &self.cluster))
     }
 
     /// What plugins report for metrics. A plugin of several profiles is asked once.
@@ -74,7 +96,8 @@ mod tests {
         let end = |job: &str| JobMark::Ended { job: job.to_owned(), pods, reason, is_complete, is_batch };
         jobs.note(vec![JobMark::Began("a".to_owned()), end("b")], at(1));
         jobs.note(vec![end("a"), end("a")], at(5));
-        let ended = Ended { began: at(1), pods, reason, is_complete, is_batch };
+        let ended = Ended { job: "a".to_owned(), began: at(1), pods, reason, is_complete, is_batch };
         assert_eq!(jobs.ended, [ended], "of b nobody knows the begin");
+        assert_eq!(jobs.begun, ["a"]);
     }
 }

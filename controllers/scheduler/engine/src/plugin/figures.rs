@@ -1,6 +1,8 @@
 //! What plugins report for metrics. They hold no clock and no counters: amounts are read off their state once in a while, and of what takes
 //! long they say when it begins and ends, so that who has a clock can measure it.
 
+use std::sync::Arc;
+
 /// An amount of a gauge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -10,6 +12,15 @@ pub struct Figure {
     pub labels: Vec<String>,
     /// The amount.
     pub value: f64,
+}
+
+/// Pods that are scheduled together or not at all, as one of them sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Its name: as a job it has the same.
+    pub name: Arc<str>,
+    /// Whether it has the pods without which it is not tried.
+    pub has_enough_pods: bool,
 }
 
 /// The begin or the end of a job: pods that are tried together.

@@ -6,6 +6,7 @@ mod order;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 use std::{
     cmp::Reverse,

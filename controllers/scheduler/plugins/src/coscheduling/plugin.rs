@@ -16,7 +16,7 @@ use koord_engine::{
     event::{Event, Events},
     plugin::{
         Attempted, Code, Figure, NoAnswer, Orders, Patch, Permit, Plan, Plugin, PostFilter, Query, Reason, ReasonCode,
-        Refusal, Rejection, Request, Score, Upkeep, unavailable,
+        Refusal, Rejection, Request, Score, Upkeep, Workload, unavailable,
     },
     pod::Pod,
     state::State,
@@ -132,6 +132,10 @@ impl Plugin for Coscheduling {
     fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
         let waiting = cluster.state::<Context>().map_or(0, |context| context.gangs.waiting_groups());
         vec![Figure { name: "scheduler_waiting_gang_group_number", labels: Vec::new(), value: waiting as f64 }]
+    }
+
+    fn workload(&self, pod: &Pod, cluster: &Cluster) -> Option<Workload> {
+        cluster.state::<Context>()?.gangs.workload(&pod.uid)
     }
 
     fn services(&self) -> &'static [&'static str] {

@@ -156,6 +156,8 @@ pub const METRICS: &[Description] = &{
         amounts,
         gangs,
     ] = super::koordinator::METRICS;
+    let [preemptions, invalidations, rescheduled, retries, deletion, interrupted, events, intervals, methods] =
+        super::workloads::METRICS;
     [
         ATTEMPTS,
         ATTEMPT_DURATION,
@@ -190,6 +192,15 @@ pub const METRICS: &[Description] = &{
         spec,
         amounts,
         gangs,
+        preemptions,
+        invalidations,
+        rescheduled,
+        retries,
+        deletion,
+        interrupted,
+        events,
+        intervals,
+        methods,
     ]
 };
 

@@ -68,6 +68,7 @@ impl Scheduler {
             }
             (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
                 tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
+                self.audit_eviction_failed(&victim.uid);
                 self.engine.eviction_failed(&victim.uid, self.clock.moment());
             }
         }
@@ -103,6 +104,7 @@ impl Scheduler {
             self.events.record(COMPONENT, event);
         }
         self.ended(attempt, Ended::Scheduled);
+        self.audit_scheduled(&attempt.pod);
     }
 
     /// A write that binds a pod was refused. Of a pod that is not as it is known here nothing is written into its status: it is gone, or
@@ -113,6 +115,7 @@ impl Scheduler {
             return self.not_bound(attempt, message);
         }
         self.ended(attempt, Ended::Failed);
+        self.audit_bind_failed(&attempt.pod);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
             self.events.record(COMPONENT, report::failed(&attempt.pod, &message));
         }
@@ -122,6 +125,7 @@ impl Scheduler {
     /// was bound or deleted by others meanwhile.
     pub(super) fn not_bound(&mut self, attempt: &Attempt, message: String) {
         self.ended(attempt, Ended::Failed);
+        self.audit_bind_failed(&attempt.pod);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
             self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() }, true);
         }

@@ -158,8 +158,13 @@ async fn pods_are_read_once_as_the_transformers_make_them_and_templates_are_made
 
 /// A profile with gangs.
 fn gangs() -> Profile {
-    let points = json!({"multiPoint": {"enabled": [{"name": "Coscheduling"}]}});
-    let profile = json!({"schedulerName": "koord-scheduler", "plugins": points});
+    profile_with(&["Coscheduling"])
+}
+
+/// A profile with these plugins of Koordinator.
+pub(super) fn profile_with(plugins: &[&str]) -> Profile {
+    let enabled: Vec<Value> = plugins.iter().map(|name| json!({"name": name})).collect();
+    let profile = json!({"schedulerName": "koord-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}});
     let document = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile],
     });

@@ -51,6 +51,7 @@ mod quotas;
 mod rejections;
 mod resize;
 mod volumes;
+mod workloads;
 
 // === the stage ===
 

@@ -14,7 +14,7 @@ fn declared(gang: &str, min: usize, policy: MatchPolicy, group: &[&str]) -> Decl
     Declaration { min, total: min, mode, policy, group, waiting_time, topology: None }
 }
 
-fn once(gang: &str, min: usize) -> Declaration {
+pub(super) fn once(gang: &str, min: usize) -> Declaration {
     declared(gang, min, MatchPolicy::OnceSatisfied, &[])
 }
 
