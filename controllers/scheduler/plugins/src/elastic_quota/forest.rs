@@ -60,7 +60,7 @@ struct Root {
     allocated: ResourceList,
     /// What there is to be divided.
     total: ResourceList,
-    /// Resources that some quota of the tree bounds.
+    /// Resources that some quota of the tree bounds, but the system and the default quota.
     resources: BTreeSet<String>,
     children: Vec<Arc<str>>,
     division: Division,

@@ -463,7 +463,13 @@ fn annotations_that_say_the_same_are_not_written_again() {
     world.arrive_as("q1", json!({"cpu": "2"}), false);
     let written = world.status("q1", &before);
     let keys: Vec<&String> = written.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["child-request", "non-preemptible-request", "request", "runtime", "used"], "{written}");
+    let expected = ["child-request", "non-preemptible-request", "non-preemptible-used", "request", "runtime", "used"];
+    assert_eq!(keys, expected, "{written}");
+    world.arrive_as("q1", json!({"memory": "1Gi"}), true);
+    let before = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
+    world.quotas[0].min = list(json!({"cpu": "1"}));
+    world.ledger.quotas_changed();
+    assert_eq!(world.status("q1", &before), json!({}));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
         ReservationReason::Succeeded => ready.last_probe_time.as_ref(),
         _ => return None,
     };
-    Some(since.map_or(Timestamp::UNIX_EPOCH, |Time(since)| *since))
+    Some(since.map_or(Timestamp::MIN, |Time(since)| *since))
 }
 
 /// When a Reservation expires; none if never.

@@ -130,6 +130,8 @@ mod tests {
         let lacks = "Insufficient cpu by node".to_owned();
         assert_eq!(taken(0, &[2000, 2000], REQUIRED), Err(lacks), "prealloc-single-not-enough");
         let larger = "Reservation(s) Insufficient cpu".to_owned();
+        let both = taken(-9000, &[6000, 7000], REQUIRED);
+        assert_eq!(both, Err(format!("Insufficient cpu by node, {larger}, {larger}")), "each that is too large");
         assert_eq!(taken(2000, &[6000], REQUIRED), Err(larger), "prealloc-too-big-pod");
         let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
         assert_eq!(taken(9000, &[], REQUIRED), Err(nobody));
@@ -140,6 +142,8 @@ mod tests {
         let many = PreAllocation { many: true, ..REQUIRED };
         assert_eq!(taken(0, &[2000, 2000], many), Ok("a b".to_owned()), "prealloc-multiple");
         assert_eq!(taken(0, &[2000, 3000, 1000], many), Ok("b c".to_owned()), "one that would be too much is left out");
+        let best = PreAllocation { is_ordered: true, ..REQUIRED };
+        assert_eq!(taken(2000, &[2000, 3000], best), Ok("b".to_owned()), "the order decides among equals only");
         let ordered = PreAllocation { is_ordered: true, ..many };
         assert_eq!(taken(1000, &[1000, 3000, 2000], ordered), Ok("a b".to_owned()));
     }

@@ -352,5 +352,15 @@ mod tests {
             "1 Reservation(s) exactly matches the requested reservation name, \
              1 Reservation(s) didn't match the requested reservation name, tried, 2 Reservation(s) matched owner total"
         );
+        let annotations = [
+            ("scheduling.koordinator.sh/reservation-affinity", r#"{"name":"r"}"#),
+            ("scheduling.koordinator.sh/exact-match-reservation", r#"{"resourceNames":["cpu"]}"#),
+        ];
+        let exact = Wish::new(&Labels::default(), &annotations.into_iter().collect()).unwrap();
+        assert_eq!(
+            lines(&exact, vec![json!({})]),
+            "1 Reservation(s) is not exact matched, tried, 1 Reservation(s) matched owner total",
+            "one that is named and does not fit exactly"
+        );
     }
 }

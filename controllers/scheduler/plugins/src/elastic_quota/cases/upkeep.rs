@@ -173,7 +173,7 @@ fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
         let parent = |name: &str| json!({"labels": {"quota.scheduling.koordinator.sh/parent": name}});
         world.quota("par", "10", "100", &json!({"labels": {"quota.scheduling.koordinator.sh/is-parent": "true"}}));
         world.quota("q1", "10", "100", &parent("par"));
-        world.quota("q2", "50", "100", &json!({}));
+        world.quota("q2", "20", "100", &json!({}));
         world.place(pod("a", "q1", "70", 0));
         let now = world.now();
         world.engine.set_pod(with(&pod("b", "q2", "50", 0), |template| template.scheduler = "other".into()), now);
@@ -194,7 +194,7 @@ fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
     assert_eq!(tried(false), ([50, 50, 50], [[None, None], [None, None]]));
     let of = |cpu, memory| Some(format!(r#"{{"cpu":"{cpu}","memory":"{memory}Gi"}}"#));
     let told = [[of(70, 1), of(70, 10)], [of(70, 10), of(70, 10)]];
-    assert_eq!(tried(true), ([70, 70, 50], told));
+    assert_eq!(tried(true), ([70, 70, 30], told));
 }
 
 #[test]

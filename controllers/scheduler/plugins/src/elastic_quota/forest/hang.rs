@@ -9,7 +9,7 @@ use koord_api::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 use koord_quota::Quota;
 use koord_resource::ResourceList;
 
-use super::{Above, Forest, Node, Root};
+use super::{Above, Forest, Node, Root, is_special};
 use crate::elastic_quota::{Claim, Kind, Settings, Sums, division::Division};
 
 /// A tree, and the name of a quota in it.
@@ -63,7 +63,9 @@ impl Forest {
             self.bound.entry(namespace.clone()).or_insert_with(|| Arc::clone(&name));
         }
         let root = self.roots.entry(self.settings.tree(&quota)).or_default();
-        root.resources.extend(quota.max.names().map(ToOwned::to_owned));
+        if !is_special(&name) {
+            root.resources.extend(quota.max.names().map(ToOwned::to_owned));
+        }
         let node = Node {
             quota: Arc::new(quota),
             sums: Sums::default(),

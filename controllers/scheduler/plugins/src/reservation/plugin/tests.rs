@@ -380,6 +380,7 @@ fn a_pod_that_ignores_reservations_uses_what_they_keep() {
     world.reserve("r", 6, &json!({}));
     let ignoring = [("scheduling.koordinator.sh/reservation-ignored", "true")];
     assert_eq!(world.pod("p", 4, &ignoring, ""), "n1", "ignored-label");
+    assert_eq!(world.pod("q", 1, &ignoring, r#"{"name":"r"}"#), "n1", "it asks for one and uses none");
 }
 
 #[test]

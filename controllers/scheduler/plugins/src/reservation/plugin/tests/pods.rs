@@ -25,10 +25,15 @@ fn a_pod_that_keeps_what_it_has_serves_one_owner_while_it_is_ready() {
     assert_eq!(world.owner("p", 4, ""), "n1 in op");
     assert_eq!(world.owner("q", 1, ""), FULL, "one owner is all that it takes");
     assert_eq!(world.engine.upkeep().writes, [], "what it keeps is no object");
-    for (is_running, is_ready, deleting) in [(true, false, false), (false, true, false), (true, true, true)] {
-        let mut world = with(&[4], Pod { is_running, is_ready, deleting, ..keeping("op", 4) });
+    for (is_running, is_ready) in [(true, false), (false, true)] {
+        let mut world = with(&[4], Pod { is_running, is_ready, ..keeping("op", 4) });
         assert_eq!(world.owner("p", 4, ""), FULL, "operating-mode-not-ready");
+        let ignoring = [("scheduling.koordinator.sh/reservation-ignored", "true")];
+        assert_eq!(world.pod("s", 4, &ignoring, ""), FULL, "nobody uses what is not ready");
     }
+    let mut world = with(&[4], Pod { deleting: true, ..keeping("op", 4) });
+    let said = world.owner("p", 4, "");
+    assert_eq!(said, format!("{FULL} 1 Reservation(s) is unschedulable, 1 Reservation(s) matched owner total"));
 }
 
 #[test]
