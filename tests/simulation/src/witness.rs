@@ -52,6 +52,8 @@ pub(crate) struct Witness {
     decided: BTreeMap<String, Value>,
     /// Gangs with fewer members than they need: since when, and how often the scheduler has gone on since.
     partial: BTreeMap<String, (Moment, u64)>,
+    /// Gangs of which a member was shown with a node: from then on further members need nobody, as in the original.
+    satisfied: BTreeSet<String>,
     latest: Timestamp,
     /// Bindings that were judged.
     pub(crate) judged: u64,
@@ -89,6 +91,7 @@ impl Witness {
             knowledge::Seen::Whole => self.list_ends(plural),
             knowledge::Seen::Pod { pod, is_new, is_gone } => {
                 let (uid, key) = (uid_of(&pod), key_of(&pod));
+                self.satisfied.extend(gang_of_placed(&pod));
                 self.decided.retain(|of, decided| key_of(decided) != key || (*of == uid && !is_gone));
                 if is_new || is_gone {
                     self.begin_anew(&pod);
@@ -106,6 +109,7 @@ impl Witness {
         if plural == "pods" {
             let there: BTreeSet<String> = self.known.pods().map(uid_of).collect();
             self.decided.retain(|uid, _| there.contains(uid));
+            self.satisfied.extend(self.known.pods().filter_map(gang_of_placed));
             self.partial.clear();
         }
     }
@@ -205,6 +209,9 @@ impl Witness {
 
     fn follow_gang(&mut self, pod: &Value, moment: Moment) {
         let Some(gang) = pod["metadata"]["labels"][GANG].as_str() else { return };
+        if self.satisfied.contains(gang) {
+            return;
+        }
         let Some(least) = self.known.of("podgroups", gang).and_then(|group| group["spec"]["minMember"].as_u64()) else {
             return;
         };
@@ -279,6 +286,12 @@ impl Witness {
         wrong.extend(legal::problem(&node_then[0], pod));
         wrong
     }
+}
+
+/// The gang of a pod that has a node.
+fn gang_of_placed(pod: &Value) -> Option<String> {
+    let gang = pod["metadata"]["labels"][GANG].as_str()?;
+    pod["spec"]["nodeName"].is_string().then(|| gang.to_owned())
 }
 
 /// The last versions of an object, the newest first, if all of them are known.
