@@ -78,7 +78,7 @@ impl ReservePod {
         let is_available = status.phase == Some(ReservationPhase::Available);
         if is_available && !status.allocatable.is_empty() && status.allocatable != requests {
             let mut allocatable = requests.clone();
-            for (name, amount) in status.allocatable.iter() {
+            for (name, amount) in &status.allocatable {
                 allocatable.insert(name, amount.clone());
             }
             resize(&mut spec, &allocatable);
