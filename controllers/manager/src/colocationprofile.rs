@@ -140,7 +140,7 @@ impl Controller for ColocationProfileController {
         let memory = self.memory.lock();
         let mut allowance = memory.allowance.at(now);
         let name: Arc<str> = key.name().into();
-        // Pods that need no write.
+        // Pods to which the profile cannot be applied.
         let mut marks = Vec::new();
         for (pod_key, pod) in pods.iter().filter(|(key, pod)| concerns(&entry.value, key, pod, &namespaces)) {
             let (profile, pod_uid) = (Arc::clone(&name), pod.uid.clone());
@@ -155,7 +155,8 @@ impl Controller for ColocationProfileController {
             let mut applied = vec![Arc::clone(&entry.value)];
             applied.extend(later.map(|(_, later)| Arc::clone(&later.value)));
             match change::change(&pod.value.object, &applied) {
-                Ok(patch) if patch.is_empty() => marks.push(mark),
+                // It is looked at again: somebody may change what it has of the profile.
+                Ok(patch) if patch.is_empty() => {}
                 Ok(_) if !allowance.take(now) => {
                     if let Some(wait) = allowance.wait() {
                         outcome.requeue_after(wait.max(LOOK_AGAIN_MIN));

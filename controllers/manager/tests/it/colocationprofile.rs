@@ -48,6 +48,17 @@ fn a_pod_that_comes_later_is_changed_in_the_next_round() {
 }
 
 #[test]
+fn a_pod_that_needed_no_change_is_changed_when_somebody_takes_away_what_it_had() {
+    let mut stage = stage(Settings::default());
+    stage.put(&pod("web", &json!({"a": "b"})));
+    profile(&mut stage, "p", json!({"labels": {"a": "b"}}));
+    let by_hand = json!({"metadata": {"labels": {"a": "hand"}}});
+    stage.send("PATCH", "/api/v1/namespaces/default/pods/web", &by_hand);
+    stage.wait(ROUND);
+    assert_eq!(labels(&mut stage, "web"), json!({"a": "b"}));
+}
+
+#[test]
 fn after_long_enough_the_profile_is_applied_again_and_its_suffix_stands_once() {
     let mut stage = stage(Settings::default());
     stage.put(&pod("web", &json!({"x": "v"})));

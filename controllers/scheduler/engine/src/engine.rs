@@ -256,7 +256,9 @@ impl Engine {
         self.queue.flush(now, &judge);
         loop {
             let (pod, tried) = self.next(now)?;
-            match self.profile_of(&pod).filter(|_| !pod.deleting) {
+            // It may have been given to another scheduler while it was on its way.
+            let is_others = self.cluster.pending_pod(&pod.uid).is_some_and(|known| self.profile_of(known).is_none());
+            match self.profile_of(&pod).filter(|_| !pod.deleting && !is_others) {
                 Some(index) if self.asking.is_open() && self.consults(index, &pod) => self.asking.line_up(&pod, tried),
                 Some(index) => return Some(self.attempt_with(index, pod, tried, now)),
                 None => self.queue.done(&pod.uid),

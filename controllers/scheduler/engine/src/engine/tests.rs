@@ -79,6 +79,18 @@ fn at(second: u64) -> Moment {
     Moment::at(Duration::from_secs(second))
 }
 
+#[test]
+fn a_pod_that_is_given_to_another_scheduler_is_tried_no_more() {
+    let mut engine = engine();
+    engine.set_pod(pod("a", "test", None), at(0));
+    assert!(matches!(engine.attempt(at(0)).unwrap().outcome, Outcome::Refused(_)), "there is no node");
+    engine.set_pod(pod("a", "other", None), at(1));
+    engine.set_node(node("n", 1), at(1));
+    assert!(engine.attempt(at(60)).is_none());
+    engine.set_pod(pod("a", "test", None), at(61));
+    assert!(matches!(engine.attempt(at(61)).unwrap().outcome, Outcome::Bind { .. }), "it has come back");
+}
+
 fn next(engine: &mut Engine, now: Moment) -> String {
     match engine.attempt(now) {
         None => "-".to_owned(),

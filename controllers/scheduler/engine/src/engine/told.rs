@@ -75,6 +75,10 @@ impl Engine {
             self.bound(&pod, &node, now);
             return;
         }
+        let is_ours = self.profile_of(&pod).is_some();
+        if !is_ours {
+            self.leave_to_others(&pod, now);
+        }
         let was_said = self.cluster.pending_pod(&pod.uid).and_then(|known| known.nominated.clone());
         self.cluster.know(&pod);
         self.is_unsettled = true;
@@ -82,7 +86,6 @@ impl Engine {
         if self.cluster.pod(&pod.uid).is_some() {
             return;
         }
-        let is_ours = self.profile_of(&pod).is_some();
         if is_ours || self.cluster.policy().keeps_foreign_nominations {
             let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
             let is_new = row.is_some() && self.cluster.nomination(&pod.uid).is_none();
@@ -94,6 +97,20 @@ impl Engine {
         if is_ours {
             let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
             self.queue.set(pod, now, &judge);
+        }
+    }
+
+    /// A pod without a node is another scheduler's, which it may not have been before: it is tried no more, and has no place that was not
+    /// being written.
+    fn leave_to_others(&mut self, pod: &Arc<Pod>, now: Moment) {
+        let was_ours = |known: &Arc<Pod>| self.profile_of(known).is_some();
+        if self.waiting.contains(&pod.uid) {
+            self.remove_pod(&pod.uid, now);
+        } else if self.cluster.pending_pod(&pod.uid).is_some_and(was_ours) {
+            self.try_no_more(&pod.uid);
+            if self.cluster.nomination(&pod.uid).is_some() {
+                self.make_room(pod, None, now);
+            }
         }
     }
 

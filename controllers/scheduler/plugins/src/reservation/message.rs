@@ -10,10 +10,11 @@ const NAMED: &str = "exactly matches the requested reservation name";
 pub(super) fn of_reservations(message: &str) -> Option<String> {
     let (nodes, details) = message.strip_prefix("0/")?.split_once(" nodes are available: ")?;
     nodes.parse::<u64>().ok()?;
-    let said = details.split(", ").flat_map(|part| part.split(". "));
+    // QUIRK: a reason that has a comma in itself is told up to that (`a_reason_with_a_comma_is_told_up_to_it`).
+    let said = details.split(',').flat_map(|part| part.split(". "));
     let counted = said.filter_map(|part| {
-        let (count, words) = part.split_once(RESERVATIONS)?;
-        count.parse::<u64>().is_ok().then(|| (count, words.trim_end_matches('.')))
+        let (count, words) = part.trim_matches([' ', '.']).split_once(RESERVATIONS)?;
+        count.parse::<u64>().is_ok().then_some((count, words))
     });
     let (totals, mut others): (Vec<_>, Vec<_>) = counted.partition(|(_, words)| *words == TOTAL);
     let (total, _) = totals.first()?;
@@ -29,6 +30,15 @@ pub(super) fn of_reservations(message: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_with_a_comma_is_told_up_to_it() {
+        let message = "0/1 nodes are available: 1 Unaligned. 1 Reservation(s) for node reason that Unaligned NUMA Hint cause cpu prefer \
+                       [11] among [11],memory prefer [11] among [11], 1 Reservation(s) matched owner total";
+        let expected = "0/1 reservations are available: 1 Reservation(s) for node reason that Unaligned NUMA Hint cause cpu prefer [11] \
+                        among [11].";
+        assert_eq!(of_reservations(message).unwrap(), expected);
+    }
 
     #[test]
     fn reservations_are_told_by_themselves_with_the_name_first_and_nodes_last() {

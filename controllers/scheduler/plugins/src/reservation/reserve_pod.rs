@@ -66,7 +66,9 @@ impl ReservePod {
         if let Some(node) = spec.node_name.take().filter(|node| !node.is_empty()) {
             annotations.insert(NODE.to_owned(), node);
         }
-        let by_label = labels.get(SUB_PRIORITY_LABEL).and_then(|text| text.parse().ok());
+        // Of the Reservation itself: what the template is labelled with says something about pods.
+        let own = object.metadata.labels.as_ref();
+        let by_label = own.and_then(|labels| labels.get(SUB_PRIORITY_LABEL)?.parse().ok());
         spec.priority = spec.priority.or(by_label).or(Some(i32::MAX));
         let of = |spec: &PodSpec| {
             let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();

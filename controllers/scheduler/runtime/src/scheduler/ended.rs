@@ -53,7 +53,7 @@ impl Scheduler {
             }
             (Purpose::BindBy(_, attempt), result) => self.bound(attempt, "", result),
             (Purpose::Give(attempt), Err(error)) => {
-                self.bind_failed(&attempt, "running PreBind plugin \"DefaultPreBind\": ", &error);
+                self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
             }
             (Purpose::Keep, result) => self.kept(&work.write, &result),
             (Purpose::Explain, Ok(())) => {}
