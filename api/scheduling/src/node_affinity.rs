@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm};
 
-use koord_schema::names;
+use koord_schema::go_text::quote;
 
 use crate::{
     Selector,
-    selector::{Term, Test},
+    selector::{SelectorError, Term, Test, check_key, check_value, check_values},
 };
 
 /// The field by which a term selects a node by its name.
@@ -158,74 +158,69 @@ fn all_of(
 
 /// A test of a label. What no label can be or have makes the term hold for no node.
 fn requirement(requirement: &NodeSelectorRequirement) -> Result<Term, Vec<String>> {
-    let values = requirement.values.as_deref().unwrap_or_default();
-    let test = test(requirement, values);
-    // An operator that nobody knows is all that is said.
-    if test.as_ref().is_err_and(|error| error.starts_with("operator")) {
-        return Err(test.err().into_iter().collect());
+    const OPERATORS: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
+    let operator = requirement.operator.as_str();
+    if !OPERATORS.contains(&operator) {
+        // That is all that is said.
+        return Err(vec![unsupported(operator, &OPERATORS)]);
     }
-    let invalid = |path: String, value: &str, details: Vec<String>| {
-        (!details.is_empty()).then(|| format!("{path}: Invalid value: {value:?}: {}", details.join("; ")))
-    };
-    let key = invalid("key".to_owned(), &requirement.key, names::qualified_name(&requirement.key));
-    let of_values = values.iter().enumerate().filter_map(|(index, value)| {
-        invalid(format!("values[{index}][{}]", requirement.key), value, names::label_value(value))
-    });
-    let wrong: Vec<String> = key.into_iter().chain(test.as_ref().err().cloned()).chain(of_values).collect();
+    let (key, test) = (check_key(&requirement.key).err(), test(requirement));
+    let values = requirement.values.iter().flatten().enumerate();
+    let of_values = values.filter_map(|(index, value)| check_value(&requirement.key, index, value).err());
+    let wrong: Vec<String> = key
+        .iter()
+        .chain(test.as_ref().err())
+        .map(ToString::to_string)
+        .chain(of_values.map(|error| error.to_string()))
+        .collect();
     match test {
         Ok(test) if wrong.is_empty() => Ok(Term { key: requirement.key.clone(), test }),
         _ => Err(wrong),
     }
 }
 
-fn test(requirement: &NodeSelectorRequirement, values: &[String]) -> Result<Test, String> {
-    let invalid = |detail: &str| {
-        let list = requirement.values.as_ref().map_or_else(|| "null".to_owned(), |values| json(values));
-        format!("values: Invalid value: {list}: {detail}")
-    };
+/// The test of an operator that exists.
+fn test(requirement: &NodeSelectorRequirement) -> Result<Test, SelectorError> {
+    let values = requirement.values.as_deref();
+    check_values(&requirement.operator, values)?;
     let bound = || match values {
-        [bound] => bound.parse::<i64>().map_err(|_| {
-            format!("values[0]: Invalid value: {bound:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+        Some([bound]) => bound.parse::<i64>().map_err(|_| SelectorError::Invalid {
+            field: "values[0]".to_owned(),
+            value: quote(bound),
+            detail: "for 'Gt', 'Lt' operators, the value must be an integer".to_owned(),
         }),
-        _ => Err(invalid("for 'Gt', 'Lt' operators, exactly one value is required")),
+        _ => Err(SelectorError::of_values(values, "for 'Gt', 'Lt' operators, exactly one value is required")),
     };
-    match requirement.operator.as_str() {
-        "In" | "NotIn" if values.is_empty() => Err(invalid("for 'in', 'notin' operators, values set can't be empty")),
-        "In" => Ok(Test::In(values.to_vec())),
-        "NotIn" => Ok(Test::NotIn(values.to_vec())),
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            Err(invalid("values set must be empty for exists and does not exist"))
-        }
-        "Exists" => Ok(Test::Exists),
-        "DoesNotExist" => Ok(Test::Absent),
-        "Gt" => Ok(Test::Above(bound()?)),
-        "Lt" => Ok(Test::Below(bound()?)),
-        other => Err(unsupported(other, r#""In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt""#)),
-    }
+    let values = || values.unwrap_or_default().to_vec();
+    Ok(match requirement.operator.as_str() {
+        "In" => Test::In(values()),
+        "NotIn" => Test::NotIn(values()),
+        "Exists" => Test::Exists,
+        "DoesNotExist" => Test::Absent,
+        "Gt" => Test::Above(bound()?),
+        _ => Test::Below(bound()?),
+    })
 }
 
 /// Of fields only the name is known, and it is compared with one value.
 fn field(field: &NodeSelectorRequirement) -> Result<Term, Vec<String>> {
-    let values = field.values.as_deref().unwrap_or_default();
-    let wrong = match (field.operator.as_str(), values) {
-        ("In" | "NotIn", [_]) if field.key == NAME => None,
-        ("In" | "NotIn", [_]) => Some(format!("key: Invalid value: {:?}: not a valid field selector key", field.key)),
-        ("In" | "NotIn", _) => Some(format!("values: Invalid value: {}: must have one element", json(values))),
-        (other, _) => Some(unsupported(other, r#""In", "NotIn""#)),
+    let wrong = match (field.operator.as_str(), field.values.as_deref().unwrap_or_default()) {
+        ("In", [name]) if field.key == NAME => {
+            return Ok(Term { key: field.key.clone(), test: Test::In(vec![name.clone()]) });
+        }
+        ("NotIn", [name]) if field.key == NAME => {
+            return Ok(Term { key: field.key.clone(), test: Test::NotIn(vec![name.clone()]) });
+        }
+        ("In" | "NotIn", [_]) => format!("key: Invalid value: {}: not a valid field selector key", quote(&field.key)),
+        ("In" | "NotIn", values) => SelectorError::of_values(Some(values), "must have one element").to_string(),
+        (other, _) => unsupported(other, &["In", "NotIn"]),
     };
-    match (wrong, test(field, values)) {
-        (None, Ok(test)) => Ok(Term { key: field.key.clone(), test }),
-        (wrong, test) => Err(wrong.into_iter().chain(test.err()).take(1).collect()),
-    }
+    Err(vec![wrong])
 }
 
-fn unsupported(operator: &str, known: &str) -> String {
-    format!("operator: Unsupported value: {operator:?}: supported values: {known}")
-}
-
-fn json(values: &[String]) -> String {
-    let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
-    format!("[{}]", quoted.join(","))
+fn unsupported(operator: &str, known: &[&str]) -> String {
+    let known: Vec<String> = known.iter().map(|operator| quote(operator)).collect();
+    format!("operator: Unsupported value: {}: supported values: {}", quote(operator), known.join(", "))
 }
 
 #[cfg(test)]

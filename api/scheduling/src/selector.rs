@@ -25,6 +25,18 @@ pub enum SelectorError {
     },
 }
 
+impl SelectorError {
+    /// What is wrong with a list of values.
+    pub(crate) fn of_values(values: Option<&[String]>, detail: &str) -> Self {
+        let list = |values: &[String]| {
+            let quoted: Vec<String> = values.iter().map(|value| quote(value)).collect();
+            format!("[{}]", quoted.join(","))
+        };
+        let value = values.map_or_else(|| "null".to_owned(), list);
+        Self::Invalid { field: "values".to_owned(), value, detail: detail.to_owned() }
+    }
+}
+
 /// Whether a term of a selector holds for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -198,35 +210,30 @@ pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
         check_value(key, 0, value)?;
     }
     for term in selector.match_expressions.iter().flatten() {
-        let values = term.values.as_deref().unwrap_or_default();
-        match term.operator.as_str() {
-            "In" | "NotIn" if values.is_empty() => {
-                return Err(SelectorError::Invalid {
-                    field: "values".to_owned(),
-                    value: if term.values.is_some() { "[]" } else { "null" }.to_owned(),
-                    detail: "for 'in', 'notin' operators, values set can't be empty".to_owned(),
-                });
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let shown: Vec<String> = values.iter().map(|value| quote(value)).collect();
-                return Err(SelectorError::Invalid {
-                    field: "values".to_owned(),
-                    value: format!("[{}]", shown.join(",")),
-                    detail: "values set must be empty for exists and does not exist".to_owned(),
-                });
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => return Err(SelectorError::Operator(other.to_owned())),
+        check_values(&term.operator, term.values.as_deref())?;
+        if !["In", "NotIn", "Exists", "DoesNotExist"].contains(&term.operator.as_str()) {
+            return Err(SelectorError::Operator(term.operator.clone()));
         }
         check_key(&term.key)?;
-        for (index, value) in values.iter().enumerate() {
+        for (index, value) in term.values.iter().flatten().enumerate() {
             check_value(&term.key, index, value)?;
         }
     }
     Ok(())
 }
 
-fn check_key(key: &str) -> Result<(), SelectorError> {
+/// Refuses a list of values that does not go with the operator.
+pub(crate) fn check_values(operator: &str, values: Option<&[String]>) -> Result<(), SelectorError> {
+    let is_empty = values.is_none_or(<[String]>::is_empty);
+    let detail = match operator {
+        "In" | "NotIn" if is_empty => "for 'in', 'notin' operators, values set can't be empty",
+        "Exists" | "DoesNotExist" if !is_empty => "values set must be empty for exists and does not exist",
+        _ => return Ok(()),
+    };
+    Err(SelectorError::of_values(values, detail))
+}
+
+pub(crate) fn check_key(key: &str) -> Result<(), SelectorError> {
     let details = names::qualified_name(key);
     if details.is_empty() {
         return Ok(());
@@ -234,7 +241,7 @@ fn check_key(key: &str) -> Result<(), SelectorError> {
     Err(SelectorError::Invalid { field: "key".to_owned(), value: quote(key), detail: details.join("; ") })
 }
 
-fn check_value(key: &str, index: usize, value: &str) -> Result<(), SelectorError> {
+pub(crate) fn check_value(key: &str, index: usize, value: &str) -> Result<(), SelectorError> {
     let details = names::label_value(value);
     if details.is_empty() {
         return Ok(());

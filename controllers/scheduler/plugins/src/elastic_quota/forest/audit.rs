@@ -60,10 +60,8 @@ impl Node {
 impl Root {
     fn means(&self, other: &Self) -> bool {
         let same_place = (&self.resources, &self.children) == (&other.resources, &other.children);
-        let amounts = |root: &Self| [root.total.clone(), root.allocated.clone()];
-        same_place
-            && self.sums.means(&other.sums)
-            && amounts(self).iter().zip(&amounts(other)).all(|(one, another)| is_same(one, another))
+        let same_amounts = is_same(&self.total, &other.total) && is_same(&self.allocated, &other.allocated);
+        same_place && self.sums.means(&other.sums) && same_amounts
     }
 
     fn words(&self) -> String {
