@@ -70,6 +70,8 @@ mod tests {
             assert!((4_800..5_200).contains(&half), "{half} of 10000");
             let one = share(1.into(), named);
             assert!((60..150).contains(&one), "{one} of 10000");
+            let nearly_all = share(99.into(), named);
+            assert!((9_840..9_960).contains(&nearly_all), "{nearly_all} of 10000");
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Quantity {
     format: Format,
     /// What the user wrote, where the canonical text differs and Go keeps the user's: `1.500`, `+5`, `0001`.
     written: Option<Box<str>>,
+    /// Whether Go keeps the text that it was read from, which may be the canonical one.
+    keeps_text: bool,
 }
 
 /// The family of suffixes that a quantity is printed with.
@@ -71,12 +73,12 @@ impl Quantity {
 
     /// `value` whole units.
     pub const fn new(value: i64, format: Format) -> Self {
-        Self { amount: Amount::Small { value, scale: 0 }, format, written: None }
+        Self { amount: Amount::Small { value, scale: 0 }, format, written: None, keeps_text: false }
     }
 
     /// `milli` thousandths of a unit.
     pub const fn from_milli(milli: i64, format: Format) -> Self {
-        Self { amount: Amount::Small { value: milli, scale: -3 }, format, written: None }
+        Self { amount: Amount::Small { value: milli, scale: -3 }, format, written: None, keeps_text: false }
     }
 
     /// `milli` thousandths of a CPU core.
@@ -140,12 +142,34 @@ impl Quantity {
         self.amount.signum()
     }
 
+    /// Whether Go's `reflect.DeepEqual` finds both equal: by the digits, the scale, the format, and the text where Go keeps
+    /// it. Equal amounts may differ (`1` and `1000m`, `500m` and `0.500`), and so may an amount that was read and one that
+    /// was computed.
+    ///
+    /// ```
+    /// use koord_resource::quantity::{Format, Quantity};
+    /// let thousand: Quantity = "1000".parse()?;
+    /// assert!(thousand.has_form_of(&Quantity::new(1000, Format::DecimalSI)));
+    /// assert!(!thousand.has_form_of(&"1k".parse()?));
+    /// # Ok::<(), koord_resource::quantity::ParseQuantityError>(())
+    /// ```
+    pub fn has_form_of(&self, other: &Self) -> bool {
+        // With the same digits, scale and format the canonical texts are the same.
+        let texts = (self.keeps_text, &self.written) == (other.keeps_text, &other.written);
+        texts && self.format == other.format && self.amount.has_form_of(&other.amount)
+    }
+
+    fn forget_text(&mut self) {
+        self.written = None;
+        self.keeps_text = false;
+    }
+
     /// Rounds away from zero to a multiple of 10 to the power of `scale`; returns whether nothing was lost.
     pub fn round_up(&mut self, scale: i32) -> bool {
         if matches!(self.amount, Amount::Small { scale: own, .. } if own >= scale) {
             return true;
         }
-        self.written = None;
+        self.forget_text();
         let (rounded, exact) = self.amount.rounded_up(scale);
         self.amount = rounded;
         exact
@@ -153,7 +177,7 @@ impl Quantity {
 
     /// Multiplies; returns whether the product stayed within 64 bits.
     pub fn multiply(&mut self, factor: i64) -> bool {
-        self.written = None;
+        self.forget_text();
         self.amount.multiply(factor)
     }
 
@@ -188,7 +212,7 @@ impl fmt::Display for Quantity {
 /// Zero plus a quantity takes over that quantity's format, as in Go.
 impl AddAssign<&Quantity> for Quantity {
     fn add_assign(&mut self, other: &Quantity) {
-        self.written = None;
+        self.forget_text();
         if self.is_zero() {
             self.format = other.format;
         }
@@ -199,7 +223,7 @@ impl AddAssign<&Quantity> for Quantity {
 /// Zero minus a quantity takes over that quantity's format, as in Go.
 impl SubAssign<&Quantity> for Quantity {
     fn sub_assign(&mut self, other: &Quantity) {
-        self.written = None;
+        self.forget_text();
         if self.is_zero() {
             self.format = other.format;
         }
@@ -229,7 +253,7 @@ impl Neg for Quantity {
     type Output = Quantity;
 
     fn neg(self) -> Quantity {
-        Quantity { amount: self.amount.negated(), format: self.format, written: None }
+        Quantity { amount: self.amount.negated(), format: self.format, written: None, keeps_text: false }
     }
 }
 

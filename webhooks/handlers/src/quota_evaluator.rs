@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -51,7 +52,7 @@ impl QuotaAccessor for Api {
     }
 }
 
-/// How often a charge is tried again after a conflict, and how long it pauses before.
+/// How often a charge is tried again after a write that failed, and how long it pauses after a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// How often at the most; at least 3.
@@ -99,6 +100,20 @@ struct State {
     revision: Revision,
     quota: Arc<CachedQuota>,
     requested: ResourceList,
+}
+
+/// Why a charge was not stored.
+enum Failure {
+    /// The quota was changed meanwhile.
+    Conflict,
+    /// A refusal, or no answer: what is wrong.
+    Other(String),
+}
+
+impl Failure {
+    fn of(error: impl Display) -> Self {
+        Self::Other(error.to_string())
+    }
 }
 
 /// Of an answer: the object as it is now stored.
@@ -166,7 +181,7 @@ impl QuotaEvaluator {
             biased;
             settled = settled => settled.unwrap_or_else(|_| Err(Denial::internal("the quota could not be charged, because its writer panicked; try again"))),
             () = self.ctx.clock.sleep(WAIT_MAX) => {
-                Err(Denial::internal("Internal error occurred: elastic quota evaluation timed out"))
+                Err(Denial::bad_request("Internal error occurred: elastic quota evaluation timed out"))
             }
         }
     }
@@ -214,26 +229,27 @@ impl QuotaEvaluator {
             if waiters.is_empty() {
                 return Some(current);
             }
-            let outcome = self.store(key, &current, &requested).await;
-            match outcome {
-                Ok(Some(written)) => {
+            let failure = match self.store(key, &current, &requested).await {
+                Ok(written) => {
                     answer(waiters, &Ok(()));
                     return Some(written);
                 }
-                Ok(None) if attempt < tries => {
-                    paused += self.pause(paused).await;
-                    state = self.read(key).await;
-                }
-                Ok(None) => {
-                    let message = format!("elastic quota {key} was changed by others again and again; try again");
-                    answer(waiters, &Err(Denial::bad_request(message)));
-                    return None;
-                }
-                Err(message) => {
-                    answer(waiters, &Err(Denial::bad_request(message)));
-                    return None;
-                }
+                Err(failure) => failure,
+            };
+            if attempt == tries {
+                let message = match failure {
+                    Failure::Conflict => {
+                        format!("elastic quota {key} was changed by others again and again; try again")
+                    }
+                    Failure::Other(message) => message,
+                };
+                answer(waiters, &Err(Denial::bad_request(message)));
+                return None;
             }
+            if matches!(failure, Failure::Conflict) {
+                paused += self.pause(paused).await;
+            }
+            state = self.read(key).await;
         }
         None
     }
@@ -250,7 +266,10 @@ impl QuotaEvaluator {
     async fn read(&self, key: &ObjectKey) -> Option<State> {
         let uri = KIND.url_path(key.namespace(), Some(key.name()));
         let request = WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() };
-        let answer = self.accessor.get()?.send(request).await.ok().filter(Answer::is_success);
+        let answer = match self.accessor.get() {
+            Some(accessor) => accessor.send(request).await.ok().filter(Answer::is_success),
+            None => None,
+        };
         let fresh = answer.and_then(|answer| {
             let Stored { metadata } = serde_json::from_str(&answer.body).ok()?;
             let quota = Arc::new(quota::read(&answer.body).ok()?);
@@ -260,12 +279,12 @@ impl QuotaEvaluator {
         newer(self.shown(key), fresh)
     }
 
-    /// Stores what the pods of a quota request together; none after a conflict.
-    async fn store(&self, key: &ObjectKey, state: &State, requested: &ResourceList) -> Result<Option<State>, String> {
+    /// Stores what the pods of a quota request together.
+    async fn store(&self, key: &ObjectKey, state: &State, requested: &ResourceList) -> Result<State, Failure> {
         let Some(accessor) = self.accessor.get() else {
-            return Err("quotas cannot be charged yet; try again".to_owned());
+            return Err(Failure::Other("quotas cannot be charged yet; try again".to_owned()));
         };
-        let text = koord_resource::go_json::to_string(requested).map_err(|error| error.to_string())?;
+        let text = koord_resource::go_json::to_string(requested).map_err(Failure::of)?;
         let metadata: Value = json!({
             "uid": state.uid,
             "resourceVersion": state.revision.0.to_string(),
@@ -273,14 +292,14 @@ impl QuotaEvaluator {
         });
         let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
         let write = Write { kind: KIND, key: key.clone(), action };
-        let answer = accessor.send(write.request(FIELD_MANAGER)).await?;
+        let answer = accessor.send(write.request(FIELD_MANAGER)).await.map_err(Failure::Other)?;
         if answer.code == 409 {
-            return Ok(None);
+            return Err(Failure::Conflict);
         }
-        let answer = write.judge(answer).map_err(|error| error.to_string())?;
-        let stored: Stored = serde_json::from_str(&answer.body).map_err(|error| error.to_string())?;
-        let revision = Revision::parse(&stored.metadata.resource_version).map_err(|error| error.to_string())?;
-        Ok(Some(State { revision, requested: requested.clone(), ..state.clone() }))
+        let answer = write.judge(answer).map_err(Failure::of)?;
+        let stored: Stored = serde_json::from_str(&answer.body).map_err(Failure::of)?;
+        let revision = Revision::parse(&stored.metadata.resource_version).map_err(Failure::of)?;
+        Ok(State { revision, requested: requested.clone(), ..state.clone() })
     }
 
     /// Waits a random part of the jitter, as long as some of the whole is left.
@@ -325,5 +344,51 @@ fn answer(waiters: Vec<Waiter>, answer: &Result<(), Denial>) {
     for waiter in waiters {
         // One that waited too long does not listen any more.
         let _ = waiter.answer.send(answer.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use koord_resource::Quantity;
+    use koord_runtime::clock::ScaledClock;
+
+    use super::*;
+
+    /// An API server that does not answer.
+    struct Hanging;
+
+    impl QuotaAccessor for Hanging {
+        fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<Answer, String>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn evaluator() -> Arc<QuotaEvaluator> {
+        let mut ctx = Ctx::detached(|_| false);
+        ctx.clock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
+        let metadata = json!({"name": "q", "namespace": "d", "uid": "u", "resourceVersion": "1"});
+        ctx.put("ElasticQuota", &json!({"metadata": metadata, "spec": {"max": {"cpu": "1"}}}).to_string()).unwrap();
+        QuotaEvaluator::new(Arc::new(ctx), Retries::default(), Random::seeded(1), PanicGuard::default())
+    }
+
+    async fn refused(evaluator: &Arc<QuotaEvaluator>) -> (u16, String) {
+        let amounts = [("cpu", Quantity::cpu_milli(500))].into_iter().collect();
+        let charge = Charge { quota: ObjectKey::new("d", "q"), amounts };
+        let denial = evaluator.charge(charge).await.unwrap_err();
+        (denial.code, denial.message)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_charge_without_an_answer_in_time_is_refused_with_the_code_of_any_other() {
+        let evaluator = evaluator();
+        evaluator.connect(Arc::new(Hanging));
+        let message = "Internal error occurred: elastic quota evaluation timed out".to_owned();
+        assert_eq!(refused(&evaluator).await, (400, message));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_charge_before_quotas_can_be_written_says_so() {
+        assert_eq!(refused(&evaluator()).await, (400, "quotas cannot be charged yet; try again".to_owned()));
     }
 }

@@ -39,17 +39,21 @@ pub(crate) struct Amount<'a> {
     quantity: Quantity,
     /// The text in the object, while the amount is untouched: what nobody changes keeps its form.
     written: Option<&'a RawValue>,
-    /// The text that the amount was decoded from, whatever form it is written in; none where it was computed.
-    decoded: Option<&'a RawValue>,
+    /// Whether the object has `null` for it, which Go keeps without a format.
+    is_null: bool,
 }
 
 impl Amount<'_> {
-    /// Whether a text is this amount in this form: the text that it was decoded from, or its digits where it was computed.
-    pub(crate) fn has_form(&self, text: &str) -> bool {
-        match self.decoded {
-            Some(raw) => raw.get().trim_matches('"').trim() == text,
-            None => self.quantity.value().to_string() == text,
+    /// Whether a text, or `null` where there is none, says this amount in the form that Go keeps of it.
+    pub(crate) fn has_form(&self, text: Option<&str>) -> bool {
+        match text {
+            None => self.is_null,
+            Some(text) => !self.is_null && text.parse::<Quantity>().is_ok_and(|said| self.quantity.has_form_of(&said)),
         }
+    }
+
+    fn has_form_of(&self, other: &Amount<'_>) -> bool {
+        self.is_null == other.is_null && self.quantity.has_form_of(&other.quantity)
     }
 
     fn is_canonical(&self) -> bool {
@@ -116,8 +120,8 @@ impl<'a> Amounts<'a> {
         let name = name.into();
         self.changed = true;
         match self.entries.iter_mut().find(|amount| amount.name == name) {
-            Some(amount) => *amount = Amount { name, quantity, written: None, decoded: None },
-            None => self.entries.push(Amount { name, quantity, written: None, decoded: None }),
+            Some(amount) => *amount = Amount { name, quantity, written: None, is_null: false },
+            None => self.entries.push(Amount { name, quantity, written: None, is_null: false }),
         }
     }
 
@@ -144,11 +148,11 @@ impl<'a> Amounts<'a> {
 
     /// Whether both name the same amounts in the same form: `1` and `1000m` are one amount in two forms.
     pub(crate) fn has_same_form(&self, other: &Self) -> bool {
-        let text = |amount: &Amount<'_>| amount.written.map(|raw| raw.get().trim_matches('"').to_owned());
         self.entries.len() == other.entries.len()
-            && self.entries.iter().all(|amount| {
-                other.entries.iter().any(|other| other.name == amount.name && text(other) == text(amount))
-            })
+            && self
+                .entries
+                .iter()
+                .all(|amount| other.entries.iter().any(|other| other.name == amount.name && other.has_form_of(amount)))
     }
 
     /// Writes the map whole where something has changed.
@@ -181,7 +185,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
                 let mut amounts = Amounts { entries: Vec::with_capacity(4), ..Amounts::default() };
                 while let Some((Text(name), raw)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
                     let quantity = read(raw.get()).map_err(A::Error::custom)?;
-                    amounts.entries.push(Amount { name, quantity, written: Some(raw), decoded: Some(raw) });
+                    amounts.entries.push(Amount { name, quantity, written: Some(raw), is_null: raw.get() == "null" });
                 }
                 Ok(amounts)
             }

@@ -176,6 +176,15 @@ impl Amount {
         }
     }
 
+    /// Whether both are kept alike: equal numbers may have other digits and scales.
+    pub(super) fn has_form_of(&self, other: &Amount) -> bool {
+        match (self, other) {
+            (Amount::Small { value: a, scale: x }, Amount::Small { value: b, scale: y }) => (a, x) == (b, y),
+            (Amount::Big(a), Amount::Big(b)) => (&a.unscaled, a.places) == (&b.unscaled, b.places),
+            _ => false,
+        }
+    }
+
     pub(super) fn decimal(&self) -> Decimal {
         match self {
             Amount::Small { value, scale } => Decimal { unscaled: BigInt::from(*value), places: -i64::from(*scale) },

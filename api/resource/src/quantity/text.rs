@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
         Some((amount, keeps_text)) => {
             let other_form = || !is_plainly_canonical(&split) && canonical(&amount, format) != text;
             let written = (keeps_text && other_form()).then(|| text.to_owned().into_boxed_str());
-            Ok(Quantity { amount, format, written })
+            Ok(Quantity { amount, format, written, keeps_text: keeps_text || text == "0" })
         }
         None => big(&split, exponent, format),
     }
@@ -231,7 +231,7 @@ fn big(split: &Split<'_>, exponent: i32, mut format: Format) -> Result<Quantity,
     if split.negative {
         decimal.unscaled = -decimal.unscaled;
     }
-    Ok(Quantity { amount: Amount::Big(Box::new(decimal)), format, written: None })
+    Ok(Quantity { amount: Amount::Big(Box::new(decimal)), format, written: None, keeps_text: false })
 }
 
 /// A number with an exponent that cannot be written out, when it has few digits before its zeros. Canonical texts are such:
@@ -242,7 +242,7 @@ fn huge(negative: bool, significant: &str, last: i64) -> Option<Quantity> {
     }
     let value: i64 = significant.parse().ok()?;
     let amount = Amount::Small { value: if negative { -value } else { value }, scale: i32::try_from(last).ok()? };
-    Some(Quantity { amount, format: Format::DecimalExponent, written: None })
+    Some(Quantity { amount, format: Format::DecimalExponent, written: None, keeps_text: false })
 }
 
 /// Digits and an exponent that is a multiple of three.

@@ -91,3 +91,67 @@ fn numbers_take_the_format_they_are_given() {
         assert_eq!(answers, row[3..5], "{row:?}");
     }
 }
+
+/// Pairs of texts, and whether Go's `reflect.DeepEqual` finds what is read from them equal.
+const FORMS: [(&str, &str, bool); 36] = [
+    ("1", "1", true),
+    ("1", "1000m", false),
+    ("1", "1.0", false),
+    ("1", "+1", false),
+    ("1", "01", false),
+    ("1", "1e0", false),
+    ("-1", "-1", true),
+    ("0", "0", true),
+    ("0", "00", false),
+    ("0", "0m", false),
+    ("00", "+0", true),
+    ("00", "0Ki", false),
+    ("1000", "1k", false),
+    // No text is kept after three zeros.
+    ("1000", "01000", true),
+    ("1000", "+1000", true),
+    ("1000", "1000.0", false),
+    ("1000m", "1.000", true),
+    ("1000m", "1", false),
+    ("500m", "500m", true),
+    ("500m", "0.5", false),
+    // No text is kept without digits before the point, or with a scale that is no multiple of three.
+    ("500m", "0.500", false),
+    ("0.500", ".500", true),
+    ("0.5", ".5", true),
+    ("1.5", "01.5", true),
+    ("1.500", "1500m", false),
+    ("1.500", "1.500", true),
+    ("1Ki", "1Ki", true),
+    ("1Ki", "1024", false),
+    ("1Ki", "01Ki", false),
+    // No text is kept of a multiple of eight.
+    ("8Ki", "08Ki", true),
+    ("1024Ki", "+1024Ki", true),
+    ("1024Ki", "1Mi", false),
+    // What is beyond the fast path has a scale of nine, and no text.
+    ("1.5Gi", "1.50Gi", true),
+    ("1n", "0.1n", false),
+    ("0.1n", "0.2n", true),
+    ("9223372036854775808Ki", "9223372036854775809Ki", true),
+];
+
+#[test]
+fn amounts_have_one_form_where_go_keeps_them_alike() {
+    for (x, y, alike) in FORMS {
+        assert_eq!(quantity(x).has_form_of(&quantity(y)), alike, "{x} and {y}");
+        assert_eq!(quantity(y).has_form_of(&quantity(x)), alike, "{y} and {x}");
+    }
+}
+
+#[test]
+fn what_is_computed_has_the_form_of_texts_that_go_does_not_keep() {
+    for (text, alike) in [("1000", true), ("2000", false), ("1k", false), ("1e3", false), ("1000.000", false)] {
+        assert_eq!(quantity(text).has_form_of(&Quantity::new(1000, Format::DecimalSI)), alike, "{text}");
+    }
+    assert!(!quantity("500").has_form_of(&Quantity::new(500, Format::DecimalSI)), "Go keeps the text");
+    let sum = Quantity::ZERO + &quantity("500");
+    assert!(sum.has_form_of(&Quantity::new(500, Format::DecimalSI)), "a sum has no text");
+    let mut rounded = quantity("500");
+    assert!(rounded.round_up(0) && rounded.has_form_of(&quantity("500")), "nothing is rounded");
+}

@@ -1,6 +1,6 @@
 //! What a new pod costs its quota, and whether the quota has as much.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use koord_api::{
@@ -43,9 +43,11 @@ pub(crate) struct Charge {
     pub(crate) amounts: ResourceList,
 }
 
-/// What a pod that is admitted at this time costs its quota; none where nothing is charged.
+/// What a pod that is admitted at this time costs its quota; none where nothing is charged. QUIRK: a pod whose quota is
+/// looked at keeps the resources that it is counted with, and its devices are checked with them
+/// (`devices_are_checked_as_the_quota_counts_them`).
 pub(crate) fn of(
-    pod: &Parts<'_>,
+    pod: &mut Parts<'_>,
     old: Option<&Parts<'_>>,
     request: &Request<'_>,
     view: PodView<'_>,
@@ -74,34 +76,33 @@ pub(crate) fn of(
     if let Some(error) = &quota.decode_error {
         return Err(Denial::bad_request(error.to_string()));
     }
+    if switches.replace_resources {
+        replace_resources(pod);
+    }
     if pod.is_over(now) || !COUNTED.iter().any(|name| quota.max.contains(name)) {
         return Ok(None);
     }
-    let amounts = amounts(pod, quota, switches.replace_resources);
+    let amounts = amounts(&pod.spec, quota);
     Ok((!amounts.is_empty()).then(|| Charge { quota: key.clone(), amounts }))
 }
 
 /// What the pod requests of the resources that the quota bounds.
-fn amounts(pod: &Parts<'_>, quota: &Quota, replace: bool) -> ResourceList {
-    let annotation = pod.metadata.annotations.get(REPLACE_RESOURCES.name()).filter(|_| replace);
-    let spec = match annotation.map(ResourceReplacements::read) {
-        Some(Ok(ResourceReplacements(pairs))) => Cow::Owned(replaced(pod.spec.clone(), &pairs)),
-        _ => Cow::Borrowed(&pod.spec),
-    };
+fn amounts(spec: &Spec<'_>, quota: &Quota) -> ResourceList {
     let containers = spec.containers.iter().chain(&spec.init_containers);
     let lists = containers.map(|container| &container.resources.requests);
     let names = lists.chain([&spec.overhead, &spec.resources.requests]).flat_map(Amounts::names);
     let names: BTreeSet<&str> = names.collect();
-    let amounts: ResourceList = names.into_iter().map(|name| (name, request_of(&spec, name))).collect();
+    let amounts: ResourceList = names.into_iter().map(|name| (name, request_of(spec, name))).collect();
     amounts.filtered(|name, amount| quota.max.contains(name) && !amount.is_zero())
 }
 
 /// Carries out the annotation by which a pod asks for other resources than it names. What it asks for as a whole stays.
-fn replaced<'a>(mut spec: Spec<'a>, pairs: &[(String, String)]) -> Spec<'a> {
-    let containers = spec.containers.iter_mut().chain(&mut spec.init_containers);
+fn replace_resources(pod: &mut Parts<'_>) {
+    let annotation = pod.metadata.annotations.get(REPLACE_RESOURCES.name());
+    let Some(Ok(ResourceReplacements(pairs))) = annotation.map(ResourceReplacements::read) else { return };
+    let containers = pod.spec.containers.iter_mut().chain(&mut pod.spec.init_containers);
     let requests = containers.map(|container| &mut container.resources.requests);
-    requests.chain([&mut spec.overhead]).for_each(|amounts| replace_in(amounts, pairs));
-    spec
+    requests.chain([&mut pod.spec.overhead]).for_each(|amounts| replace_in(amounts, &pairs));
 }
 
 /// What is dropped is dropped first. A resource that is there under the new name too stays. Cores become thousandths.
@@ -170,7 +171,7 @@ mod tests {
         ctx.put("ElasticQuota", &json!({"metadata": metadata, "spec": {"max": max}}).to_string()).unwrap();
         pod["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/name": "q"});
         let request = Request { operation: Operation::Create, namespace: "team".into(), ..Request::default() };
-        of(&Pod::read_text(&pod.to_string()).unwrap(), None, &request, ctx.pods(), Timestamp::UNIX_EPOCH)
+        of(&mut Pod::read_text(&pod.to_string()).unwrap(), None, &request, ctx.pods(), Timestamp::UNIX_EPOCH)
     }
 
     #[test]

@@ -67,26 +67,30 @@ fn validate(
     if !of_pods || gone {
         return Ok((None, Vec::new()));
     }
-    let pod = Pod::read(request.object)?;
+    let mut pod = Pod::read(request.object)?;
+    // QUIRK: of another operation, such as CONNECT, only the classes of the pod are checked (`connect`).
+    let is_written = matches!(request.operation, Operation::Create | Operation::Update);
     let old = match request.operation {
         Operation::Update => Some(Pod::read(request.old_object)?),
         _ => None,
     };
     watch.begin("ClusterReservation");
-    refuse(&no_reserve_pod(&pod))?;
+    if is_written {
+        refuse(&no_reserve_pod(&pod))?;
+    }
     watch.begin("ClusterColocationProfile");
     refuse(&colocation::check(&pod, old.as_ref(), view))?;
     watch.begin("ElasticQuota");
     quota::check(&pod, old.as_ref(), request, view)?;
     let charge = match charged {
-        Some(now) => charge::of(&pod, old.as_ref(), request, view, now)?,
+        Some(now) => charge::of(&mut pod, old.as_ref(), request, view, now)?,
         None => None,
     };
-    if view.switches.validate_pod_device_resource {
+    if is_written && view.switches.validate_pod_device_resource {
         watch.begin("DeviceResource");
         refuse(&devices::check(&pod))?;
     }
-    if view.switches.pod_enhanced_validator {
+    if is_written && view.switches.pod_enhanced_validator {
         watch.begin("EnhancedValidation");
         let own = &pod.metadata.namespace;
         required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, view)?;

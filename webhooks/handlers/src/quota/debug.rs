@@ -24,21 +24,20 @@ struct Info<'a> {
     is_parent: bool,
     parent_name: &'a str,
     allow_lent_resource: bool,
-    #[serde(skip_serializing_if = "ResourceList::is_empty")]
-    max: &'a ResourceList,
-    #[serde(skip_serializing_if = "ResourceList::is_empty")]
-    min: &'a ResourceList,
+    max: Option<&'a ResourceList>,
+    min: Option<&'a ResourceList>,
 }
 
 impl<'a> From<&'a Quota> for Info<'a> {
     fn from(quota: &'a Quota) -> Self {
+        let bounds = |list: &'a ResourceList| Some(list).filter(|list| !list.is_empty());
         Self {
             name: &quota.name,
             is_parent: quota.is_parent,
             parent_name: &quota.parent,
             allow_lent_resource: quota.lends,
-            max: &quota.max,
-            min: &quota.min,
+            max: bounds(&quota.max),
+            min: bounds(&quota.min),
         }
     }
 }
@@ -60,5 +59,29 @@ pub(crate) fn page(view: QuotaView<'_>) -> Page {
     match serde_json::to_vec(&Summary { quota_info_map: infos, quota_hierarchy_info: below }) {
         Ok(body) => Page { body, ..Page::default() },
         Err(error) => Page { status: http::StatusCode::INTERNAL_SERVER_ERROR, body: error.to_string().into_bytes() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Ctx;
+
+    #[test]
+    fn bounds_without_resources_are_null() {
+        let ctx = Ctx::detached(|_| false);
+        for (name, spec) in [("absent", json!({"max": {"cpu": "1"}})), ("empty", json!({"max": {}, "min": {}}))] {
+            let metadata = json!({"name": name, "namespace": "team", "uid": name, "resourceVersion": "1"});
+            ctx.put("ElasticQuota", &json!({"metadata": metadata, "spec": spec}).to_string()).unwrap();
+        }
+        let shown: Value = serde_json::from_slice(&page(ctx.quotas()).body).unwrap();
+        let bounds = |name: &str| {
+            let info = shown["quotaInfoMap"][name].as_object().unwrap();
+            json!([info["max"], info["min"]])
+        };
+        assert_eq!(bounds("absent"), json!([{"cpu": "1"}, null]));
+        assert_eq!(bounds("empty"), json!([null, null]));
     }
 }

@@ -1,7 +1,5 @@
 //! Strategies for some nodes must not be for the same ones, as far as follows from their selectors alone.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_api::slo_config::Draft;
 use koord_resource::admission::Denial;
@@ -9,8 +7,8 @@ use serde::Serialize;
 
 use super::{Chosen, conflict::selecting, refuse};
 
-/// Most sets of labels that are tried for one selector.
-const SETS_MAX: usize = 1000;
+/// How often at the most a selector is compared with a set of labels.
+const COMPARISONS_MAX: usize = 1_000_000;
 
 #[derive(Serialize)]
 struct Overlap<'a> {
@@ -20,41 +18,69 @@ struct Overlap<'a> {
 
 /// Makes up nodes that the selectors ask for, and refuses when one of them has several strategies.
 pub(super) fn check(key: &str, draft: &Draft, chosen: &Chosen) -> Result<(), Denial> {
-    let selectors = draft.nodes.iter().filter_map(|node| node.profile.node_selector.as_ref());
-    for labels in selectors.flat_map(label_sets) {
-        let strategies = selecting(chosen, |key| labels.get(key).copied());
-        if strategies.len() > 1 {
-            return Err(refuse("NodeStrategiesOverlap", &Overlap { config: key, strategies }));
+    match overlap(draft, chosen, COMPARISONS_MAX) {
+        Some(strategies) => Err(refuse("NodeStrategiesOverlap", &Overlap { config: key, strategies })),
+        None => Ok(()),
+    }
+}
+
+/// The strategies that select one of the nodes.
+fn overlap<'c>(draft: &Draft, chosen: &'c Chosen, comparisons_max: usize) -> Option<Vec<&'c str>> {
+    let mut sets_left = comparisons_max / chosen.len().max(1);
+    for selector in draft.nodes.iter().filter_map(|node| node.profile.node_selector.as_ref()) {
+        let labels = Labels::of(selector);
+        let sets = labels.sets().min(sets_left);
+        sets_left -= sets;
+        let mut strategies = (0..sets).map(|index| selecting(chosen, |key| labels.get(key, index)));
+        if let Some(strategies) = strategies.find(|strategies| strategies.len() > 1) {
+            return Some(strategies);
         }
     }
-    Ok(())
+    None
 }
 
 /// Labels of nodes that a selector may be meant for. What an expression does with its values is not looked at.
-fn label_sets(selector: &LabelSelector) -> impl Iterator<Item = BTreeMap<&str, &str>> {
-    let lists: Vec<(&str, &[String])> = selector
-        .match_expressions
-        .iter()
-        .flatten()
-        .map(|term| (term.key.as_str(), term.values.as_deref().unwrap_or_default()))
-        .filter(|(_, values)| !values.is_empty())
-        .collect();
-    let sets = lists.iter().fold(1usize, |product, (_, values)| product.saturating_mul(values.len()));
-    (0..sets.min(SETS_MAX)).map(move |index| {
-        let labels = selector.match_labels.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
-        let listed = lists.iter().map(|(key, values)| (*key, values[index % values.len()].as_str()));
-        labels.chain(listed).collect()
-    })
+struct Labels<'a> {
+    selector: &'a LabelSelector,
+    lists: Vec<(&'a str, &'a [String])>,
+}
+
+impl<'a> Labels<'a> {
+    fn of(selector: &'a LabelSelector) -> Self {
+        let terms = selector.match_expressions.iter().flatten();
+        let lists = terms.map(|term| (term.key.as_str(), term.values.as_deref().unwrap_or_default()));
+        Self { selector, lists: lists.filter(|(_, values)| !values.is_empty()).collect() }
+    }
+
+    /// How many different sets of labels there are: a set has of each list the value at its own index.
+    fn sets(&self) -> usize {
+        let lengths = self.lists.iter().map(|(_, values)| values.len());
+        lengths.fold(1, |sets, length| (sets / greatest_common_divisor(sets, length)).saturating_mul(length))
+    }
+
+    /// The value of a label in one of the sets.
+    fn get(&self, key: &str, index: usize) -> Option<&'a str> {
+        let listed = self.lists.iter().rfind(|(listed, _)| *listed == key);
+        match listed {
+            Some((_, values)) => Some(values[index % values.len()].as_str()),
+            None => self.selector.match_labels.as_ref()?.get(key).map(String::as_str),
+        }
+    }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
 mod tests {
     use koord_api::slo_config::CPU_BURST_CONFIG;
+    use serde_json::json;
 
     use super::*;
     use crate::slo_config::selector::choose;
 
-    fn refused(selectors: &[&str]) -> Option<String> {
+    fn read(selectors: &[&str]) -> (Draft, Chosen) {
         let strategies: Vec<String> = ["a", "b", "c"]
             .iter()
             .zip(selectors)
@@ -63,7 +89,40 @@ mod tests {
         let text = format!(r#"{{"nodeStrategies":[{}]}}"#, strategies.join(","));
         let draft = Draft::read(CPU_BURST_CONFIG, &text).unwrap();
         let chosen = choose(CPU_BURST_CONFIG, &draft).unwrap();
+        (draft, chosen)
+    }
+
+    fn refused(selectors: &[&str]) -> Option<String> {
+        let (draft, chosen) = read(selectors);
         check(CPU_BURST_CONFIG, &draft, &chosen).err().map(|denial| denial.message)
+    }
+
+    /// A selector with two lists of values, and one for the last node that it asks for.
+    fn last_of(values: [usize; 2]) -> [String; 2] {
+        let values = values.map(|count| (0..count).map(|value| format!("v{value}")).collect::<Vec<_>>());
+        let [x, y] = &values;
+        let lists = json!([
+            {"key": "x", "operator": "In", "values": x}, {"key": "y", "operator": "In", "values": y},
+        ]);
+        let all = json!({"matchLabels": {"pool": "a"}, "matchExpressions": lists});
+        let last = json!({"matchLabels": {"x": x.last(), "y": y.last()}});
+        [all.to_string(), last.to_string()]
+    }
+
+    #[test]
+    fn every_set_of_values_is_tried_within_a_limit_of_comparisons() {
+        let [all, last] = last_of([31, 37]);
+        assert!(refused(&[&all, &last]).is_some(), "the last of 1147");
+        let (draft, chosen) = read(&[&all, &last]);
+        assert_eq!(overlap(&draft, &chosen, 2 * 1147), Some(vec!["a", "b"]));
+        assert_eq!(overlap(&draft, &chosen, 2 * 1146), None);
+        let [all, last] = last_of([1000, 1000]);
+        let (draft, chosen) = read(&[&all, &last]);
+        assert_eq!(
+            overlap(&draft, &chosen, 2 * 1000),
+            Some(vec!["a", "b"]),
+            "values of lists of one length go together"
+        );
     }
 
     #[test]

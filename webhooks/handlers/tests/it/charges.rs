@@ -33,6 +33,8 @@ pub(crate) struct Server {
     delay: Duration,
     writes: AtomicU64,
     conflicts: AtomicU64,
+    /// What the next writes are answered with, the last one first: a code, or why there is no answer.
+    failures: Mutex<Vec<Result<u16, String>>>,
 }
 
 impl Server {
@@ -44,6 +46,7 @@ impl Server {
             delay,
             writes: AtomicU64::new(0),
             conflicts: AtomicU64::new(0),
+            failures: Mutex::default(),
         })
     }
 
@@ -96,7 +99,11 @@ impl QuotaAccessor for Wire {
         Box::pin(async move {
             // Others get their turn while a write is under way.
             tokio::time::sleep(Duration::from_millis(1)).await;
-            Ok(self.0.answer(&request))
+            let failure = if request.method == "PATCH" { self.0.failures.lock().pop() } else { None };
+            match failure {
+                Some(failure) => failure.map(|code| Answer { code, ..Answer::default() }),
+                None => Ok(self.0.answer(&request)),
+            }
         })
     }
 }
@@ -199,6 +206,24 @@ async fn what_others_write_meanwhile_counts() {
     assert_eq!(server.conflicts.load(Relaxed), 3);
     create(&service, false).await.unwrap();
     assert!(create(&service, false).await.is_err());
+}
+
+#[tokio::test]
+async fn a_write_that_fails_is_tried_again_whatever_the_answer_and_three_times_at_the_most() {
+    let (server, service) = stage(2, Duration::ZERO);
+    for failure in [Ok(403), Ok(409), Ok(429), Ok(500), Err("connection refused".to_owned())] {
+        *server.failures.lock() = vec![failure; 4];
+        let refusal = create(&service, false).await.unwrap_err();
+        assert!(
+            ["answered", "again and again", "connection refused"].iter().any(|why| refusal.contains(why)),
+            "{refusal}"
+        );
+        assert!(server.failures.lock().is_empty(), "one write and three more");
+        assert_eq!(server.charged("d/q"), None, "{refusal}");
+    }
+    *server.failures.lock() = vec![Ok(429), Ok(500), Err("connection refused".to_owned())];
+    create(&service, false).await.unwrap();
+    assert_eq!(server.charged("d/q"), Some(json!({"cpu": "1"})));
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use koord_api::{
-    pod_annotations::{EXTENDED_RESOURCE_SPEC, ExtendedResourceContainerSpec, ExtendedResourceSpec, WrittenAmounts},
+    pod_annotations::{
+        EXTENDED_RESOURCE_SPEC, ExtendedResourceContainerSpec, ExtendedResourceSpec, WrittenAmounts, WrittenQuantity,
+    },
     protocol::Text as _,
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
@@ -56,8 +58,8 @@ impl<'a> OfList<'a> {
         let mut amounts = amounts.into_iter().filter_map(|(name, amount)| Some((name, amount.as_ref()?)));
         written.len() == amounts.clone().count()
             && amounts.all(|(name, amount)| {
-                let text = written.get(name).and_then(Option::as_ref);
-                text.is_some_and(|text| amount.has_form(text.as_str()))
+                let said = written.get(name);
+                said.is_some_and(|said| amount.has_form(said.as_ref().map(WrittenQuantity::as_str)))
             })
     }
 }
@@ -102,7 +104,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pod::Pod;
+    use crate::pod::{Pod, mutate::translate::translate};
 
     /// The annotation of a pod with one container, before and after.
     fn annotated(resources: &Value, annotation: Option<&str>) -> Option<String> {
@@ -113,6 +115,49 @@ mod tests {
         let mut pod = Pod::read_text(&pod).unwrap();
         annotate(&mut pod).unwrap();
         pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name()).map(str::to_owned)
+    }
+
+    #[test]
+    fn an_annotation_stays_where_its_amounts_have_the_form_that_go_keeps() {
+        let said = |amount: &str| {
+            format!(
+                r#"{{"containers": {{"main": {{"limits": {{}}, "requests": {{"kubernetes.io/batch-cpu": {amount}}}}}}}}}"#
+            )
+        };
+        for (requested, amount, stays) in [
+            ("1000", r#""+1000""#, true),
+            ("1000", "1000", true),
+            ("1000", r#""1k""#, false),
+            ("500", r#""500""#, true),
+            ("500", r#""+500""#, false),
+            ("0.5", r#"".5""#, true),
+        ] {
+            let text = said(amount);
+            let after = annotated(&json!({"requests": {BATCH_CPU: requested}}), Some(&text)).unwrap();
+            assert_eq!(after == text, stays, "{requested} {amount}: {after}");
+        }
+        let text = said("null");
+        for (requested, stays) in [(Value::Null, true), (json!("0"), false)] {
+            let after = annotated(&json!({"requests": {BATCH_CPU: requested}}), Some(&text)).unwrap();
+            assert_eq!(after == text, stays, "{after}");
+        }
+    }
+
+    #[test]
+    fn computed_amounts_have_the_form_of_texts_that_go_does_not_keep() {
+        for (milli, stays) in [(1000, true), (500, false)] {
+            let text = format!(
+                r#"{{"containers": {{"main": {{"limits": {{}}, "requests": {{"kubernetes.io/batch-cpu": "{milli}"}}}}}}}}"#
+            );
+            let metadata = json!({"annotations": {EXTENDED_RESOURCE_SPEC.name(): text}});
+            let container = json!({"name": "main", "resources": {"requests": {"cpu": format!("{milli}m")}}});
+            let pod = json!({"metadata": metadata, "spec": {"priority": 5500, "containers": [container]}}).to_string();
+            let mut pod = Pod::read_text(&pod).unwrap();
+            translate(&mut pod);
+            annotate(&mut pod).unwrap();
+            let after = pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name()).unwrap();
+            assert_eq!(after == text, stays, "{milli}: {after}");
+        }
     }
 
     #[test]

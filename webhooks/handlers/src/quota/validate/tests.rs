@@ -284,9 +284,16 @@ async fn only_a_quota_whose_place_or_amounts_change_is_looked_at() {
     for same in [system(empty, max(json!("1"))), system(json!({}), max(json!(1)))] {
         assert_eq!(cluster.ask("UPDATE", Some(&same), Some(&old), false).await, Ok(()), "{same}");
     }
+    // Of these texts the original keeps nothing but the number.
+    for (old, new) in [("1000", "+1000"), ("8Gi", "08Gi"), ("0.5", ".5"), ("1.5Gi", "1.50Gi")] {
+        let [old, new] = [old, new].map(|text| system(json!({}), max(json!(text))));
+        assert_eq!(cluster.ask("UPDATE", Some(&new), Some(&old), false).await, Ok(()), "{new}");
+    }
     let moved = system(json!({"quota.scheduling.koordinator.sh/parent": "p"}), max(json!("1")));
     let bounded = system(json!({}), json!({"max": {"cpu": "1"}, "min": {}}));
-    for changed in [moved, bounded, system(json!({}), max(json!("1000m"))), system(json!({}), json!({}))] {
+    let amounts = [json!("1000m"), json!("1.0"), json!("+1"), json!("01"), Value::Null];
+    let amounts = amounts.map(|amount| system(json!({}), max(amount)));
+    for changed in [moved, bounded, system(json!({}), json!({}))].into_iter().chain(amounts) {
         let refused = cluster.ask("UPDATE", Some(&changed), Some(&old), false).await;
         assert_eq!(refused, Err("invalid quota koordinator-system-quota".to_owned()), "{changed}");
     }
