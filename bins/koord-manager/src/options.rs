@@ -6,7 +6,7 @@ use clap::{ArgAction, Parser};
 use koord_manager_controllers::colocationprofile;
 use koord_program::{
     ControllerFlags, ControllerSettings,
-    flags::{count, from_go, span, switch},
+    flags::{count, from_go, span, span_or_none, switch},
 };
 use koord_runtime::selected::selects;
 use koord_webhooks::{BindingPolicy, ObjectName, Retries};
@@ -80,14 +80,14 @@ pub struct Options {
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     colocation_profile_reconcile_by_default: bool,
-    /// How often profiles are applied to pending pods.
-    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = span)]
+    /// How often profiles are applied to pending pods; 0 for only when they change.
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = span_or_none, allow_hyphen_values = true)]
     colocation_profile_reconcile_interval: Duration,
-    /// How long a pod counts as up to date with a profile.
-    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span)]
+    /// How long a pod counts as up to date with a profile; 0 for until the profile changes.
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span_or_none, allow_hyphen_values = true)]
     colocation_profile_force_update_pod_duration: Duration,
     /// How often pods are forgotten that need not be remembered.
-    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = span)]
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = span_or_none, allow_hyphen_values = true)]
     colocation_profile_expire_pod_cache_duration: Duration,
     /// Pods per second to which profiles are applied.
     #[arg(long, default_value_t = 10.0, allow_negative_numbers = true)]
@@ -244,6 +244,15 @@ mod tests {
         assert_eq!(settings.metrics.unwrap().address.port(), 2, "the last one counts");
         assert!(options.runs("nodeslo") && options.runs("nodemetric") && !options.runs("noderesource"));
         assert_eq!((settings.requests_burst, options.quota_retries().max), (0, 0));
+    }
+
+    #[test]
+    fn durations_of_profiles_may_be_nothing_or_less() {
+        let line = "--colocation-profile-reconcile-interval=-1s --colocation-profile-force-update-pod-duration=0 \
+            --colocation-profile-expire-pod-cache-duration -10m";
+        let profiles = parse(line).unwrap().options.colocation_profiles();
+        assert_eq!([profiles.interval, profiles.force_after, profiles.forget_every], [Duration::ZERO; 3]);
+        assert!(parse("--colocation-profile-reconcile-interval=5").unwrap_err().contains("missing unit"));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 mod change;
 mod memory;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_profile::{Identity, NamespaceLabels, Profile, drawn};
@@ -22,6 +22,7 @@ use koord_runtime::{
     outcome::Outcome,
     projection::Projection as _,
     store::Store,
+    uid::Uid,
     write::Write,
 };
 use parking_lot::Mutex;
@@ -44,7 +45,7 @@ pub struct Settings {
     pub by_default: bool,
     /// The time between two rounds; zero for no rounds.
     pub interval: Duration,
-    /// After this time a profile is applied to a pod again.
+    /// After this time a profile is applied to a pod again; zero for never.
     pub force_after: Duration,
     /// How often is forgotten what was applied that long ago.
     pub forget_every: Duration,
@@ -118,8 +119,7 @@ fn concerns(
         let labels = namespaces.get(namespace).map(|entry| &entry.value.0);
         labels.is_some_and(|labels| profile.namespaces.selects(|key| labels.get(key)))
     };
-    !pod.deleting
-        && profile.spec.selector.is_some()
+    profile.spec.selector.is_some()
         && profile.objects.selects(|key| pod.value.labels.get(key))
         && (profile.namespaces.is_everything() || in_namespace())
         && drawn(profile, Identity::Named(namespace, key.name())).unwrap_or(false)
@@ -175,10 +175,13 @@ impl Controller for ColocationProfileController {
             }
         }
         drop(memory);
+        // What is never old would be remembered for ever.
+        let is_endless = self.settings.force_after.is_zero();
+        let waiting: Option<BTreeSet<Uid>> = is_endless.then(|| pods.iter().map(|(_, pod)| pod.uid.clone()).collect());
         let (memory, settings) = (Arc::clone(&self.memory), self.settings.clone());
         outcome.remember_of(Profile::KIND, key, move |_| {
             let mut memory = memory.lock();
-            memory.tidy(&settings, now);
+            memory.tidy(&settings, now, |pod| waiting.as_ref().is_none_or(|waiting| waiting.contains(pod)));
             for mark in marks {
                 memory.keep(mark);
             }

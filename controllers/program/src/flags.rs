@@ -44,9 +44,16 @@ pub fn from_go(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
 
 /// Reads a span of time as Go programs take it, such as `1m30s`.
 pub fn span(text: &str) -> Result<std::time::Duration, String> {
-    let span: koord_resource::Duration =
-        text.parse().map_err(|error: koord_resource::duration::ParseDurationError| error.to_string())?;
-    span.to_std().ok_or_else(|| format!("{text:?} is less than no time"))
+    signed_span(text)?.to_std().ok_or_else(|| format!("{text:?} is less than no time"))
+}
+
+/// Reads a span of time; Go programs take negative ones, which count as no time here.
+pub fn span_or_none(text: &str) -> Result<std::time::Duration, String> {
+    Ok(signed_span(text)?.to_std().unwrap_or_default())
+}
+
+fn signed_span(text: &str) -> Result<koord_resource::Duration, String> {
+    text.parse().map_err(|error: koord_resource::duration::ParseDurationError| error.to_string())
 }
 
 /// Reads a point in time.
@@ -153,6 +160,13 @@ mod tests {
         assert_eq!(listen_address("127.0.0.1:1").unwrap().unwrap().to_string(), "127.0.0.1:1");
         assert_eq!(listen_address("0").unwrap(), None);
         assert!(listen_address("8080").unwrap_err().contains("write HOST:PORT or :PORT"));
+    }
+
+    #[test]
+    fn less_than_no_time_is_none_where_it_is_taken() {
+        assert_eq!(span_or_none("1m30s"), Ok(std::time::Duration::from_secs(90)));
+        assert_eq!(span_or_none("-5m"), Ok(std::time::Duration::ZERO));
+        assert!(span("-5m").unwrap_err().contains("less than no time") && span_or_none("5").is_err());
     }
 
     #[test]

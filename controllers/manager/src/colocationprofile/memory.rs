@@ -39,20 +39,20 @@ impl Memory {
         self.applied.insert((mark.profile, mark.pod), (mark.revision, mark.at));
     }
 
-    /// Forgets now and then what is too old to matter.
-    pub(super) fn tidy(&mut self, settings: &Settings, now: Timestamp) {
+    /// Forgets now and then what is too old to matter, and what is about pods that do not wait any more.
+    pub(super) fn tidy(&mut self, settings: &Settings, now: Timestamp, waits: impl Fn(&Uid) -> bool) {
         let tidied = self.tidied.map_or(now, |tidied| tidied.min(now));
         let is_due = since(tidied, now) >= settings.forget_every;
         self.tidied = Some(if is_due { now } else { tidied });
         if is_due {
-            self.applied.retain(|_, (_, at)| is_recent(*at, now, settings));
+            self.applied.retain(|(_, pod), (_, at)| is_recent(*at, now, settings) && waits(pod));
         }
     }
 }
 
 /// Whether something was done not long ago. What lies in the future was done by a clock that was set back since.
 fn is_recent(at: Timestamp, now: Timestamp, settings: &Settings) -> bool {
-    at <= now && since(at, now) < settings.force_after
+    at <= now && (settings.force_after.is_zero() || since(at, now) < settings.force_after)
 }
 
 fn since(then: Timestamp, now: Timestamp) -> Duration {
@@ -132,10 +132,24 @@ mod tests {
         assert!(memory.knows(&mark(1, 299_999), &settings) && !memory.knows(&mark(1, 300_000), &settings));
         assert!(!memory.knows(&mark(2, 0), &settings));
         assert!(!memory.knows(&mark(1, -1), &settings), "a clock that was set back has nothing to say");
-        memory.tidy(&settings, after(0));
-        memory.tidy(&settings, after(599_999));
+        memory.tidy(&settings, after(0), |_| true);
+        memory.tidy(&settings, after(599_999), |_| true);
         assert_eq!(memory.applied.len(), 1);
-        memory.tidy(&settings, after(600_000));
+        memory.tidy(&settings, after(600_000), |_| true);
         assert_eq!(memory.applied.len(), 0);
+    }
+
+    #[test]
+    fn without_a_duration_what_was_applied_is_known_until_the_pod_waits_no_more() {
+        let settings = Settings { force_after: Duration::ZERO, ..Settings::default() };
+        let mut memory = Memory::new(&settings);
+        let mark = |pod: &str, ms| Mark { profile: "p".into(), revision: Revision(1), pod: pod.into(), at: after(ms) };
+        memory.keep(mark("u", 0));
+        memory.keep(mark("v", 0));
+        let year_ms = 365 * 24 * 3_600_000;
+        assert!(memory.knows(&mark("u", year_ms), &settings));
+        memory.tidy(&settings, after(0), |_| true);
+        memory.tidy(&settings, after(year_ms), |pod| *pod == Uid::from("u"));
+        assert!(memory.knows(&mark("u", year_ms), &settings) && !memory.knows(&mark("v", year_ms), &settings));
     }
 }

@@ -1,7 +1,7 @@
 //! What a decision changes about the objects as they are, and whether that is worth a write.
 
 use koord_api::{
-    node_annotations::{CPU_NORMALIZATION_RATIO, ORIGIN_EXTENDED_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO},
+    node_annotations::{CPU_NORMALIZATION_RATIO, RESOURCE_AMPLIFICATION_RATIO},
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
 use koord_resource::{Quantity, ResourceList};
@@ -42,12 +42,14 @@ impl Difference {
         difference.annotate(decision, facts);
         let mut labels = Map::new();
         for (key, text) in &decision.labels {
-            if facts.labels.get(*key) != Some(text) {
+            let current = facts.labels.get(*key);
+            if current != Some(text) {
+                // An empty label waits: whoever reads it finds the same as without it.
+                difference.is_pressing |= current.map_or("", String::as_str) != text;
                 labels.insert((*key).to_owned(), text.as_str().into());
             }
         }
         if !labels.is_empty() {
-            difference.is_pressing = true;
             difference.metadata.insert("labels".to_owned(), Value::Object(labels));
         }
         difference
@@ -62,7 +64,6 @@ impl Difference {
                 Some(text) if *key == CPU_NORMALIZATION_RATIO.name() => {
                     (current != Some(text), is_worth_writing(current, text))
                 }
-                Some(text) if *key == ORIGIN_EXTENDED_ALLOCATABLE.name() => (!is_same_origin(current, text), false),
                 Some(text) => (current != Some(text), *key == RESOURCE_AMPLIFICATION_RATIO.name()),
             };
             if differs {
@@ -79,12 +80,6 @@ impl Difference {
     pub(super) fn is_empty(&self) -> bool {
         self.metadata.is_empty() && self.status.is_empty()
     }
-}
-
-/// The same amounts in another form are the same.
-fn is_same_origin(current: Option<&str>, text: &str) -> bool {
-    let read = |text: &str| ORIGIN_EXTENDED_ALLOCATABLE.read(text).ok();
-    current.is_some_and(|current| current == text || read(current).is_some_and(|read_| Some(read_) == read(text)))
 }
 
 fn amounts(decision: &Decision, current: &ResourceList, threshold: f64) -> (Map<String, Value>, bool) {

@@ -73,6 +73,33 @@ fn after_long_enough_the_profile_is_applied_again_and_its_suffix_stands_once() {
 }
 
 #[test]
+fn without_a_force_update_duration_a_profile_is_applied_once() {
+    let mut stage = stage(Settings { force_after: Duration::ZERO, ..Settings::default() });
+    stage.put(&pod("web", &json!({})));
+    profile(&mut stage, "p", json!({"labels": {"a": "b"}}));
+    assert_eq!(labels(&mut stage, "web"), json!({"a": "b"}));
+    let by_hand = json!({"metadata": {"labels": {"a": "hand"}}});
+    stage.send("PATCH", "/api/v1/namespaces/default/pods/web", &by_hand);
+    for _ in 0..40 {
+        stage.wait(ROUND);
+    }
+    assert_eq!(labels(&mut stage, "web"), json!({"a": "hand"}));
+    profile(&mut stage, "p", json!({"labels": {"a": "c"}}));
+    assert_eq!(labels(&mut stage, "web"), json!({"a": "c"}));
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_is_changed_too() {
+    let mut stage = stage(Settings::default());
+    let mut kept = pod("web", &json!({}));
+    kept["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    stage.put(&kept);
+    stage.send("DELETE", "/api/v1/namespaces/default/pods/web", &Value::Null);
+    profile(&mut stage, "p", json!({"labels": {"a": "b"}}));
+    assert_eq!(labels(&mut stage, "web"), json!({"a": "b"}));
+}
+
+#[test]
 fn an_edited_profile_is_applied_at_once() {
     let mut stage = stage(Settings::default());
     stage.put(&pod("web", &json!({"x": "v"})));

@@ -225,6 +225,39 @@ fn labels_of_gpus_are_copied_whenever_they_change() {
 }
 
 #[test]
+fn an_empty_label_of_a_device_is_copied_when_something_is_written() {
+    let mut stage = cluster();
+    let labels = json!({"node.koordinator.sh/gpu-model": ""});
+    for labels in [&json!({}), &labels] {
+        stage.put(&json!({
+            "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "n", "labels": labels},
+            "spec": {"devices": [{"type": "gpu", "health": true, "resources": {"koordinator.sh/gpu-core": "100"}}]},
+        }));
+        stage.settle();
+        assert_eq!(node(&mut stage)["metadata"]["labels"], Value::Null);
+    }
+    stage.wait(Duration::from_secs(302));
+    assert_eq!(node(&mut stage)["metadata"]["labels"], labels);
+}
+
+#[test]
+fn what_batch_pods_could_use_is_written_anew_where_it_stands_in_another_form() {
+    let mut stage = cluster();
+    let annotate = |stage: &mut Stage, key: &str, text: &str| {
+        stage.send("PATCH", "/api/v1/nodes/n", &json!({"metadata": {"annotations": {key: text}}}));
+        stage.settle();
+        stage.wait(Duration::from_secs(302));
+        report(stage, "7");
+        node(stage)["metadata"]["annotations"]["node.koordinator.sh/originExtendedAllocatable"].clone()
+    };
+    let written = annotate(&mut stage, "a", "b");
+    let text = written.as_str().unwrap();
+    assert!(text.starts_with(r#"{"resources":{"kubernetes.io/batch-cpu":"53k","#), "{text}");
+    let spaced = text.replace(',', ", ");
+    assert_eq!(annotate(&mut stage, "node.koordinator.sh/originExtendedAllocatable", &spaced), written);
+}
+
+#[test]
 fn what_nobody_understands_is_told_once() {
     let mut stage = cluster();
     let annotate = |stage: &mut Stage, text: &str| {
