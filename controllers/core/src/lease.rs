@@ -190,6 +190,14 @@ impl Election {
         if self.leads(moment) { renew.saturating_sub(moment.since(self.renewed)) } else { renew }
     }
 
+    /// The pause before the next try: this one, or what is left of the lease of another candidate where that is less.
+    pub fn pause(&self, longest: Duration, moment: Moment) -> Duration {
+        let ends = |(record, changed): &(Record, Moment)| *changed + record.lasts();
+        let others = self.observed.as_ref().filter(|_| !self.leading && self.leader().is_some());
+        let left = others.map(|observed| ends(observed).since(moment)).filter(|left| !left.is_zero());
+        left.map_or(longest, |left| left.min(longest))
+    }
+
     /// Who leads, as far as is known.
     pub fn leader(&self) -> Option<&str> {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).filter(|name| !name.is_empty())
@@ -329,6 +337,26 @@ mod tests {
             panic!()
         };
         assert_eq!((lease.spec.holder_identity.as_deref(), lease.spec.lease_transitions), (Some("b"), Some(4)));
+    }
+
+    #[test]
+    fn a_candidate_tries_again_when_the_lease_of_another_ends() {
+        let (mut b, long) = (election("b"), Duration::from_secs(4));
+        assert_eq!(b.pause(long, at(100)), long, "nothing is known");
+        let lease = held_by("a", "x");
+        assert_eq!(b.read(Some(lease.clone()), now(), at(100)), Step::Wait);
+        let pauses =
+            [at(110), at(111), at(112), at(114), at(115), at(120)].map(|moment| b.pause(long, moment).as_secs());
+        assert_eq!(pauses, [4, 4, 3, 1, 4, 4], "a try that failed is not repeated at once");
+        let moment = at(112) + b.pause(long, at(112));
+        assert!(matches!(b.read(Some(lease.clone()), now(), moment), Step::Update(_)));
+        b.written(Lease { spec: b.record(Some(&lease.spec), now()), ..lease }, moment);
+        assert_eq!(b.pause(long, at(129)), long, "a leader renews as often as it always does");
+        let mut released = held_by("", "x");
+        released.spec.lease_duration_seconds = Some(1);
+        let mut c = election("c");
+        c.read(Some(released), now(), at(0));
+        assert_eq!(c.pause(long, at(0)), long);
     }
 
     #[test]

@@ -54,8 +54,9 @@ impl Candidate {
             session.report(tried);
             let leads = shown.show(&session.election);
             session.follow(leads);
-            // A leader renews on time; candidates spread their tries.
+            // A leader renews on time. Candidates spread their tries, and do not miss the end of a lease.
             let pause = if leads { self.config.retry } else { self.random.jitter(self.config.retry, 1.2) };
+            let pause = session.election.pause(pause, self.clock.moment());
             tokio::select! { biased; () = stop.cancelled() => break, () = self.clock.sleep(pause) => {} }
         }
         drop(shown);

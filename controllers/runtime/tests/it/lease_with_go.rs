@@ -96,10 +96,14 @@ struct Ours {
 
 impl Ours {
     fn stand(server: &Server) -> Self {
+        Self::stand_trying_every(RETRY, server)
+    }
+
+    fn stand_trying_every(retry: Duration, server: &Server) -> Self {
         let leader_election = LeaderElectionConfig {
             lease: Duration::from_secs(1),
             renew: Duration::from_millis(700),
-            retry: RETRY,
+            retry,
             ..LeaderElectionConfig::new("kube-system", "cards", "ours")
         };
         let manager = manager(server, Initial::Stream, Some(leader_election));
@@ -165,6 +169,20 @@ async fn a_holder_in_go_that_dies_is_succeeded_when_its_lease_ends() {
     ours.comes_to_lead().await;
     assert!(begin.elapsed() >= Duration::from_secs(1), "not before");
     assert_eq!(form(&spec(&server)).0["leaseTransitions"], 1);
+    ours.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_that_ends_is_taken_by_a_candidate_that_tries_seldom() {
+    let server = server();
+    assert!(GoElector::new(&server, "go").try_acquire_or_renew());
+    let begin = Instant::now();
+    let mut ours = Ours::stand_trying_every(Duration::from_secs(30), &server);
+    ours.comes_to_lead().await;
+    assert!(
+        (Duration::from_secs(1)..Duration::from_secs(5)).contains(&begin.elapsed()),
+        "when it ends, and not before"
+    );
     ours.stop().await;
 }
 
