@@ -5,14 +5,11 @@ use clap::{Arg, ArgAction, Command};
 
 /// Flags with a value.
 const VALUES: &str = "\
-    cert-dir tls-sni-cert-key \
+    cert-dir \
     http2-max-streams-per-connection \
-    authentication-kubeconfig client-ca-file requestheader-allowed-names \
-    requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers \
-    requestheader-uid-headers requestheader-username-headers \
-    authorization-kubeconfig \
+    authentication-kubeconfig authorization-kubeconfig \
     kube-api-content-type emulated-version min-compatibility-version \
-    allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
+    show-hidden-metrics-for-version \
     async-log-queue-length log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
     debug-diagnosis-queue-size debug-diagnosis-worker-count \
     scheduling-drop-unhandled-timeout";

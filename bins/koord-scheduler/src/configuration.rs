@@ -4,16 +4,20 @@ use std::{fmt::Write as _, fs::File, path::Path};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use koord_config::{
-    Kind, Problem,
-    scheduler::{Profile, SchedulerConfiguration},
+    Args as _, Kind, Problem, Problems,
+    scheduler::{ElasticQuotaArgs, Profile, SchedulerConfiguration},
 };
 use koord_resource::yaml::{parse, place, read_text, to_text};
+use koord_scheduler_plugins::elastic_quota::HookFactories;
 use serde_json::{Value, json};
 
 use crate::options::Options;
 
 /// The configuration that Koordinator ships.
 const SHIPPED: &str = include_str!("../koord-scheduler.config.yaml");
+
+/// A retry of leader election comes at most this many times later than it should.
+const JITTER: f64 = 1.2;
 
 /// A configuration that was found right, with all that is not set.
 #[derive(Clone, Debug)]
@@ -32,16 +36,21 @@ struct Source<'t> {
 impl Configuration {
     /// The configuration of the flags: their file or preset, or that of kube-scheduler without one.
     pub fn of_flags(options: &Options) -> Result<Self> {
+        Self::with_hooks(options, &HookFactories::new())
+    }
+
+    /// The same for a program that has these hooks of quotas.
+    pub(crate) fn with_hooks(options: &Options, hooks: &HookFactories) -> Result<Self> {
         if let Some(preset) = options.preset {
             let mut document = parse(preset.text())?;
             options.apply_to(&mut document, true);
             let name = format!("the preset {}", preset.name());
-            return Self::of_document(document, &Source { name, text: preset.text() });
+            return Self::of_document(document, &Source { name, text: preset.text() }, hooks);
         }
         let Some(file) = &options.config else {
             let mut document = empty();
             options.apply_to(&mut document, true);
-            return Self::of_document(document, &Source { name: "the flags".to_owned(), text: "" });
+            return Self::of_document(document, &Source { name: "the flags".to_owned(), text: "" }, hooks);
         };
         let text = read(file)?;
         let source = Source { name: file.display().to_string(), text: &text };
@@ -49,8 +58,9 @@ impl Configuration {
             0 => anyhow!("{}: {error}", source.name),
             line => anyhow!("{}:{line}: {error}", source.name),
         })?;
+        forget_empty(&mut document);
         options.apply_to(&mut document, false);
-        Self::of_document(document, &source)
+        Self::of_document(document, &source, hooks)
     }
 
     /// The configuration that Koordinator ships, with a further profile for pods that name no scheduler.
@@ -60,7 +70,8 @@ impl Configuration {
         if let Some(profiles) = document["profiles"].as_array_mut() {
             profiles.push(json!({"schedulerName": "default-scheduler"}));
         }
-        Self::of_document(document, &Source { name: "the shipped configuration".to_owned(), text: SHIPPED })
+        let source = Source { name: "the shipped configuration".to_owned(), text: SHIPPED };
+        Self::of_document(document, &source, &HookFactories::new())
     }
 
     /// The profiles.
@@ -89,7 +100,7 @@ impl Configuration {
         written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
     }
 
-    fn of_document(document: Value, source: &Source<'_>) -> Result<Self> {
+    fn of_document(document: Value, source: &Source<'_>, hooks: &HookFactories) -> Result<Self> {
         if Kind::of(&document) != Some(Kind::Scheduler) {
             let (kind, version) = (Kind::Scheduler.name(), Kind::Scheduler.api_version());
             if document.is_null() {
@@ -103,6 +114,7 @@ impl Configuration {
         if problems.is_empty() {
             let values = SchedulerConfiguration::of(&document)?;
             problems = not_built(&values);
+            problems.extend(unknown_hooks(&values, hooks));
             if problems.is_empty() {
                 return Ok(Self { values, document });
             }
@@ -130,15 +142,54 @@ impl Source<'_> {
 /// What may not be dropped in silence, and is not there.
 fn not_built(values: &SchedulerConfiguration) -> Vec<Problem> {
     let problem = |keys: &[&str], message: &str| {
-        let mut problems = koord_config::Problems::default();
+        let mut problems = Problems::default();
         problems.add(keys, message);
         problems.into_vec()
     };
     let mut problems = Vec::new();
-    if values.leader_election.resource_lock.as_deref() != Some("leases") {
+    let election = &values.leader_election;
+    if election.leader_elect == Some(false) {
+        return problems;
+    }
+    if election.resource_lock.as_deref() != Some("leases") {
         problems.extend(problem(&["leaderElection", "resourceLock"], "must be leases"));
     }
+    let span =
+        |span: Option<koord_resource::Duration>| span.and_then(koord_resource::Duration::to_std).unwrap_or_default();
+    if span(election.renew_deadline) <= span(election.retry_period).mul_f64(JITTER) {
+        let message = "must be longer than 1.2 times retryPeriod";
+        problems.extend(problem(&["leaderElection", "renewDeadline"], message));
+    }
     problems
+}
+
+/// The hooks of quotas that the program does not have, or whose arguments it does not take.
+fn unknown_hooks(values: &SchedulerConfiguration, hooks: &HookFactories) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    for (index, profile) in values.profiles.iter().enumerate() {
+        let place = profile.plugin_config.iter().position(|config| config.name == ElasticQuotaArgs::PLUGIN);
+        let args = profile.resolved().args::<ElasticQuotaArgs>();
+        let (Some(place), Ok(args)) = (place, args) else { continue };
+        for (hook, configured) in args.hook_plugins.iter().enumerate() {
+            let Err(error) = hooks.hook(configured) else { continue };
+            let [index, place, hook] = [index, place, hook].map(|index| index.to_string());
+            let keys: [&str; 8] =
+                ["profiles", &index, "pluginConfig", &place, "args", "hookPlugins", &hook, error.field()];
+            problems.add(&keys, error.to_string());
+        }
+    }
+    problems.into_vec()
+}
+
+/// Takes away what counts as not set of leader election: empty texts, and spans of no time.
+fn forget_empty(document: &mut Value) {
+    let Some(election) = document.get_mut("leaderElection").and_then(Value::as_object_mut) else { return };
+    election.retain(|key, value| match (key.as_str(), value.as_str()) {
+        ("leaseDuration" | "renewDeadline" | "retryPeriod", Some(text)) => {
+            text.parse::<koord_resource::Duration>().ok() != Some(koord_resource::Duration::ZERO)
+        }
+        (_, text) => text != Some(""),
+    });
 }
 
 fn empty() -> Value {
@@ -152,17 +203,32 @@ fn read(file: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use koord_scheduler_plugins::elastic_quota::QuotaHook;
+
     use super::*;
     use crate::{Settings, run::profiles};
 
     fn configured(text: &str) -> Result<Configuration, String> {
+        configured_with(text, &HookFactories::new())
+    }
+
+    fn configured_with(text: &str, hooks: &HookFactories) -> Result<Configuration, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, text).unwrap();
         let arguments = ["koord-scheduler".to_owned(), format!("--config={}", file.display())];
-        let configuration = Configuration::of_flags(&Options::from_arguments(arguments).unwrap());
+        let configuration = Configuration::with_hooks(&Options::from_arguments(arguments).unwrap(), hooks);
         let folder = format!("{}/", folder.path().display());
         configuration.map_err(|error| error.to_string().replace(&folder, ""))
+    }
+
+    /// A hook that does nothing.
+    struct Nothing;
+
+    impl QuotaHook for Nothing {
+        fn copy(&self) -> Box<dyn QuotaHook> {
+            Box::new(Self)
+        }
     }
 
     const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
@@ -191,6 +257,51 @@ mod tests {
         assert!(configured(&other).unwrap_err().contains("not DeschedulerConfiguration of kubescheduler"));
         let locked = format!("{HEAD}leaderElection:\n  resourceLock: endpoints\n");
         assert_eq!(configured(&locked).unwrap_err(), "config.yaml:4: leaderElection.resourceLock: must be leases");
+    }
+
+    #[test]
+    fn hooks_of_quotas_that_the_program_does_not_have_are_found() {
+        let text = format!(
+            "{HEAD}profiles:\n- schedulerName: a\n  pluginConfig:\n  - name: ElasticQuota\n    args:\n      hookPlugins:\n      - key: audit\n        factoryKey: auditors\n"
+        );
+        assert_eq!(
+            configured(&text).unwrap_err(),
+            "config.yaml:10: profiles[0].pluginConfig[0].args.hookPlugins[0].factoryKey: there is no factory \"auditors\" of hook plugins; this scheduler has none"
+        );
+        let mut hooks = HookFactories::new();
+        hooks.register("auditors", |_, args| match args.as_str() {
+            Some("strict") => Ok(Box::new(Nothing)),
+            _ => Err("say strict".to_owned()),
+        });
+        let with_args =
+            |args: &str| configured_with(&format!("{text}        factoryArgs: {args}\n"), &hooks).map(|_| ());
+        assert_eq!(with_args("strict"), Ok(()));
+        let message = with_args("lax").unwrap_err();
+        assert!(message.starts_with("config.yaml:11: ") && message.ends_with("the arguments: say strict"), "{message}");
+    }
+
+    #[test]
+    fn the_leader_has_time_for_a_second_try_before_its_lease_ends() {
+        let elected = |members: &str| {
+            let configuration = configured(&format!("{HEAD}leaderElection:\n{members}"));
+            configuration.map(|_| ()).map_err(|message| message.replace("leaderElection.", ""))
+        };
+        assert_eq!(elected("  leaseDuration: 13s\n  renewDeadline: 12001ms\n  retryPeriod: 10s\n"), Ok(()));
+        let unset = "  leaseDuration: 0s\n  retryPeriod: \"0\"\n  resourceLock: \"\"\n  resourceName: \"\"\n  resourceNamespace: \"\"\n";
+        assert_eq!(elected(unset), Ok(()));
+        let negative = elected("  retryPeriod: -1s\n").unwrap_err();
+        assert_eq!(negative, "config.yaml:4: retryPeriod: must be 0 or longer");
+        for (members, message) in [
+            (
+                "  renewDeadline: 12s\n  retryPeriod: 10s\n",
+                "config.yaml:4: renewDeadline: must be longer than 1.2 times retryPeriod",
+            ),
+            ("  leaseDuration: 10s\n", "config.yaml:4: leaseDuration: must be longer than renewDeadline"),
+            ("  resourceLock: endpointsleases\n", "config.yaml:4: resourceLock: must be leases"),
+        ] {
+            assert_eq!(elected(members).unwrap_err(), message);
+            assert_eq!(elected(&format!("{members}  leaderElect: false\n")), Ok(()));
+        }
     }
 
     #[test]

@@ -15,14 +15,31 @@ use koord_program::{
 use koord_runtime::{key::ObjectKey, manager::ListenAddress};
 use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
 use koord_webhook::TlsPolicy;
+use rustls::{SupportedProtocolVersion, version::TLS13};
 use serde_json::{Map, Value, json};
 
-use crate::{Preset, Secure, accepted, auditor::AuditorFlags, identity::BUILD};
+use crate::{
+    CertificateFiles, Exposition, NamedCertificate, Preset, Secure, accepted,
+    auditor::AuditorFlags,
+    authentication::ClientFlags,
+    exposition::MetricFlags,
+    identity::BUILD,
+    version::{self, Shown},
+};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "koord-scheduler", version, disable_help_subcommand = true, args_override_self = true)]
+#[command(
+    name = "koord-scheduler",
+    disable_help_subcommand = true,
+    disable_version_flag = true,
+    args_override_self = true
+)]
 pub struct Options {
+    /// Show the version, and end; with =raw all that is known of the build.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, value_name = "raw", hide_default_value = true, value_parser = version::shown)]
+    pub(crate) version: Shown,
     /// The configuration: a KubeSchedulerConfiguration. Without it one profile, default-scheduler, has the plugins of Kubernetes.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -52,6 +69,13 @@ pub struct Options {
     /// Key of that certificate.
     #[arg(long, value_name = "FILE")]
     tls_private_key_file: Option<PathBuf>,
+    /// Another certificate and its key, for clients that ask for one of these names; without names for those in the certificate.
+    /// May be repeated.
+    #[arg(long, value_name = "CERT,KEY[:NAME,…]", action = ArgAction::Append)]
+    tls_sni_cert_key: Vec<NamedCertificate>,
+    /// Client certificates.
+    #[command(flatten)]
+    clients: ClientFlags,
     /// Paths that everybody may read at the secure port.
     #[arg(long, default_value = "/healthz,/readyz,/livez", value_delimiter = ',', value_name = "PATH,…")]
     authorization_always_allow_paths: Vec<String>,
@@ -140,6 +164,9 @@ pub struct Options {
     /// The workload auditor.
     #[command(flatten)]
     auditor: AuditorFlags,
+    /// The metrics.
+    #[command(flatten)]
+    pub(crate) metrics: MetricFlags,
     /// Which features are on.
     #[command(flatten)]
     features: FeatureGates,
@@ -161,6 +188,8 @@ pub struct Checked {
     pub unserved_suites: Vec<String>,
     /// How workloads are audited; none where they are not.
     pub auditor: Option<AuditorSettings>,
+    /// Which metrics are shown.
+    pub exposition: Exposition,
 }
 
 impl Options {
@@ -173,6 +202,8 @@ impl Options {
     pub fn check(self) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
         let auditor = self.auditor.check()?;
+        self.clients.check()?;
+        let exposition = self.metrics.check()?;
         let version = self.tls_min_version.as_deref().filter(|version| !version.is_empty());
         let tls = version.map_or(Ok(TlsPolicy::default()), |version| TlsPolicy::default().since(version));
         let tls = tls.map_err(|reason| wrong("tls-min-version", reason))?;
@@ -185,7 +216,7 @@ impl Options {
         match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
             (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
-            _ => Ok(Checked { options: self, gates, tls, unserved_suites, auditor }),
+            _ => Ok(Checked { options: self, gates, tls, unserved_suites, auditor, exposition }),
         }
     }
 
@@ -225,8 +256,18 @@ impl Options {
         (address.port() != 0).then(|| Secure {
             address,
             is_chosen: self.secure_port.is_some(),
-            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
+            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()).map(|(certificate, key)| {
+                CertificateFiles { certificate, key, flags: ["--tls-cert-file", "--tls-private-key-file"] }
+            }),
+            named: self.tls_sni_cert_key.clone(),
             tls,
+            versions: if self.tls_min_version.as_deref() == Some("VersionTLS13") {
+                &NEWEST
+            } else {
+                rustls::DEFAULT_VERSIONS
+            },
+            client_authority: self.clients.authority(),
+            front_proxy: self.clients.front_proxy(),
             open_paths: self.authorization_always_allow_paths.clone(),
             token_life: self.authentication_token_webhook_cache_ttl,
             permission_life: self.authorization_webhook_cache_authorized_ttl,
@@ -278,102 +319,12 @@ fn lay_over(document: &mut Value, field: &str, set: Map<String, Value>) {
     }
 }
 
+static NEWEST: [&SupportedProtocolVersion; 1] = [&TLS13];
+
 /// Checks a span of time, and keeps its text.
 fn duration(text: &str) -> Result<String, String> {
     span(text).map(|_| text.to_owned())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(line: &str) -> Result<Checked, String> {
-        let arguments = std::iter::once("koord-scheduler").chain(line.split_whitespace()).map(str::to_owned);
-        let checked = Options::from_arguments(arguments).and_then(Options::check);
-        checked.map_err(|error| error.render().to_string())
-    }
-
-    #[test]
-    fn the_defaults_are_the_originals() {
-        let Checked { options, .. } = parse("").unwrap();
-        assert_eq!(options.listen().unwrap().address.to_string(), "0.0.0.0:10251");
-        assert_eq!(options.pod_max_in_unschedulable_pods_duration, Duration::from_mins(5));
-        let monitoring = (options.scheduler_monitor_period, options.scheduling_timeout);
-        assert_eq!(monitoring, (Duration::from_secs(10), Duration::from_secs(30)));
-        let mut document = json!({});
-        options.apply_to(&mut document, true);
-        assert_eq!(document, json!({"clientConnection": {"kubeconfig": "", "qps": 50.0, "burst": 100}}));
-    }
-
-    #[test]
-    fn the_arguments_of_the_deployment_are_taken() {
-        let line = "--port=10251 --authentication-skip-lookup=true --v=4 --feature-gates= --config=/config/koord-scheduler.config";
-        let Checked { options, .. } = parse(line).unwrap();
-        assert_eq!(options.config, Some("/config/koord-scheduler.config".into()));
-        assert_eq!(options.log_filter(), "warn,kube_client::client::builder=off,koord=debug");
-    }
-
-    #[test]
-    fn every_flag_of_the_original_is_taken() {
-        let all = "--address=127.0.0.1 --port=0 -s3 -f -d --debug-diagnosis-blocking --async-log --async-log-queue-length=9 --controller-plugins=*,-Reservation \
-            --enable-network-topology-manager --scheduler-monitor-period=10s --scheduling-timeout 30s \
-            --enable-workload-auditor=false --workload-auditor-victim-deleting-retries=3 --sync-hard-timeout=1m \
-            --secure-port=10259 --bind-address 0.0.0.0 --authentication_kubeconfig=x --authorization-kubeconfig x --profiling \
-            --kube-api-qps=20 --kube-api-burst=30 --kube-api-content-type=json --leader-elect --logging-format=text \
-            --pod-max-in-unschedulable-pods-duration=1m --tls-cert-file=x --tls-private-key-file=y --master=http://localhost --write-config-to=x";
-        let Checked { options, .. } = parse(all).unwrap();
-        let secure = options.secure(TlsPolicy::default()).unwrap();
-        assert_eq!((options.listen(), secure.address.to_string().as_str()), (None, "0.0.0.0:10259"));
-        assert!(options.controllers().runs("Coscheduling") && !options.controllers().runs("Reservation"));
-        assert_eq!((secure.files, secure.is_chosen), (Some(("x".into(), "y".into())), true));
-        assert_eq!((options.debug_scores, options.debug_filters), (3, true));
-    }
-
-    #[test]
-    fn workloads_are_audited_as_the_flags_say() {
-        assert_eq!(parse("--workload-auditor-victim-deleting-retries=9").unwrap().auditor, None);
-        let defaults = parse("--enable-workload-auditor").unwrap().auditor.unwrap();
-        assert_eq!(defaults, AuditorSettings::default());
-        let line = "--enable-workload-auditor=true --workload-auditor-metric-labels=quota=a/b \
-            --workload-auditor-victim-reschedule-duration=1s --workload-auditor-victim-deletion-duration=2s \
-            --workload-auditor-victim-deleting-retries=3 --workload-auditor-scheduling-event-interval=1m30s";
-        let AuditorSettings { labels, limits } = parse(line).unwrap().auditor.unwrap();
-        assert_eq!(labels, [("quota".to_owned(), "a/b".to_owned())]);
-        let seconds = [limits.reschedule, limits.deletion, limits.interval].map(|limit| limit.as_secs());
-        assert_eq!((seconds, limits.retries), ([1, 2, 90], 3));
-        let wrong = parse("--workload-auditor-metric-labels=quota").unwrap_err();
-        assert!(wrong.contains("--workload-auditor-metric-labels") && wrong.contains("quota_name=quota."), "{wrong}");
-        let wrong = parse("--workload-auditor-victim-deletion-duration=30").unwrap_err();
-        assert!(wrong.contains("--workload-auditor-victim-deletion-duration") && wrong.contains("missing unit"));
-    }
-
-    #[test]
-    fn flags_of_leader_election_count_over_the_file_and_a_kubeconfig_where_it_names_none() {
-        let Checked { options, .. } =
-            parse("--leader-elect=false --leader-elect-resource-name=mine --kube-api-qps=1 --kubeconfig=k").unwrap();
-        let mut document = json!({"leaderElection": {"leaderElect": true, "resourceNamespace": "ns"}});
-        options.apply_to(&mut document, false);
-        let expected = json!({"leaderElect": false, "resourceName": "mine", "resourceNamespace": "ns"});
-        assert_eq!(document, json!({"leaderElection": expected, "clientConnection": {"kubeconfig": "k"}}));
-        let mut document = json!({"clientConnection": {"kubeconfig": "of-the-file"}});
-        options.apply_to(&mut document, false);
-        assert_eq!(document["clientConnection"], json!({"kubeconfig": "of-the-file"}));
-    }
-
-    #[test]
-    fn a_wrong_flag_says_what_would_be_right() {
-        assert!(parse("--confi=x").unwrap_err().contains("'--config'"));
-        assert!(parse("--preset=gang").unwrap_err().contains("'gang-only'"));
-        assert!(parse("--preset=gpu --config=x").unwrap_err().contains("cannot be used with"));
-        assert!(parse("--tls-cert-file=x").unwrap_err().contains("--tls-private-key-file must name its key"));
-        assert!(parse("--tls-min-version=1.3").unwrap_err().contains("VersionTLS13"));
-        assert!(
-            parse("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA").unwrap_err().contains("none of TLS_RSA_WITH_RC4")
-        );
-        let line = "--tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305,TLS_AES_128_GCM_SHA256,TLS_X";
-        assert_eq!(parse(line).unwrap().unserved_suites, ["TLS_X"]);
-        assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
-        assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
-        assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));
-    }
-}
+mod tests;

@@ -6,18 +6,23 @@ use anyhow::{Context as _, Result};
 use koord_engine::{cycle::Profile, plugin::Plugin};
 use koord_resource::controller::ResourceKind;
 
-/// Plugins of other crates, each with the weight of its scores.
+use crate::hooks::Hooks;
+
+/// Plugins of other crates, each with the weight of its scores, and their hooks of quotas.
 #[derive(Clone, Default)]
-pub(crate) struct Plugins(Vec<(Arc<dyn Plugin>, i64)>);
+pub(crate) struct Plugins {
+    plugins: Vec<(Arc<dyn Plugin>, i64)>,
+    pub(crate) hooks: Hooks,
+}
 
 impl Plugins {
     pub(crate) fn add(&mut self, plugin: Arc<dyn Plugin>, weight: u16) {
-        self.0.push((plugin, i64::from(weight)));
+        self.plugins.push((plugin, i64::from(weight)));
     }
 
     /// Adds them to a profile.
     pub(crate) fn add_to(&self, profile: &mut Profile) -> Result<()> {
-        for (plugin, weight) in &self.0 {
+        for (plugin, weight) in &self.plugins {
             let add = profile.add(Arc::clone(plugin), *weight);
             add.with_context(|| format!("profile {}", profile.scheduler))?;
         }
@@ -26,12 +31,12 @@ impl Plugins {
 
     /// What they read.
     pub(crate) fn reads(&self) -> Vec<ResourceKind> {
-        self.0.iter().flat_map(|(plugin, _)| plugin.reads()).copied().collect()
+        self.plugins.iter().flat_map(|(plugin, _)| plugin.reads()).copied().collect()
     }
 }
 
 impl fmt::Debug for Plugins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(plugin, _)| plugin.name())).finish()
+        f.debug_list().entries(self.plugins.iter().map(|(plugin, _)| plugin.name())).finish()
     }
 }

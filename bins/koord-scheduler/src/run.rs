@@ -12,7 +12,7 @@ use koord_program::{
     kubeconfig::{Selection, config},
 };
 use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
-use koord_scheduler_plugins::{BuiltProfile, build};
+use koord_scheduler_plugins::{self as registry, BuiltProfile, build_with, elastic_quota::HookFactories};
 use koord_scheduler_runtime::{
     AuditorSettings, Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
 };
@@ -21,9 +21,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Configuration, Secure, debug, extenders, gates,
+    Configuration, Exposition, Secure, debug, extenders, gates,
+    hooks::Stopwatch,
     identity::{BUILD, own_pod},
     options::{Checked, Options},
+    plain,
     plugins::Plugins,
     resources, services,
 };
@@ -38,6 +40,8 @@ pub struct Settings {
     pub configuration: Configuration,
     /// Where health and metrics are served.
     pub listen: Option<ListenAddress>,
+    /// Which metrics are shown.
+    pub exposition: Exposition,
     /// How the same is served with TLS.
     pub secure: Option<Secure>,
     /// How long a pod that was refused waits for an event that may help.
@@ -58,6 +62,8 @@ pub struct Settings {
     pub own_pod: Option<ObjectKey>,
     /// Which features are on.
     pub gates: Gates,
+    /// The hooks of quotas that the configuration may name.
+    pub hooks: HookFactories,
 }
 
 impl Settings {
@@ -71,6 +77,7 @@ impl Settings {
         Self {
             configuration,
             listen,
+            exposition: Exposition::default(),
             secure,
             parked_max,
             controllers,
@@ -81,6 +88,7 @@ impl Settings {
             barrier,
             own_pod,
             gates,
+            hooks: HookFactories::new(),
         }
     }
 }
@@ -92,17 +100,22 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
 
 /// Runs the scheduler of these options with further plugins until `stop`.
 pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: CancellationToken) -> Result<()> {
-    let Checked { options, gates, tls, unserved_suites, auditor } = checked;
+    let Checked { options, gates, tls, unserved_suites, auditor, exposition } = checked;
+    if let Some(line) = options.version.line() {
+        println!("{line}");
+        return Ok(());
+    }
     if !unserved_suites.is_empty() {
         tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
     }
-    let configuration = Configuration::of_flags(&options)?;
+    let configuration = Configuration::with_hooks(&options, plugins.hooks.factories())?;
     if let Some(file) = &options.write_config_to {
         return configuration.write_to(file);
     }
     let settings = Settings {
         configuration,
         listen: options.listen(),
+        exposition: exposition.with_manifest(options.metrics.manifest()),
         secure: options.secure(tls),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         controllers: options.controllers(),
@@ -113,27 +126,30 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
         own_pod: own_pod(|variable| std::env::var(variable).ok()),
         gates,
+        hooks: plugins.hooks.factories().clone(),
     };
     // What cannot be built is said before anything is contacted.
     let mut profiles = extended_profiles(&settings)?;
     profiles.iter_mut().try_for_each(|built| plugins.add_to(&mut built.profile))?;
     let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
-    run_profiles(profiles, settings, dependencies, stop).await
+    Box::pin(run_profiles(profiles, settings, plugins.hooks.stopwatch(), dependencies, stop)).await
 }
 
 /// Runs a scheduler with given dependencies until `stop`.
 pub async fn run_with(settings: Settings, dependencies: Dependencies, stop: CancellationToken) -> Result<()> {
-    run_profiles(extended_profiles(&settings)?, settings, dependencies, stop).await
+    let profiles = extended_profiles(&settings)?;
+    Box::pin(run_profiles(profiles, settings, &Stopwatch::default(), dependencies, stop)).await
 }
 
 async fn run_profiles(
     profiles: Vec<BuiltProfile>,
     settings: Settings,
+    stopwatch: &Stopwatch,
     dependencies: Dependencies,
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings);
-    let Settings { configuration, listen, secure, parked_max, monitoring, .. } = settings;
+    let Settings { configuration, listen, exposition, secure, parked_max, monitoring, .. } = settings;
     let Settings { controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, .. } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
@@ -142,8 +158,8 @@ async fn run_profiles(
     let program = ControllerSettings {
         kubeconfig: None,
         namespaces: Vec::new(),
-        metrics: listen,
-        health: listen,
+        metrics: listen.filter(|_| exposition.is_everything()),
+        health: listen.filter(|_| exposition.is_everything()),
         traces: None,
         lease_namespace: None,
         requests_per_second: values.client_connection.qps as f32,
@@ -159,6 +175,7 @@ async fn run_profiles(
     let mut feed = Feed::transforming(core, &engine.reads(), transformers);
     feed.keep_objects(core, &webhooks);
     let measures = Measures::of(&engine, core.metrics())?;
+    stopwatch.start(measures.hook_latency(), Arc::clone(&clock));
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
     let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
     let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
@@ -174,8 +191,12 @@ async fn run_profiles(
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
     manager.serve_also(configz.merge(services).merge(debug::routes(dumps)));
+    let endpoints = exposition.over(manager.endpoints());
+    if let Some(listen) = listen.filter(|_| !exposition.is_everything()) {
+        plain::run_in(listen, endpoints.clone(), &mut manager)?;
+    }
     if let Some(secure) = secure {
-        secure.run_in(manager.endpoints(), clock, &mut manager)?;
+        secure.run_in(endpoints, clock, &mut manager)?;
     }
     Ok(manager.run(stop).await?)
 }
@@ -217,11 +238,12 @@ fn extended_profiles(settings: &Settings) -> Result<Vec<BuiltProfile>> {
 }
 
 /// The profiles of a configuration, which ask nobody.
-pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
+pub(crate) fn profiles(Settings { configuration, gates, hooks, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
     let ignored = extenders::ignored_resources(configuration);
     let of_all = configuration.values.percentage_of_nodes_to_score;
     let of = |profile: &koord_config::scheduler::Profile| -> Result<BuiltProfile> {
-        let built = build(&profile.resolved().ignoring(&ignored), &|gate| gates.enabled(gate))
+        let with = registry::Dependencies { gates: &|gate| gates.enabled(gate), hooks };
+        let built = build_with(&profile.resolved().ignoring(&ignored), with)
             .with_context(|| format!("profile {}", profile.scheduler_name))?;
         Ok(built.sampling(profile.percentage_of_nodes_to_score.or(of_all)))
     };

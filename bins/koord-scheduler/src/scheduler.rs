@@ -5,6 +5,8 @@ use std::{process::ExitCode, sync::Arc};
 use koord_engine::plugin::Plugin;
 use koord_program::logs;
 use koord_resource::rbac::RbacRule;
+use koord_scheduler_plugins::elastic_quota::QuotaHook;
+use serde_json::Value;
 
 use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_with_plugins};
 
@@ -51,6 +53,19 @@ impl Scheduler {
         self
     }
 
+    /// Adds a kind of hooks of quotas. The arguments of ElasticQuota name it as the `factoryKey` of a hook; the factory makes the hook of
+    /// its `key` and its `factoryArgs`, or says what is wrong with these. It is called for every profile, and when the configuration
+    /// is checked.
+    #[must_use]
+    pub fn with_quota_hook(
+        mut self,
+        factory_key: &str,
+        factory: impl Fn(&str, &Value) -> Result<Box<dyn QuotaHook>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.plugins.hooks.add(factory_key, factory);
+        self
+    }
+
     /// Every permission that the program uses, with those to read what the plugins read.
     pub fn rbac_rules(&self) -> Vec<RbacRule> {
         permissions::rules_of(&self.plugins.reads())
@@ -69,6 +84,7 @@ impl Scheduler {
 
 #[cfg(test)]
 mod tests {
+    use koord_config::scheduler::HookPlugin;
     use koord_engine::cycle::Profile;
     use koord_resource::controller::ResourceKind;
 
@@ -93,6 +109,15 @@ mod tests {
         assert!(added("Other").is_ok());
         assert_eq!(format!("{:#}", added("Own").unwrap_err()), "profile s: there are two plugins Own");
         assert_eq!(format!("{:?}", scheduler("Other")), "Scheduler { plugins: [\"Own\", \"Other\"] }");
+    }
+
+    #[test]
+    fn a_hook_of_quotas_is_made_by_the_factory_that_it_names() {
+        let scheduler = Scheduler::new().with_quota_hook("auditors", |key, _| Err(format!("{key} is not right")));
+        let (key, factory_key) = ("audit".to_owned(), "auditors".to_owned());
+        let configured = HookPlugin { key, factory_key, ..HookPlugin::default() };
+        let error = scheduler.plugins.hooks.factories().hook(&configured).unwrap_err();
+        assert!(error.to_string().ends_with("audit is not right"), "{error}");
     }
 
     #[test]

@@ -1,17 +1,29 @@
-//! The secure port: what the other port serves, with TLS, to users whom the API server knows and permits it.
+//! The secure port: what the other port serves, with TLS, to users whom the API server permits it.
 
 mod access;
+mod authority;
 mod certificate;
+mod clients;
+mod names;
+mod user;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, anyhow};
 use axum::{Router, middleware};
 use koord_listen::{Limits, Server, bind};
-use koord_runtime::{clock::SharedClock, manager::Manager};
+use koord_runtime::{
+    clock::{Clock, SharedClock},
+    manager::Manager,
+};
 use koord_webhook::TlsPolicy;
+use rustls::{ServerConfig, SupportedProtocolVersion};
 
-use self::{access::Access, certificate::Certificate};
+use self::{access::Access, authority::AnyCertificate, clients::Clients, names::Certificates};
+pub use self::{certificate::CertificateFiles, names::NamedCertificate};
+
+/// How often files are read again, and a certificate of our own is looked at.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How the secure port is served.
 #[derive(Clone, Debug)]
@@ -20,10 +32,18 @@ pub struct Secure {
     pub address: SocketAddr,
     /// Whether somebody has chosen this port. One that is taken is an error then, and not served otherwise.
     pub is_chosen: bool,
-    /// Files of the certificate and its key; without them the program makes a certificate that nobody trusts.
-    pub files: Option<(PathBuf, PathBuf)>,
+    /// CertificateFiles of the certificate and its key; without them the program makes a certificate that nobody trusts.
+    pub files: Option<CertificateFiles>,
+    /// Certificates for clients that ask for some name.
+    pub named: Vec<NamedCertificate>,
     /// Which versions and cipher suites of TLS are spoken.
     pub tls: TlsPolicy,
+    /// The versions of it.
+    pub versions: &'static [&'static SupportedProtocolVersion],
+    /// File with the authorities whose certificates name users; without it certificates name nobody.
+    pub client_authority: Option<PathBuf>,
+    /// Who speaks for others; none where nobody does.
+    pub front_proxy: Option<FrontProxy>,
     /// Paths that everybody may read; one that ends in `*` stands for all that begin so.
     pub open_paths: Vec<String>,
     /// How long an answer about a token holds.
@@ -32,6 +52,23 @@ pub struct Secure {
     pub permission_life: Duration,
     /// How long a refusal holds.
     pub refusal_life: Duration,
+}
+
+/// A proxy that names the users of its requests in headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrontProxy {
+    /// File with the authorities of its certificate.
+    pub authority: PathBuf,
+    /// Common names of which its certificate has one; without any every name will do.
+    pub names: Vec<String>,
+    /// Headers with the user's name; the first that says something counts.
+    pub username_headers: Vec<String>,
+    /// Headers with the user's uid; the first that says something counts.
+    pub uid_headers: Vec<String>,
+    /// Headers with the user's groups.
+    pub group_headers: Vec<String>,
+    /// What headers with further facts about the user begin with.
+    pub extra_prefixes: Vec<String>,
 }
 
 impl Secure {
@@ -45,9 +82,10 @@ impl Secure {
             }
             Err(error) => return Err(anyhow!("{error}; choose another port with --secure-port, or 0 for none")),
         };
-        let certificate = Arc::new(Certificate::open(self.files.clone(), clock.now())?);
-        let tls = self.tls.clone().serving(certificate.served())?;
-        let access = Arc::new(Access::new(self, manager.api().clone(), Arc::clone(&clock)));
+        let certificates = Arc::new(Certificates::open(self.files.clone(), self.named.clone(), clock.now())?);
+        let clients = Arc::new(Clients::open(&self)?);
+        let tls = self.tls(Arc::clone(&certificates), &clients)?;
+        let access = Arc::new(Access::new(self, Arc::clone(&clients), manager.api().clone(), Arc::clone(&clock)));
         let router = router.layer(middleware::from_fn_with_state(access, access::check));
         let (server, listener) = (Server::new(Limits::small()), Arc::new(listener));
         manager.on_every_replica("secure server", move |_, stop| {
@@ -55,12 +93,42 @@ impl Secure {
             let (tls, router) = (Arc::clone(&tls), router.clone());
             async move { server.serve(listener, Some(tls), router, stop.cancelled_owned()).await }
         });
-        manager.on_every_replica("secure server's certificate", move |_, stop| {
-            let (certificate, clock) = (Arc::clone(&certificate), Arc::clone(&clock));
+        manager.on_every_replica("secure server's certificates", move |_, stop| {
+            let (certificates, clients, clock) = (Arc::clone(&certificates), Arc::clone(&clients), Arc::clone(&clock));
             async move {
-                tokio::select! { biased; () = stop.cancelled() => {}, () = certificate.follow(&clock) => {} }
+                tokio::select! { biased; () = stop.cancelled() => {}, () = follow(&certificates, &clients, &*clock) => {} }
             }
         });
         Ok(())
+    }
+
+    fn tls(&self, certificates: Arc<Certificates>, clients: &Clients) -> Result<Arc<ServerConfig>> {
+        let base = self.tls.clone().serving(Arc::clone(certificates.default()))?;
+        if !clients.are_asked() {
+            let mut config = Arc::unwrap_or_clone(base);
+            config.cert_resolver = certificates;
+            return Ok(Arc::new(config));
+        }
+        let provider = Arc::clone(base.crypto_provider());
+        let any = AnyCertificate::signed_by(provider.signature_verification_algorithms);
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(self.versions)?
+            .with_client_cert_verifier(Arc::new(any))
+            .with_cert_resolver(certificates);
+        config.alpn_protocols.clone_from(&base.alpn_protocols);
+        Ok(Arc::new(config))
+    }
+}
+
+/// Reads the files again now and then, for ever.
+async fn follow(certificates: &Certificates, clients: &Clients, clock: &dyn Clock) {
+    loop {
+        clock.sleep(LOOK_AGAIN).await;
+        if let Err(error) = certificates.refresh(clock.now()) {
+            tracing::warn!("a certificate of the secure port stays as it was: {error:#}");
+        }
+        if let Err(error) = clients.refresh() {
+            tracing::warn!("authorities of clients of the secure port stay as they were: {error:#}");
+        }
     }
 }

@@ -31,6 +31,7 @@ use crate::{
     body::Arriving,
     connections::{Connection, Connections, InFlight},
     open_files::open_files_max,
+    peer::PeerCertificates,
     stream::Watched,
 };
 
@@ -139,13 +140,15 @@ async fn connected(
     match acceptor {
         None => {
             connection.handshaken();
-            Box::pin(serve(stream, connection, false, router, stopping)).await;
+            Box::pin(serve(stream, connection, None, false, router, stopping)).await;
         }
         Some(acceptor) => {
             let Some(stream) = Box::pin(handshake(acceptor, stream, &connection, &stopping)).await else { return };
             connection.handshaken();
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            Box::pin(serve(stream, connection, is_http2, router, stopping)).await;
+            let (_, session) = stream.get_ref();
+            let is_http2 = session.alpn_protocol() == Some(b"h2");
+            let certificates = session.peer_certificates().and_then(PeerCertificates::of);
+            Box::pin(serve(stream, connection, certificates, is_http2, router, stopping)).await;
         }
     }
 }
@@ -167,8 +170,14 @@ async fn handshake(
     }
 }
 
-async fn serve<S>(stream: S, connection: Arc<Connection>, is_http2: bool, router: Router, stopping: CancellationToken)
-where
+async fn serve<S>(
+    stream: S,
+    connection: Arc<Connection>,
+    certificates: Option<PeerCertificates>,
+    is_http2: bool,
+    router: Router,
+    stopping: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let answer = {
@@ -176,7 +185,10 @@ where
         service_fn(move |request: Request<Incoming>| {
             let request_in_flight = InFlight::begin(Arc::clone(&connection));
             let kept = Arc::clone(&request_in_flight);
-            let request = request.map(|body| axum::body::Body::new(Arriving::new(body, request_in_flight)));
+            let mut request = request.map(|body| axum::body::Body::new(Arriving::new(body, request_in_flight)));
+            if let Some(certificates) = &certificates {
+                request.extensions_mut().insert(certificates.clone());
+            }
             let answer = router.clone().call(request);
             async move { answer.await.map(|response| response.map(|body| Answer { body, _request: kept })) }
         })

@@ -1,4 +1,4 @@
-//! Who may read what: the API server says whose a token is, and what its user may do.
+//! Who may read what: certificates, or the API server, say who asks, and the API server what that user may do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,11 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Secure;
+use super::{
+    Secure,
+    clients::{Clients, Untrusted},
+    user::User,
+};
 
 /// Requests for reviews per second and at once, beside those of the program.
 const LIMIT: (f32, u32) = (20.0, 40);
@@ -25,22 +29,11 @@ const LIMIT: (f32, u32) = (20.0, 40);
 const REMEMBERED_MAX: usize = 1024;
 /// The longest token that is looked at.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// Members of this group may do everything.
-const MASTERS: &str = "system:masters";
-
-/// A user as the API server knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(default)]
-struct User {
-    username: String,
-    uid: String,
-    groups: Vec<String>,
-    extra: BTreeMap<String, Vec<String>>,
-}
 
 /// Decides about requests, and remembers what the API server said.
 pub(super) struct Access {
     settings: Secure,
+    clients: Arc<Clients>,
     api: Api,
     clock: SharedClock,
     users: Mutex<Remembered<String, Option<User>>>,
@@ -53,7 +46,7 @@ struct Remembered<K, V>(BTreeMap<K, (V, Moment)>);
 /// What becomes of a request.
 enum Verdict {
     Allowed,
-    /// Nobody knows the token.
+    /// Nobody knows the token, or the certificate.
     Unknown,
     Forbidden(User),
     /// The API server did not say.
@@ -64,7 +57,8 @@ enum Verdict {
 pub(super) async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     let verb = verb(request.method());
     let path = request.uri().path().to_owned();
-    match access.verdict(request.headers().get(header::AUTHORIZATION), verb, &path).await {
+    let known = access.clients.user(request.extensions().get(), request.headers(), access.clock.now());
+    match access.verdict(known, request.headers().get(header::AUTHORIZATION), verb, &path).await {
         Verdict::Allowed => next.run(request).await,
         Verdict::Unknown => status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),
         Verdict::Forbidden(user) => {
@@ -78,23 +72,32 @@ pub(super) async fn check(State(access): State<Arc<Access>>, request: Request, n
 }
 
 impl Access {
-    pub(super) fn new(settings: Secure, api: Api, clock: SharedClock) -> Self {
+    pub(super) fn new(settings: Secure, clients: Arc<Clients>, api: Api, clock: SharedClock) -> Self {
         let api = api.with_own_limit(LIMIT);
-        Self { settings, api, clock, users: Mutex::default(), permissions: Mutex::default() }
+        Self { settings, clients, api, clock, users: Mutex::default(), permissions: Mutex::default() }
     }
 
-    async fn verdict(&self, authorization: Option<&header::HeaderValue>, verb: &str, path: &str) -> Verdict {
+    /// What becomes of a request whose user is `known` by a certificate, or says by a token who it is.
+    async fn verdict(
+        &self,
+        known: Result<Option<User>, Untrusted>,
+        authorization: Option<&header::HeaderValue>,
+        verb: &str,
+        path: &str,
+    ) -> Verdict {
         let token = authorization.and_then(|value| value.to_str().ok()).and_then(bearer);
-        let user = match token {
-            None => User::anonymous(),
-            Some(token) if token.len() > TOKEN_BYTES_MAX => return Verdict::Unknown,
-            Some(token) => match self.user(token).await {
-                Some(Some(user)) => user,
+        let user = match (known, token) {
+            (Ok(Some(user)), _) => user.authenticated(),
+            (Ok(None), None) => User::anonymous(),
+            (Err(Untrusted), None) => return Verdict::Unknown,
+            (_, Some(token)) if token.len() > TOKEN_BYTES_MAX => return Verdict::Unknown,
+            (_, Some(token)) => match self.user(token).await {
+                Some(Some(user)) => user.authenticated(),
                 Some(None) => return Verdict::Unknown,
                 None => return Verdict::Unclear,
             },
         };
-        if is_open(&self.settings.open_paths, path) || user.groups.iter().any(|group| group == MASTERS) {
+        if is_open(&self.settings.open_paths, path) || user.is_master() {
             return Verdict::Allowed;
         }
         match self.is_permitted(&user, verb, path).await {
@@ -159,13 +162,6 @@ impl Access {
                 None
             }
         }
-    }
-}
-
-impl User {
-    fn anonymous() -> Self {
-        let groups = vec!["system:unauthenticated".to_owned()];
-        Self { username: "system:anonymous".to_owned(), groups, ..Self::default() }
     }
 }
 

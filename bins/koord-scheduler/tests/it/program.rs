@@ -25,11 +25,23 @@ pub(crate) fn program() -> Command {
 
 /// The code and the body of a GET at the secure port; of a refusal, its message.
 pub(crate) async fn secure_answer(address: SocketAddr, token: Option<&str>, path: &str) -> (u16, String) {
+    let mut config = secure_config(address);
+    config.auth_info.token = token.map(|token| token.to_owned().into());
+    answer_to(config, http::Request::get(path).body(Vec::new()).unwrap()).await
+}
+
+/// How clients reach the secure port, whatever its certificate.
+pub(crate) fn secure_config(address: SocketAddr) -> Config {
     let mut config = Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
-    config.auth_info.token = token.map(|token| token.to_owned().into());
+    config
+}
+
+/// The code and the body of an answer; of a refusal, its message.
+pub(crate) async fn answer_to(config: Config, request: http::Request<Vec<u8>>) -> (u16, String) {
+    let path = request.uri().path().to_owned();
     let client = Client::try_from(config).unwrap();
-    match client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await {
+    match client.request_text(request).await {
         Ok(body) => (200, body),
         Err(kube::Error::Api(status)) => (status.code, status.message.clone()),
         Err(error) => panic!("{path}: {error}"),

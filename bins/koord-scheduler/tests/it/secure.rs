@@ -1,13 +1,14 @@
 //! The secure port: who may read what there.
 
-use std::process::Stdio;
+use std::{path::Path, process::Stdio};
 
 use envtest::cluster::Options;
 use programs::{Running, answer, free};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::{
-    program::{Server, secure_answer, write},
+    program::{Server, answer_to, secure_answer, secure_config, write},
     replicas::is_ready,
     rights::{RBAC, USER},
 };
@@ -15,7 +16,7 @@ use crate::{
 /// Token, user, uid and groups.
 const TOKENS: &str = "secret,USER,1\nread,reader,2\nstrange,stranger,3\nall,root,4,system:masters\n";
 
-async fn start(server: &Server) -> (Running, [std::net::SocketAddr; 2]) {
+async fn start(server: &Server, flags: &[&str]) -> (Running, [std::net::SocketAddr; 2]) {
     server.install().await;
     let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
     server.post(&format!("{RBAC}/clusterroles"), &json!({"metadata": {"name": "reader"}, "rules": rules})).await;
@@ -27,7 +28,7 @@ async fn start(server: &Server) -> (Running, [std::net::SocketAddr; 2]) {
     server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await;
     let (port, secure) = (free(), free());
     let mut program = server.program(&server.config_of("secret"), port);
-    program.arg(format!("--secure-port={}", secure.port())).stderr(Stdio::null());
+    program.arg(format!("--secure-port={}", secure.port())).args(flags).stderr(Stdio::null());
     let mut program = Running(program.spawn().unwrap());
     is_ready(&mut program, port).await;
     (program, [port, secure])
@@ -38,7 +39,7 @@ async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = write(folder.path(), "tokens", &TOKENS.replace("USER", USER));
     let server = Server::start_with(Options { token_file: Some(tokens), ..Options::default() }).await;
-    let (mut program, [port, secure]) = start(&server).await;
+    let (mut program, [port, secure]) = start(&server, &[]).await;
     let metrics = "scheduler_pending_pods{queue=\"active\"}";
     for (token, path, code, part) in [
         (None, "/healthz", 200, "ok"),
@@ -70,6 +71,65 @@ async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
     assert!(services.contains("/apis/v1/plugins/ElasticQuota/quotas/:name"), "{services}");
     assert_eq!(secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gangs").await, (200, "{}".to_owned()));
     assert!(answer(port, "/apis/v1/plugins/Coscheduling/gang/ns/none").await.is_none(), "404");
+    assert_eq!(program.terminate(), Some(0));
+}
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// Files with a certificate of this name and organization, and its key.
+fn signed(folder: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, name: &str, organization: &str) -> [String; 2] {
+    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.distinguished_name.push(DnType::OrganizationName, organization);
+    let issuer: &Issuer<'_, KeyPair> = issuer;
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, issuer).unwrap();
+    [("crt", certificate.pem()), ("key", key.serialize_pem())]
+        .map(|(kind, text)| write(folder, &format!("{name}.{kind}"), &text).display().to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_are_known_by_their_certificates_and_by_the_headers_of_a_front_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let tokens = write(folder, "tokens", &TOKENS.replace("USER", USER));
+    let server = Server::start_with(Options { token_file: Some(tokens), ..Options::default() }).await;
+    let (users, proxies, strangers) = (authority(), authority(), authority());
+    let flags = [
+        format!("--client-ca-file={}", write(folder, "users.crt", &users.pem()).display()),
+        format!("--requestheader-client-ca-file={}", write(folder, "proxies.crt", &proxies.pem()).display()),
+        "--requestheader-allowed-names=front".to_owned(),
+        "--disabled-metrics=scheduler_pending_pods".to_owned(),
+    ];
+    let (mut program, [port, secure]) = start(&server, &flags.each_ref().map(String::as_str)).await;
+    for (certificate, says, path, code, part) in [
+        (signed(folder, &users, "reader", "ops"), None, "/metrics", 200, "koord_scheduler_build_info"),
+        (signed(folder, &users, "stranger", "ops"), None, "/metrics", 403, "forbidden: User \"stranger\""),
+        (signed(folder, &users, "root", "system:masters"), None, "/configz", 200, "componentconfig"),
+        (signed(folder, &strangers, "other", "system:masters"), None, "/configz", 401, "Unauthorized"),
+        (signed(folder, &users, "speaker", "ops"), Some("reader"), "/metrics", 403, "forbidden: User \"speaker\""),
+        (signed(folder, &proxies, "back", "ops"), Some("reader"), "/metrics", 401, "Unauthorized"),
+        (signed(folder, &proxies, "front", "ops"), Some("reader"), "/metrics", 200, "koord_scheduler_build_info"),
+    ] {
+        let mut config = secure_config(secure);
+        let [certificate, key] = certificate;
+        (config.auth_info.client_certificate, config.auth_info.client_key) = (Some(certificate.clone()), Some(key));
+        let mut request = http::Request::get(path);
+        if let Some(user) = says {
+            request = request.header("X-Remote-User", user);
+        }
+        let (found, body) = answer_to(config, request.body(Vec::new()).unwrap()).await;
+        assert!(found == code && body.contains(part), "{certificate} {path}: {found} {body}");
+        assert!(!body.contains("scheduler_pending_pods"));
+    }
+    assert_eq!(secure_answer(secure, Some("read"), "/metrics").await.0, 200, "a token will do as well");
+    let page = answer(port, "/metrics").await.unwrap();
+    assert!(page.contains("koord_scheduler_build_info") && !page.contains("scheduler_pending_pods"), "{page}");
     assert_eq!(program.terminate(), Some(0));
 }
 

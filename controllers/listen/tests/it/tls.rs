@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use koord_listen::{Limits, Server, bind};
-use rustls::{ClientConfig, RootCertStore, ServerConfig, pki_types::ServerName};
+use axum::{Extension, Router, routing::get};
+use koord_listen::{Limits, PeerCertificates, Server, bind};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, pki_types::ServerName, server::WebPkiClientVerifier};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -57,6 +58,51 @@ async fn a_handshake_that_does_not_come_is_closed_and_others_are_served() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(timeout(SOON, silent.read(&mut [0; 1])).await.unwrap().unwrap_or(0), 0);
     assert!(begin.elapsed() >= handshake_max);
+}
+
+#[tokio::test]
+async fn a_request_carries_the_certificates_that_its_client_has_shown() {
+    let (server_config, _) = configs(b"http/1.1");
+    let own_key = rcgen::KeyPair::generate().unwrap();
+    let own = rcgen::CertificateParams::new(["client".to_owned()]).unwrap().self_signed(&own_key).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(own.der().clone()).unwrap();
+    let provider = Arc::clone(server_config.crypto_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let server_key = rcgen::KeyPair::generate().unwrap();
+    let presented = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&server_key).unwrap();
+    let asking = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.allow_unauthenticated().build().unwrap())
+        .with_single_cert(vec![presented.der().clone()], server_key.serialize_der().try_into().unwrap())
+        .unwrap();
+    let shown = get(async |certificates: Option<Extension<PeerCertificates>>| {
+        let split = certificates.as_ref().and_then(|Extension(certificates)| certificates.split());
+        split.map_or_else(Vec::new, |(own, _)| own.to_vec())
+    });
+    let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (server, router) = (Server::new(Limits::default()), Router::new().route("/", shown));
+    tokio::spawn(async move { server.serve(listener, Some(Arc::new(asking)), router, std::future::pending()).await });
+    let mut roots = RootCertStore::empty();
+    roots.add(presented.der().clone()).unwrap();
+    let client = || {
+        let client = ClientConfig::builder_with_provider(Arc::clone(&provider));
+        client.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots.clone())
+    };
+    let key = own_key.serialize_der().try_into().unwrap();
+    let with = client().with_client_auth_cert(vec![own.der().clone()], key).unwrap();
+    for (config, expected) in [(with, own.der().to_vec()), (client().with_no_client_auth(), Vec::new())] {
+        let socket = TcpStream::connect(address).await.unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+        assert_eq!(answer[head + 4..], expected);
+    }
 }
 
 #[tokio::test]
