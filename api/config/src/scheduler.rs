@@ -23,7 +23,7 @@ use self::resolve::check_stars;
 pub use self::{
     coscheduling::{CoschedulingArgs, MatchPolicy},
     device_share::DeviceShareArgs,
-    elastic_quota::ElasticQuotaArgs,
+    elastic_quota::{ElasticQuotaArgs, HookPlugin},
     extender::{Extender, ExtenderTls, ManagedResource},
     in_tree::{
         CapacityRatio, DefaultConstraint, DefaultPreemptionArgs, DefaultingType, DynamicResourcesArgs, FitStrategy,

@@ -116,10 +116,12 @@ fn a_mistake_is_reported_with_its_field_and_what_would_be_right() {
             "defaultTimeout: time: missing unit in duration \"10\" (durations are texts such as 90s, 5m or 1h30m)",
         ),
         ("ElasticQuota", json!({"defaultQuotaGroupMax": {"cpu": "-1"}}), "defaultQuotaGroupMax.cpu: must be 0 or more"),
+        ("ElasticQuota", json!({"hookPlugins": [{"factoryKey": "auditors"}]}), "hookPlugins[0].key: must not be empty"),
+        ("ElasticQuota", json!({"hookPlugins": [{"key": "audit"}]}), "hookPlugins[0].factoryKey: must not be empty"),
         (
             "ElasticQuota",
-            json!({"hookPlugins": [{"key": "audit", "factoryKey": "auditors"}]}),
-            "hookPlugins[0].factoryKey: there is no hook plugin \"auditors\"",
+            json!({"hookPlugins": [{"key": "a", "factoryKey": "x"}, {"key": "a", "factoryKey": "y"}]}),
+            "hookPlugins[1].key: \"a\" stands twice",
         ),
         ("SchedulingHint", json!({"maxHintNodes": 0}), "maxHintNodes: must be 1 or greater"),
         (

@@ -1,6 +1,6 @@
 //! Arguments of ElasticQuota.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use koord_resource::{Duration, Quantity, ResourceList, quantity::Format};
 use schemars::JsonSchema;
@@ -42,17 +42,17 @@ pub struct ElasticQuotaArgs {
     /// How often the quotas are copied for that. Default 2m.
     #[schemars(with = "Option<DurationText>")]
     pub quota_snapshot_update_interval: Option<Duration>,
-    /// Plugins of the plugin. They are compiled into a scheduler, and this one has none: an entry is refused.
+    /// Hooks of quotas. They are compiled into a scheduler; koord-scheduler itself has none, and refuses what it does not have.
     pub hook_plugins: Vec<HookPlugin>,
 }
 
-/// A plugin of the plugin.
+/// A hook of quotas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HookPlugin {
-    /// Its name.
+    /// Its name, which messages and metrics show.
     pub key: String,
-    /// Its kind.
+    /// Its kind: the factory that makes it.
     pub factory_key: String,
     /// Its arguments.
     pub factory_args: Value,
@@ -90,15 +90,16 @@ impl Args for ElasticQuotaArgs {
     }
 
     fn check(&self, problems: &mut Problems) {
-        for (index, hook) in self.hook_plugins.iter().enumerate() {
-            let mut problem = |key, message: &str| problems.add(&["hookPlugins", &index.to_string(), key], message);
-            if hook.key.is_empty() {
+        let mut keys = BTreeSet::new();
+        for (index, HookPlugin { key, factory_key, .. }) in self.hook_plugins.iter().enumerate() {
+            let mut problem = |field, message: &str| problems.add(&["hookPlugins", &index.to_string(), field], message);
+            if key.is_empty() {
                 problem("key", "must not be empty");
+            } else if !keys.insert(key) {
+                problem("key", &format!("{key:?} stands twice"));
             }
-            match hook.factory_key.as_str() {
-                "" => problem("factoryKey", "must not be empty"),
-                // Hook plugins are compiled into a scheduler; neither the original as it is shipped nor this one has any.
-                unknown => problem("factoryKey", &format!("there is no hook plugin {unknown:?}")),
+            if factory_key.is_empty() {
+                problem("factoryKey", "must not be empty");
             }
         }
     }

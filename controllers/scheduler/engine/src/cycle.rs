@@ -133,8 +133,13 @@ impl Profile {
         Ok(scores.sum())
     }
 
-    /// The first plugin that rejects the pod for good, or else the last that rejects it.
+    /// The first plugin that rejects the pod beforehand or for good, or else the last that rejects it.
     pub fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
+        let mut screened = self.among(&self.admits);
+        let screened = screened.find_map(|(index, plugin)| Some((index, plugin.screen(request, cluster).err()?)));
+        if screened.is_some() {
+            return screened;
+        }
         let mut last = None;
         for (index, plugin) in self.among(&self.admits) {
             match plugin.admit(request, cluster) {

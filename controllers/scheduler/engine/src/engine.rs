@@ -73,6 +73,8 @@ pub struct Engine {
     verdicts: Verdicts,
     asking: Asking,
     laps: Laps,
+    /// Pods that the last attempt passed over.
+    skipped: Vec<Arc<Pod>>,
 }
 
 /// One attempt to place a pod.
@@ -156,8 +158,22 @@ impl Engine {
         let (waiting, ready) = (Waitlist::default(), VecDeque::new());
         let queue = Queue::new(timings);
         let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
-        let (is_unsettled, laps) = (false, Laps::default());
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking, laps }
+        let (is_unsettled, laps, skipped) = (false, Laps::default(), Vec::new());
+        Self {
+            cluster,
+            queue,
+            profiles,
+            memories,
+            waiting,
+            ready,
+            random,
+            is_unsettled,
+            jobs,
+            verdicts,
+            asking,
+            laps,
+            skipped,
+        }
     }
 
     /// The same under this policy, before anything is known.
@@ -236,7 +252,14 @@ impl Engine {
         Some(attempt)
     }
 
+    /// The pods whose turn came in the last [`Engine::attempt`] and that were not tried, because they are being deleted. They have left
+    /// the queue.
+    pub fn skipped(&self) -> &[Arc<Pod>] {
+        &self.skipped
+    }
+
     fn next_attempt(&mut self, now: Moment) -> Option<Attempt> {
+        self.skipped.clear();
         self.settle(now);
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
@@ -256,9 +279,11 @@ impl Engine {
         self.queue.flush(now, &judge);
         loop {
             let (pod, tried) = self.next(now)?;
-            // It may have been given to another scheduler while it was on its way.
-            let is_others = self.cluster.pending_pod(&pod.uid).is_some_and(|known| self.profile_of(known).is_none());
-            match self.profile_of(&pod).filter(|_| !pod.deleting && !is_others) {
+            match self.profile_of(&pod) {
+                Some(_) if pod.deleting => {
+                    self.queue.done(&pod.uid);
+                    self.skipped.push(pod);
+                }
                 Some(index) if self.asking.is_open() && self.consults(index, &pod) => self.asking.line_up(&pod, tried),
                 Some(index) => return Some(self.attempt_with(index, pod, tried, now)),
                 None => self.queue.done(&pod.uid),
@@ -397,8 +422,15 @@ impl Engine {
         if is_assumed {
             self.unreserve(pod, *tried, Return::Failed, true, now);
             if let Some(pod) = self.cluster.pending_pod(&pod.uid).cloned() {
-                let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
-                self.make_room(&pod, row, now);
+                let is_ours = self.profile_of(&pod).is_some();
+                if !is_ours {
+                    // It was given to another scheduler while its binding was on its way.
+                    self.queue.remove(&pod.uid);
+                }
+                if is_ours || self.cluster.policy().keeps_foreign_nominations {
+                    let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
+                    self.make_room(&pod, row, now);
+                }
             }
         }
         is_assumed
@@ -414,6 +446,7 @@ impl Engine {
         self.queue.clear();
         self.waiting = Waitlist::default();
         self.ready.clear();
+        self.skipped.clear();
         self.asking.clear();
         self.memories.iter_mut().for_each(Memory::clear);
         self.jobs = Jobs::default();

@@ -64,6 +64,11 @@ impl ObjectChange {
             .then(|| (self.old.as_ref().and_then(Object::get), self.new.as_ref().and_then(Object::get)))
     }
 
+    /// The type of the object; that of nothing where there is none.
+    pub(crate) fn type_(&self) -> TypeId {
+        self.new.as_ref().or(self.old.as_ref()).map_or(TypeId::of::<()>(), |object| object.type_)
+    }
+
     /// The key of the object.
     pub fn key(&self) -> Option<&ObjectKey> {
         self.new.as_ref().or(self.old.as_ref()).map(|object| &object.key)

@@ -117,6 +117,12 @@ pub trait Plugin: Any + Send + Sync {
     /// The pod that [`Plugin::next_pod`] wants is not in the queue, or another plugin holds it back.
     fn not_there(&self, _uid: &Uid, _cluster: &mut Cluster, _orders: &mut Orders) {}
 
+    /// BeforePreFilter: the same as [`Plugin::admit`], and all plugins are asked before any of them is asked that. The first one that
+    /// rejects the pod ends the attempt, whatever its code.
+    fn screen(&self, _request: &Request<'_>, _cluster: &Cluster) -> Result<(), Rejection> {
+        Ok(())
+    }
+
     /// PreFilter, as far as it is about the pod and the cluster as a whole. It is asked in every attempt.
     fn admit(&self, _request: &Request<'_>, _cluster: &Cluster) -> Result<(), Rejection> {
         Ok(())
@@ -215,6 +221,12 @@ pub trait Plugin: Any + Send + Sync {
     /// PostFilter: what is done for a pod that no node takes. Plugins are asked in order until one has an answer.
     fn post_filter(&self, _request: &Request<'_>, _attempted: &mut Attempted<'_>) -> PostFilter {
         PostFilter::Nothing(String::new())
+    }
+
+    /// Whether its [`Plugin::post_filter`] makes room for pods that it refused as a whole: it knows which pods may go for them, and
+    /// others leave it to it.
+    fn makes_room(&self) -> bool {
+        true
     }
 
     /// Reserve: decides what the pod is given on the node that was chosen. Earlier plugins' holds are there already.

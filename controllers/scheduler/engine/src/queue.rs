@@ -28,7 +28,7 @@ use self::{
     in_flight::{Flying, InFlight},
 };
 pub use self::{
-    arrivals::{Arrivals, Cause, Part},
+    arrivals::{Arrivals, Cause, Change, Part},
     entry::{PluginSet, Tried},
     judge::Judge,
     standing::{Standing, Stands},
@@ -116,7 +116,7 @@ impl Queue {
 
     /// Forgets all pods.
     pub fn clear(&mut self) {
-        *self = Self { arrivals: self.arrivals, ..Self::new(self.timings) };
+        *self = Self { arrivals: std::mem::take(&mut self.arrivals), ..Self::new(self.timings) };
     }
 
     /// How many pods are where.

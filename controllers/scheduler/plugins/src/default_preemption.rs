@@ -17,7 +17,7 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::Selector;
 
-use crate::{Coscheduling, Extenders};
+use crate::Extenders;
 
 /// Evicts the least important pods of the node where that does the least harm, for a pod of higher priority.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl DefaultPreemption {
         if waits_for_victims(request, attempted, &rules) {
             return not_eligible("a terminating pod on the nominated node.");
         }
-        if is_refused_by_another(request, attempted, name) {
+        if is_refused_by_another(attempted, name) {
             // Who refused it knows which pods may go, so that evictions by others would be in vain.
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
             let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
@@ -141,13 +141,10 @@ pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilter> {
 }
 
 /// Whether the pod was refused as a whole by a plugin that makes room itself: that one knows which pods may go.
-fn is_refused_by_another(request: &Request<'_>, attempted: &Attempted<'_>, name: &str) -> bool {
+fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
     let Found::Never(plugin, Rejection { code: Code::Unschedulable, .. }) = attempted.found else { return false };
     let Some(refusing) = attempted.profile.plugins.get(usize::from(*plugin)) else { return false };
-    // Unless it is configured to evict pods, Coscheduling leaves that to others.
-    let gangs = request.plugin::<Coscheduling>().filter(|gangs| gangs.name() == refusing.name());
-    let makes_room = attempted.profile.post_filters.contains(plugin) && gangs.is_none_or(Coscheduling::makes_room);
-    makes_room && refusing.name() != name
+    attempted.profile.post_filters.contains(plugin) && refusing.makes_room() && refusing.name() != name
 }
 
 /// Whether room is being made for the pod already, on a node that will take it.

@@ -183,7 +183,7 @@ impl Plugin for DynamicResources {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
-        if self.was_not_asked(attempted) {
+        if self.was_not_asked(request, attempted) {
             return PostFilter::Stop("not found".to_owned());
         }
         if !request.pod.has_resource_claims() {
@@ -300,14 +300,15 @@ impl DynamicResources {
         Refusal { reason: LACKS, resolvable: false, operand: self.shared.texts.number(vec![reason]) }
     }
 
-    /// QUIRK: whether PreFilter ended with a plugin before this one. In the original PostFilter then has no state of the pod, which is
-    /// an error.
-    fn was_not_asked(&self, attempted: &Attempted<'_>) -> bool {
+    /// QUIRK: whether PreFilter ended with a plugin before this one, or did not begin. In the original PostFilter then has no state of
+    /// the pod, which is an error.
+    fn was_not_asked(&self, request: &Request<'_>, attempted: &Attempted<'_>) -> bool {
         let Found::Never(ending, Rejection { code: Code::Unresolvable, .. }) = attempted.found else { return false };
         let Profile { admits, plugins, .. } = attempted.profile;
         let is_own = |plugin: u8| plugins.get(usize::from(plugin)).is_some_and(|one| one.name() == self.name());
         let mut asked = admits.iter().take_while(|plugin| !is_own(**plugin));
-        asked.any(|plugin| plugin == ending)
+        let ended = plugins.get(usize::from(*ending));
+        asked.any(|plugin| plugin == ending) || ended.is_some_and(|one| one.screen(request, attempted.cluster).is_err())
     }
 
     /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.

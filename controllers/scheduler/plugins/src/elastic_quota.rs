@@ -3,7 +3,7 @@
 //! Pods are counted by what makes them find their quota ([`Ledger`]); the quotas are trees with sums that follow every
 //! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota. What is
 //! observed is written into the objects of the quotas ([`QuotaStatus`]), and a quota that uses too much for long loses pods
-//! ([`Overuse`]).
+//! ([`Overuse`]). Programs add checks and texts of their own ([`QuotaHook`]).
 
 #[cfg(test)]
 mod cases;
@@ -11,6 +11,7 @@ mod check;
 mod claim;
 mod division;
 mod forest;
+mod hooks;
 mod ledger;
 mod quotas;
 mod revoke;
@@ -41,10 +42,12 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
+use self::quotas::Denial;
 pub use self::{
     check::Shortage,
     claim::{Claim, is_preemptible},
     forest::{Forest, Node},
+    hooks::{Hook, HookError, HookFactories, HookRefusal, QuotaHook, QuotaUpdate, QuotaUpdateState},
     ledger::{Counted, Ledger},
     quotas::Quotas,
     revoke::{Overuse, Running, revoked},
@@ -58,10 +61,11 @@ use crate::{
 };
 
 /// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
-/// arguments they limit.
+/// arguments and with which hooks they limit.
 #[derive(Clone, Debug)]
 pub struct ElasticQuotaPlugin {
     settings: Settings,
+    hooks: Vec<Hook>,
 }
 
 /// Pods of the same quota and of a lower priority may go.
@@ -75,13 +79,19 @@ struct SameQuota<'a> {
 impl ElasticQuotaPlugin {
     /// With these arguments, completed, under these feature gates.
     pub fn new(args: &ElasticQuotaArgs, gates: Gates<'_>) -> Self {
-        Self { settings: Settings::new(args, gates) }
+        Settings::new(args, gates).into()
+    }
+
+    /// The same with these hooks.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Vec<Hook>) -> Self {
+        Self { hooks, ..self }
     }
 }
 
 impl From<Settings> for ElasticQuotaPlugin {
     fn from(settings: Settings) -> Self {
-        Self { settings }
+        Self { settings, hooks: Vec::new() }
     }
 }
 
@@ -95,13 +105,16 @@ impl Plugin for ElasticQuotaPlugin {
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Quotas::new(self.settings.clone())))
+        Some(Box::new(Quotas::new(self.settings.clone()).with_hooks(self.hooks.clone())))
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check(request.template()).map_err(|shortage| {
-            let reason = shortage.reason(quotas.forest());
+        quotas.admit(request.template(), request.pod).map_err(|denial| {
+            let reason = match denial {
+                Denial::Shortage(shortage) => shortage.reason(quotas.forest()),
+                Denial::Hook(refusal) => return Rejection::unschedulable(refusal.reason()),
+            };
             Rejection::unschedulable(match quotas.unknown_to(request.template()) {
                 Some(unknown) => check::of_unknown(&reason, &unknown),
                 None => reason,
@@ -180,7 +193,7 @@ impl Plugin for ElasticQuotaPlugin {
             Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none() => false,
             // What is said of the quota is not true any more, even where its room is still too small.
             Event::PodRemoved(gone) if quotas.are_together(&gone.template, &pod.template) => true,
-            _ => quotas.check(&pod.template).is_ok(),
+            _ => quotas.admit(&pod.template, pod).is_ok(),
         }
     }
 }
@@ -212,9 +225,11 @@ impl Rules for SameQuota<'_> {
         format!("No victims found on node {node} for preemptor pod {}", self.pod.key.name())
     }
 
-    /// Evictions make room within the quota's own limit, and neither in its `min` nor in the quotas above.
+    /// Evictions make room within the quota's own limit, and neither in its `min` nor in the quotas above; hooks are asked as if the
+    /// pods were gone.
     fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), String> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check_own(request.template()).map_err(|shortage| shortage.to_string())
+        quotas.check_own(request.template()).map_err(|shortage| shortage.to_string())?;
+        quotas.check_hooks(request.template(), request.pod).map_err(|refusal| refusal.to_string())
     }
 }

@@ -51,7 +51,9 @@ pub use node_resources_fit_plus::NodeResourcesFitPlus;
 pub use node_unschedulable::NodeUnschedulable;
 pub use numa::NodeNumaResource;
 pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
-pub use registry::{BuiltProfile, Gates, Idle, ProfileError, build, default_profile, reads};
+pub use registry::{
+    ArgsError, BuiltProfile, Dependencies, Gates, Idle, ProfileError, build, build_with, default_profile, reads,
+};
 pub use reservation::Reservation;
 pub use scarce_resource_avoidance::ScarceResourceAvoidance;
 pub use scheduling_gates::SchedulingGates;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use koord_config::scheduler::{Point, Resolved, SchedulerConfiguration};
+use koord_config::scheduler::{ElasticQuotaArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, extender::Extender, plugin::Plugin};
 use koord_resource::controller::ResourceKind;
 
@@ -12,13 +12,23 @@ use crate::{
     InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeRejections, NodeResourcesFit,
     NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, Reservation, ScarceResourceAvoidance,
     SchedulingGates, SchedulingHint, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone,
-    elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
+    elastic_quota::{ElasticQuotaPlugin, HookError, HookFactories},
+    load_aware::LoadAwareScheduling,
 };
 
 /// Whether a feature gate is on.
 pub type Gates<'g> = &'g dyn Fn(&str) -> bool;
 
-type Make = fn(&Resolved, Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error>;
+/// What plugins are made with, beside their arguments.
+#[derive(Clone, Copy)]
+pub struct Dependencies<'d> {
+    /// Whether a feature gate is on.
+    pub gates: Gates<'d>,
+    /// The hooks of quotas that the program has.
+    pub hooks: &'d HookFactories,
+}
+
+type Make = fn(&Resolved, Dependencies<'_>) -> Result<Arc<dyn Plugin>, ArgsError>;
 
 /// What the scheduler has of a plugin.
 enum Entry {
@@ -47,7 +57,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("VolumeZone", Built(|_, _| Ok(Arc::new(VolumeZone)))),
     ("PodTopologySpread", Built(|profile, _| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
     ("InterPodAffinity", Built(|profile, _| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
-    ("DynamicResources", Built(|_, gates| Ok(Arc::new(DynamicResources::new(gates))))),
+    ("DynamicResources", Built(|_, with| Ok(Arc::new(DynamicResources::new(with.gates))))),
     ("DefaultPreemption", Built(|profile, _| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
     ("NodeResourcesBalancedAllocation", Built(|profile, _| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
     ("ImageLocality", Built(|_, _| Ok(Arc::new(ImageLocality)))),
@@ -56,16 +66,24 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeDeclaredFeatures", NotBuilt),
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
-    ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
+    ("Reservation", Built(|profile, with| Ok(Arc::new(Reservation::new(&profile.args()?, with.gates))))),
     (
         "Coscheduling",
-        Built(|profile, gates| {
-            let in_batches = gates("EnableInlineBatchSchedule");
+        Built(|profile, with| {
+            let in_batches = (with.gates)("EnableInlineBatchSchedule");
             Ok(Arc::new(Coscheduling::new(&profile.args()?).in_batches(in_batches)))
         }),
     ),
-    ("DeviceShare", Built(|profile, gates| Ok(Arc::new(DeviceShare::with_gates(&profile.args()?, gates))))),
-    ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),
+    ("DeviceShare", Built(|profile, with| Ok(Arc::new(DeviceShare::with_gates(&profile.args()?, with.gates))))),
+    (
+        "ElasticQuota",
+        Built(|profile, with| {
+            let args: ElasticQuotaArgs = profile.args()?;
+            let hooks = args.hook_plugins.iter().map(|hook| with.hooks.hook(hook));
+            let hooks = hooks.collect::<Result<Vec<_>, _>>()?;
+            Ok(Arc::new(ElasticQuotaPlugin::new(&args, with.gates).with_hooks(hooks)))
+        }),
+    ),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
     ("ScarceResourceAvoidance", Built(|profile, _| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
@@ -128,18 +146,34 @@ pub enum ProfileError {
         /// The plugin.
         plugin: &'static str,
         /// What is wrong with them.
-        reason: serde_json::Error,
+        reason: ArgsError,
     },
+}
+
+/// What is wrong with arguments.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgsError {
+    /// They are not what the plugin reads.
+    #[error(transparent)]
+    Decode(#[from] serde_json::Error),
+    /// A hook of quotas that they name cannot be made.
+    #[error(transparent)]
+    Hook(#[from] HookError),
 }
 
 /// The profile of these plugins under these feature gates, in their order and with their weights.
 pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, ProfileError> {
+    build_with(resolved, Dependencies { gates, hooks: &HookFactories::new() })
+}
+
+/// The same with all that a program adds.
+pub fn build_with(resolved: &Resolved, with: Dependencies<'_>) -> Result<BuiltProfile, ProfileError> {
     let (mut plugins, mut idle) = (Vec::<Arc<dyn Plugin>>::new(), Vec::new());
     for name in resolved.plugins() {
         let known = REGISTRY.iter().find(|(known, _)| *known == name);
         match known.ok_or_else(|| ProfileError::Unknown(name.to_owned()))? {
             (plugin, Built(make)) => {
-                plugins.push(make(resolved, gates).map_err(|reason| ProfileError::Args { plugin, reason })?);
+                plugins.push(make(resolved, with).map_err(|reason| ProfileError::Args { plugin, reason })?);
             }
             (_, InEngine) => {}
             (plugin, NotBuilt) => idle.push(Idle { plugin }),
@@ -155,12 +189,9 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     // Which reservation a pod uses is decided before it is given anything else.
     let mut reserves = at(Point::Reserve);
     reserves.sort_by_key(|at| !is_of(*at, &["Reservation"]));
-    // These reject before PreFilter (`spec/scheduler.md` 2.2): a gang that has failed fails with its own reason.
-    let mut admits = at(Point::PreFilter);
-    admits.sort_by_key(|at| !is_of(*at, &["SchedulingHint", "Coscheduling"]));
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
-        admits,
+        admits: at(Point::PreFilter),
         filters: indexes(&filters(resolved)).into_iter().chain(index(NodeRejections.name())).collect(),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
         post_filters: at(Point::PostFilter),
@@ -195,7 +226,7 @@ pub fn reads() -> BTreeSet<ResourceKind> {
         return BTreeSet::new();
     };
     let plugins = REGISTRY.iter().filter_map(|(_, entry)| match entry {
-        Built(make) => make(&profile, &|_| false).ok(),
+        Built(make) => make(&profile, Dependencies { gates: &|_| false, hooks: &HookFactories::new() }).ok(),
         InEngine | NotBuilt => None,
     });
     plugins.flat_map(|plugin| plugin.reads()).copied().collect()
@@ -204,9 +235,15 @@ pub fn reads() -> BTreeSet<ResourceKind> {
 #[cfg(test)]
 mod tests {
     use koord_config::Kind;
+    use koord_engine::{
+        cluster::Cluster,
+        plugin::{Code, Request},
+        pod::{Pod, Template},
+    };
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{elastic_quota::QuotaHook, testing};
 
     fn built(profile: &Value) -> Result<BuiltProfile, ProfileError> {
         let document = json!({
@@ -229,7 +266,8 @@ mod tests {
         assert_eq!(known.iter().filter(|name| Point::of(name).is_empty()).count(), 0);
         for (name, entry) in REGISTRY {
             if let Built(make) = entry {
-                assert_eq!(make(&profile, &|_| false).unwrap().name(), *name);
+                let with = Dependencies { gates: &|_| false, hooks: &HookFactories::new() };
+                assert_eq!(make(&profile, with).unwrap().name(), *name);
             }
         }
     }
@@ -256,13 +294,34 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_that_has_failed_says_so_before_other_plugins_reject_its_pods() {
-        let listed = ["Reservation", "SchedulingHint", "NodeNUMAResource", "Coscheduling", "ElasticQuota"];
-        let listed: Vec<Value> = listed.iter().map(|name| json!({"name": name})).collect();
-        let profile = built(&json!({"plugins": {"preFilter": {"enabled": listed}}})).unwrap().profile;
-        let admits = names(&profile, profile.admits.iter().copied());
-        assert!(admits.starts_with("SchedulingHint Coscheduling NodeAffinity"), "{admits}");
-        assert!(admits.ends_with("Reservation NodeNUMAResource ElasticQuota"), "{admits}");
+    fn what_a_pod_says_wrong_is_found_before_pre_filter_in_the_order_of_its_plugins() {
+        let first = |listed: [&str; 2]| {
+            let listed: Vec<Value> = listed.iter().map(|name| json!({"name": name})).collect();
+            let profile = built(&json!({"plugins": {"preFilter": {"enabled": listed}}})).unwrap().profile;
+            let pod = testing::pod("p", &json!({"affinity": {"nodeAffinity": conflicting()}}));
+            let annotations = [
+                ("scheduling.koordinator.sh/reservation-affinity", "{"),
+                ("internal.scheduling.koordinator.sh/scheduling-hint", "{"),
+            ];
+            let annotations = annotations.into_iter().collect();
+            let template = Template { annotations, ..Template::clone(&pod.template) };
+            let pod = Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) });
+            let mut cluster = Cluster::default();
+            let class = cluster.class(&pod.template);
+            let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+            let (plugin, rejection) = profile.admit(&request, &cluster).unwrap();
+            (profile.plugins[usize::from(plugin)].name(), rejection.code)
+        };
+        assert_eq!(first(["Reservation", "SchedulingHint"]), ("Reservation", Code::Error));
+        assert_eq!(first(["SchedulingHint", "Reservation"]), ("SchedulingHint", Code::Error));
+        assert_eq!(first(["ElasticQuota", "NodeNUMAResource"]), ("NodeAffinity", Code::Unresolvable));
+    }
+
+    /// Node affinity that leaves no node, which NodeAffinity finds in PreFilter.
+    fn conflicting() -> Value {
+        let name = |name: &str| json!({"key": "metadata.name", "operator": "In", "values": [name]});
+        let terms = json!([{"matchFields": [name("a"), name("b")]}]);
+        json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}})
     }
 
     #[test]
@@ -313,6 +372,33 @@ mod tests {
         assert_eq!(system, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
         let added = json!({"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "no terms"}});
         assert!(matches!(profile("NodeAffinity", &added), Err(ProfileError::Args { plugin: "NodeAffinity", .. })));
+    }
+
+    #[test]
+    fn hooks_of_quotas_are_made_by_the_factories_of_the_program() {
+        struct Audit;
+        impl QuotaHook for Audit {
+            fn copy(&self) -> Box<dyn QuotaHook> {
+                Box::new(Self)
+            }
+        }
+        let points = json!({"preFilter": {"enabled": [{"name": "ElasticQuota"}]}});
+        let args = json!({"hookPlugins": [{"key": "audit", "factoryKey": "auditors", "factoryArgs": "strict"}]});
+        let profile = json!({"plugins": points, "pluginConfig": [{"name": "ElasticQuota", "args": args}]});
+        let message = "the arguments of plugin ElasticQuota cannot be used: there is no factory \"auditors\" of hook \
+                       plugins; this scheduler has none";
+        assert_eq!(built(&profile).err().map(|error| error.to_string()).as_deref(), Some(message));
+        let document = json!({
+            "apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name(), "profiles": [profile],
+        });
+        let resolved = SchedulerConfiguration::of(&document).unwrap().profiles[0].resolved();
+        let mut hooks = HookFactories::new();
+        hooks.register("auditors", |key, args| match (key, args.as_str()) {
+            ("audit", Some("strict")) => Ok(Box::new(Audit)),
+            other => Err(format!("{other:?}")),
+        });
+        let built = build_with(&resolved, Dependencies { gates: &|_| false, hooks: &hooks }).unwrap();
+        assert!(built.profile.plugins.iter().any(|plugin| plugin.name() == "ElasticQuota"));
     }
 
     #[test]

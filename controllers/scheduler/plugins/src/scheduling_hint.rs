@@ -41,7 +41,7 @@ impl Plugin for SchedulingHint {
         "SchedulingHint"
     }
 
-    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+    fn screen(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         let invalid = |error: ProtocolError| Rejection::error(ReasonCode::SchedulingHintInvalid.says(error.reason));
         hint_of(request.template()).map(drop).map_err(invalid)
     }

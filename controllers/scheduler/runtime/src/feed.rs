@@ -1,6 +1,6 @@
 //! Caches of the cluster as one stream of deltas for the engine.
 
-mod object;
+pub(crate) mod object;
 mod pods;
 mod shown;
 

@@ -27,7 +27,7 @@ pub use barrier::SyncBarrier;
 pub use controllers::Controllers;
 pub use explanations::{EXPLANATIONS, explain};
 pub use extender::Webhook;
-pub use metrics::{METRICS, Measures};
+pub use metrics::{HookLatency, METRICS, Measures};
 pub use questions::{Questions, Unanswered};
 pub use scheduler::{Asking, AuditorSettings, Dumps, Monitoring, Next, Scheduler, Work};
 pub use task::install;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use koord_engine::{
     engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
-    queue::{Arrivals, Cause, Depths, Part, PluginSet},
+    queue::{Arrivals, Depths, PluginSet},
 };
 use koord_runtime::{clock::Moment, metrics::Registries};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
@@ -66,6 +66,17 @@ pub struct Measures {
     stale: IntCounterVec,
     points: HistogramVec,
     of_koordinator: OfKoordinator,
+}
+
+/// How long hooks of quotas take.
+#[derive(Clone)]
+pub struct HookLatency(HistogramVec);
+
+impl HookLatency {
+    /// A call of the hook with this key has ended.
+    pub fn observe(&self, hook: &str, operation: &'static str, took: Duration) {
+        self.0.with_label_values(&[hook, operation]).observe(took.as_secs_f64());
+    }
 }
 
 /// What is measured of the pods of a profile.
@@ -212,6 +223,11 @@ impl Measures {
         self.of_koordinator.quota_process.with_label_values(&[operation]).observe(seconds(began, now));
     }
 
+    /// How long hooks of quotas take.
+    pub fn hook_latency(&self) -> HookLatency {
+        HookLatency(self.of_koordinator.quota_hooks.clone())
+    }
+
     /// What was wanted to be written into an ElasticQuota has been answered.
     pub(crate) fn quota_written(&self, lasted: Duration) {
         self.of_koordinator.quota_status.observe(lasted.as_secs_f64());
@@ -261,13 +277,13 @@ impl Measures {
     }
 
     fn count_arrivals(&mut self, arrivals: &Arrivals) {
-        for (cause, part) in Cause::ALL.into_iter().flat_map(|cause| Part::ALL.map(|part| (cause, part))) {
-            let new = arrivals.of(cause, part).saturating_sub(self.counted.of(cause, part));
+        for (cause, part, pods) in arrivals.iter() {
+            let new = pods.saturating_sub(self.counted.of(cause, part));
             if new > 0 {
-                self.arrivals.with_label_values(&[families::part(part), families::cause(cause)]).inc_by(new);
+                self.arrivals.with_label_values(&[families::part(part), &*families::cause(cause)]).inc_by(new);
             }
         }
-        self.counted = *arrivals;
+        self.counted.clone_from(arrivals);
     }
 
     fn show_refused(&mut self, engine: &Engine) {

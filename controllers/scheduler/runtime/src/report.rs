@@ -37,6 +37,11 @@ pub(crate) fn failed(pod: &Pod, message: &str) -> Event {
     remark(pod, "FailedScheduling", message)
 }
 
+/// The pod is being deleted, and is not tried.
+pub(crate) fn skipped(pod: &Pod) -> Event {
+    failed(pod, &format!("skip schedule deleting pod: {}", pod.key))
+}
+
 /// Something else that is said of a pod that no node takes.
 pub(crate) fn remark(pod: &Pod, reason: &'static str, message: &str) -> Event {
     let event = Event::new(regarded(pod), EventType::Warning, "Scheduling", reason, shortened(message));

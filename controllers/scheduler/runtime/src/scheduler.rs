@@ -47,6 +47,7 @@ use crate::{
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
     questions::{Question, Questions, questions},
+    report,
 };
 
 /// The component of its events.
@@ -340,6 +341,9 @@ impl Scheduler {
         self.engine.tick(self.clock.now());
         let attempt = self.engine.attempt(now);
         self.is_working = false;
+        for pod in self.engine.skipped() {
+            self.events.record(COMPONENT, report::skipped(pod));
+        }
         let decided = self.clock.moment();
         let (begun, ended) = (self.engine.take_begun_jobs(), self.engine.take_ended_jobs());
         for job in &ended {

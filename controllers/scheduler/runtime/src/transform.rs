@@ -93,27 +93,30 @@ impl Transformers {
     }
 }
 
-/// What is dropped is dropped first. A resource that is there under the new name too stays. Cores become thousandths.
+/// What is dropped is dropped first. Of several new names for a resource the last one counts. A resource that is there under the new
+/// name too stays. Cores become thousandths.
 fn replace(amounts: &mut Amounts, pairs: &[(String, String)]) {
     for (old, _) in pairs.iter().filter(|(_, new)| new.is_empty()) {
         amounts.remove(old);
     }
-    for (old, new) in pairs.iter().filter(|(_, new)| !new.is_empty()) {
+    let renamed = pairs.iter().filter(|(_, new)| !new.is_empty());
+    let renamed: BTreeMap<&str, &str> = renamed.map(|(old, new)| (&**old, &**new)).collect();
+    for (old, new) in renamed {
         let Some(amount) = amounts.get(old).filter(|_| !amounts.contains_key(new)) else { continue };
         let amount = match amount.0.parse::<Quantity>() {
             Ok(cores) if old == "cpu" => ApiQuantity(cores.milli_value().to_string()),
             _ => amount.clone(),
         };
         amounts.remove(old);
-        amounts.insert(new.clone(), amount);
+        amounts.insert(new.to_owned(), amount);
     }
 }
 
-/// Gives resources the names that they have now, and the pod to the scheduler that its label names.
+/// Gives resources the names that they have now, and the pod to the scheduler that its label names: to none where it is empty.
 pub(crate) fn pod(spec: &mut PodSpec, labels: &Labels) {
     let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
     containers.flat_map(amounts).chain(&mut spec.overhead).for_each(rename);
-    if let Some(name) = labels.get(SCHEDULER_NAME).filter(|name| !name.is_empty()) {
+    if let Some(name) = labels.get(SCHEDULER_NAME) {
         spec.scheduler_name = Some(name.to_owned());
     }
 }
@@ -202,6 +205,9 @@ mod tests {
         let expected = json!({BATCH_CPU: "1500", "example.com/x": "1Gi"});
         assert_eq!(replaced(4, annotation), (expected, json!({BATCH_CPU: "1000"})), "what is dropped makes room");
         assert_eq!(replaced(4, "cpu:memory"), (requests.clone(), json!({"memory": "1000"})), "memory is there");
+        let twice = "memory:a.io/a,cpu:,memory:b.io/b";
+        let expected = (json!({"b.io/b": "1Gi", "example.com/x": "2"}), json!({}));
+        assert_eq!(replaced(4, twice), expected, "the last name counts");
         assert_eq!(replaced(3, annotation), (requests.clone(), json!({"cpu": "1"})), "the gate is off");
     }
 
@@ -228,6 +234,18 @@ mod tests {
             (0..8).map(|bits| Transformers::of_bits(bits).bits()).collect::<Vec<_>>(),
             (0..8).collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn a_label_says_which_scheduler_a_pod_has_even_that_it_has_none() {
+        let scheduler = |labels: &[(&str, &str)]| {
+            let mut spec = PodSpec { scheduler_name: Some("default-scheduler".to_owned()), ..PodSpec::default() };
+            pod(&mut spec, &labels.iter().copied().collect());
+            spec.scheduler_name.unwrap()
+        };
+        assert_eq!(scheduler(&[]), "default-scheduler");
+        assert_eq!(scheduler(&[(SCHEDULER_NAME, "other")]), "other");
+        assert_eq!(scheduler(&[(SCHEDULER_NAME, "")]), "");
     }
 
     #[test]

@@ -97,8 +97,10 @@ impl<'c> Rehearsal<'c> {
     /// Whether plugins other than the named one admit a pod to the cluster as it would be.
     pub fn admit(&self, pod: usize, but: &str) -> Result<(), Rejection> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
-        let mut plugins = self.profile.among(&self.profile.admits).filter(|(_, plugin)| plugin.name() != but);
-        plugins.try_for_each(|(_, plugin)| plugin.admit(&asked.request(self.profile), &self.trial))
+        let request = asked.request(self.profile);
+        let plugins = || self.profile.among(&self.profile.admits).filter(move |(_, plugin)| plugin.name() != but);
+        plugins().try_for_each(|(_, plugin)| plugin.screen(&request, &self.trial))?;
+        plugins().try_for_each(|(_, plugin)| plugin.admit(&request, &self.trial))
     }
 
     /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.

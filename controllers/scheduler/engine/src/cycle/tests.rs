@@ -176,6 +176,20 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
 /// Rejects every pod as a whole, with this code.
 struct Rejects(&'static str, Code);
 
+/// Rejects every pod beforehand, with this code.
+struct Screens(&'static str, Code);
+
+impl Plugin for Screens {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn screen(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        let reasons = vec![ReasonCode::TooManyPods.says(self.0)];
+        Err(Rejection { code: self.1, reasons })
+    }
+}
+
 impl Plugin for Rejects {
     fn name(&self) -> &'static str {
         self.0
@@ -204,6 +218,22 @@ fn who_might_help_by_evictions_is_remembered_until_somebody_rejects_the_pod_for_
     assert_eq!(said(&[Rejects("a", never), Rejects("b", Code::Error)]), ("a", never), "nobody is asked after that");
     assert_eq!(said(&[Rejects("a", maybe), Rejects("b", Code::Error)]), ("b", Code::Error));
     assert_eq!(said(&[Rejects("a", maybe), Rejects("b", maybe)]).1, maybe);
+}
+
+#[test]
+fn who_rejects_a_pod_beforehand_comes_before_all_others() {
+    let plugins: Vec<Arc<dyn Plugin>> = vec![
+        Arc::new(Rejects("a", Code::Unresolvable)),
+        Arc::new(Screens("b", Code::Unschedulable)),
+        Arc::new(Screens("c", Code::Error)),
+    ];
+    let profile = Profile::of("test", plugins);
+    let pod = pod(1, &template("1"));
+    let mut cluster = Cluster::default();
+    let class = cluster.class(&pod.template);
+    let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+    let (plugin, rejection) = profile.admit(&request, &cluster).unwrap();
+    assert_eq!((profile.plugins[usize::from(plugin)].name(), rejection.code), ("b", Code::Unschedulable));
 }
 
 #[test]

@@ -91,6 +91,36 @@ fn a_pod_that_is_given_to_another_scheduler_is_tried_no_more() {
     assert!(matches!(engine.attempt(at(61)).unwrap().outcome, Outcome::Bind { .. }), "it has come back");
 }
 
+#[test]
+fn a_pod_that_is_given_to_another_scheduler_while_it_is_being_bound_is_tried_no_more() {
+    let mut engine = engine();
+    engine.set_node(node("n", 1), at(0));
+    engine.set_pod(pod("a", "test", None), at(0));
+    let attempt = engine.attempt(at(0)).unwrap();
+    engine.set_pod(pod("a", "other", None), at(1));
+    assert!(engine.bind_failed(&attempt, at(2)));
+    assert_eq!((next(&mut engine, at(60)), engine.queue().depths().backoff), ("-".to_owned(), 0));
+    engine.set_pod(pod("a", "test", None), at(61));
+    assert_eq!(next(&mut engine, at(61)), "a on n", "it has come back");
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_leaves_the_queue_untried_when_its_turn_comes() {
+    let mut engine = engine();
+    let going = |name: &str| Arc::new(Pod { deleting: true, ..Pod::clone(&pod(name, "test", None)) });
+    for name in ["a", "b"] {
+        engine.set_pod(going(name), at(0));
+    }
+    engine.set_pod(pod("c", "test", None), at(1));
+    let skipped = |engine: &Engine| engine.skipped().iter().map(|pod| pod.key.name()).collect::<Vec<_>>().join(" ");
+    assert_eq!(next(&mut engine, at(1)), "c: no nodes available to schedule pods");
+    assert_eq!(skipped(&engine), "a b");
+    assert!(!engine.queue().contains(&Uid::from("a")));
+    assert_eq!((next(&mut engine, at(1)), skipped(&engine)), ("-".to_owned(), String::new()));
+    engine.set_pod(going("c"), at(2));
+    assert_eq!((next(&mut engine, at(60)), skipped(&engine)), ("-".to_owned(), "c".to_owned()));
+}
+
 fn next(engine: &mut Engine, now: Moment) -> String {
     match engine.attempt(now) {
         None => "-".to_owned(),

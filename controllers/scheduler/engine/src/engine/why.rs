@@ -55,6 +55,7 @@ impl Engine {
             verdicts: Verdicts::default(),
             asking: self.asking.clone(),
             laps: Laps::default(),
+            skipped: Vec::new(),
         }
     }
 

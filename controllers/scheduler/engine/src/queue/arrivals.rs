@@ -1,9 +1,11 @@
 //! How many pods have come into which part of the queue, and why: for metrics.
 
+use std::{any::TypeId, collections::BTreeMap};
+
 use crate::event::{Event, Events};
 
 /// A part of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// Pods to be tried next.
     Active,
@@ -14,7 +16,7 @@ pub enum Part {
 }
 
 /// Why a pod comes into a part of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The pod is new.
     PodAdded,
@@ -48,8 +50,19 @@ pub enum Cause {
     PodScaledDown,
     /// A pod on a node has other labels than before.
     PodRelabelled,
-    /// An object of another kind was added, changed or deleted.
-    ObjectChanged,
+    /// An object of another kind, whose type is this, was added, changed or deleted.
+    Object(TypeId, Change),
+}
+
+/// What has become of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// It was added.
+    Added,
+    /// It was changed.
+    Changed,
+    /// It was deleted.
+    Deleted,
 }
 
 /// Why a pod is to be tried.
@@ -74,8 +87,8 @@ impl Admission {
 }
 
 /// How many pods have come, by cause and part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrivals([[u64; Part::ALL.len()]; Cause::ALL.len()]);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals(BTreeMap<(Cause, Part), u64>);
 
 impl Part {
     /// All parts.
@@ -83,27 +96,6 @@ impl Part {
 }
 
 impl Cause {
-    /// All causes.
-    pub const ALL: [Self; 17] = [
-        Self::PodAdded,
-        Self::PodChanged,
-        Self::AttemptFailed,
-        Self::PauseOver,
-        Self::TriedEarly,
-        Self::Activated,
-        Self::TimeOver,
-        Self::NodeAdded,
-        Self::NodeRemoved,
-        Self::NodeAllocatable,
-        Self::NodeLabels,
-        Self::NodeTaints,
-        Self::PodAssigned,
-        Self::PodRemoved,
-        Self::PodScaledDown,
-        Self::PodRelabelled,
-        Self::ObjectChanged,
-    ];
-
     /// The cause that an event is; of several changes of a node the one that kube-scheduler asks about first.
     pub(super) fn of(event: &Event) -> Self {
         match event {
@@ -118,7 +110,14 @@ impl Cause {
             Event::PodRemoved(_) | Event::NominationChanged(_) => Self::PodRemoved,
             Event::PodScaledDown { .. } => Self::PodScaledDown,
             Event::PodRelabelled { .. } => Self::PodRelabelled,
-            Event::Object(_) => Self::ObjectChanged,
+            Event::Object(change) => {
+                let happened = match (&change.old, &change.new) {
+                    (_, None) => Change::Deleted,
+                    (None, _) => Change::Added,
+                    _ => Change::Changed,
+                };
+                Self::Object(change.type_(), happened)
+            }
             Event::PodChanged => Self::PodChanged,
             Event::Timeout => Self::TimeOver,
         }
@@ -128,11 +127,16 @@ impl Cause {
 impl Arrivals {
     /// How many have come into this part for this cause.
     pub fn of(&self, cause: Cause, part: Part) -> u64 {
-        self.0[cause as usize][part as usize]
+        self.0.get(&(cause, part)).copied().unwrap_or(0)
+    }
+
+    /// All that have come.
+    pub fn iter(&self) -> impl Iterator<Item = (Cause, Part, u64)> {
+        self.0.iter().map(|((cause, part), pods)| (*cause, *part, *pods))
     }
 
     pub(super) fn count(&mut self, cause: Cause, part: Part) {
-        self.0[cause as usize][part as usize] += 1;
+        *self.0.entry((cause, part)).or_default() += 1;
     }
 }
 
@@ -140,8 +144,13 @@ impl Arrivals {
 mod tests {
     use std::sync::Arc;
 
+    use koord_core::{key::ObjectKey, uid::Uid};
+
     use super::*;
-    use crate::node::Node;
+    use crate::{
+        node::Node,
+        object::{Object, ObjectChange},
+    };
 
     #[test]
     fn a_change_of_a_node_is_counted_by_what_has_changed() {
@@ -158,13 +167,35 @@ mod tests {
     #[test]
     fn each_cause_and_part_is_counted_by_itself() {
         let mut arrivals = Arrivals::default();
-        for (index, cause) in (1..).zip(Cause::ALL) {
+        let object = |change| Cause::Object(TypeId::of::<u32>(), change);
+        let causes = [
+            Cause::PodAdded,
+            Cause::NodeTaints,
+            object(Change::Added),
+            object(Change::Deleted),
+            Cause::Object(TypeId::of::<u64>(), Change::Added),
+        ];
+        for (index, cause) in (1..).zip(causes) {
             for (times, part) in (0..).zip(Part::ALL) {
                 (0..index * times).for_each(|_: u64| arrivals.count(cause, part));
             }
         }
-        for (index, cause) in (1..).zip(Cause::ALL) {
+        for (index, cause) in (1..).zip(causes) {
             assert_eq!(Part::ALL.map(|part| arrivals.of(cause, part)), [0, index, 2 * index], "{cause:?}");
         }
+        assert_eq!(arrivals.iter().map(|(.., pods)| pods).sum::<u64>(), 3 * (1 + 2 + 3 + 4 + 5));
+    }
+
+    #[test]
+    fn an_object_is_counted_by_its_type_and_what_has_become_of_it() {
+        let object = |value: u32| Object::new(ObjectKey::cluster("a"), Uid::from("1"), false, Arc::new(value));
+        let cause = |old: Option<u32>, new: Option<u32>| {
+            Cause::of(&Event::Object(ObjectChange { old: old.map(object), new: new.map(object) }))
+        };
+        let of = |change| Cause::Object(TypeId::of::<u32>(), change);
+        assert_eq!(
+            [cause(None, Some(1)), cause(Some(1), Some(2)), cause(Some(2), None)],
+            [Change::Added, Change::Changed, Change::Deleted].map(of)
+        );
     }
 }

@@ -69,11 +69,6 @@ impl Coscheduling {
         Self { in_batches, ..self }
     }
 
-    /// Whether it evicts pods of lower priority for gangs.
-    pub(crate) const fn makes_room(&self) -> bool {
-        self.preempts
-    }
-
     /// Makes room for a pod and all that are tried together with it.
     fn preempt(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> Result<Together, Preemption> {
         let by = request.pod.key.clone();
@@ -177,7 +172,7 @@ impl Plugin for Coscheduling {
         }
     }
 
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+    fn screen(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(context) = cluster.state::<Context>() else { return Ok(()) };
         context.admits(&request.pod.uid)?;
         // What a gang asks of the network must be known, whether it counts here or not.
@@ -226,6 +221,11 @@ impl Plugin for Coscheduling {
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::GangUnplanned.says(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
+    }
+
+    /// Unless it is configured to evict pods, it leaves that to others.
+    fn makes_room(&self) -> bool {
+        self.preempts
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {

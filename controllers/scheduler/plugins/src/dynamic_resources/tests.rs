@@ -356,6 +356,33 @@ fn where_no_room_is_made_the_plugin_says_so_or_knows_nothing_of_the_pod() {
     );
 }
 
+/// Rejects every pod before PreFilter.
+struct Screens;
+
+impl Plugin for Screens {
+    fn name(&self) -> &'static str {
+        "Screens"
+    }
+
+    fn screen(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        Err(Rejection::unresolvable(ReasonCode::TooManyPods.says("no")))
+    }
+}
+
+#[test]
+fn nothing_is_known_of_a_pod_that_is_rejected_before_pre_filter() {
+    let mut world = World::of(&["a"]);
+    let waiting = pod("p", &["c"]);
+    let class = world.cluster.class(&waiting.template);
+    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(DynamicResources::default()), Arc::new(Screens)];
+    let profile = Profile::of("test", plugins);
+    let request = Request { pod: &waiting, class: &class, plugins: &profile.plugins };
+    let (plugin, rejection) = profile.admit(&request, &world.cluster).unwrap();
+    let (found, mut draw) = (Found::Never(plugin, rejection), |_| 0);
+    let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
+    assert_eq!(world.plugin.post_filter(&request, &mut attempted), PostFilter::Stop("not found".to_owned()));
+}
+
 #[test]
 fn changes_of_what_a_claim_depends_on_help() {
     let mut world = World::of(&["a"]);

@@ -1,6 +1,7 @@
 //! Cases of the corpus, restated: an engine of this plugin and DefaultPreemption, quotas and pods.
 
 mod gates;
+mod hooks;
 mod names;
 mod upkeep;
 

@@ -53,17 +53,36 @@ impl Forest {
 
     /// Whether a pod fits into its quota. A pod that belongs to none always does.
     pub fn check(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
-        let Some(name) = self.quota_of(pod.claim) else { return Ok(()) };
-        let Some(node) = self.node(name) else { return Ok(()) };
+        self.check_leaf(pod)?;
+        self.check_above(settings, pod)
+    }
+
+    /// Whether a pod fits into what its quota itself may use, and into its `min` where it does not give way.
+    pub(super) fn check_leaf(&self, pod: Counted<'_>) -> Result<(), Shortage> {
+        self.check_own(pod)?;
+        if pod.is_preemptible {
+            return Ok(());
+        }
+        let Some((name, node)) = self.quota_of(pod.claim).and_then(|name| Some((name, self.node(name)?))) else {
+            return Ok(());
+        };
+        let check = Check { requests: pod.requests, max: &node.quota.max };
+        let min = &node.quota.min;
+        let named = || (vec![Arc::clone(name)], min.clone());
+        check.within(Bound::NonPreemptible, named, min, &node.sums.non_preemptible_used)
+    }
+
+    /// Whether a pod fits into the quotas above its own, where these are looked at.
+    pub(super) fn check_above(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
+        if !settings.checks_parents {
+            return Ok(());
+        }
+        let Some((name, node)) = self.quota_of(pod.claim).and_then(|name| Some((name, self.node(name)?))) else {
+            return Ok(());
+        };
         let check = Check { requests: pod.requests, max: &node.quota.max };
         let mut path = vec![Arc::clone(name)];
-        self.check_own(pod)?;
-        if !pod.is_preemptible {
-            let min = &node.quota.min;
-            let named = || (path.clone(), min.clone());
-            check.within(Bound::NonPreemptible, named, min, &node.sums.non_preemptible_used)?;
-        }
-        for (above, node) in self.upwards(name).skip(1).take_while(|_| settings.checks_parents) {
+        for (above, node) in self.upwards(name).skip(1) {
             path.insert(0, Arc::clone(above));
             let named = || (path.clone(), self.shown_limit(above).into_owned());
             check.within(Bound::Above, named, &self.limit(above), &node.sums.used)?;

@@ -121,6 +121,13 @@ impl Forest {
         self.nodes().filter(move |(other, node)| ***other != *name && own.is_some_and(|own| own.above == node.above))
     }
 
+    /// The quotas that hang below this one; below the root those of the default tree.
+    pub fn children<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
+        let of_root = self.roots.get("").filter(|_| name == ROOT_QUOTA).map(|root| &root.children);
+        let children = self.nodes.get(name).map(|node| &node.children).or(of_root);
+        children.into_iter().flatten().filter_map(|child| self.nodes.get_key_value(child))
+    }
+
     /// All quotas but the root, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
         self.nodes.iter()

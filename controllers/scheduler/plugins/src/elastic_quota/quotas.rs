@@ -17,6 +17,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
+    node::Node,
     object::ObjectChange,
     pod::{Pod, Template},
     state::State,
@@ -25,7 +26,8 @@ use koord_quota::Quota;
 use koord_resource::ResourceList;
 
 use super::{
-    Claim, Counted, Deleting, Forest, Ledger, Overuse, QuotaStatus, Settings, Shortage, claim::requests, is_preemptible,
+    Claim, Counted, Deleting, Forest, Hook, HookRefusal, Ledger, Overuse, QuotaStatus, QuotaUpdate, Settings, Shortage,
+    claim::requests, hooks::Hooks, is_preemptible,
 };
 
 /// The quotas of the cluster.
@@ -35,15 +37,25 @@ pub struct Quotas {
     /// By the keys of their objects.
     read: BTreeMap<ObjectKey, Read>,
     /// What nodes offer, by row.
-    offered: Vec<Option<ResourceList>>,
+    offered: Vec<Option<Arc<Node>>>,
     overuse: Overuse,
     /// Pods that are being deleted, by when their time to end is over, and those of which it is: these do not count.
     ending: BTreeSet<(i64, Uid)>,
     overdue: BTreeSet<Uid>,
-    /// Pods that their quota had no room for when they were tried last.
-    short: BTreeMap<Uid, Arc<Template>>,
+    /// Pods that their quota had no room for when they were tried last, or a hook refused.
+    short: BTreeMap<Uid, Arc<Pod>>,
     /// Whether pods request less since those were looked at, of which the queue does not learn.
     is_freed: bool,
+    hooks: Hooks,
+}
+
+/// Why a pod is not admitted.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Denial {
+    /// A quota has too little left.
+    Shortage(Shortage),
+    /// A hook refuses it.
+    Hook(HookRefusal),
 }
 
 /// What was read of an object.
@@ -67,7 +79,15 @@ impl Quotas {
             overdue: BTreeSet::new(),
             short: BTreeMap::new(),
             is_freed: false,
+            hooks: Hooks::default(),
         }
+    }
+
+    /// The same with these hooks.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: Vec<Hook>) -> Self {
+        self.hooks = Hooks::new(hooks);
+        self
     }
 
     /// The quotas as trees.
@@ -91,9 +111,20 @@ impl Quotas {
         (!label.is_empty() && self.forest().node(&label).is_none()).then_some(label)
     }
 
-    /// Whether the quota of a template has room for one more of its pods.
-    pub fn check(&self, template: &Template) -> Result<(), Shortage> {
-        counted(template, self.settings(), |pod| self.forest().check(self.settings(), pod))
+    /// Whether the quota of a template has room for this pod of it, and no hook refuses the pod.
+    pub(super) fn admit(&self, template: &Template, pod: &Pod) -> Result<(), Denial> {
+        let forest = self.forest();
+        counted(template, self.settings(), |counted| {
+            forest.check_leaf(counted).map_err(Denial::Shortage)?;
+            self.check_hooks(template, pod).map_err(Denial::Hook)?;
+            forest.check_above(self.settings(), counted).map_err(Denial::Shortage)
+        })
+    }
+
+    /// Whether no hook refuses a pod of a template. A pod that belongs to no quota is not shown to them.
+    pub(super) fn check_hooks(&self, template: &Template, pod: &Pod) -> Result<(), HookRefusal> {
+        let quota = if self.hooks.is_empty() { None } else { self.quota_of(template) };
+        quota.map_or(Ok(()), |quota| self.hooks.check(quota, pod, self.forest()))
     }
 
     /// Whether what the quota of a template itself may use has room for one more of its pods.
@@ -116,6 +147,10 @@ impl Quotas {
         &self.read
     }
 
+    pub(super) fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
     /// The quotas that use more than they may.
     pub(super) fn overuse(&self) -> &Overuse {
         &self.overuse
@@ -133,9 +168,9 @@ impl Quotas {
     }
 
     /// Whether a pod that was tried had no room in its quota.
-    pub(super) fn tried(&mut self, pod: &Pod, is_short: bool) {
+    pub(super) fn tried(&mut self, pod: &Arc<Pod>, is_short: bool) {
         if is_short {
-            self.short.insert(pod.uid.clone(), Arc::clone(&pod.template));
+            self.short.insert(pod.uid.clone(), Arc::clone(pod));
         } else {
             self.short.remove(&pod.uid);
         }
@@ -146,7 +181,7 @@ impl Quotas {
         if !std::mem::take(&mut self.is_freed) {
             return Vec::new();
         }
-        let short = self.short.iter().filter(|(_, template)| self.check(template).is_ok());
+        let short = self.short.iter().filter(|(_, pod)| self.admit(&pod.template, pod).is_ok());
         short.map(|(uid, _)| uid.clone()).collect()
     }
 
@@ -155,12 +190,12 @@ impl Quotas {
         if row.index() >= self.offered.len() {
             self.offered.resize(row.index() + 1, None);
         }
-        let new = cluster.node(row).map(|node| &node.allocatable);
-        let known = &mut self.offered[row.index()];
-        let is_changed = known.as_ref() != new;
+        let new = cluster.node(row);
+        let known = std::mem::replace(&mut self.offered[row.index()], new.cloned());
+        let [old, new] = [known.as_ref(), new].map(|node| node.map(|node| &node.allocatable));
+        let is_changed = old != new;
         if is_changed {
-            self.ledger.offer(known.as_ref(), new);
-            *known = new.cloned();
+            self.ledger.offer(old, new);
         }
         is_changed
     }
@@ -193,12 +228,41 @@ impl Quotas {
             let settings = Arc::clone(self.settings());
             if let Some(placed) = placed {
                 counted(&placed.template, &settings, |pod| self.ledger.unplace(pod));
+                self.hooks.removed(&uid);
             }
             let Some(known) = known else { continue };
             counted(&known.template, &settings, |pod| self.ledger.unrequest(pod));
             self.overdue.insert(uid);
             self.is_freed = true;
         }
+    }
+
+    /// Takes an object as it is read now; none where it is gone.
+    fn take_in(&mut self, key: &ObjectKey, new: Option<Read>) {
+        let new_quota = new.as_ref().map(|read| read.quota.clone());
+        let old = match new {
+            Some(new) => self.read.insert(key.clone(), new),
+            None => self.read.remove(key),
+        };
+        if old.map(|read| read.quota) != new_quota {
+            self.ledger.quotas_changed();
+        }
+    }
+
+    /// The same, with hooks before and after it where the quota changes or one of them takes it for changed.
+    fn take_in_with_hooks(&mut self, key: &ObjectKey, new: Option<Read>, object: &ElasticQuota) {
+        let mut hooks = std::mem::take(&mut self.hooks);
+        let [old_quota, new_quota] = [self.read.get(key), new.as_ref()].map(|read| read.map(|read| read.quota.clone()));
+        let update = QuotaUpdate { old: old_quota.as_ref(), new: new_quota.as_ref(), object };
+        let is_updated =
+            update.old != update.new || (update.old.is_some() && hooks.is_quota_updated(&update, self.forest()));
+        let state = is_updated.then(|| hooks.before(&update, self.forest()));
+        self.take_in(key, new);
+        if let Some(mut state) = state {
+            hooks.after(&update, self.forest(), &mut state);
+            hooks.move_pods(|pod| self.quota_of(&pod.template).cloned());
+        }
+        self.hooks = hooks;
     }
 }
 
@@ -240,6 +304,10 @@ impl State for Quotas {
         if self.counts(&placed.pod) {
             let settings = Arc::clone(self.settings());
             counted(&placed.pod.template, &settings, |pod| self.ledger.place(pod));
+            if !self.hooks.is_empty() {
+                let quota = self.quota_of(&placed.pod.template).cloned();
+                self.hooks.placed(quota, &placed.pod);
+            }
         }
     }
 
@@ -248,6 +316,7 @@ impl State for Quotas {
             let settings = Arc::clone(self.settings());
             counted(&placed.pod.template, &settings, |pod| self.ledger.unplace(pod));
         }
+        self.hooks.removed(&placed.pod.uid);
     }
 
     fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
@@ -275,18 +344,14 @@ impl State for Quotas {
     }
 
     fn object(&mut self, _: &Cluster, change: &ObjectChange) -> Vec<Row> {
-        if let Some((_, new)) = change.of::<ElasticQuota>()
+        if let Some((old, new)) = change.of::<ElasticQuota>()
             && let Some(key) = change.key()
         {
             let uid = change.new.as_ref().map(|object| object.uid.clone()).unwrap_or_default();
-            let new = new.map(|object| Read::of(uid, object));
-            let new_quota = new.as_ref().map(|read| read.quota.clone());
-            let old = match new {
-                Some(new) => self.read.insert(key.clone(), new),
-                None => self.read.remove(key),
-            };
-            if old.map(|read| read.quota) != new_quota {
-                self.ledger.quotas_changed();
+            let read = new.map(|object| Read::of(uid, object));
+            match new.or(old).filter(|_| !self.hooks.is_empty()) {
+                Some(object) => self.take_in_with_hooks(key, read, object),
+                None => self.take_in(key, read),
             }
         }
         // What a quota allows is asked in every attempt.

@@ -1,19 +1,20 @@
 //! Quotas of the corpus and of `spec/scheduler.md` 6.4, with pods that come and go.
 
-use std::collections::BTreeMap;
+mod properties;
+mod revocation;
+mod status;
+mod trees;
 
-use jiff::{SignedDuration, Timestamp};
 use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{DEFAULT_QUOTA, ROOT_QUOTA},
 };
 use koord_engine::plugin::ReasonCode;
-use koord_quota::{Demand, Quota, Snapshot};
+use koord_quota::Quota;
 use koord_resource::ResourceList;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Claim, Counted, Forest, Ledger, Overuse, QuotaStatus, Running, Settings, check, revoked};
+use super::{Claim, Counted, Forest, Ledger, QuotaStatus, Settings, check};
 
 fn list(amounts: Value) -> ResourceList {
     serde_json::from_value(amounts).unwrap()
@@ -253,21 +254,6 @@ fn requests_and_use_add_up_to_the_top_and_each_max_limits_requests() {
 }
 
 #[test]
-fn a_child_may_be_checked_by_the_quotas_above_it() {
-    let child = |name| cores(name, 5, 50, json!({"parent": "par"}));
-    let quotas = || [cores("par", 20, 20, json!({"is-parent": "true"})), child("c1"), child("c2")];
-    let settings = Settings { checks_parents: true, uses_runtime: false, ..Settings::default() };
-    let mut world = World::new(settings, quotas());
-    assert_eq!(world.arrive("c1", cpu(15)), "");
-    let expected = "Insufficient quotas, quotaNameTopo: [par c2], runtime: cpu:20,memory:400Gi, \
-                    used: cpu:15,memory:1Gi, pod's request: cpu:10,memory:1Gi, exceedDimensions: [cpu]";
-    assert_eq!(world.arrive("c2", cpu(10)), expected);
-    let mut world = World::new(Settings { uses_runtime: false, ..Settings::default() }, quotas());
-    world.arrive("c1", cpu(15));
-    assert_eq!(world.arrive("c2", cpu(10)), "");
-}
-
-#[test]
 fn the_classic_tree() {
     let quota = |name, min, lends: bool, more: Value| {
         let mut labels = json!({"allow-lent-resource": lends.to_string()});
@@ -315,32 +301,6 @@ fn a_quota_takes_what_it_uses_along_to_another_parent() {
 }
 
 #[test]
-fn pods_find_their_quota_by_label_namespace_or_annotation() {
-    let named =
-        |namespace: &str, name: &str| Quota { namespace: namespace.to_owned(), ..cores(name, 1, 10, json!({})) };
-    let bound = Quota { namespaces: vec!["team-b".to_owned()], ..cores("q2", 1, 10, json!({})) };
-    let quotas = [named("default", "q1"), named("team-a", "team-a"), named("elsewhere", "team-c"), bound];
-    let found = |settings, label: &str, namespace: &str| {
-        let world = World::new(settings, quotas.clone());
-        let claim = Claim { label: label.into(), namespace: namespace.into() };
-        world.forest().quota_of(&claim).map(ToString::to_string)
-    };
-    for (label, namespace, quota) in [
-        ("q1", "team-a", "q1"),
-        ("", "team-a", "team-a"),
-        ("", "team-b", "q2"),
-        ("", "team-c", DEFAULT_QUOTA),
-        ("", "default", DEFAULT_QUOTA),
-        ("unknown", "team-a", DEFAULT_QUOTA),
-    ] {
-        assert_eq!(found(Settings::default(), label, namespace).as_deref(), Some(quota), "{label} {namespace}");
-    }
-    let strict = || Settings { has_default: false, ..Settings::default() };
-    assert_eq!(found(strict(), "q1", "team-a").as_deref(), Some("q1"));
-    assert_eq!((found(strict(), "", "team-a"), found(strict(), "unknown", "x")), (None, None));
-}
-
-#[test]
 fn pods_that_came_before_their_quota_are_counted_when_it_appears() {
     let mut world = World::of([]);
     assert_eq!(world.arrive("q1", cpu(6)), "", "by the default quota");
@@ -366,72 +326,6 @@ fn what_pods_without_a_quota_use_is_not_divided() {
 }
 
 #[test]
-fn another_tree_has_a_total_of_its_own() {
-    let labels = |more: Value| {
-        let mut labels = json!({"tree-id": "ta"});
-        labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        labels
-    };
-    let begin = |more: Value| {
-        let amounts = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
-        let total = json!({"total-resource": r#"{"cpu":"40","memory":"100Gi"}"#});
-        let mut own = json!({"is-root": "true", "is-parent": "true"});
-        own.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        quota("root-a", amounts("50", "100Gi"), amounts("100", "400Gi"), labels(own), total)
-    };
-    let quotas =
-        |more| [begin(more), cores("qa", 10, 100, labels(json!({"parent": "root-a"}))), cores("qd", 1, 100, json!({}))];
-    let with_trees = || Settings { has_trees: true, ..Settings::default() };
-    let mut world = World::new(with_trees(), quotas(json!({})));
-    assert_eq!(world.arrive("qa", cpu(30)), "");
-    assert!(world.arrive("qa", cpu(15)).contains("quotaName: qa, runtime: cpu:40,memory:2Gi, used: cpu:30,memory:1Gi"));
-    assert_eq!(world.written(ROOT_QUOTA), json!({}), "the root is that of the default tree");
-    assert!(world.arrive("qd", cpu(70)).contains("runtime: cpu:60,"), "the tree's total is not the default tree's");
-    let mut world = World::new(with_trees(), quotas(json!({"ignore-default-tree": "true"})));
-    assert_eq!(world.arrive("qd", cpu(70)), "");
-    let mut world = World::new(Settings::default(), quotas(json!({})));
-    assert_eq!(world.arrive("qa", cpu(50)), "", "without the gate all quotas are in one tree");
-}
-
-#[test]
-fn quotas_that_no_root_reaches_are_limited_by_their_max() {
-    let below = |name, parent: &str| cores(name, 1, 10, json!({"parent": parent}));
-    let mut world = World::of([below("lost", "nobody"), below("x", "y"), below("y", "x")]);
-    for name in ["lost", "x"] {
-        assert_eq!(world.arrive(name, cpu(10)), "");
-        assert!(world.arrive(name, cpu(1)).contains("runtime: cpu:10,memory:400Gi"));
-    }
-    assert_eq!(world.written("y")["used"], Value::Null);
-}
-
-#[test]
-fn what_is_divided_and_a_quota_does_not_name_is_shown_as_zero_once_it_requests_something() {
-    let amounts = |cpu: &str| json!({"cpu": cpu});
-    let of_cpu = |name, labels| quota(name, amounts("10"), amounts("40"), labels, json!({}));
-    let mut world = World::of([of_cpu("q1", json!({})), of_cpu("q2", json!({})), cores("q3", 10, 40, json!({}))]);
-    assert_eq!(world.arrive("q1", cpu(6)), "");
-    assert_eq!(world.written("q1")["runtime"], json!({"cpu": "6", "memory": "0"}));
-    assert_eq!(world.written("q2")["runtime"], Value::Null);
-    assert!(world.arrive("q1", cpu(60)).contains("runtime: cpu:40,memory:0, used: cpu:6, pod's request: cpu:60,"));
-
-    let parent = of_cpu("par", json!({"is-parent": "true"}));
-    let mut world = World::of([parent, cores("child", 1, 40, json!({"parent": "par"}))]);
-    assert_eq!(world.arrive("child", cpu(1)), "");
-    for name in ["par", ROOT_QUOTA] {
-        assert_eq!(world.written(name)["request"], json!({"cpu": "1", "memory": "1Gi"}), "{name}");
-    }
-}
-
-#[test]
-fn a_parent_without_leaves_has_no_runtime() {
-    let parent = cores("par", 10, 40, json!({"is-parent": "true", "allow-lent-resource": "false"}));
-    let written = World::of([parent.clone()]).written("par");
-    assert_eq!((&written["request"]["cpu"], &written["runtime"]), (&json!("10"), &Value::Null));
-    let leaf = cores("leaf", 5, 40, json!({"parent": "par"}));
-    assert_eq!(World::of([parent, leaf]).written("par")["runtime"]["cpu"], json!("10"));
-}
-
-#[test]
 fn amounts_are_listed_in_the_order_of_what_is_written() {
     let gpus = |part: i64| json!({"koordinator.sh/gpu-memory": format!("{part}Gi"), "koordinator.sh/gpu-memory-ratio": part.to_string()});
     let mut world = World::of([quota("q1", gpus(1), gpus(10), json!({}), json!({}))]);
@@ -440,36 +334,6 @@ fn amounts_are_listed_in_the_order_of_what_is_written() {
         said.contains("pod's request: koordinator.sh/gpu-memory-ratio:20,koordinator.sh/gpu-memory:20Gi"),
         "{said}"
     );
-}
-
-#[test]
-fn where_usage_is_guaranteed_nothing_is_lent_and_the_root_says_what_is_guaranteed() {
-    let settings = Settings { guarantees_usage: true, ..Settings::default() };
-    let mut world = World::new(settings, [cores("q1", 20, 100, json!({})), cores("q2", 0, 100, json!({}))]);
-    world.arrive("q2", cpu(90));
-    assert_eq!(["q1", "q2"].map(|name| world.forest().limit(name).amount("cpu").value()), [20, 80]);
-    assert_eq!(world.written("q1")["request"]["cpu"], json!("20"));
-    world.arrive("q2", cpu(30));
-    assert_eq!(world.written(ROOT_QUOTA)["allocated"]["cpu"], json!("50"));
-    world.arrive("", cpu(1));
-    assert_eq!(world.written(DEFAULT_QUOTA)["allocated"], cpu(1));
-}
-
-#[test]
-fn annotations_that_say_the_same_are_not_written_again() {
-    let mut world = World::of([quota("q1", json!({}), json!({"cpu": "40"}), json!({}), json!({}))]);
-    world.arrive("q1", cpu(6));
-    let before = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
-    world.arrive_as("q1", json!({"cpu": "2"}), false);
-    let written = world.status("q1", &before);
-    let keys: Vec<&String> = written.as_object().unwrap().keys().collect();
-    let expected = ["child-request", "non-preemptible-request", "non-preemptible-used", "request", "runtime", "used"];
-    assert_eq!(keys, expected, "{written}");
-    world.arrive_as("q1", json!({"memory": "1Gi"}), true);
-    let before = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
-    world.quotas[0].min = list(json!({"cpu": "1"}));
-    world.ledger.quotas_changed();
-    assert_eq!(world.status("q1", &before), json!({}));
 }
 
 #[test]
@@ -486,143 +350,6 @@ fn amounts_of_annotations_that_nobody_can_read_are_written_anew() {
     let annotations = json!({"quota.scheduling.koordinator.sh/runtime": "x"});
     let object = serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap();
     assert_eq!(world.status("q1", &QuotaStatus::written(&object))["runtime"]["cpu"], json!("6"));
-}
-
-#[test]
-fn a_status_is_written_only_when_something_else_is_to_be_said() {
-    let mut world = World::of([cores("q1", 5, 10, json!({}))]);
-    world.arrive("q1", cpu(6));
-    let status = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
-    let written = |change: &dyn Fn(&mut Value)| {
-        let mut object = status.patch(&"u".into());
-        change(&mut object);
-        QuotaStatus::written(&serde_json::from_value(object).unwrap())
-    };
-    assert_eq!(status.instead_of(&written(&|_| ())), None);
-    assert!(status.instead_of(&written(&|object| object["metadata"] = json!({}))).is_some());
-    assert!(status.instead_of(&written(&|object| object["status"] = json!({}))).is_some());
-}
-
-#[test]
-fn a_quota_loses_pods_only_after_it_has_used_too_much_for_long() {
-    let mut world = World::of([cores("q1", 30, 100, json!({})), cores("q2", 60, 100, json!({}))]);
-    world.arrive("q1", cpu(70));
-    let mut overuse = Overuse::default();
-    let looks = |overuse: &mut Overuse, world: &World, now| {
-        let now = Timestamp::from_second(now).unwrap();
-        overuse.late(world.forest(), now, SignedDuration::from_secs(3)).len()
-    };
-    assert_eq!(looks(&mut overuse, &world, 0), 0);
-    world.arrive("q2", cpu(60));
-    assert_eq!([10, 13, 14, 15, 18].map(|now| looks(&mut overuse, &world, now)), [0, 0, 1, 0, 1]);
-    world.leave("q1", cpu(70));
-    assert_eq!(looks(&mut overuse, &world, 30), 0);
-    assert_eq!(overuse, Overuse::default());
-}
-
-#[test]
-fn the_default_quota_loses_no_pods() {
-    let mut world = World::of([cores("koordinator-default-quota", 0, 5, json!({}))]);
-    world.arrive("koordinator-default-quota", cpu(7));
-    let mut overuse = Overuse::default();
-    let looks = [0, 60].map(|now| {
-        overuse.late(world.forest(), Timestamp::from_second(now).unwrap(), SignedDuration::from_secs(3)).len()
-    });
-    assert_eq!(looks, [0, 0]);
-}
-
-#[test]
-fn the_least_important_pods_go_until_the_others_fit() {
-    let revoked = |limit: i64, pods: &[(i64, bool)]| {
-        let running = pods.iter().enumerate().map(|(index, (cores, is_preemptible))| Running {
-            pod: index,
-            used: list(cpu(*cores)),
-            is_preemptible: *is_preemptible,
-        });
-        let used = list(json!({"cpu": pods.iter().map(|(cores, _)| cores).sum::<i64>().to_string()}));
-        revoked(running.collect(), &used, &list(json!({"cpu": limit.to_string()})))
-    };
-    assert_eq!(revoked(40, &[(40, true), (30, true)]), [0]);
-    assert_eq!(revoked(70, &[(40, true), (30, true)]), [0; 0]);
-    assert_eq!(revoked(40, &[(40, false), (30, true)]), [1], "pods that do not give way stay");
-    // 10 and 40 were taken; the 10 fits again.
-    assert_eq!(revoked(40, &[(10, true), (40, true), (30, true)]), [1]);
-    assert_eq!(revoked(5, &[(10, true), (20, true)]), [1, 0]);
-}
-
-proptest! {
-    #[test]
-    fn sums_follow_every_change_and_runtimes_are_those_of_the_whole_tree(
-        quotas in proptest::collection::vec((0..6_usize, 0..30_i64, 0..60_i64, any::<bool>(), 0..3_i64), 1..6),
-        steps in proptest::collection::vec((0..7_usize, 0..30_i64, any::<bool>(), 0..4_u8, any::<bool>()), 1..40),
-        (scales_min, guarantees_usage) in any::<(bool, bool)>(),
-    ) {
-        let settings = || Settings { scales_min, guarantees_usage, ..Settings::default() };
-        let name = |index: usize| format!("q{index}");
-        // A quota's parent comes before it, or is the root.
-        let quotas: Vec<Quota> = quotas.into_iter().enumerate().map(|(index, (parent, min, max, lends, weight))| {
-            let mut labels = json!({"allow-lent-resource": lends.to_string()});
-            if parent < index {
-                labels["parent"] = json!(name(parent));
-            }
-            let weights = json!({"shared-weight": format!(r#"{{"cpu":"{weight}"}}"#)});
-            let amounts = |cpu: i64| json!({"cpu": cpu.to_string(), "memory": "9Gi"});
-            quota(&name(index), amounts(min.min(max)), amounts(max), labels, weights)
-        }).collect();
-        let mut world = World::new(settings(), quotas.clone());
-        let mut pods = Vec::new();
-        for (which, cpu, is_preemptible, action, changes) in steps {
-            let claim = Claim { label: name(which).into(), namespace: "default".into() };
-            let requests = list(json!({"cpu": cpu.to_string(), "memory": "1Gi"}));
-            if action == 0 && !pods.is_empty() {
-                let (claim, requests, is_preemptible): (Claim, ResourceList, bool) = pods.swap_remove(which % pods.len());
-                let pod = Counted { claim: &claim, requests: &requests, is_preemptible };
-                world.ledger.unplace(pod);
-                world.ledger.unrequest(pod);
-            } else {
-                let pod = Counted { claim: &claim, requests: &requests, is_preemptible };
-                world.ledger.request(pod);
-                world.ledger.place(pod);
-                pods.push((claim, requests, is_preemptible));
-            }
-            if changes {
-                world.ledger.quotas_changed();
-            }
-            let forest = world.forest();
-            let mut rebuilt = World::new(settings(), quotas.clone());
-            for (claim, requests, is_preemptible) in &pods {
-                let pod = Counted { claim, requests, is_preemptible: *is_preemptible };
-                rebuilt.ledger.request(pod);
-                rebuilt.ledger.place(pod);
-            }
-            let zero_free = |list: &ResourceList| list.filtered(|_, amount| !amount.is_zero());
-            for (name, node) in forest.nodes() {
-                let twin = rebuilt.forest().node(name).unwrap();
-                for kind in super::Kind::ALL {
-                    prop_assert_eq!(zero_free(node.sums.get(kind)), zero_free(twin.sums.get(kind)), "{} {:?}", name, kind);
-                }
-                prop_assert_eq!(forest.limit(name), rebuilt.forest().limit(name), "{}", name);
-            }
-            if guarantees_usage {
-                continue;
-            }
-            let own: BTreeMap<String, ResourceList> = quotas.iter().map(|quota| {
-                let mut sum = ResourceList::new();
-                pods.iter().filter(|(claim, ..)| *claim.label == *quota.name).for_each(|(_, requests, _)| sum.add(requests));
-                (quota.name.clone(), sum)
-            }).collect();
-            let default: i64 = pods.iter().filter(|(claim, ..)| world.forest().node(&claim.label).is_none())
-                .map(|(_, requests, _)| requests.amount("cpu").value()).sum();
-            let memory = pods.iter().filter(|(claim, ..)| world.forest().node(&claim.label).is_none()).count();
-            let total = list(json!({"cpu": (100 - default).to_string(), "memory": format!("{}Gi", 400 - i64::try_from(memory).unwrap())}));
-            let requests = own.iter().map(|(name, list)| (name.as_str(), list.clone())).collect();
-            let tree: Snapshot = quotas.iter().cloned().collect();
-            let demand = Demand { total: &total, requests: &requests, scale_min: scales_min, guarantee: false };
-            for (name, runtime) in koord_quota::runtime(&tree, demand) {
-                prop_assert_eq!(&*forest.limit(name), &runtime, "{}", name);
-            }
-        }
-    }
 }
 
 #[test]

@@ -20,15 +20,21 @@ const QUOTA: ResourceKind = ResourceKind::typed::<ElasticQuota>();
 impl Quotas {
     /// What is to be written now.
     pub(super) fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        let writes = self.statuses().chain(self.missing()).chain(self.evictions(cluster));
+        let writes = self.statuses(cluster).chain(self.missing()).chain(self.evictions(cluster));
         Upkeep { writes: writes.collect(), again: self.overuse().looks_at() }
     }
 
-    /// The quotas whose objects do not say what is observed.
-    fn statuses(&self) -> impl Iterator<Item = Write> {
+    /// The quotas whose objects do not say what is observed, or what hooks write.
+    fn statuses(&self, cluster: &Cluster) -> impl Iterator<Item = Write> {
         self.objects().iter().filter(|(key, _)| self.is_counted(key)).filter_map(|(key, read)| {
-            let status = self.status(key.name())?.instead_of(&read.written)?;
-            let action = Action::Patch { subresource: "", patch: status.patch(&read.uid) };
+            let patch = self.status(key.name())?.instead_of(&read.written).map(|status| status.patch(&read.uid));
+            let hooked = Some(self.hooks()).filter(|hooks| !hooks.is_empty());
+            let object = hooked.and_then(|_| cluster.objects().get::<ElasticQuota>(key.as_str()));
+            let patch = match hooked.zip(object) {
+                Some((hooks, object)) => hooks.status_patch(object, &read.uid, patch),
+                None => patch,
+            };
+            let action = Action::Patch { subresource: "", patch: patch? };
             Some(Write { kind: QUOTA, key: key.clone(), action })
         })
     }

@@ -42,9 +42,10 @@ pub struct Loads {
 struct Known {
     capacity: Amounts,
     /// What an annotation of the node sets instead of the configuration.
-    thresholds: Option<Thresholds>,
+    thresholds: Option<Box<Thresholds>>,
     load: NodeLoad,
-    metric: Option<NodeMetric>,
+    /// Most of what is known, and none before the first report.
+    metric: Option<Box<NodeMetric>>,
     is_expired: bool,
     /// When the report expires, where that lies ahead.
     expires: Option<i64>,
@@ -68,8 +69,8 @@ impl Loads {
     /// What is known of a node.
     pub fn view(&self, row: Row) -> Option<View<'_>> {
         let Known { capacity, thresholds, load, metric, is_expired, .. } = self.rows.get(row.index())?;
-        let thresholds = thresholds.as_ref().unwrap_or(&self.settings.thresholds);
-        Some(View { capacity, thresholds, load, metric: metric.as_ref(), is_expired: *is_expired })
+        let thresholds = thresholds.as_deref().unwrap_or(&self.settings.thresholds);
+        Some(View { capacity, thresholds, load, metric: metric.as_deref(), is_expired: *is_expired })
     }
 
     fn known(&mut self, row: Row) -> &mut Known {
@@ -80,10 +81,10 @@ impl Loads {
     }
 
     /// The report about a node, and when it expires, where that lies ahead.
-    fn reported(&self, cluster: &Cluster, row: Row) -> (Option<NodeMetric>, Option<i64>) {
+    fn reported(&self, cluster: &Cluster, row: Row) -> (Option<Box<NodeMetric>>, Option<i64>) {
         let name = cluster.node(row).map(|node| &node.name);
         let metric = name.and_then(|name| cluster.objects().get::<node_metric::NodeMetric>(name));
-        let metric = metric.map(|metric| NodeMetric::of(metric, |name| name.into()));
+        let metric = metric.map(|metric| Box::new(NodeMetric::of(metric, |name| name.into())));
         let updated = metric.as_ref().and_then(|metric| metric.updated);
         let expires = updated.map(|updated| updated.saturating_add(self.settings.expiration_seconds));
         (metric, expires.filter(|expires| *expires > cluster.time().as_second()))
@@ -92,7 +93,7 @@ impl Loads {
     /// Reads the report about a node.
     pub(super) fn report(&mut self, cluster: &Cluster, row: Row) {
         let (metric, ahead) = self.reported(cluster, row);
-        let load = self.load(cluster, row, metric.as_ref());
+        let load = self.load(cluster, row, metric.as_deref());
         let known = self.known(row);
         known.load = load;
         known.is_expired = ahead.is_none();
@@ -154,10 +155,10 @@ impl Settings {
         self.dimensions.list(&allocatable)
     }
 
-    fn thresholds(&self, node: &Node) -> Option<Thresholds> {
+    fn thresholds(&self, node: &Node) -> Option<Box<Thresholds>> {
         let text = node.annotations.get(USAGE_THRESHOLDS.name())?;
         let custom = USAGE_THRESHOLDS.read(text).ok()?;
-        Some(self.thresholds.with(&custom, &self.dimensions))
+        Some(Box::new(self.thresholds.with(&custom, &self.dimensions)))
     }
 }
 
@@ -182,7 +183,7 @@ impl Loads {
         }
         let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
         let known = self.known(placed.row);
-        known.load.assign(&pod, known.metric.as_ref(), &settings.dimensions);
+        known.load.assign(&pod, known.metric.as_deref(), &settings.dimensions);
     }
 
     pub(super) fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
@@ -191,7 +192,7 @@ impl Loads {
         }
         let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
         let known = self.known(placed.row);
-        known.load.remove(&pod, known.metric.as_ref(), &settings.dimensions);
+        known.load.remove(&pod, known.metric.as_deref(), &settings.dimensions);
     }
 
     pub(super) fn node(&mut self, cluster: &Cluster, row: Row) {

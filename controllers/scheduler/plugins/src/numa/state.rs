@@ -44,8 +44,10 @@ pub(crate) struct NumaHold {
 pub(crate) struct NumaState {
     names: ResourceNames,
     reports: BTreeMap<Box<str>, Report>,
-    /// By row.
-    nodes: Vec<NumaNode>,
+    /// By row. In most clusters few nodes are reported or set up: the others are [`NumaState::plain`].
+    nodes: Vec<Option<Box<NumaNode>>>,
+    /// A node of which nothing is reported, that is not set up, and of which no pod has anything.
+    plain: NumaNode,
 }
 
 // === impl NumaHold ===
@@ -78,7 +80,7 @@ impl NumaHold {
 impl NumaState {
     /// The node of a row.
     pub(crate) fn node(&self, row: Row) -> Option<&NumaNode> {
-        self.nodes.get(row.index())
+        self.nodes.get(row.index()).map(|node| node.as_deref().unwrap_or(&self.plain))
     }
 
     /// Whether there is a report of a node.
@@ -109,10 +111,19 @@ impl NumaState {
     }
 
     fn node_mut(&mut self, row: Row) -> &mut NumaNode {
+        self.slot(row).get_or_insert_default()
+    }
+
+    fn slot(&mut self, row: Row) -> &mut Option<Box<NumaNode>> {
         if self.nodes.len() <= row.index() {
-            self.nodes.resize_with(row.index() + 1, NumaNode::default);
+            self.nodes.resize(row.index() + 1, None);
         }
         &mut self.nodes[row.index()]
+    }
+
+    fn set(&mut self, row: Row, node: NumaNode) {
+        let node = (node != self.plain).then(|| Box::new(node));
+        *self.slot(row) = node;
     }
 
     fn allocation(&mut self, hold: &NumaHold) -> Allocation {
@@ -122,8 +133,9 @@ impl NumaState {
 
     /// The node of a row as it is reported and set up now, with what its pods have.
     fn rebuild(&mut self, cluster: &Cluster, row: Row) {
-        let ledger = std::mem::take(&mut self.node_mut(row).ledger);
-        *self.node_mut(row) = self.built(cluster, row, ledger);
+        let ledger = self.slot(row).take().map(|node| node.ledger).unwrap_or_default();
+        let node = self.built(cluster, row, ledger);
+        self.set(row, node);
     }
 
     fn built(&self, cluster: &Cluster, row: Row, ledger: Ledger) -> NumaNode {

@@ -48,9 +48,17 @@ pub(super) struct OverPods {
     by_node: BTreeMap<Arc<str>, Vec<Uid>>,
 }
 
-impl OverPods {
-    /// Of the Reservation that a pod stands for; none where it takes over nothing.
-    pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
+/// A Reservation that takes over pods.
+struct PreAllocating<'c> {
+    object: &'c Reservation,
+    owners: Owners,
+    /// Whether marked pods are taken over, instead of those that its owners select.
+    of_cluster: bool,
+}
+
+impl<'c> PreAllocating<'c> {
+    /// The one that a pod stands for; none where it takes over nothing.
+    fn of(pod: &Pod, cluster: &'c Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let key = pod.reservation.as_ref().map(|object| &object.key);
         let object = key.and_then(|key| cluster.objects().get::<Reservation>(key.as_str()));
         let Some(object) = object.filter(|object| object.spec.pre_allocation) else { return Ok(None) };
@@ -64,6 +72,20 @@ impl OverPods {
         }
         let owners = Owners::new(&object.spec.owners)
             .map_err(|error| Rejection::unresolvable(ReasonCode::ReservationInvalid.says(error.to_string())))?;
+        Ok(Some(Self { object, owners, of_cluster }))
+    }
+}
+
+impl OverPods {
+    /// Whether the Reservation that a pod stands for may take over pods, if it is to.
+    pub(super) fn check(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<(), Rejection> {
+        PreAllocating::of(pod, cluster, settings).map(drop)
+    }
+
+    /// Of the Reservation that a pod stands for; none where it takes over nothing.
+    pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
+        let reservation = PreAllocating::of(pod, cluster, settings)?;
+        let Some(PreAllocating { object, owners, of_cluster }) = reservation else { return Ok(None) };
         let is_chosen = |placed: &&Placed| {
             let labels = &placed.pod.template.labels;
             let by_mode = if of_cluster {
@@ -79,7 +101,12 @@ impl OverPods {
         // It takes over running pods all the same.
         info.unschedulable = false;
         let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.hidden()).filter(is_chosen).collect();
-        pods.retain(|placed| is_allowed(placed, &info, &requests, cluster));
+        let selected = &pod.template.affinity;
+        let is_selected = |placed: &Placed| {
+            let node = cluster.node(placed.row);
+            node.is_some_and(|node| selected.selects(&node.name, |key| node.labels.get(key)))
+        };
+        pods.retain(|placed| is_selected(placed) && is_allowed(placed, &info, &requests, cluster));
         if of_cluster {
             let priority = |placed: &Placed| -> i64 {
                 let text = placed.pod.template.annotations.get(&settings.cluster_priority_annotation_key);
@@ -95,7 +122,7 @@ impl OverPods {
         }
         let how = PreAllocation {
             is_required: pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true"),
-            many: policy.and_then(|policy| policy.enable_multiple) == Some(true),
+            many: object.spec.pre_allocation_policy.as_ref().and_then(|policy| policy.enable_multiple) == Some(true),
             is_ordered: of_cluster,
             prefers_none: settings.prefer_no_pre_allocated_pods,
         };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_api::{
     protocol::Text,
-    reservation::Reservation as ReservationObject,
+    reservation::{Reservation as ReservationObject, ReservationPhase},
     reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, ReservationAllocated},
 };
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
@@ -180,6 +180,13 @@ impl Plugin for Reservation {
         Some(Box::new(Kept::default()))
     }
 
+    fn screen(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        if request.pod.is_reservation() {
+            return OverPods::check(request.pod, cluster, &self.pre_allocation);
+        }
+        wish(request.pod).map(drop).map_err(invalid)
+    }
+
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             if let Some(missing) = object_of(request.pod, cluster).and_then(lifecycle::missing) {
@@ -188,7 +195,6 @@ impl Plugin for Reservation {
             }
             return self.over_pods(request.pod, cluster).map(drop);
         }
-        let invalid = |message: String| Rejection::error(ReasonCode::ReservationInvalid.says(message));
         let wish = wish(request.pod).map_err(invalid)?;
         if !wish.needs_one() {
             return Ok(());
@@ -298,7 +304,10 @@ impl Plugin for Reservation {
 
     fn stand_in(&self, object: &Object) -> StandIn {
         let Some(reservation) = object.get::<ReservationObject>() else { return StandIn::None };
-        if is_over(&reservation.status) {
+        let status = &reservation.status;
+        // One with a node is on it while it is available, and is not looked for otherwise.
+        let is_nowhere = !status.node_name.is_empty() && status.phase != Some(ReservationPhase::Available);
+        if is_over(status) || is_nowhere {
             return StandIn::Gone;
         }
         ReservePod::new(reservation).map_or(StandIn::Gone, |ReservePod { pod, .. }| StandIn::Pod(Arc::new(pod)))
@@ -394,6 +403,10 @@ impl Plugin for Reservation {
 
 fn wish(pod: &Pod) -> Result<Wish, String> {
     Wish::new(&pod.template.labels, &pod.template.annotations).map_err(|error| error.reason)
+}
+
+fn invalid(message: String) -> Rejection {
+    Rejection::error(ReasonCode::ReservationInvalid.says(message))
 }
 
 #[cfg(test)]

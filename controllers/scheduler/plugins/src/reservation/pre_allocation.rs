@@ -45,7 +45,9 @@ pub fn pre_allocate(
     if !how.is_required && how.prefers_none && alone.is_empty() {
         return Ok(Vec::new());
     }
-    let mut sorted: Vec<&Candidate> = candidates.iter().collect();
+    // A pod that requests none of the resources that count has nothing that could be taken over.
+    let frees = |one: &&Candidate| one.requests.iter().any(|(name, _)| reservation.counts(name));
+    let mut sorted: Vec<&Candidate> = candidates.iter().filter(frees).collect();
     if !how.is_ordered {
         sorted.sort_by_cached_key(|one| (-reservation_score(&one.requests, reservation), one.uid.clone()));
     } else if !how.many {
@@ -146,6 +148,26 @@ mod tests {
         assert_eq!(taken(2000, &[2000, 3000], best), Ok("b".to_owned()), "the order decides among equals only");
         let ordered = PreAllocation { is_ordered: true, ..many };
         assert_eq!(taken(1000, &[1000, 3000, 2000], ordered), Ok("a b".to_owned()));
+    }
+
+    #[test]
+    fn a_pod_that_requests_none_of_what_is_reserved_is_not_taken() {
+        let info = reservation(
+            json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "0"}}}),
+        );
+        let room = NodeRoom { free: amounts(&[("cpu", 8000)]), pods: 1 };
+        let taken = |requests: &[(&str, i64)], is_required: bool| {
+            let candidate = Candidate { uid: Uid::from("a"), requests: amounts(requests) };
+            let how = PreAllocation { is_required, ..REQUIRED };
+            let taken = pre_allocate(&info, &room, &[candidate], how);
+            taken.map(|taken| taken.len()).map_err(|reasons| Reason::joined(&reasons))
+        };
+        let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
+        let nothing: &[(&str, i64)] = &[];
+        for requests in [nothing, &[("x/y", 1)]] {
+            assert_eq!((taken(requests, true), taken(requests, false)), (Err(nobody.clone()), Ok(0)));
+        }
+        assert_eq!(taken(&[("cpu", 0)], true), Ok(1), "of one that counts it requests nothing");
     }
 
     #[test]

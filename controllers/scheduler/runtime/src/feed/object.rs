@@ -1,6 +1,6 @@
 //! Objects beside nodes and pods, as the engine's plugins read them: whole.
 
-use std::{any::TypeId, sync::Arc};
+use std::{any::TypeId, borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim},
@@ -40,34 +40,60 @@ impl<T> Kind for T where
 {
 }
 
-/// Follows the kinds of these that plugins read.
-pub(crate) fn follow(caches: &mut Caches<'_>) {
-    caches.follow::<Namespace>();
-    caches.follow::<Service>();
-    caches.follow::<ReplicationController>();
-    caches.follow::<ReplicaSet>();
-    caches.follow::<StatefulSet>();
-    caches.follow::<PersistentVolume>();
-    caches.follow::<PersistentVolumeClaim>();
-    caches.follow::<StorageClass>();
-    caches.follow::<CSINode>();
-    caches.follow::<CSIDriver>();
-    caches.follow::<CSIStorageCapacity>();
-    caches.follow::<VolumeAttachment>();
-    caches.follow::<ResourceClaim>();
-    caches.follow::<ResourceSlice>();
-    caches.follow::<DeviceClass>();
-    caches.follow::<DeviceTaintRule>();
-    caches.follow::<PodDisruptionBudget>();
-    caches.follow::<NodeMetric>();
-    caches.follow::<NodeResourceTopology>();
-    caches.follow::<Device>();
-    caches.follow::<Reservation>();
-    caches.follow::<PodGroup>();
-    caches.follow::<ElasticQuota>();
-    caches.follow::<ElasticQuotaProfile>();
-    caches.follow::<ClusterNetworkTopology>();
-    caches.follow::<ConfigMap>();
+macro_rules! kinds {
+    ($($kind:ty),* $(,)?) => {
+        /// Follows the kinds of these that plugins read.
+        pub(crate) fn follow(caches: &mut Caches<'_>) {
+            $(caches.follow::<$kind>();)*
+        }
+
+        /// The kind of a type.
+        fn kind(type_: TypeId) -> Option<ResourceKind> {
+            let kinds = [$((TypeId::of::<$kind>(), ResourceKind::typed::<$kind>())),*];
+            kinds.into_iter().find(|(known, _)| *known == type_).map(|(_, kind)| kind)
+        }
+    };
+}
+
+kinds![
+    Namespace,
+    Service,
+    ReplicationController,
+    ReplicaSet,
+    StatefulSet,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+    ResourceClaim,
+    ResourceSlice,
+    DeviceClass,
+    DeviceTaintRule,
+    PodDisruptionBudget,
+    NodeMetric,
+    NodeResourceTopology,
+    Device,
+    Reservation,
+    PodGroup,
+    ElasticQuota,
+    ElasticQuotaProfile,
+    ClusterNetworkTopology,
+    ConfigMap,
+];
+
+/// The API groups of Kubernetes itself from which kinds are followed.
+const OF_KUBERNETES: [&str; 5] = ["", "apps", "policy", "storage.k8s.io", "resource.k8s.io"];
+
+/// What metrics call the objects of a type: kinds of Kubernetes by their names, others as plugins of the original name them.
+pub(crate) fn name_in_events(type_: TypeId) -> Cow<'static, str> {
+    match kind(type_) {
+        Some(ResourceKind { kind, group, .. }) if OF_KUBERNETES.contains(&group) => kind.into(),
+        Some(ResourceKind { group, version, plural, .. }) => format!("{plural}.{version}.{group}").into(),
+        None => "Object".into(),
+    }
 }
 
 /// The versions beside its own in which an API server may serve a kind, the newest first. Kubernetes 1.32 and 1.33 have no

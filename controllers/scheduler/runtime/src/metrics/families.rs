@@ -1,7 +1,11 @@
 //! The metrics of the scheduler as data. Names, labels and buckets are those of kube-scheduler 1.34; labels of causes, too.
 
-use koord_engine::queue::{Cause, Part};
+use std::borrow::Cow;
+
+use koord_engine::queue::{Cause, Change, Part};
 use koord_runtime::metrics::{Description, Unit, exponential_buckets};
+
+use crate::feed::object;
 
 const DURATION_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
 const POD_DURATION_BUCKETS: &[f64] = &exponential_buckets::<20>(0.01, 2.0);
@@ -149,6 +153,7 @@ pub const METRICS: &[Description] = &{
         jobs,
         batches,
         quota_process,
+        quota_hooks,
         quota_status,
         phase,
         reserved,
@@ -186,6 +191,7 @@ pub const METRICS: &[Description] = &{
         jobs,
         batches,
         quota_process,
+        quota_hooks,
         quota_status,
         phase,
         reserved,
@@ -214,8 +220,8 @@ pub(super) const fn part(part: Part) -> &'static str {
 }
 
 /// A cause as a label.
-pub(super) const fn cause(cause: Cause) -> &'static str {
-    match cause {
+pub(super) fn cause(cause: Cause) -> Cow<'static, str> {
+    let text = match cause {
         Cause::PodAdded => "UnschedulablePodAdd",
         Cause::PodChanged => "UnschedulablePodUpdate",
         Cause::AttemptFailed => "ScheduleAttemptFailure",
@@ -232,6 +238,35 @@ pub(super) const fn cause(cause: Cause) -> &'static str {
         Cause::PodRemoved => "AssignedPodDelete",
         Cause::PodScaledDown => "AssignedPodUpdatePodScaleDown",
         Cause::PodRelabelled => "AssignedPodUpdatePodLabel",
-        Cause::ObjectChanged => "ObjectUpdate",
+        Cause::Object(type_, change) => {
+            let happened = match change {
+                Change::Added => "Add",
+                Change::Changed => "Update",
+                Change::Deleted => "Delete",
+            };
+            return format!("{}{happened}", object::name_in_events(type_)).into();
+        }
+    };
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
+    use koord_api::{pod_group::PodGroup, reservation::Reservation};
+
+    use super::*;
+
+    #[test]
+    fn objects_are_named_as_kube_scheduler_and_plugins_name_their_events() {
+        let label = |type_: TypeId| cause(Cause::Object(type_, Change::Changed)).into_owned();
+        assert_eq!(label(TypeId::of::<PersistentVolumeClaim>()), "PersistentVolumeClaimUpdate");
+        assert_eq!(label(TypeId::of::<Namespace>()), "NamespaceUpdate");
+        assert_eq!(label(TypeId::of::<Reservation>()), "reservations.v1alpha1.scheduling.koordinator.shUpdate");
+        assert_eq!(label(TypeId::of::<PodGroup>()), "podgroups.v1alpha1.scheduling.sigs.k8s.ioUpdate");
+        assert_eq!(label(TypeId::of::<u8>()), "ObjectUpdate", "of a plugin from elsewhere");
+        assert_eq!(cause(Cause::Object(TypeId::of::<Namespace>(), Change::Deleted)), "NamespaceDelete");
     }
 }

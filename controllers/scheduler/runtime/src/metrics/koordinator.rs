@@ -17,6 +17,7 @@ use super::{families, requests};
 
 const NODE_BUCKETS: &[f64] = &exponential_buckets::<24>(1.0, 2.0);
 const PROCESS_BUCKETS: &[f64] = &exponential_buckets::<24>(0.00001, 2.0);
+const HOOK_BUCKETS: &[f64] = &exponential_buckets::<24>(0.000_001, 2.0);
 const JOB_BUCKETS: &[f64] = &[0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 25.0, 30.0, 45.0, 60.0, 120.0];
 const WRITE_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
 
@@ -66,6 +67,13 @@ const QUOTA_PROCESS: Description = Description::histogram(
     "Time to take a changed (UpdateQuota) or deleted (DeleteQuota) ElasticQuota into account.",
 )
 .advice("Above a second: trees of thousands of quotas change too often.");
+const QUOTA_HOOKS: Description = Description::histogram(
+    "scheduler_elastic_quota_hook_plugin_latency",
+    &["plugin", "operation"],
+    HOOK_BUCKETS,
+    "Time of a call of a hook of quotas, by the hook's key and what it was asked (is_quota_updated, pre_quota_update, post_quota_update, on_pod_update, update_quota_status, check_pod).",
+)
+.advice("Hooks are called while a decision is made: above a millisecond they slow every decision.");
 const QUOTA_STATUS: Description = Description::histogram(
     "scheduler_update_elastic_quota_status_duration_seconds",
     &[],
@@ -103,13 +111,14 @@ const WAITING_GANGS: Description = Description::gauge(
 .advice("It does not fall: members are missing or do not fit, and those that wait keep resources; `koordctl why gang NAMESPACE/NAME`.");
 
 /// Koordinator's own metrics.
-pub(super) const METRICS: [Description; 12] = [
+pub(super) const METRICS: [Description; 13] = [
     TIMEOUTS,
     EVALUATED,
     FEASIBLE,
     JOBS,
     BATCHES,
     QUOTA_PROCESS,
+    QUOTA_HOOKS,
     QUOTA_STATUS,
     PHASE,
     RESERVED,
@@ -126,6 +135,7 @@ pub(super) struct OfKoordinator {
     jobs: HistogramVec,
     batches: HistogramVec,
     pub(super) quota_process: HistogramVec,
+    pub(super) quota_hooks: HistogramVec,
     pub(super) quota_status: Histogram,
     gauges: BTreeMap<&'static str, GaugeVec>,
     /// What is shown.
@@ -144,6 +154,7 @@ impl OfKoordinator {
             jobs: metrics.histogram(JOBS)?,
             batches: metrics.histogram(BATCHES)?,
             quota_process: metrics.histogram(QUOTA_PROCESS)?,
+            quota_hooks: metrics.histogram(QUOTA_HOOKS)?,
             quota_status: metrics.histogram(QUOTA_STATUS)?.with_label_values(none),
             gauges: gauges
                 .into_iter()

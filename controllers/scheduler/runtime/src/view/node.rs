@@ -63,3 +63,28 @@ impl PartialEq for NodeView {
         self.0 == other.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
+    use koord_runtime::cache::Cache;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_keeps_something_away_offers_batch_resources_under_either_name() {
+        let offered = |cpu: &str, memory: &str| {
+            let annotations = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
+            let metadata = json!({"name": "n", "uid": "u", "resourceVersion": "1", "annotations": annotations});
+            let allocatable = json!({"cpu": "8", cpu: "4000", memory: "1Gi"});
+            let mut cache = Cache::<NodeView>::default();
+            cache.upsert(&json!({"metadata": metadata, "status": {"allocatable": allocatable}}).to_string()).unwrap();
+            let allocatable = &cache.get("n").unwrap().value.0.allocatable;
+            ["cpu", BATCH_CPU, BATCH_MEMORY].map(|name| allocatable.amount(name).to_string())
+        };
+        let expected = ["6", "4k", "1Gi"].map(str::to_owned);
+        assert_eq!(offered(BATCH_CPU, BATCH_MEMORY), expected);
+        assert_eq!(offered("koordinator.sh/batch-cpu", "koordinator.sh/batch-memory"), expected);
+    }
+}

@@ -39,3 +39,28 @@ async fn events_are_reported_by_the_profile_and_name_the_pod_for_which_another_g
     stop.cancel();
     running.await.unwrap().unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_being_deleted_is_said_to_be_skipped() {
+    let stage = Stage::new();
+    stage.add_node("only", "2");
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+    let metadata = json!({"name": "going", "finalizers": ["example.com/keep"]});
+    stage.send(Method::POST, PODS, &json!({"metadata": metadata, "spec": spec}));
+    stage.send(Method::DELETE, &format!("{PODS}/going"), &json!({"gracePeriodSeconds": 0}));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(stage.manager("one").run(stop.clone()));
+    stage.pass(5).await;
+    assert_eq!(stage.place("going"), "-");
+    let all = stage.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/default/events", &Value::Null);
+    let shown = |event: &Value| {
+        let part = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {}: {}", part("type"), part("reason"), part("action"), part("note"))
+    };
+    let events = all["items"].as_array().unwrap().iter().filter(|event| event["regarding"]["name"] == "going");
+    let events: Vec<String> = events.map(shown).collect();
+    assert_eq!(events, ["Warning FailedScheduling Scheduling: skip schedule deleting pod: default/going"]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}

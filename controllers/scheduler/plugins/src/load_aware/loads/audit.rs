@@ -32,7 +32,7 @@ impl Loads {
     fn recount(&mut self, cluster: &Cluster, row: Row) -> Known {
         let settings = Arc::clone(&self.settings);
         let (metric, expires) = self.reported(cluster, row);
-        let load = self.load(cluster, row, metric.as_ref());
+        let load = self.load(cluster, row, metric.as_deref());
         let node = cluster.node(row);
         Known {
             capacity: node.map(|node| settings.capacity(node)).unwrap_or_default(),

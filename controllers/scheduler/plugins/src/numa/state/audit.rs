@@ -2,7 +2,7 @@
 
 use koord_engine::{cluster::Cluster, columns::Row};
 
-use super::{Ledger, NumaHold, NumaNode, NumaState};
+use super::{Ledger, NumaHold, NumaState};
 
 impl NumaState {
     /// Compares what pods have of a node, and how it is set up, with its pods, its object and its report, and sets right what differs.
@@ -13,8 +13,7 @@ impl NumaState {
             ledger
         });
         let actual = self.built(cluster, row, ledger);
-        let nothing = NumaNode::default();
-        let kept = self.nodes.get(row.index()).unwrap_or(&nothing);
+        let kept = self.node(row).unwrap_or(&self.plain);
         if *kept == actual {
             return Vec::new();
         }
@@ -23,7 +22,7 @@ impl NumaState {
         } else {
             ("numa", format!("{} instead of {}", kept.ledger.words(), actual.ledger.words()))
         };
-        *self.node_mut(row) = actual;
+        self.set(row, actual);
         vec![wrong]
     }
 }
@@ -34,7 +33,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{node, pod};
+    use crate::{
+        numa::node::NumaNode,
+        testing::{node, pod},
+    };
 
     /// What makes a sum wrong.
     type Spoil = fn(&mut NumaNode);

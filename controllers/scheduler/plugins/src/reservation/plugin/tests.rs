@@ -23,6 +23,7 @@ use crate::{DeviceShare, NodeNumaResource, NodePorts, NodeResourcesFit, testing:
 mod asked;
 mod gates;
 mod memory;
+mod over;
 mod parts;
 mod pods;
 mod refused;
@@ -446,6 +447,19 @@ fn what_is_over_keeps_nothing() {
     world.now = world.now + std::time::Duration::from_secs(12);
     // deleted-frees: the original leaves the pod waiting.
     assert_eq!((world.attempt(), world.used()), ("n1".to_owned(), 4000));
+}
+
+#[test]
+fn what_says_a_node_and_is_not_available_keeps_nothing() {
+    for phase in [json!("Pending"), json!("Waiting"), json!(""), Value::Null] {
+        let mut world = World::new(&[8]);
+        world.reserve("r", 6, &json!({}));
+        world.update("r", &|object| object["status"]["phase"] = phase.clone());
+        assert_eq!((world.attempt(), world.used()), ("-".to_owned(), 0), "it is not placed anew: {phase}");
+        assert_eq!(world.owner("p", 8, ""), "n1");
+        world.update("r", &|object| object["status"]["phase"] = json!("Available"));
+        assert_eq!(world.used(), 14_000);
+    }
 }
 
 #[test]

@@ -68,6 +68,16 @@ fn cpus_that_are_recorded_for_no_numa_node_are_not_taken_off_one() {
 }
 
 #[test]
+fn a_share_of_a_numa_node_that_is_gone_leaves_nothing_behind() {
+    let single = (NUMA, r#"{"numaTopologyPolicy":"SingleNUMANode"}"#);
+    let mut world = World::of(&[Machine::amplified()]);
+    assert_eq!(world.create("bound", ("LSR", "4", &[FULL])), cpus("0-3"));
+    assert_eq!(world.create("share", ("LS", "2", &[single])), shares("", &[(0, "2", "1Gi")]));
+    world.engine.remove_pod(&Uid::from("share"), world.now);
+    assert_eq!(world.create("next", ("LS", "12", &[single])), shares("", &[(0, "12", "1Gi")]));
+}
+
+#[test]
 fn all_that_a_numa_node_has_left_is_written_as_the_node_writes_it() {
     let mut world = World::of(&[Machine { memory: "4Gi", ..Machine::labelled(KEEP, "SingleNUMANode") }]);
     let mut create = |name, memory| world.create_with(name, ("LS", "1", &[]), 9500, memory);

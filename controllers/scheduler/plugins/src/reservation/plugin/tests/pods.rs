@@ -158,6 +158,17 @@ fn the_place_of_an_owner_within_its_reservation_is_taken_over_by_owners_alone() 
 }
 
 #[test]
+fn a_reservation_of_a_lower_priority_is_no_victim() {
+    let mut world = preempting(&[8]);
+    assert_eq!(world.reserve("r", 8, &json!({"labels": {"koordinator.sh/priority": "1"}})), "n1");
+    world.engine.set_pod(Arc::new(important("high", 4, &[], "")), world.now);
+    let Outcome::Refused(refused) = world.next().unwrap().outcome else { panic!("there is no room") };
+    let words = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+    assert_eq!(refused.message, format!("{FULL} {words}"));
+    assert_eq!((refused.nominated, refused.victims), (None, vec![]));
+}
+
+#[test]
 fn marked_pods_of_the_whole_cluster_are_taken_over_by_their_priority() {
     let taken = |first: &str, second: &str| {
         let pre_allocation = koord_config::scheduler::PreAllocation { enable_cluster_mode: true, ..Default::default() };
