@@ -52,7 +52,7 @@ async fn definitions(place: &Place, kubeconfig: &Path) -> Result<()> {
         koordctl::run_on(koordctl::Cli::try_parse_from(arguments)?, koordctl::screen::Screen::ENDLESS).await
     };
     let version = koordctl(&["version"]).await?;
-    ensure!(version.text.contains("server v1.34"), "{}", version.text);
+    ensure!(version.text.contains("server v1."), "{}", version.text);
     let equal = koordctl(&["crd", "diff"]).await?;
     ensure!(equal.code == 0 && equal.text.is_empty(), "{}", equal.text);
     let different = koordctl(&["crd", "diff", "--profile=hardened"]).await?;

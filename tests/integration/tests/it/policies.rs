@@ -11,6 +11,9 @@ use crate::suite::on_every_server;
 #[test]
 fn a_policy_made_from_the_type_is_enforced_by_the_real_server_and_kept_by_ours() {
     on_every_server(|scene| {
+        if !scene.is_since(30, "ValidatingAdmissionPolicy in v1") {
+            return;
+        }
         scene.accepts(&custom_resource_definition(&DATABASE[..1], Profile::Compatible).to_string());
         scene.says(&["wait", "--for=condition=Established", "crd/databases.db.example.com"]);
         for document in validating_admission_policy(&DATABASE[0]).unwrap() {

@@ -165,6 +165,18 @@ impl<'a> Scene<'a> {
         self.server.name == "real"
     }
 
+    /// Whether the server is of this minor version of Kubernetes or newer; otherwise says what is not looked at.
+    pub(crate) fn is_since(&self, minor: u32, feature: &str) -> bool {
+        let version: serde_json::Value = serde_json::from_str(&self.says(&["version", "-o", "json"])).unwrap();
+        // Some providers write `28+`.
+        let known = version["serverVersion"]["minor"].as_str().unwrap().trim_end_matches('+');
+        let is_since = known.parse::<u32>().unwrap() >= minor;
+        if !is_since {
+            println!("SKIPPED on Kubernetes 1.{known}, which has no {feature}");
+        }
+        is_since
+    }
+
     /// Runs a command and gives all that it printed.
     pub(crate) fn run(&self, arguments: &[&str], input: Option<&str>) -> Printed {
         self.run_in(arguments, input, &[])
