@@ -50,6 +50,13 @@ impl Colocation {
         differs
     }
 
+    /// The ConfigMap is gone: where nothing of it could ever be used, the defaults are in force as if there had been none.
+    pub(crate) fn deleted(&mut self) {
+        if *self == Self::Unusable {
+            *self = Self::Unseen;
+        }
+    }
+
     /// The configuration in force and whether it may change objects that already exist; none when there is none.
     /// Where no ConfigMap was seen yet, the defaults are in force.
     pub(crate) fn current(&self) -> Option<(&ColocationConfig, bool)> {
@@ -118,5 +125,12 @@ mod tests {
         assert_eq!(in_force(&mut colocation), None);
         assert!(colocation.read(good(60)), "the defaults too: nothing was decided yet");
         assert_eq!(in_force(&mut colocation), Some((60, true)));
+        let mut colocation = Colocation::default();
+        colocation.read(None);
+        colocation.deleted();
+        assert_eq!(in_force(&mut colocation), Some((60, false)), "once it is gone the defaults are in force");
+        colocation.read(good(20));
+        colocation.deleted();
+        assert_eq!(in_force(&mut colocation), Some((20, true)), "one that was good stays");
     }
 }

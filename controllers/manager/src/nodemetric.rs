@@ -71,9 +71,9 @@ pub struct NodeMetricController {
 }
 
 impl NodeMetricController {
-    /// The ConfigMap changed. Its deletion changes nothing.
+    /// The ConfigMap changed. Its deletion is no reason to look at anything.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
-        let Some(config_map) = &change.new else { return };
+        let Some(config_map) = &change.new else { return self.colocation.lock().deleted() };
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
         self.config_errors.report(config_errors(&read), (&change.key, config_map), requests);
         if self.colocation.lock().read(read.ok()) {

@@ -105,9 +105,9 @@ impl NodeResourceController {
         requests.enqueue(&change.key);
     }
 
-    /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
+    /// The ConfigMap changed. Its deletion is no reason to look at anything; a key that cannot be read leaves its last good value.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
-        let Some(config_map) = &change.new else { return };
+        let Some(config_map) = &change.new else { return self.config.lock().deleted() };
         let (errors, differs) = self.config.lock().read(&config_map.value);
         self.config_errors.report(errors, (&change.key, config_map), requests);
         if differs {

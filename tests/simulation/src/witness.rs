@@ -148,6 +148,10 @@ impl Witness {
                 if !pod["spec"]["nodeName"].is_null() && !is_again {
                     return Err(format!("{} is bound to {node} and was known to be bound: {}", write.key, pod["spec"]));
                 }
+                if has_ended(pod) {
+                    // It ended while its binding waited to be sent, and uses nothing of the node.
+                    return Ok(());
+                }
                 let given = self.given.get(&uid);
                 let mut pod = given.map_or_else(|| pod.clone(), |given| merge::apply(pod.clone(), given));
                 if !annotations.is_empty() {

@@ -61,9 +61,11 @@ impl<T: Clone + Default + PartialEq> LastGood<T> {
         }
     }
 
-    /// A decision was made: what was in force stays so.
-    fn decided(&mut self) {
-        *self = Self::Seen(self.current());
+    /// The ConfigMap is gone: where the key could never be taken, the default is in force as if there had been none.
+    fn deleted(&mut self) {
+        if *self == Self::Seen(None) {
+            *self = Self::Unseen;
+        }
     }
 
     fn current(&self) -> Option<T> {
@@ -133,10 +135,36 @@ impl InForce {
         self.colocation.is_unseen()
     }
 
-    /// A decision was made.
+    /// The ConfigMap is gone: what was in force stays so.
+    pub(super) fn deleted(&mut self) {
+        self.colocation.deleted();
+        self.normalization.deleted();
+        self.amplification.deleted();
+        self.shared = None;
+    }
+
+    /// A decision was made. With the defaults colocation is off, and neither normalization nor amplification has a say in it: they are
+    /// not seen by that.
     pub(super) fn decided(&mut self) {
         self.colocation.decided();
-        self.normalization.decided();
-        self.amplification.decided();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_was_never_taken_has_its_default_once_the_config_map_is_gone() {
+        let (mut in_force, mut normalization) = (InForce::default(), LastGood::<CpuNormalizationConfig>::default());
+        in_force.decided();
+        assert_eq!(in_force.normalization, LastGood::Unseen, "colocation is off: it was not looked at");
+        assert!(normalization.read(CpuNormalizationConfig::parse(Some("{bad"))).is_err());
+        assert_eq!(normalization.current(), None);
+        normalization.deleted();
+        assert_eq!(normalization.current(), Some(CpuNormalizationConfig::default()));
+        in_force.normalization = LastGood::Seen(None);
+        in_force.deleted();
+        assert_eq!(in_force.normalization, LastGood::Unseen);
     }
 }

@@ -49,6 +49,14 @@ fn a_node_gives_out_what_it_has_once() {
 }
 
 #[test]
+fn a_pod_that_has_ended_uses_nothing_wherever_it_is_bound() {
+    let mut ended = pod("b", "2", &json!({}));
+    ended["status"] = json!({"phase": "Succeeded"});
+    let mut witness = life(&[bound(pod("a", "1", &json!({}))), ended, pod("c", "1", &json!({}))]);
+    assert_eq!([judged(&mut witness, "b"), judged(&mut witness, "c")], [String::new(), String::new()]);
+}
+
+#[test]
 fn a_binding_counts_when_it_arrived_whatever_was_answered() {
     let pods = [pod("a", "2", &json!({})), pod("b", "2", &json!({}))];
     for (arrived, expected) in [(true, false), (false, true)] {
