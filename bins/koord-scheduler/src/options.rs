@@ -15,7 +15,6 @@ use koord_program::{
 use koord_runtime::{key::ObjectKey, manager::ListenAddress};
 use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
 use koord_webhook::TlsPolicy;
-use rustls::{SupportedProtocolVersion, version::TLS13};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -261,11 +260,6 @@ impl Options {
             }),
             named: self.tls_sni_cert_key.clone(),
             tls,
-            versions: if self.tls_min_version.as_deref() == Some("VersionTLS13") {
-                &NEWEST
-            } else {
-                rustls::DEFAULT_VERSIONS
-            },
             client_authority: self.clients.authority(),
             front_proxy: self.clients.front_proxy(),
             open_paths: self.authorization_always_allow_paths.clone(),
@@ -318,8 +312,6 @@ fn lay_over(document: &mut Value, field: &str, set: Map<String, Value>) {
         known.extend(set);
     }
 }
-
-static NEWEST: [&SupportedProtocolVersion; 1] = [&TLS13];
 
 /// Checks a span of time, and keeps its text.
 fn duration(text: &str) -> Result<String, String> {

@@ -17,7 +17,10 @@ use koord_runtime::{
     manager::Manager,
 };
 use koord_webhook::TlsPolicy;
-use rustls::{ServerConfig, SupportedProtocolVersion};
+use rustls::{
+    ServerConfig,
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+};
 
 use self::{access::Access, authority::AnyCertificate, clients::Clients, names::Certificates};
 pub use self::{certificate::CertificateFiles, names::NamedCertificate};
@@ -32,14 +35,12 @@ pub struct Secure {
     pub address: SocketAddr,
     /// Whether somebody has chosen this port. One that is taken is an error then, and not served otherwise.
     pub is_chosen: bool,
-    /// CertificateFiles of the certificate and its key; without them the program makes a certificate that nobody trusts.
+    /// Files of the certificate and its key; without them the program makes a certificate that nobody trusts.
     pub files: Option<CertificateFiles>,
     /// Certificates for clients that ask for some name.
     pub named: Vec<NamedCertificate>,
     /// Which versions and cipher suites of TLS are spoken.
     pub tls: TlsPolicy,
-    /// The versions of it.
-    pub versions: &'static [&'static SupportedProtocolVersion],
     /// File with the authorities whose certificates name users; without it certificates name nobody.
     pub client_authority: Option<PathBuf>,
     /// Who speaks for others; none where nobody does.
@@ -103,20 +104,9 @@ impl Secure {
     }
 
     fn tls(&self, certificates: Arc<Certificates>, clients: &Clients) -> Result<Arc<ServerConfig>> {
-        let base = self.tls.clone().serving(Arc::clone(certificates.default()))?;
-        if !clients.are_asked() {
-            let mut config = Arc::unwrap_or_clone(base);
-            config.cert_resolver = certificates;
-            return Ok(Arc::new(config));
-        }
-        let provider = Arc::clone(base.crypto_provider());
-        let any = AnyCertificate::signed_by(provider.signature_verification_algorithms);
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(self.versions)?
-            .with_client_cert_verifier(Arc::new(any))
-            .with_cert_resolver(certificates);
-        config.alpn_protocols.clone_from(&base.alpn_protocols);
-        Ok(Arc::new(config))
+        let verifier: Arc<dyn ClientCertVerifier> =
+            if clients.are_asked() { Arc::new(AnyCertificate) } else { WebPkiClientVerifier::no_client_auth() };
+        Ok(self.tls.clone().serving_clients(certificates, verifier)?)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::{
     ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
     crypto::{CryptoProvider, ring},
+    server::{ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     version::TLS13,
 };
 
@@ -80,11 +81,20 @@ impl TlsPolicy {
 
     /// HTTP/2 and HTTP/1.1 over these, with the certificate that is presented at the time of the handshake.
     pub fn serving(self, certificate: Arc<HotCertificate>) -> Result<Arc<ServerConfig>, rustls::Error> {
+        self.serving_clients(certificate, WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same with a choice of certificates, and with what is to be said of those that clients show.
+    pub fn serving_clients(
+        self,
+        certificates: Arc<dyn ResolvesServerCert>,
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
         let provider = CryptoProvider { cipher_suites: self.suites, ..ring::default_provider() };
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(self.versions)?
-            .with_no_client_auth()
-            .with_cert_resolver(certificate);
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(certificates);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }

@@ -69,12 +69,10 @@ fn read(flag: &str, file: &Path) -> Result<Arc<dyn ClientCertVerifier>> {
 
 /// Asks clients for a certificate, and takes any: as in API servers, whose it is is decided for each request.
 #[derive(Debug)]
-pub(super) struct AnyCertificate(WebPkiSupportedAlgorithms);
+pub(super) struct AnyCertificate;
 
-impl AnyCertificate {
-    pub(super) fn signed_by(algorithms: WebPkiSupportedAlgorithms) -> Self {
-        Self(algorithms)
-    }
+fn algorithms() -> WebPkiSupportedAlgorithms {
+    ring::default_provider().signature_verification_algorithms
 }
 
 impl ClientCertVerifier for AnyCertificate {
@@ -101,7 +99,7 @@ impl ClientCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0)
+        verify_tls12_signature(message, certificate, signature, &algorithms())
     }
 
     fn verify_tls13_signature(
@@ -110,10 +108,10 @@ impl ClientCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0)
+        verify_tls13_signature(message, certificate, signature, &algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
+        algorithms().supported_schemes()
     }
 }
