@@ -96,6 +96,11 @@ impl FromIterator<ChildAmounts> for Pool {
 }
 
 impl Pool {
+    /// A child.
+    pub fn child(&self, place: usize) -> Option<ChildAmounts> {
+        self.children.get(place).copied()
+    }
+
     /// A child is another from now on.
     pub fn set(&mut self, place: usize, amounts: ChildAmounts) {
         let Some(known) = self.children.get_mut(place).filter(|known| **known != amounts) else { return };

@@ -170,9 +170,17 @@ impl Amount {
     }
 
     pub(super) fn compare(&self, other: &Amount) -> Ordering {
-        match (self, other) {
-            (Amount::Small { value: a, scale: x }, Amount::Small { value: b, scale: y }) => compare((*a, *x), (*b, *y)),
+        match (self.narrow(), other.narrow()) {
+            (Some(one), Some(other)) => compare(one, other),
             _ => self.decimal().compare(&other.decimal()),
+        }
+    }
+
+    /// Digits and decimal places, where 128 bits are enough for the digits.
+    fn narrow(&self) -> Option<(i128, i64)> {
+        match self {
+            Amount::Small { value, scale } => Some((i128::from(*value), -i64::from(*scale))),
+            Amount::Big(decimal) => Some((decimal.unscaled.to_i128()?, decimal.places)),
         }
     }
 
@@ -289,6 +297,13 @@ impl Decimal {
             let up = i64::from(unscaled % divisor != 0);
             return unscaled / divisor + up;
         }
+        let narrow = self.unscaled.to_i128();
+        let divisor = u32::try_from(surplus).ok().and_then(|surplus| 10_i128.checked_pow(surplus));
+        if let (Some(unscaled), Some(divisor)) = (narrow, divisor) {
+            let up = i64::from(unscaled % divisor > 0);
+            // Of a number that is too large, Go takes the low bits.
+            return ((unscaled / divisor) as i64).wrapping_add(up);
+        }
         if surplus > self.digits() + 1 {
             return i64::from(self.unscaled.is_positive());
         }
@@ -298,16 +313,21 @@ impl Decimal {
     }
 }
 
-/// Compares `a * 10^x` with `b * 10^y`.
-fn compare((a, x): (i64, i32), (b, y): (i64, i32)) -> Ordering {
-    let (more, fewer) = (i64::from(x) - i64::from(y), i64::from(y) - i64::from(x));
-    // The larger unit in the smaller one: a number that exceeds an i64 by far decides with its sign alone.
-    let in_units = |value: i64, places: i64| {
-        let power = u32::try_from(places.max(0)).ok().and_then(|places| 10_i128.checked_pow(places));
-        let product = power.and_then(|power| i128::from(value).checked_mul(power));
-        product.unwrap_or(i128::MAX * i128::from(value.signum()))
-    };
-    if x == y { a.cmp(&b) } else { in_units(a, more).cmp(&in_units(b, fewer)) }
+/// Compares `a * 10^-x` with `b * 10^-y`.
+fn compare((a, x): (i128, i64), (b, y): (i128, i64)) -> Ordering {
+    if x == y {
+        return a.cmp(&b);
+    }
+    if x < y {
+        return compare((b, y), (a, x)).reverse();
+    }
+    // The second in the smaller units of the first: where 128 bits are too few for it, its sign decides.
+    let power = u32::try_from(x - y).ok().and_then(|places| 10_i128.checked_pow(places));
+    match power.and_then(|power| b.checked_mul(power)) {
+        Some(b) => a.cmp(&b),
+        None if b == 0 => a.cmp(&0),
+        None => 0.cmp(&b),
+    }
 }
 
 /// Moves factors into an exponent: `number == result * base^times`.
@@ -395,22 +415,53 @@ mod tests {
 
     use super::*;
 
-    fn small() -> impl Strategy<Value = (i64, i32)> {
+    fn small() -> impl Strategy<Value = Amount> {
         let value = prop_oneof![-20..20_i64, any::<i64>(), Just(i64::MIN), Just(i64::MAX)];
-        (value, prop_oneof![-9..20_i32, -60..60_i32])
+        let scale = prop_oneof![-9..20_i32, -60..60_i32];
+        (value, scale).prop_map(|(value, scale)| Amount::Small { value, scale })
+    }
+
+    fn big() -> impl Strategy<Value = Amount> {
+        let unscaled = prop_oneof![
+            -20..20_i128,
+            any::<i64>().prop_map(i128::from),
+            any::<i128>(),
+            Just(i128::MIN),
+            Just(i128::MAX)
+        ];
+        let unscaled =
+            (unscaled, prop_oneof![Just(1_u8), any::<u8>()]).prop_map(|(digits, more)| BigInt::from(digits) * more);
+        let places = prop_oneof![-9..20_i64, -60..60_i64];
+        (unscaled, places).prop_map(|(unscaled, places)| Amount::Big(Box::new(Decimal { unscaled, places })))
+    }
+
+    fn amount() -> impl Strategy<Value = Amount> {
+        prop_oneof![small(), big()]
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 5000, ..ProptestConfig::default() })]
 
         #[test]
-        fn short_numbers_compare_as_long_ones_do(a in small(), b in small(), more in 0..4_u32) {
-            let decimal = |(value, scale)| Amount::Small { value, scale }.decimal();
+        fn short_numbers_compare_as_long_ones_do(a in amount(), b in amount(), more in 0..4_i64) {
             // The same number with other digits too.
-            let same = a.0.checked_mul(10_i64.pow(more)).map(|value| (value, a.1 - more.cast_signed()));
-            for b in [Some(b), same].into_iter().flatten() {
-                prop_assert_eq!(compare(a, b), decimal(a).compare(&decimal(b)), "{:?} and {:?}", a, b);
+            let of_a = a.decimal();
+            let same = Decimal { unscaled: &of_a.unscaled * power_of_ten(more), places: of_a.places + more };
+            for b in [b, Amount::Big(Box::new(same))] {
+                prop_assert_eq!(a.compare(&b), of_a.compare(&b.decimal()), "{:?} and {:?}", a, b);
             }
+        }
+
+        #[test]
+        fn numbers_in_units_are_rounded_up_alike_in_128_bits_and_beyond(a in big(), scale in -20..20_i32) {
+            let Amount::Big(decimal) = &a else { unreachable!() };
+            let surplus = decimal.places + i64::from(scale);
+            if surplus <= 0 || surplus < 19 && decimal.unscaled < BigInt::from(i64::MAX) {
+                return Ok(());
+            }
+            let divisor = power_of_ten(surplus);
+            let up = i64::from((&decimal.unscaled % &divisor).is_positive());
+            prop_assert_eq!(a.scaled(scale), low_bits(&(&decimal.unscaled / &divisor)).wrapping_add(up));
         }
     }
 }

@@ -154,6 +154,12 @@ impl ResourceList {
         Self(self.0.iter().filter(|(name, amount)| wanted(name, amount)).cloned().collect())
     }
 
+    /// The same resources with other amounts.
+    #[must_use]
+    pub fn mapped(&self, mut amount: impl FnMut(&str, &Quantity) -> Quantity) -> Self {
+        Self(self.0.iter().map(|(name, known)| (name.clone(), amount(name, known))).collect())
+    }
+
     /// The resources that both lists name and of which this list has more. A resource that `limit` does not
     /// name is unlimited.
     pub fn exceeding<'a>(&'a self, limit: &Self) -> Vec<&'a str> {

@@ -1,7 +1,5 @@
 //! How what a quota may use is divided among its children (`spec/scheduler.md` 3D.3 to 3D.5).
 
-use std::sync::Arc;
-
 use koord_quota::{ChildAmounts, Pool, Quota};
 use koord_resource::{ResourceList, quantity::Format};
 use koord_scheduling::{count, quantity};
@@ -19,13 +17,9 @@ pub(super) struct Claimant<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Division(Mutex<Option<Table>>);
 
-/// The children of a quota in numbers.
+/// The children of a quota in numbers, a column for each resource.
 #[derive(Debug)]
-struct Table {
-    /// The names of all children, in order.
-    names: Vec<Arc<str>>,
-    columns: Vec<Column>,
-}
+struct Table(Vec<Column>);
 
 /// One resource that is divided.
 #[derive(Debug)]
@@ -45,41 +39,38 @@ impl Clone for Division {
 }
 
 impl Division {
-    /// A child requests something else, or is guaranteed it.
-    pub(super) fn renew(&self, child: &str, claimant: &Claimant<'_>) {
+    /// A child requests something else of these resources, or is guaranteed it.
+    pub(super) fn renew(&self, child: usize, claimant: &Claimant<'_>, resources: &ResourceList) {
         if let Some(table) = &mut *self.0.lock() {
-            table.renew(child, claimant);
+            table.renew(child, claimant, resources);
         }
     }
 
-    /// What a child may use of a total, of the resources that its `max` names. A resource that the total does not name is not there, but
-    /// mins are not scaled by that.
+    /// What a child may use of a total, of the resources that its `max` names; nothing where it takes no part. A resource that the total
+    /// does not name is not there, but mins are not scaled by that. The children come in the order of their numbers.
     pub(super) fn of<'a>(
         &self,
-        child: &str,
+        child: Option<usize>,
         total: &ResourceList,
         scales_min: bool,
         children: impl FnOnce() -> (Vec<&'a str>, Vec<Claimant<'a>>),
     ) -> ResourceList {
+        let Some(child) = child else { return ResourceList::new() };
         let mut known = self.0.lock();
         let table = known.get_or_insert_with(|| {
-            let (resources, mut claimants) = children();
-            Table::of(&resources, &mut claimants)
+            let (resources, claimants) = children();
+            Table::of(&resources, &claimants)
         });
         table.runtime(child, total, scales_min)
     }
-}
 
-impl Division {
     /// The mins by which a child's part of a total is found, of the resources that both name; none where nothing was divided yet.
-    pub(super) fn mins_of(&self, child: &str, total: &ResourceList, min: &ResourceList) -> Option<ResourceList> {
+    pub(super) fn mins_of(&self, child: usize, total: &ResourceList, min: &ResourceList) -> Option<ResourceList> {
         let mut known = self.0.lock();
-        let table = known.as_mut()?;
-        let place = table.place(child)?;
         let mut mins = min.clone();
-        for Column { resource, pool, .. } in &mut table.columns {
+        for Column { resource, pool, .. } in &mut known.as_mut()?.0 {
             if let (Some(of_total), Some(own)) = (total.get(resource), min.get(resource)) {
-                let amount = pool.min(count(resource, of_total), true, place);
+                let amount = pool.min(count(resource, of_total), true, child);
                 if amount != count(resource, own) {
                     mins.insert(resource.as_str(), quantity(resource, amount, own.format()));
                 }
@@ -92,37 +83,31 @@ impl Division {
 // === impl Table ===
 
 impl Table {
-    fn of(resources: &[&str], claimants: &mut [Claimant<'_>]) -> Self {
-        claimants.sort_by_key(|claimant| claimant.quota.name.as_str());
+    fn of(resources: &[&str], claimants: &[Claimant<'_>]) -> Self {
         let column = |resource: &&str| Column {
             resource: (*resource).to_owned(),
             pool: claimants.iter().map(|claimant| claimant.amounts(resource)).collect(),
             is_bound: claimants.iter().map(|claimant| claimant.quota.max.contains(resource)).collect(),
         };
-        let columns = resources.iter().map(column).collect();
-        let names = claimants.iter().map(|claimant| claimant.quota.name.as_str().into()).collect();
-        Self { names, columns }
+        Self(resources.iter().map(column).collect())
     }
 
-    fn place(&self, child: &str) -> Option<usize> {
-        self.names.binary_search_by(|name| (**name).cmp(child)).ok()
-    }
-
-    fn renew(&mut self, child: &str, claimant: &Claimant<'_>) {
-        let Some(place) = self.place(child) else { return };
-        for column in &mut self.columns {
-            column.pool.set(place, claimant.amounts(&column.resource));
+    fn renew(&mut self, child: usize, claimant: &Claimant<'_>, resources: &ResourceList) {
+        for Column { resource, pool, .. } in self.0.iter_mut().filter(|column| resources.contains(&column.resource)) {
+            if let Some(known) = pool.child(child) {
+                let request = count(resource, claimant.request.amount(resource));
+                pool.set(child, ChildAmounts { request, guaranteed: claimant.guaranteed(resource), ..known });
+            }
         }
     }
 
-    fn runtime(&mut self, child: &str, total: &ResourceList, scales_min: bool) -> ResourceList {
+    fn runtime(&mut self, child: usize, total: &ResourceList, scales_min: bool) -> ResourceList {
         let mut runtime = ResourceList::new();
-        let Some(place) = self.place(child) else { return runtime };
-        for Column { resource, pool, is_bound } in &mut self.columns {
-            if is_bound.get(place).is_some_and(|is_bound| *is_bound) {
+        for Column { resource, pool, is_bound } in &mut self.0 {
+            if is_bound.get(child).is_some_and(|is_bound| *is_bound) {
                 let of_total = total.get(resource);
                 let all = of_total.map_or(0, |amount| count(resource, amount));
-                let amount = pool.runtime(all, scales_min && of_total.is_some(), place);
+                let amount = pool.runtime(all, scales_min && of_total.is_some(), child);
                 runtime.insert(resource.as_str(), quantity(resource, amount, format(resource)));
             }
         }
@@ -138,10 +123,14 @@ impl Claimant<'_> {
         ChildAmounts {
             request: of(self.request),
             min: of(&self.quota.min),
-            guaranteed: self.guaranteed.map_or(0, of),
+            guaranteed: self.guaranteed(resource),
             weight: of(self.quota.weights()),
             lends: self.quota.lends,
         }
+    }
+
+    fn guaranteed(&self, resource: &str) -> i64 {
+        self.guaranteed.map_or(0, |guaranteed| count(resource, guaranteed.amount(resource)))
     }
 }
 

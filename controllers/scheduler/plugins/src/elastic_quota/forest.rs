@@ -5,13 +5,14 @@ mod hang;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use koord_api::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 use koord_quota::Quota;
 use koord_resource::{Quantity, ResourceList};
+use smallvec::SmallVec;
 
 use super::{
     Claim, Kind, Settings, Sums,
@@ -22,6 +23,7 @@ use super::{
 /// A quota in its tree.
 #[derive(Clone, Debug)]
 pub struct Node {
+    name: Arc<str>,
     /// What was read of the object.
     pub quota: Arc<Quota>,
     /// What its own pods and its children amount to; of a child counts what it requests within its `max`.
@@ -37,17 +39,20 @@ pub struct Node {
     /// Whether pods of its own have counted since the tree was built.
     has_pods: bool,
     above: Above,
-    children: Vec<Arc<str>>,
+    /// Which it is of those among whom is divided what is above; none where it takes no part.
+    share: Option<usize>,
+    /// By number, in the order of their names.
+    children: Vec<usize>,
     division: Division,
 }
 
-/// Where a quota hangs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a quota hangs, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
     /// At the root of a tree.
-    Root(Arc<str>),
+    Root(usize),
     /// Below another quota.
-    Quota(Arc<str>),
+    Quota(usize),
     /// Nowhere: its parent is unknown, in another tree, or a descendant.
     Nothing,
 }
@@ -55,6 +60,7 @@ enum Above {
 /// The root of a tree.
 #[derive(Clone, Debug, Default)]
 struct Root {
+    tree: Arc<str>,
     sums: Sums,
     /// What its children are guaranteed.
     allocated: ResourceList,
@@ -62,123 +68,138 @@ struct Root {
     total: ResourceList,
     /// Resources that some quota of the tree bounds, but the system and the default quota.
     resources: BTreeSet<String>,
-    children: Vec<Arc<str>>,
+    children: Vec<usize>,
     division: Division,
 }
 
-/// All trees. The default tree has an empty id.
+/// All trees. The default tree has an empty id. Which quotas there are does not change, so that they are known by their numbers.
 #[derive(Clone, Debug)]
 pub struct Forest {
     settings: Arc<Settings>,
-    nodes: BTreeMap<Arc<str>, Node>,
-    roots: BTreeMap<Arc<str>, Root>,
+    /// In the order of their names.
+    nodes: Vec<Node>,
+    numbers: HashMap<Arc<str>, usize>,
+    /// In the order of their trees' ids: the default tree comes first.
+    roots: Vec<Root>,
     /// By namespace, the quota that names it in an annotation.
-    bound: BTreeMap<String, Arc<str>>,
+    bound: BTreeMap<String, usize>,
     /// The quotas that say what their tree has, by name.
     tops: Vec<Arc<Quota>>,
 }
 
-impl Node {
-    fn claimant(&self, has_guarantees: bool) -> Claimant<'_> {
-        let guaranteed = has_guarantees.then_some(&self.guaranteed);
-        Claimant { quota: &self.quota, request: &self.limited, guaranteed }
-    }
-
-    fn renew_request(&mut self) {
-        let of_pods = &self.sums.request;
-        self.request = if self.quota.lends { of_pods.clone() } else { of_pods.max(&self.quota.min) };
-        let max = &self.quota.max;
-        let limited =
-            self.request.iter().map(|(name, amount)| (name, max.get(name).map_or(amount, |max| amount.min(max))));
-        self.limited = limited.map(|(name, amount)| (name, amount.clone())).collect();
-    }
-}
+/// From a quota upwards.
+type Path = SmallVec<[usize; 8]>;
 
 impl Forest {
     /// The quota of pods with this claim; none where they belong to none.
     pub fn quota_of(&self, claim: &Claim) -> Option<&Arc<str>> {
-        let known = |name: &str| self.nodes.get_key_value(name).map(|(name, _)| name);
-        let default = || known(DEFAULT_QUOTA).filter(|_| self.settings.has_default);
+        self.number_of(claim).map(|number| &self.nodes[number].name)
+    }
+
+    fn number_of(&self, claim: &Claim) -> Option<usize> {
+        let default = || self.number(DEFAULT_QUOTA).filter(|_| self.settings.has_default);
         if !claim.label.is_empty() {
-            return known(&claim.label).or_else(default);
+            return self.number(&claim.label).or_else(default);
         }
         let namespaced = || {
-            let (own, node) = self.nodes.get_key_value(&claim.namespace)?;
-            (node.quota.namespace == *claim.namespace).then_some(own)
+            let own = self.number(&claim.namespace)?;
+            (self.nodes[own].quota.namespace == *claim.namespace).then_some(own)
         };
-        let by_namespace = || namespaced().or_else(|| self.bound.get(&*claim.namespace));
+        let by_namespace = || namespaced().or_else(|| self.bound.get(&*claim.namespace).copied());
         by_namespace().filter(|_| self.settings.has_default).or_else(default)
+    }
+
+    fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
     }
 
     /// A quota.
     pub fn node(&self, name: &str) -> Option<&Node> {
-        self.nodes.get(name)
+        self.number(name).map(|number| &self.nodes[number])
     }
 
     /// The quotas that hang where this one does, without itself.
     pub fn siblings<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
-        let own = self.nodes.get(name);
+        let own = self.node(name);
         self.nodes().filter(move |(other, node)| ***other != *name && own.is_some_and(|own| own.above == node.above))
     }
 
     /// The quotas that hang below this one; below the root those of the default tree.
     pub fn children<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
-        let of_root = self.roots.get("").filter(|_| name == ROOT_QUOTA).map(|root| &root.children);
-        let children = self.nodes.get(name).map(|node| &node.children).or(of_root);
-        children.into_iter().flatten().filter_map(|child| self.nodes.get_key_value(child))
+        let of_root = self.default_tree().filter(|_| name == ROOT_QUOTA).map(|root| &root.children);
+        let children = self.node(name).map(|node| &node.children).or(of_root);
+        children.into_iter().flatten().map(|child| self.named(*child))
     }
 
     /// All quotas but the root, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
-        self.nodes.iter()
+        self.nodes.iter().map(|node| (&node.name, node))
+    }
+
+    fn named(&self, number: usize) -> (&Arc<str>, &Node) {
+        let node = &self.nodes[number];
+        (&node.name, node)
+    }
+
+    fn default_tree(&self) -> Option<&Root> {
+        self.roots.first().filter(|root| root.tree.is_empty())
+    }
+
+    fn default_tree_mut(&mut self) -> Option<&mut Root> {
+        self.roots.first_mut().filter(|root| root.tree.is_empty())
     }
 
     /// What all pods of the default tree amount to; of a quota counts what it requests within its `max`.
     pub fn root(&self) -> Option<&Sums> {
-        self.roots.get("").map(|root| &root.sums)
+        self.default_tree().map(|root| &root.sums)
     }
 
     /// What the quotas of the default tree are guaranteed.
     pub fn guaranteed_to_all(&self) -> Option<&ResourceList> {
-        self.roots.get("").map(|root| &root.allocated)
+        self.default_tree().map(|root| &root.allocated)
     }
 
     /// The quota and those above it, without the root.
     pub fn upwards<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
-        std::iter::successors(self.nodes.get_key_value(name), |(_, node)| match &node.above {
-            Above::Quota(parent) => self.nodes.get_key_value(parent),
+        self.numbers_upwards(self.number(name)).map(|number| self.named(number))
+    }
+
+    fn numbers_upwards(&self, from: Option<usize>) -> impl Iterator<Item = usize> {
+        std::iter::successors(from, |number| match self.nodes[*number].above {
+            Above::Quota(parent) => Some(parent),
             Above::Root(_) | Above::Nothing => None,
         })
+    }
+
+    /// The quota and those above it, with the root that they hang at; none where no root reaches it.
+    fn path(&self, from: usize) -> Option<(&Root, Path)> {
+        let path: Path = self.numbers_upwards(Some(from)).collect();
+        match self.nodes[*path.last()?].above {
+            Above::Root(root) => Some((&self.roots[root], path)),
+            Above::Quota(_) | Above::Nothing => None,
+        }
     }
 
     /// What the pods of a quota may use, of the resources that its `max` names. That is its `max` where runtimes are
     /// switched off, for the system and the default quota, and for a quota that no root reaches.
     pub fn limit(&self, name: &str) -> Cow<'_, ResourceList> {
         const NOTHING: &ResourceList = &ResourceList::new();
-        let max = self.nodes.get(name).map_or(NOTHING, |node| &node.quota.max);
+        let Some(number) = self.number(name) else { return Cow::Borrowed(NOTHING) };
+        let max = &self.nodes[number].quota.max;
         if !self.settings.uses_runtime || is_special(name) {
             return Cow::Borrowed(max);
         }
-        let path: Vec<(&Arc<str>, &Node)> = self.upwards(name).collect();
-        let root = path.last().and_then(|(_, top)| match &top.above {
-            Above::Root(tree) => self.roots.get(tree),
-            Above::Quota(_) | Above::Nothing => None,
-        });
-        root.map_or(Cow::Borrowed(max), |root| Cow::Owned(self.runtime(root, &path)))
+        self.path(number).map_or(Cow::Borrowed(max), |(root, path)| self.runtime(root, &path))
     }
 
     /// The same as it is shown: what is divided above the quota and its `max` does not name is shown as 0, once something was requested.
     pub fn shown_limit(&self, name: &str) -> Cow<'_, ResourceList> {
         let limit = self.limit(name);
         let asks = |node: &&Node| self.settings.uses_runtime && !is_special(name) && !node.limited.is_empty();
-        let Some(node) = self.nodes.get(name).filter(asks) else { return limit };
-        let divided: Vec<&str> = match &node.above {
-            Above::Quota(parent) => {
-                self.nodes.get(parent).into_iter().flat_map(|parent| parent.quota.max.names()).collect()
-            }
-            Above::Root(tree) => {
-                self.roots.get(tree).into_iter().flat_map(|root| &root.resources).map(|name| &**name).collect()
-            }
+        let Some(node) = self.node(name).filter(asks) else { return limit };
+        let divided: Vec<&str> = match node.above {
+            Above::Quota(parent) => self.nodes[parent].quota.max.names().collect(),
+            Above::Root(root) => self.roots[root].resources.iter().map(String::as_str).collect(),
             Above::Nothing => Vec::new(),
         };
         let missing: Vec<&str> = divided.into_iter().filter(|name| !limit.contains(name)).collect();
@@ -194,132 +215,137 @@ impl Forest {
 
     /// Whether somebody asks for what a quota may use: its own pods, or a quota below that takes pods.
     pub fn is_divided_to(&self, name: &str) -> bool {
-        self.nodes.get(name).is_some_and(|node| {
-            !node.quota.is_parent || node.has_pods || node.children.iter().any(|child| self.is_divided_to(child))
-        })
+        self.number(name).is_some_and(|number| self.takes_pods(number))
+    }
+
+    fn takes_pods(&self, number: usize) -> bool {
+        let node = &self.nodes[number];
+        !node.quota.is_parent || node.has_pods || node.children.iter().any(|child| self.takes_pods(*child))
     }
 
     /// The `min` with which a quota takes part in a division: less than its own where the mins of its siblings exceed what there is and
     /// mins are scaled.
     pub fn scaled_min(&self, name: &str) -> ResourceList {
-        let path: Vec<(&Arc<str>, &Node)> = self.upwards(name).collect();
-        let Some((_, own)) = path.first() else { return ResourceList::new() };
-        let root = path.last().and_then(|(_, top)| match &top.above {
-            Above::Root(tree) => self.roots.get(tree),
-            Above::Quota(_) | Above::Nothing => None,
-        });
-        let scaled = root.filter(|_| self.settings.scales_min && !is_special(name)).and_then(|root| {
+        let Some(number) = self.number(name) else { return ResourceList::new() };
+        let own = &self.nodes[number];
+        let place = self.path(number).filter(|_| self.settings.scales_min && !is_special(name));
+        let scaled = place.and_then(|(root, path)| {
             // What is divided is known after that.
             self.runtime(root, &path);
             match path.get(1) {
-                Some((_, parent)) => parent.division.mins_of(name, &self.runtime(root, &path[1..]), &own.quota.min),
-                None => root.division.mins_of(name, &root.total, &own.quota.min),
+                Some(parent) => {
+                    let total = self.runtime(root, &path[1..]);
+                    self.nodes[*parent].division.mins_of(own.share?, &total, &own.quota.min)
+                }
+                None => root.division.mins_of(own.share?, &root.total, &own.quota.min),
             }
         });
         scaled.unwrap_or_else(|| own.quota.min.clone())
     }
 
     /// The runtime of the first quota of a path that ends at a child of the root.
-    fn runtime(&self, root: &Root, path: &[(&Arc<str>, &Node)]) -> ResourceList {
-        let mut total = root.total.clone();
-        let mut above = None;
-        for (name, node) in path.iter().rev() {
-            let division = above.map_or(&root.division, |above: &Node| &above.division);
-            total = division.of(name, &total, self.settings.scales_min, || match above {
+    fn runtime<'a>(&'a self, root: &'a Root, path: &[usize]) -> Cow<'a, ResourceList> {
+        let mut total = Cow::Borrowed(&root.total);
+        let mut above: Option<&Node> = None;
+        for number in path.iter().rev() {
+            let node = &self.nodes[*number];
+            let division = above.map_or(&root.division, |above| &above.division);
+            let divided = division.of(node.share, &total, self.settings.scales_min, || match above {
                 None => (root.resources.iter().map(String::as_str).collect(), self.claimants(&root.children)),
                 Some(above) => (above.quota.max.names().collect(), self.claimants(&above.children)),
             });
+            total = Cow::Owned(divided);
             above = Some(node);
         }
         total
     }
 
-    fn claimants(&self, children: &[Arc<str>]) -> Vec<Claimant<'_>> {
-        let nodes = children.iter().filter(|name| !is_special(name)).filter_map(|name| self.nodes.get(name));
+    fn claimants(&self, children: &[usize]) -> Vec<Claimant<'_>> {
+        let nodes = children.iter().map(|child| &self.nodes[*child]).filter(|node| node.share.is_some());
         nodes.map(|node| node.claimant(self.settings.guarantees_usage)).collect()
     }
 
-    /// The division of what is above a quota takes it as it is now.
-    fn renew_above(&self, name: &str) {
-        let Some(node) = self.nodes.get(name) else { return };
-        let division = match &node.above {
-            Above::Quota(parent) => self.nodes.get(parent).map(|parent| &parent.division),
-            Above::Root(tree) => self.roots.get(tree).map(|root| &root.division),
-            Above::Nothing => None,
+    /// The division of what is above a quota takes these resources of it as they are now.
+    fn renew_above(&self, number: usize, resources: &ResourceList) {
+        let node = &self.nodes[number];
+        let division = match node.above {
+            Above::Quota(parent) => &self.nodes[parent].division,
+            Above::Root(root) => &self.roots[root].division,
+            Above::Nothing => return,
         };
-        if let Some(division) = division {
-            division.renew(name, &node.claimant(self.settings.guarantees_usage));
+        if let Some(share) = node.share {
+            division.renew(share, &node.claimant(self.settings.guarantees_usage), resources);
         }
     }
 
     /// Adds to a sum of the quota of a claim, and of those above it.
     pub fn add(&mut self, claim: &Claim, kind: Kind, change: &ResourceList) {
-        let Some(name) = self.quota_of(claim).cloned() else { return };
-        let Some(node) = self.nodes.get(&name) else { return };
+        let Some(own) = self.number_of(claim) else { return };
+        let node = &mut self.nodes[own];
         let mut change = masked(change, &node.quota.max);
+        node.has_pods |= kind == Kind::Request;
         if kind == Kind::Used {
-            if is_special(&name) {
+            if is_special(&node.name) {
                 self.take(&change);
             }
             if self.settings.guarantees_usage {
-                self.allocate(&name, change.clone());
+                self.allocate(own, change.clone());
             }
         }
-        if kind == Kind::Request {
-            _ = self.nodes.get_mut(&name).map(|node| node.has_pods = true);
-        }
-        let mut at = name;
-        while let Some(node) = self.nodes.get_mut(&at) {
-            let (is_changed, above) = (node.add(kind, &mut change), node.above.clone());
-            if is_changed {
-                self.renew_above(&at);
+        let mut at = own;
+        loop {
+            let node = &mut self.nodes[at];
+            node.sums.add(kind, &change);
+            let above = node.above;
+            if kind == Kind::Request {
+                change = node.renew_requests(&change);
+                if !change.is_zero() {
+                    self.renew_above(at, &change);
+                }
             }
             match above {
                 Above::Quota(parent) => at = parent,
-                Above::Root(tree) => {
-                    _ = self.roots.get_mut(&tree).map(|root| root.sums.add(kind, &change));
-                    return;
-                }
+                Above::Root(root) => return self.roots[root].sums.add(kind, &change),
                 Above::Nothing => return,
             }
         }
     }
 
     /// Adds to what is allocated in a quota; those above it allocate what it is guaranteed.
-    fn allocate(&mut self, name: &str, mut change: ResourceList) {
-        let mut at = self.nodes.get_key_value(name).map(|(name, _)| Arc::clone(name));
-        while let Some((name, node)) = at.take().and_then(|name| Some((Arc::clone(&name), self.nodes.get_mut(&name)?)))
-        {
+    fn allocate(&mut self, from: usize, mut change: ResourceList) {
+        let mut at = Some(from);
+        while let Some(number) = at.take() {
+            let node = &mut self.nodes[number];
             node.allocated = node.allocated.plus(&change).minus_down_to_zero(&ResourceList::new());
             let guaranteed = node.allocated.max(&node.quota.min);
             change = guaranteed.minus(&node.guaranteed);
             node.guaranteed = guaranteed;
-            match &node.above {
-                Above::Quota(parent) => at = Some(Arc::clone(parent)),
-                Above::Root(tree) => _ = self.roots.get_mut(tree).map(|root| root.allocated.add(&change)),
+            match node.above {
+                Above::Quota(parent) => at = Some(parent),
+                Above::Root(root) => self.roots[root].allocated.add(&change),
                 Above::Nothing => {}
             }
-            self.renew_above(&name);
+            self.renew_above(number, &change);
         }
     }
 
     /// What the nodes offer has changed.
     pub fn set_offered(&mut self, offered: &ResourceList) {
         let mut rest = offered.clone();
-        self.roots.values_mut().for_each(|root| root.total = ResourceList::new());
+        self.roots.iter_mut().for_each(|root| root.total = ResourceList::new());
         for quota in &self.tops {
-            if let Some(root) = self.roots.get_mut(&*quota.tree_id) {
+            if let Some(root) = self.roots.iter_mut().find(|root| *root.tree == *quota.tree_id) {
                 root.total.add(&quota.total);
             }
             if !quota.ignores_default_tree {
                 rest = rest.minus(&masked(&quota.total, offered));
             }
         }
-        if let Some(root) = self.roots.get_mut("") {
+        if let Some(root) = self.default_tree_mut() {
             root.total = rest;
         }
         for special in [SYSTEM_QUOTA, DEFAULT_QUOTA] {
-            if let Some(used) = self.nodes.get(special).map(|node| node.sums.used.clone()) {
+            if let Some(used) = self.node(special).map(|node| node.sums.used.clone()) {
                 self.take(&used);
             }
         }
@@ -327,7 +353,7 @@ impl Forest {
 
     /// Takes what pods of the system and the default quota use from what the default tree divides.
     fn take(&mut self, used: &ResourceList) {
-        if let Some(root) = self.roots.get_mut("") {
+        if let Some(root) = self.default_tree_mut() {
             let used = masked(used, &root.total);
             root.total.subtract(&used);
         }
@@ -335,17 +361,26 @@ impl Forest {
 }
 
 impl Node {
-    /// Adds to a sum; the change becomes that for the parent. Says whether the quota requests something else of it.
-    fn add(&mut self, kind: Kind, change: &mut ResourceList) -> bool {
-        if kind != Kind::Request {
-            self.sums.add(kind, change);
-            return false;
-        }
-        let before = std::mem::take(&mut self.limited);
-        self.sums.add(kind, change);
-        self.renew_request();
-        *change = self.limited.minus(&before);
-        self.limited != before
+    fn claimant(&self, has_guarantees: bool) -> Claimant<'_> {
+        let guaranteed = has_guarantees.then_some(&self.guaranteed);
+        Claimant { quota: &self.quota, request: &self.limited, guaranteed }
+    }
+
+    /// Brings up to date what it requests of the resources of a list; by how much that changes what it requests of its parent.
+    fn renew_requests(&mut self, resources: &ResourceList) -> ResourceList {
+        let Self { quota, sums, request, limited, .. } = self;
+        resources.mapped(|name, _| {
+            let of_pods = sums.request.amount(name);
+            let least = quota.min.get(name).filter(|min| !quota.lends && *min > of_pods);
+            let wanted = least.unwrap_or(of_pods);
+            request.insert(name, wanted.clone());
+            let within = quota.max.get(name).map_or(wanted, |max| wanted.min(max)).clone();
+            let mut change = within.clone();
+            if let Some(before) = limited.insert(name, within) {
+                change -= &before;
+            }
+            change
+        })
     }
 }
 

@@ -106,7 +106,10 @@ impl Ledger {
     }
 
     fn count(&mut self, pod: Counted<'_>, pods: isize, kinds: impl Iterator<Item = Kind>) {
-        let group = self.groups.entry(pod.claim.clone()).or_default();
+        if !self.groups.contains_key(pod.claim) {
+            self.groups.insert(pod.claim.clone(), Group::default());
+        }
+        let Some(group) = self.groups.get_mut(pod.claim) else { return };
         group.pods = group.pods.saturating_add_signed(pods);
         for kind in kinds {
             group.sums.add(kind, pod.requests);

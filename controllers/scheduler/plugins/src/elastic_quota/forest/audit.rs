@@ -6,27 +6,44 @@ use koord_api::quota::ROOT_QUOTA;
 use koord_resource::ResourceList;
 use serde_json::json;
 
-use super::{Forest, Node, Root};
+use super::{Above, Forest, Node, Root};
 
 impl Forest {
     /// The quotas whose sums or runtimes differ from those of other trees, with how they differ.
     pub fn differences(&self, actual: &Self) -> BTreeMap<Arc<str>, String> {
-        let added = actual.nodes.keys().filter(|name| !self.nodes.contains_key(*name));
-        let nodes = self.nodes.keys().chain(added).filter_map(|name| {
-            let words =
-                |forest: &Self| forest.nodes.get(name).map_or("nothing".to_owned(), |node| node.words(forest, name));
-            Some((name, self.nodes.get(name).zip(actual.nodes.get(name))))
-                .filter(|(_, pair)| pair.is_none_or(|(kept, node)| !kept.means(node) || !self.limits_as(actual, name)))
-                .map(|(name, _)| (Arc::clone(name), format!("{} instead of {}", words(self), words(actual))))
+        let added = actual.nodes().filter(|(name, _)| self.node(name).is_none());
+        let nodes = self.nodes().chain(added).filter_map(|(name, _)| {
+            let [kept, node] = [self, actual].map(|forest| forest.node(name).map(|node| (forest, node)));
+            let is_same = match (kept, node) {
+                (Some(kept), Some(node)) => {
+                    kept.1.means(node.1) && hangs(kept) == hangs(node) && self.limits_as(actual, name)
+                }
+                _ => false,
+            };
+            let words = |node: Option<(&Self, &Node)>| {
+                node.map_or("nothing".to_owned(), |(forest, node)| node.words(forest, name))
+            };
+            (!is_same).then(|| (Arc::clone(name), format!("{} instead of {}", words(kept), words(node))))
         });
         let nothing = Root::default();
-        let trees = self.roots.keys().chain(actual.roots.keys().filter(|tree| !self.roots.contains_key(*tree)));
-        let roots = trees.filter_map(|tree| {
-            let [kept, root] = [self, actual].map(|forest| forest.roots.get(tree).unwrap_or(&nothing));
+        let known = self.roots.iter().map(|root| &root.tree);
+        let added = actual.roots.iter().map(|root| &root.tree).filter(|tree| self.root_of(tree).is_none());
+        let roots = known.chain(added).filter_map(|tree| {
+            let [(kept, below), (root, actual)] = [self, actual].map(|forest| {
+                forest.root_of(tree).map_or((&nothing, Vec::new()), |root| (root, forest.names(&root.children)))
+            });
             let details = || format!("the root of tree {tree:?}: {} instead of {}", kept.words(), root.words());
-            (!kept.means(root)).then(|| (Arc::from(ROOT_QUOTA), details()))
+            (!kept.means(root) || below != actual).then(|| (Arc::from(ROOT_QUOTA), details()))
         });
         nodes.chain(roots).collect()
+    }
+
+    fn root_of(&self, tree: &str) -> Option<&Root> {
+        self.roots.iter().find(|root| *root.tree == *tree)
+    }
+
+    fn names(&self, numbers: &[usize]) -> Vec<&str> {
+        numbers.iter().map(|number| &*self.nodes[*number].name).collect()
     }
 
     fn limits_as(&self, other: &Self, name: &str) -> bool {
@@ -36,15 +53,15 @@ impl Forest {
     /// As if a quota and those above it used more.
     #[cfg(test)]
     pub(in crate::elastic_quota) fn spoil(&mut self, name: &str, more: &ResourceList) {
-        self.nodes.get_mut(name).unwrap().sums.request.add(more);
+        let number = self.number(name).unwrap();
+        self.nodes[number].sums.request.add(more);
     }
 }
 
 impl Node {
     fn means(&self, other: &Self) -> bool {
-        let same_place = (&self.quota, &self.above, &self.children) == (&other.quota, &other.above, &other.children);
         let amounts = |node: &Self| [node.request.clone(), node.allocated.clone(), node.guaranteed.clone()];
-        same_place
+        self.quota == other.quota
             && self.sums.means(&other.sums)
             && amounts(self).iter().zip(&amounts(other)).all(|(one, another)| is_same(one, another))
     }
@@ -59,14 +76,23 @@ impl Node {
 
 impl Root {
     fn means(&self, other: &Self) -> bool {
-        let same_place = (&self.resources, &self.children) == (&other.resources, &other.children);
         let same_amounts = is_same(&self.total, &other.total) && is_same(&self.allocated, &other.allocated);
-        same_place && self.sums.means(&other.sums) && same_amounts
+        self.resources == other.resources && self.sums.means(&other.sums) && same_amounts
     }
 
     fn words(&self) -> String {
         format!("{} of {}", self.sums, json!(self.total))
     }
+}
+
+/// The tree or the quota that a quota hangs at, and the quotas below it.
+fn hangs<'f>((forest, node): (&'f Forest, &'f Node)) -> (Option<&'f str>, Option<&'f str>, Vec<&'f str>) {
+    let (tree, parent) = match node.above {
+        Above::Root(root) => (Some(&*forest.roots[root].tree), None),
+        Above::Quota(parent) => (None, Some(&*forest.nodes[parent].name)),
+        Above::Nothing => (None, None),
+    };
+    (tree, parent, forest.names(&node.children))
 }
 
 /// Whether two lists mean the same: what is not listed is 0.

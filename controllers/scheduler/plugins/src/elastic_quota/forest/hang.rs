@@ -1,7 +1,7 @@
 //! How the trees are built from the quotas.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -12,8 +12,8 @@ use koord_resource::ResourceList;
 use super::{Above, Forest, Node, Root, is_special};
 use crate::elastic_quota::{Claim, Kind, Settings, Sums, division::Division};
 
-/// A tree, and the name of a quota in it.
-type Place = (Arc<str>, Arc<str>);
+/// The quotas below another of a tree, or below its root, by the number of the tree and the name that they call their parent.
+type Below<'q> = BTreeMap<(usize, &'q str), Vec<usize>>;
 
 impl Forest {
     /// The trees of these quotas, with what the pods of each claim amount to and what all nodes offer. Of quotas with the
@@ -24,24 +24,41 @@ impl Forest {
         pods: impl IntoIterator<Item = (&'p Claim, &'p Sums)>,
         offered: &ResourceList,
     ) -> Self {
-        let mut forest = Self {
-            settings: Arc::clone(settings),
-            nodes: BTreeMap::new(),
-            roots: BTreeMap::from([("".into(), Root::default())]),
-            bound: BTreeMap::new(),
-            tops: Vec::new(),
-        };
-        quotas.into_iter().filter(|quota| quota.name != ROOT_QUOTA).for_each(|quota| forest.insert(quota.clone()));
-        for (name, max) in [(DEFAULT_QUOTA, &settings.default_max), (SYSTEM_QUOTA, &settings.system_max)] {
+        let of_user = quotas.into_iter().filter(|quota| quota.name != ROOT_QUOTA).cloned();
+        let special = [(DEFAULT_QUOTA, &settings.default_max), (SYSTEM_QUOTA, &settings.system_max)];
+        let special = special.map(|(name, max)| {
             let (name, parent) = (name.to_owned(), ROOT_QUOTA.to_owned());
-            forest.insert(Quota { name, parent, max: max.clone(), lends: true, ..Quota::default() });
+            Quota { name, parent, max: max.clone(), lends: true, ..Quota::default() }
+        });
+        let (mut nodes, mut bound) = (BTreeMap::<Arc<str>, Node>::new(), BTreeMap::<String, Arc<str>>::new());
+        for quota in of_user.chain(special) {
+            let name: Arc<str> = quota.name.as_str().into();
+            if nodes.contains_key(&name) {
+                continue;
+            }
+            for namespace in &quota.namespaces {
+                bound.entry(namespace.clone()).or_insert_with(|| Arc::clone(&name));
+            }
+            nodes.insert(Arc::clone(&name), Node::new(name, quota, settings));
         }
-        let tops = forest.nodes.values().map(|node| &node.quota).filter(|quota| settings.begins_tree(quota));
-        forest.tops = tops.cloned().collect();
+        let numbers: HashMap<Arc<str>, usize> = nodes.keys().cloned().zip(0..).collect();
+        let nodes: Vec<Node> = nodes.into_values().collect();
+        let mut roots = BTreeMap::from([("".into(), Root::default())]);
+        for node in &nodes {
+            let tree = settings.tree(&node.quota);
+            let root = roots.entry(Arc::clone(&tree)).or_insert_with(|| Root { tree, ..Root::default() });
+            if !is_special(&node.name) {
+                root.resources.extend(node.quota.max.names().map(ToOwned::to_owned));
+            }
+        }
+        let tops = nodes.iter().map(|node| &node.quota).filter(|quota| settings.begins_tree(quota)).cloned().collect();
+        let bound = bound.into_iter().filter_map(|(namespace, name)| Some((namespace, *numbers.get(&name)?))).collect();
+        let (settings, roots) = (Arc::clone(settings), roots.into_values().collect());
+        let mut forest = Self { settings, nodes, numbers, roots, bound, tops };
         forest.hang();
-        for name in forest.bottom_up() {
-            forest.request_min(&name);
-            forest.allocate(&name, ResourceList::new());
+        for number in forest.bottom_up() {
+            forest.request_min(number);
+            forest.allocate(number, ResourceList::new());
         }
         forest.set_offered(offered);
         for (claim, sums) in pods {
@@ -52,21 +69,74 @@ impl Forest {
         forest
     }
 
-    fn insert(&mut self, mut quota: Quota) {
+    /// Hangs the quotas to their parents, from the roots downwards.
+    fn hang(&mut self) {
+        let quotas: Vec<Arc<Quota>> = self.nodes.iter().map(|node| Arc::clone(&node.quota)).collect();
+        let trees: BTreeMap<Arc<str>, usize> = self.roots.iter().map(|root| Arc::clone(&root.tree)).zip(0..).collect();
+        let mut below = Below::new();
+        for (number, quota) in quotas.iter().enumerate() {
+            if let Some(tree) = trees.get(&self.settings.tree(quota)) {
+                below.entry((*tree, quota.parent.as_str())).or_default().push(number);
+            }
+        }
+        let mut hung: Vec<(usize, usize)> = Vec::new();
+        for tree in 0..self.roots.len() {
+            let children = below.remove(&(tree, ROOT_QUOTA)).unwrap_or_default();
+            hung.extend(children.iter().map(|child| (tree, *child)));
+            self.place(&children, Above::Root(tree));
+            self.roots[tree].children = children;
+        }
+        // A quota has one parent, so none is met twice.
+        while let Some((tree, number)) = hung.pop() {
+            let children = below.remove(&(tree, quotas[number].name.as_str())).unwrap_or_default();
+            hung.extend(children.iter().map(|child| (tree, *child)));
+            self.place(&children, Above::Quota(number));
+            self.nodes[number].children = children;
+        }
+    }
+
+    fn place(&mut self, children: &[usize], above: Above) {
+        let mut shares = 0..;
+        for child in children {
+            let node = &mut self.nodes[*child];
+            node.above = above;
+            node.share = if is_special(&node.name) { None } else { shares.next() };
+        }
+    }
+
+    /// All quotas, each before its parent.
+    fn bottom_up(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = self.roots.iter().flat_map(|root| root.children.iter().copied()).collect();
+        let mut next = 0;
+        while let Some(number) = order.get(next) {
+            order.extend(&self.nodes[*number].children);
+            next += 1;
+        }
+        let hung: BTreeSet<usize> = order.iter().copied().collect();
+        let lost: Vec<usize> = (0..self.nodes.len()).filter(|number| !hung.contains(number)).collect();
+        order.into_iter().rev().chain(lost).collect()
+    }
+
+    /// Sets what a quota requests without pods, and passes it to its parent.
+    fn request_min(&mut self, number: usize) {
+        let node = &mut self.nodes[number];
+        let of_pods = &node.sums.request;
+        let known = if node.quota.lends { of_pods.clone() } else { of_pods.max(&node.quota.min) };
+        let request = node.renew_requests(&known);
+        match node.above {
+            Above::Quota(parent) => self.nodes[parent].sums.add(Kind::Request, &request),
+            Above::Root(root) => self.roots[root].sums.add(Kind::Request, &request),
+            Above::Nothing => {}
+        }
+    }
+}
+
+impl Node {
+    fn new(name: Arc<str>, mut quota: Quota, settings: &Settings) -> Self {
         // What a quota uses beyond its `min` is guaranteed to it, so that nothing is lent.
-        quota.lends &= !self.settings.guarantees_usage;
-        let name: Arc<str> = quota.name.as_str().into();
-        if self.nodes.contains_key(&name) {
-            return;
-        }
-        for namespace in &quota.namespaces {
-            self.bound.entry(namespace.clone()).or_insert_with(|| Arc::clone(&name));
-        }
-        let root = self.roots.entry(self.settings.tree(&quota)).or_default();
-        if !is_special(&name) {
-            root.resources.extend(quota.max.names().map(ToOwned::to_owned));
-        }
-        let node = Node {
+        quota.lends &= !settings.guarantees_usage;
+        Self {
+            name,
             quota: Arc::new(quota),
             sums: Sums::default(),
             request: ResourceList::new(),
@@ -75,63 +145,9 @@ impl Forest {
             guaranteed: ResourceList::new(),
             has_pods: false,
             above: Above::Nothing,
+            share: None,
             children: Vec::new(),
             division: Division::default(),
-        };
-        self.nodes.insert(name, node);
-    }
-
-    /// Hangs the quotas to their parents, from the roots downwards.
-    fn hang(&mut self) {
-        let mut below: BTreeMap<Place, Vec<Arc<str>>> = BTreeMap::new();
-        for (name, node) in &self.nodes {
-            let place: Place = (self.settings.tree(&node.quota), node.quota.parent.as_str().into());
-            below.entry(place).or_default().push(Arc::clone(name));
-        }
-        let mut hung: Vec<Place> = Vec::new();
-        for (tree, root) in &mut self.roots {
-            root.children = below.remove(&(Arc::clone(tree), ROOT_QUOTA.into())).unwrap_or_default();
-            hung.extend(root.children.iter().map(|child| (Arc::clone(tree), Arc::clone(child))));
-        }
-        for (tree, child) in &hung {
-            _ = self.nodes.get_mut(child).map(|node| node.above = Above::Root(Arc::clone(tree)));
-        }
-        // A quota has one parent, so none is met twice.
-        while let Some((tree, name)) = hung.pop() {
-            let children = below.remove(&(Arc::clone(&tree), Arc::clone(&name))).unwrap_or_default();
-            for child in &children {
-                _ = self.nodes.get_mut(child).map(|node| node.above = Above::Quota(Arc::clone(&name)));
-                hung.push((Arc::clone(&tree), Arc::clone(child)));
-            }
-            _ = self.nodes.get_mut(&name).map(|node| node.children = children);
-        }
-    }
-
-    /// All quotas, each before its parent.
-    fn bottom_up(&self) -> Vec<Arc<str>> {
-        let mut order: Vec<Arc<str>> = self.roots.values().flat_map(|root| root.children.iter().cloned()).collect();
-        let mut next = 0;
-        while let Some(node) = order.get(next).and_then(|name| self.nodes.get(name)) {
-            order.extend(node.children.iter().cloned());
-            next += 1;
-        }
-        let hung: BTreeSet<&Arc<str>> = order.iter().collect();
-        let lost: Vec<Arc<str>> = self.nodes.keys().filter(|name| !hung.contains(name)).cloned().collect();
-        order.into_iter().rev().chain(lost).collect()
-    }
-
-    /// Sets what a quota requests without pods, and passes it to its parent.
-    fn request_min(&mut self, name: &str) {
-        let Some(node) = self.nodes.get_mut(name) else { return };
-        node.renew_request();
-        let (request, above) = (node.limited.clone(), node.above.clone());
-        let sums = match &above {
-            Above::Quota(parent) => self.nodes.get_mut(parent).map(|parent| &mut parent.sums),
-            Above::Root(tree) => self.roots.get_mut(tree).map(|root| &mut root.sums),
-            Above::Nothing => None,
-        };
-        if let Some(sums) = sums {
-            sums.add(Kind::Request, &request);
         }
     }
 }
