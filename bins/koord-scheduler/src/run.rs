@@ -25,7 +25,6 @@ use crate::{
     hooks::Stopwatch,
     identity::{BUILD, own_pod},
     options::{Checked, Options},
-    plain,
     plugins::Plugins,
     resources, services,
 };
@@ -115,7 +114,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
     let settings = Settings {
         configuration,
         listen: options.listen(),
-        exposition: exposition.with_manifest(options.metrics.manifest()),
+        exposition: options.metrics.with_manifest(exposition),
         secure: options.secure(tls),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         controllers: options.controllers(),
@@ -158,8 +157,8 @@ async fn run_profiles(
     let program = ControllerSettings {
         kubeconfig: None,
         namespaces: Vec::new(),
-        metrics: listen.filter(|_| exposition.is_everything()),
-        health: listen.filter(|_| exposition.is_everything()),
+        metrics: listen,
+        health: listen,
         traces: None,
         lease_namespace: None,
         requests_per_second: values.client_connection.qps as f32,
@@ -170,6 +169,7 @@ async fn run_profiles(
     let clock = Arc::clone(&dependencies.clock);
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
     let core = program.core();
+    core.metrics().show(exposition)?;
     let profiles: Vec<Profile> = profiles.into_iter().map(|built| built.profile).collect();
     let engine = Engine::new(profiles, timings, core.random().clone()).with_policy(policy);
     let mut feed = Feed::transforming(core, &engine.reads(), transformers);
@@ -191,12 +191,8 @@ async fn run_profiles(
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
     manager.serve_also(configz.merge(services).merge(debug::routes(dumps)));
-    let endpoints = exposition.over(manager.endpoints());
-    if let Some(listen) = listen.filter(|_| !exposition.is_everything()) {
-        plain::run_in(listen, endpoints.clone(), &mut manager)?;
-    }
     if let Some(secure) = secure {
-        secure.run_in(endpoints, clock, &mut manager)?;
+        secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }
     Ok(manager.run(stop).await?)
 }

@@ -2,17 +2,22 @@
 //! alerts query is one table.
 //!
 //! Read first: [`Description`] (a metric as a constant), [`Registries`] (what is served), [`ExpiringGauge`] (a series per
-//! object).
+//! object), [`Exposition`] (which of them are shown).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod description;
 mod expiring;
+mod exposition;
 mod process;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 pub use description::{Audience, Description, Kind, Unit, exponential_buckets};
 pub use expiring::ExpiringGauge;
+pub use exposition::Exposition;
 use parking_lot::Mutex;
 pub use process::PROCESS;
 use prometheus::{
@@ -32,6 +37,7 @@ pub struct Registries {
     external: Registry,
     slis: Registry,
     made: Arc<Mutex<BTreeMap<&'static str, (Description, Made)>>>,
+    exposition: Arc<OnceLock<Exposition>>,
 }
 
 /// A metric that was registered before; the same description gives the same metric.
@@ -127,10 +133,19 @@ impl Registries {
         Ok(())
     }
 
-    /// The metrics for some audiences in the text format of Prometheus.
+    /// Decides which metrics every page shows, and with which values of their labels. Once: a second decision is an error.
+    pub fn show(&self, exposition: Exposition) -> Result<()> {
+        let decided = self.exposition.set(exposition);
+        decided.map_err(|_| Error::Msg("which metrics are shown has been decided before".to_owned()))
+    }
+
+    /// The metrics for some audiences in the text format of Prometheus, as far as they are shown.
     pub fn text(&self, audiences: &[Audience]) -> String {
         let mut families: Vec<MetricFamily> =
             audiences.iter().flat_map(|audience| self.of(*audience).gather()).collect();
+        if let Some(exposition) = self.exposition.get() {
+            exposition.apply_to(&mut families);
+        }
         families.sort_by(|a, b| a.name().cmp(b.name()));
         let mut text = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&families, &mut text) {

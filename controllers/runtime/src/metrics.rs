@@ -7,7 +7,9 @@ use std::ops::Deref;
 pub use families::RUNTIME;
 use koord_client::metrics::RequestMetrics;
 use koord_core::panics::PanicGuard;
-pub use koord_metrics::{Audience, Description, ExpiringGauge, Kind, PROCESS, Registries, Unit, exponential_buckets};
+pub use koord_metrics::{
+    Audience, Description, ExpiringGauge, Exposition, Kind, PROCESS, Registries, Unit, exponential_buckets,
+};
 use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
 
 /// The registries of a program, with the metrics that the runtime itself keeps. Cheap to clone.
