@@ -3,8 +3,12 @@
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{DurationText, Problems};
+
+/// A retry comes at most this many times later than the period says, as in client-go.
+const JITTER: f64 = 1.2;
 
 /// Leader election between the replicas of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +34,21 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
+    /// A document as it is written in a file, without what counts as not set of leader election: empty texts, and spans of no
+    /// time.
+    pub fn without_unset(document: &Value) -> Value {
+        let mut document = document.clone();
+        if let Some(election) = document.get_mut("leaderElection").and_then(Value::as_object_mut) {
+            election.retain(|key, value| match (key.as_str(), value.as_str()) {
+                ("leaseDuration" | "renewDeadline" | "retryPeriod", Some(text)) => {
+                    text.parse::<Duration>().ok() != Some(Duration::ZERO)
+                }
+                (_, text) => text != Some(""),
+            });
+        }
+        document
+    }
+
     /// Sets what is not set.
     pub(crate) fn complete(&mut self, name: &str, namespace: &str) {
         self.leader_elect.get_or_insert(true);
@@ -55,11 +74,14 @@ impl LeaderElection {
         if lease <= renew {
             problems.add(&["leaderElection", "leaseDuration"], "must be longer than renewDeadline");
         }
-        for (key, text) in [
-            ("resourceLock", &self.resource_lock),
-            ("resourceName", &self.resource_name),
-            ("resourceNamespace", &self.resource_namespace),
-        ] {
+        let span = |span: Option<Duration>| span.and_then(Duration::to_std).unwrap_or_default();
+        if span(renew) <= span(retry).mul_f64(JITTER) {
+            problems.add(&["leaderElection", "renewDeadline"], "must be longer than 1.2 times retryPeriod");
+        }
+        if self.resource_lock.as_deref() != Some("leases") {
+            problems.add(&["leaderElection", "resourceLock"], "must be leases");
+        }
+        for (key, text) in [("resourceName", &self.resource_name), ("resourceNamespace", &self.resource_namespace)] {
             if text.as_deref().is_none_or(str::is_empty) {
                 problems.add(&["leaderElection", key], "must not be empty");
             }

@@ -62,10 +62,19 @@ impl<'a> Walk<'a> {
             Value::Object(members) => self.object(schema, members),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.at(Step::Index(index), |walk| walk.value(&schema["items"], item));
+                    self.at(Step::Index(index), |walk| walk.item(&schema["items"], item));
                 }
             }
             _ => {}
+        }
+    }
+
+    /// An item of a list, which cannot be left out.
+    fn item(&mut self, schema: &'a Value, item: &Value) {
+        if item.is_null() {
+            self.has_type(self.resolved(schema), item);
+        } else {
+            self.value(schema, item);
         }
     }
 
@@ -113,6 +122,18 @@ impl<'a> Walk<'a> {
 
     fn bounds(&mut self, schema: &Value, value: &Value) {
         let Some(number) = value.as_f64() else { return };
+        let width: Option<(i128, i128)> = match schema["format"].as_str() {
+            Some("int32") => Some((i32::MIN.into(), i32::MAX.into())),
+            Some("int64") => Some((i64::MIN.into(), i64::MAX.into())),
+            _ => None,
+        };
+        let whole = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
+        if let (Some((least, most)), Some(whole)) = (width, whole)
+            && !(least..=most).contains(&whole)
+        {
+            let bound = if whole < least { format!("{least} or greater") } else { format!("{most} or less") };
+            return self.add(format!("must be {bound}"), None);
+        }
         let bound = |key: &str| schema[key].as_f64();
         if let Some(least) = bound("minimum").filter(|least| number < *least) {
             self.add(format!("must be {least} or greater"), None);

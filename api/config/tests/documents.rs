@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
-use koord_config::{Kind, Origin, path_text};
+use koord_config::{Kind, LeaderElection, Origin, path_text};
 use serde_json::{Value, json};
 
 fn scheduler(plugin_config: Value) -> Value {
@@ -162,6 +162,50 @@ fn unknown_and_duplicate_plugins_are_found() {
 }
 
 #[test]
+fn numbers_that_are_too_large_and_items_that_are_null_have_their_place() {
+    let configured = |profiles: Value, parallelism: Value| {
+        problems(&json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "parallelism": parallelism, "profiles": profiles,
+        }))
+    };
+    assert_eq!(configured(json!([null]), json!(1)), ["profiles[0]: must be an object, not null"]);
+    for (number, bound) in
+        [(json!(99_999_999_999_i64), "2147483647 or less"), (json!(-99_999_999_999_i64), "-2147483648 or greater")]
+    {
+        let plugins = json!({"score": {"enabled": [{"name": "NodeAffinity", "weight": number}]}});
+        let profiles = json!([{"schedulerName": "a", "plugins": plugins}]);
+        let mut found = configured(profiles, number);
+        found.sort();
+        let places = ["parallelism", "profiles[0].plugins.score.enabled[0].weight"];
+        assert_eq!(found, places.map(|place| format!("{place}: must be {bound}")));
+    }
+    let backoff = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "podMaxBackoffSeconds": u64::MAX,
+    });
+    assert_eq!(problems(&backoff), ["podMaxBackoffSeconds: must be 9223372036854775807 or less"]);
+}
+
+/// As kube-scheduler adds them: once the sum is below 0, no weight fits.
+#[test]
+fn weights_below_0_are_refused_where_the_sum_is_below_0() {
+    let weighted = |plugins: Value| {
+        problems(&json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "a", "plugins": {"score": {"enabled": plugins}}}],
+        }))
+    };
+    let overflow = "profiles[0].plugins.score: the sum of the scores could overflow: weights must not be below 0";
+    assert_eq!(weighted(json!([{"name": "NodeAffinity", "weight": -5}])), [overflow]);
+    let balanced = json!([{"name": "NodeResourcesFit", "weight": 9}, {"name": "NodeAffinity", "weight": -5}]);
+    assert_eq!(weighted(balanced), [""; 0]);
+    let largest =
+        json!([{"name": "NodeResourcesFit", "weight": i32::MAX}, {"name": "NodeAffinity", "weight": i32::MAX}]);
+    assert_eq!(weighted(largest), [""; 0]);
+}
+
+#[test]
 fn what_is_null_is_not_set() {
     let document = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
@@ -234,6 +278,41 @@ fn a_descheduler_has_one_evictor_and_thresholds_in_order() {
     );
     assert_eq!(address("0.0.0.0:111:222").len(), 1);
     assert_eq!(address("").len(), 1);
+}
+
+#[test]
+fn leader_election_is_checked_as_client_go_checks_it() {
+    for mut document in [scheduler(json!([])), descheduler(json!([]))] {
+        let mut found = |election: Value| {
+            document["leaderElection"] = election;
+            problems(&document).iter().map(|problem| problem.replace("leaderElection.", "")).collect::<Vec<_>>()
+        };
+        assert_eq!(found(json!({"renewDeadline": "2401ms"})), [""; 0]);
+        assert_eq!(
+            found(json!({"renewDeadline": "2400ms"})),
+            ["renewDeadline: must be longer than 1.2 times retryPeriod"]
+        );
+        assert_eq!(found(json!({"leaseDuration": "10s"})), ["leaseDuration: must be longer than renewDeadline"]);
+        assert_eq!(found(json!({"resourceLock": "endpoints"})), ["resourceLock: must be leases"]);
+        assert_eq!(found(json!({"retryPeriod": "0s"})), ["retryPeriod: must be longer than 0"]);
+        let off = json!({"leaderElect": false, "renewDeadline": "1s", "resourceLock": "endpoints"});
+        assert_eq!(found(off), [""; 0]);
+    }
+}
+
+#[test]
+fn of_leader_election_empty_texts_and_spans_of_no_time_are_not_set() {
+    let mut document = scheduler(json!([]));
+    document["leaderElection"] = json!({
+        "leaderElect": false, "leaseDuration": "0s", "renewDeadline": "0", "retryPeriod": "3s", "resourceName": "",
+    });
+    let set = LeaderElection::without_unset(&document);
+    assert_eq!(set["leaderElection"], json!({"leaderElect": false, "retryPeriod": "3s"}));
+    let effective = Kind::Scheduler.effective(&set).unwrap();
+    assert_eq!(effective.value["leaderElection"]["resourceName"], "kube-scheduler");
+    for unset in [json!({"leaderElection": null}), json!({"leaderElection": ""}), Value::Null] {
+        assert_eq!(LeaderElection::without_unset(&unset), unset);
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The configuration: read, checked and completed before anything is contacted.
 
-use std::{fmt::Write as _, fs::File, path::Path};
+use std::{fmt::Write as _, path::Path};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use koord_config::{
-    Args as _, Kind, Problem, Problems,
+    Args as _, Kind, LeaderElection, Problem, Problems,
     scheduler::{ElasticQuotaArgs, Profile, SchedulerConfiguration},
 };
-use koord_resource::yaml::{parse, place, read_text, to_text};
+use koord_program::files::read_configuration;
+use koord_resource::yaml::{parse, place, to_text};
 use koord_scheduler_plugins::elastic_quota::HookFactories;
 use serde_json::{Value, json};
 
@@ -15,9 +16,6 @@ use crate::options::Options;
 
 /// The configuration that Koordinator ships.
 const SHIPPED: &str = include_str!("../koord-scheduler.config.yaml");
-
-/// A retry of leader election comes at most this many times later than it should.
-const JITTER: f64 = 1.2;
 
 /// A configuration that was found right, with all that is not set.
 #[derive(Clone, Debug)]
@@ -52,13 +50,13 @@ impl Configuration {
             options.apply_to(&mut document, true);
             return Self::of_document(document, &Source { name: "the flags".to_owned(), text: "" }, hooks);
         };
-        let text = read(file)?;
+        let text = read_configuration(file).with_context(|| format!("--config {} cannot be read", file.display()))?;
         let source = Source { name: file.display().to_string(), text: &text };
-        let mut document = parse(&text).map_err(|error| match error.line {
+        let document = parse(&text).map_err(|error| match error.line {
             0 => anyhow!("{}: {error}", source.name),
             line => anyhow!("{}:{line}: {error}", source.name),
         })?;
-        forget_empty(&mut document);
+        let mut document = LeaderElection::without_unset(&document);
         options.apply_to(&mut document, false);
         Self::of_document(document, &source, hooks)
     }
@@ -113,8 +111,7 @@ impl Configuration {
         let mut problems = Kind::Scheduler.check(&document);
         if problems.is_empty() {
             let values = SchedulerConfiguration::of(&document)?;
-            problems = not_built(&values);
-            problems.extend(unknown_hooks(&values, hooks));
+            problems = unknown_hooks(&values, hooks);
             if problems.is_empty() {
                 return Ok(Self { values, document });
             }
@@ -139,30 +136,6 @@ impl Source<'_> {
     }
 }
 
-/// What may not be dropped in silence, and is not there.
-fn not_built(values: &SchedulerConfiguration) -> Vec<Problem> {
-    let problem = |keys: &[&str], message: &str| {
-        let mut problems = Problems::default();
-        problems.add(keys, message);
-        problems.into_vec()
-    };
-    let mut problems = Vec::new();
-    let election = &values.leader_election;
-    if election.leader_elect == Some(false) {
-        return problems;
-    }
-    if election.resource_lock.as_deref() != Some("leases") {
-        problems.extend(problem(&["leaderElection", "resourceLock"], "must be leases"));
-    }
-    let span =
-        |span: Option<koord_resource::Duration>| span.and_then(koord_resource::Duration::to_std).unwrap_or_default();
-    if span(election.renew_deadline) <= span(election.retry_period).mul_f64(JITTER) {
-        let message = "must be longer than 1.2 times retryPeriod";
-        problems.extend(problem(&["leaderElection", "renewDeadline"], message));
-    }
-    problems
-}
-
 /// The hooks of quotas that the program does not have, or whose arguments it does not take.
 fn unknown_hooks(values: &SchedulerConfiguration, hooks: &HookFactories) -> Vec<Problem> {
     let mut problems = Problems::default();
@@ -181,24 +154,8 @@ fn unknown_hooks(values: &SchedulerConfiguration, hooks: &HookFactories) -> Vec<
     problems.into_vec()
 }
 
-/// Takes away what counts as not set of leader election: empty texts, and spans of no time.
-fn forget_empty(document: &mut Value) {
-    let Some(election) = document.get_mut("leaderElection").and_then(Value::as_object_mut) else { return };
-    election.retain(|key, value| match (key.as_str(), value.as_str()) {
-        ("leaseDuration" | "renewDeadline" | "retryPeriod", Some(text)) => {
-            text.parse::<koord_resource::Duration>().ok() != Some(koord_resource::Duration::ZERO)
-        }
-        (_, text) => text != Some(""),
-    });
-}
-
 fn empty() -> Value {
     json!({"apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name()})
-}
-
-fn read(file: &Path) -> Result<String> {
-    let cannot = || format!("--config {} cannot be read", file.display());
-    File::open(file).and_then(read_text).with_context(cannot)
 }
 
 #[cfg(test)]
@@ -249,6 +206,12 @@ mod tests {
         let wrong_point = text.replace("parallelism: 0\n", "").replace("NodeAfinity", "ImageLocality");
         let message = configured(&wrong_point).unwrap_err();
         assert!(message.ends_with("\"ImageLocality\" has no such extension point; it has score"), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused() {
+        let message = configured(&format!("{HEAD}{}", "#".repeat(1 << 20))).unwrap_err();
+        assert_eq!(message, "--config config.yaml cannot be read");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use axum::{
     Router,
+    body::Body,
     extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse as _, Response},
@@ -11,6 +12,9 @@ use koord_program::{flags::switch, logs};
 use koord_scheduler_runtime::Dumps;
 
 use crate::services::refused;
+
+/// Most bytes of the value of a flag.
+const VALUE_BYTES_MAX: usize = 64;
 
 /// The routes.
 pub(crate) fn routes(dumps: Dumps) -> Router {
@@ -24,9 +28,13 @@ pub(crate) fn routes(dumps: Dumps) -> Router {
 }
 
 /// Sets how much is logged, as `-v` does.
-async fn set_verbosity(body: String) -> Response {
-    let Ok(verbosity) = body.trim().parse::<u8>() else {
-        return refused(StatusCode::BAD_REQUEST, &format!("{:?} is no verbosity, such as 4", body.trim()));
+async fn set_verbosity(body: Body) -> Response {
+    let value = match value(body).await {
+        Ok(value) => value,
+        Err((code, message)) => return refused(code, &message),
+    };
+    let Ok(verbosity) = value.parse::<u8>() else {
+        return refused(StatusCode::BAD_REQUEST, &format!("{value:?} is no verbosity, such as 4"));
     };
     if !logs::set(&logs::filter(verbosity, &[])) {
         return refused(StatusCode::CONFLICT, "the logs of this process belong to another program in it");
@@ -35,21 +43,38 @@ async fn set_verbosity(body: String) -> Response {
 }
 
 /// Sets how many nodes with the highest scores are logged of every attempt.
-async fn set_scores(State(dumps): State<Dumps>, body: String) -> Response {
-    let Ok(nodes) = body.trim().parse::<usize>() else {
-        return refused(StatusCode::BAD_REQUEST, &format!("{:?} is no number of nodes, such as 10", body.trim()));
+async fn set_scores(State(dumps): State<Dumps>, body: Body) -> Response {
+    let value = match value(body).await {
+        Ok(value) => value,
+        Err((code, message)) => return refused(code, &message),
+    };
+    let Ok(nodes) = value.parse::<usize>() else {
+        return refused(StatusCode::BAD_REQUEST, &format!("{value:?} is no number of nodes, such as 10"));
     };
     dumps.set_scores(nodes);
     format!("successfully set debugTopNScores to {nodes}").into_response()
 }
 
 /// Sets whether it is logged of every attempt who refuses which node.
-async fn set_refusals(State(dumps): State<Dumps>, body: String) -> Response {
-    let Ok(are_logged) = switch(body.trim()) else {
-        return refused(StatusCode::BAD_REQUEST, &format!("{:?} is neither true nor false", body.trim()));
+async fn set_refusals(State(dumps): State<Dumps>, body: Body) -> Response {
+    let value = match value(body).await {
+        Ok(value) => value,
+        Err((code, message)) => return refused(code, &message),
+    };
+    let Ok(are_logged) = switch(&value) else {
+        return refused(StatusCode::BAD_REQUEST, &format!("{value:?} is neither true nor false"));
     };
     dumps.set_refusals(are_logged);
     format!("successfully set debugFilterFailure to {are_logged}").into_response()
+}
+
+/// The value of a flag, or why the request has none.
+async fn value(body: Body) -> Result<String, (StatusCode, String)> {
+    let bytes = koord_listen::read(body, VALUE_BYTES_MAX).await;
+    let bytes = bytes.map_err(|error| (error.status(), error.to_string()))?;
+    let text = std::str::from_utf8(&bytes);
+    let text = text.map_err(|_| (StatusCode::BAD_REQUEST, "the value is not UTF-8".to_owned()))?;
+    Ok(text.trim().to_owned())
 }
 
 /// What the original logs of diagnoses.

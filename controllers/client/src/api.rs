@@ -244,8 +244,29 @@ fn read(uri: String) -> WireRequest {
 /// A refusal as the reflector wants to know it.
 pub fn refused(answer: &Answer) -> Failure {
     let (_, message) = answer.status();
-    let message = if message.is_empty() { format!("the API server answered {}", answer.code) } else { message };
+    let message = match first_words(&answer.body) {
+        _ if !message.is_empty() => message,
+        words if words.is_empty() => format!("the API server answered {}", answer.code),
+        words => format!("the API server answered {}: {words}", answer.code),
+    };
     Failure { code: Some(answer.code), retry_after: answer.retry_after, message }
+}
+
+/// The first words of a text that somebody else wrote, for messages: one line of at most 200 characters.
+pub fn first_words(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    let shown = |character: char| if character.is_control() { ' ' } else { character };
+    text.trim().chars().take(CHARACTERS_MAX).map(shown).collect()
+}
+
+/// A watch that ended in the middle of a line. Of an event nothing is shown: it may be of a Secret.
+fn cut(begun: &[u8]) -> Failure {
+    let words = first_words(&String::from_utf8_lossy(begun));
+    Failure::local(if words.starts_with('{') {
+        "the watch ended in the middle of a line".to_owned()
+    } else {
+        format!("this is not an event: {words}")
+    })
 }
 
 /// The events of a watch, a line each.
@@ -263,7 +284,7 @@ impl Events {
     /// The next line; none at the end of the watch.
     pub async fn next(&mut self) -> Result<Option<&str>, Failure> {
         while !self.lines.advance() {
-            if self.lines.begun() > Self::LINE_MAX {
+            if self.lines.begun().len() > Self::LINE_MAX {
                 return Err(Failure::local("a line of the watch is too long"));
             }
             let frame = tokio::select! {
@@ -274,8 +295,8 @@ impl Events {
             match frame {
                 Some(Ok(bytes)) => self.lines.put(bytes),
                 Some(Err(error)) => return Err(Failure::local(in_one_line(&error))),
-                None if self.lines.begun() == 0 => return Ok(None),
-                None => return Err(Failure::local("the watch ended in the middle of a line")),
+                None if self.lines.begun().is_empty() => return Ok(None),
+                None => return Err(cut(self.lines.begun())),
             }
         }
         let line = std::str::from_utf8(self.lines.line());

@@ -52,9 +52,9 @@ impl Lines {
         self.frame = frame;
     }
 
-    /// How many bytes have come of a line whose end is to come.
-    pub(crate) fn begun(&self) -> usize {
-        self.joined.len()
+    /// What has come of a line whose end is to come.
+    pub(crate) fn begun(&self) -> &[u8] {
+        &self.joined
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
                 }
             }
             assert_eq!(cut, ["one", "", "three is longer", "x"], "frames of {size} bytes");
-            assert_eq!(lines.begun(), "open".len());
+            assert_eq!(lines.begun(), b"open");
         }
     }
 
@@ -87,6 +87,6 @@ mod tests {
                 assert_eq!(lines.line().len(), 1 << 20);
             }
         }
-        assert!(lines.begun() == 0 && lines.joined.capacity() <= Lines::ROOM_MAX);
+        assert!(lines.begun().is_empty() && lines.joined.capacity() <= Lines::ROOM_MAX);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -32,6 +33,18 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<File>> {
         }
     }
     Ok(files)
+}
+
+/// Reads the configuration file of a component, of at most 1 MiB: none is as long, and a program that decodes one handles no signal.
+pub fn read_configuration(path: &Path) -> io::Result<String> {
+    const BYTES_MAX: usize = 1 << 20;
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > BYTES_MAX {
+        let message = format!("it is longer than {} MiB", BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
 fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
@@ -69,6 +82,9 @@ pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
         let found = documents(&text).map_err(|error| anyhow!("{name} is no YAML: {error}"))?;
         for mut document in found {
             match document.get_mut("items").map(Value::take) {
+                Some(Value::Array(_)) if document["apiVersion"].is_string() && !document["kind"].is_string() => bail!(
+                    "{name} has a list without its kind, which stands at the end of lists that are saved: it was cut off; save it again"
+                ),
                 Some(Value::Array(items)) => objects.extend(items),
                 _ if document["kind"].is_string() => objects.push(document),
                 _ if is_named => bail!("{name} holds something that is no object: an object needs apiVersion and kind"),
@@ -111,6 +127,20 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_that_is_too_long_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        // The limit lies within a letter.
+        for (bytes, answer) in [(1 << 20, Ok(1 << 20)), ((1 << 20) + 2, Err("it is longer than 1 MiB".to_owned()))] {
+            fs::write(&file, "\u{e4}".repeat(bytes / 2)).unwrap();
+            let read = read_configuration(&file);
+            assert_eq!(read.map(|text| text.len()).map_err(|error| error.to_string()), answer);
+        }
+        fs::write(&file, [0xff]).unwrap();
+        assert_eq!(read_configuration(&file).unwrap_err().to_string(), "it is not UTF-8");
+    }
+
+    #[test]
     fn folders_are_read_in_order_and_lists_are_taken_apart() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
@@ -125,6 +155,9 @@ mod tests {
         assert_eq!(kinds(objects(&[folder.path().to_owned()]).unwrap()), ["A1", "A2", "B", "C"]);
         let named = folder.path().join("README.md");
         assert_eq!(kinds(objects(&[named]).unwrap()), ["README"], "a file that is named is read whatever its name");
+        put("cut.yaml", "apiVersion: v1\nitems:\n- {kind: A}\n");
+        let error = objects(&[folder.path().join("cut.yaml")]).unwrap_err().to_string();
+        assert!(error.contains("was cut off; save it again"), "{error}");
         let error = objects(&["no/such".into()]).unwrap_err();
         assert_eq!(error.to_string(), "no/such cannot be read");
     }

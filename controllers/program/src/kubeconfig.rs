@@ -117,16 +117,33 @@ pub async fn from_file(file: &Path, context: Option<&str>) -> Result<Config, Con
 
 async fn of_kubeconfig(name: &str, kubeconfig: Kubeconfig, context: Option<&str>) -> Result<Config, ConfigError> {
     let contexts: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
+    let cluster = cluster(&kubeconfig, context).unwrap_or_default();
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let configured = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let file = name.to_owned();
-    configured.map_err(|error| match error {
+    let config = configured.map_err(|error| match error {
         KubeconfigError::CurrentContextNotSet if contexts.is_empty() => ConfigError::NoContexts(file),
         KubeconfigError::CurrentContextNotSet => ConfigError::NoCurrentContext { file, contexts },
         KubeconfigError::LoadContext(context) => ConfigError::UnknownContext { file, context, contexts },
         KubeconfigError::LoadClusterOfContext(cluster) => ConfigError::UnknownCluster { file, cluster },
         error => ConfigError::Invalid { file, reason: reason(&error) },
-    })
+    })?;
+    // Without these kube panics when it sends the first request.
+    let server = &config.cluster_url;
+    if matches!(server.scheme_str(), Some("http" | "https")) && server.host().is_some_and(|host| !host.is_empty()) {
+        return Ok(config);
+    }
+    let found = server.to_string();
+    let expected = "a URL with http:// or https:// and a host, such as https://10.0.0.1:6443";
+    let reason = format!("the server of its cluster {cluster:?} must be {expected}, not {found:?}");
+    Err(ConfigError::Invalid { file: name.to_owned(), reason })
+}
+
+/// The cluster of this context, or of the current one.
+fn cluster(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let name = context.or(kubeconfig.current_context.as_deref())?;
+    let named = kubeconfig.contexts.iter().find(|context| context.name == name)?;
+    Some(named.context.as_ref()?.cluster.clone())
 }
 
 fn unreadable(file: String, error: &KubeconfigError) -> ConfigError {
@@ -191,6 +208,26 @@ mod tests {
             assert_eq!(message, problem);
             assert!(advised.contains(remedy), "{advised}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_without_scheme_or_host_is_refused() {
+        let with = |server: &str| {
+            format!(
+                "current-context: a\ncontexts: [{{name: a, context: {{cluster: c, user: u}}}}]\n\
+                 clusters: [{{name: c, cluster: {{server: {server:?}}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+            )
+        };
+        for server in ["not-a-url", "10.0.0.1:6443", "ftp://10.0.0.1", "/api"] {
+            let (message, advised) = refused(&with(server), None).await;
+            let expected = "the server of its cluster \"c\" must be a URL with http:// or https:// and a host";
+            assert!(message.starts_with(&format!("the kubeconfig FILE cannot be used: {expected}")), "{message}");
+            assert!(message.contains(server) && advised.contains("fix it"), "{message}; {advised}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        std::fs::write(&file, with("http://10.0.0.1:6443")).unwrap();
+        assert_eq!(from_file(&file, None).await.unwrap().cluster_url.host(), Some("10.0.0.1"));
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ use crate::{
     effect::{EffectLimits, Effects},
     effects::{AnyEffects, Runner},
     events::{Event, EventSink, EventType, Regarded},
+    failures::Failures,
     key::ObjectKey,
     metrics::Metrics,
     panics::{Injector, PanicGuard},
@@ -48,6 +49,7 @@ pub struct Core {
     watches: Vec<Arc<Watch>>,
     workers: Vec<Arc<Worker>>,
     effects: Vec<Arc<dyn AnyEffects>>,
+    failures: Arc<Failures>,
     started: Moment,
 }
 
@@ -76,6 +78,7 @@ impl Core {
             watches,
             workers,
             effects,
+            failures: Arc::default(),
             started,
         }
     }
@@ -152,21 +155,27 @@ impl Core {
         &self.effects
     }
 
+    /// The watches whose last request failed.
+    pub(crate) fn failures(&self) -> &Arc<Failures> {
+        &self.failures
+    }
+
     /// Whether every cache is complete.
     pub fn synced(&self) -> bool {
         self.watches.iter().all(|watch| watch.sink.synced())
     }
 
     /// Whether the caches can be trusted: every one is complete ([`Watch::is_complete`]), and none is stale. The reason names the
-    /// kinds.
+    /// kinds, and what was wrong with the last request of each that is not complete.
     pub fn readiness(&self) -> Result<(), String> {
         let incomplete = |watch: &Watch| !watch.is_complete();
         self.kinds(incomplete).map_or(Ok(()), |kinds| {
+            let reason = |watch: &Watch| watch.obstacle().or_else(|| self.failures.last(watch.kind, &watch.selection));
             let obstacles = self
                 .watches
                 .iter()
                 .filter(|watch| incomplete(watch))
-                .filter_map(|watch| Some(format!("{}: {}", watch.kind.kind, watch.obstacle()?)));
+                .filter_map(|watch| Some(format!("{}: {}", watch.kind.kind, reason(watch)?)));
             let reasons = obstacles.fold(String::new(), |reasons, obstacle| reasons + "\n" + &obstacle);
             Err(format!("caches are not complete: {kinds}{reasons}"))
         })?;

@@ -14,6 +14,7 @@ pub mod controller;
 mod core;
 mod effects;
 mod election;
+mod failures;
 mod follow;
 pub mod health;
 pub mod manager;

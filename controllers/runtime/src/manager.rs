@@ -313,6 +313,7 @@ impl Manager {
                 random: self.core.random().clone(),
                 metrics: self.core.metrics().clone(),
                 guard: self.core.guard().clone(),
+                failures: Arc::clone(self.core.failures()),
                 again,
             };
             let (end, mut is_first) = (stop.clone(), true);

@@ -134,7 +134,26 @@ impl Profile {
         }
     }
 
-    /// What is wrong with where plugins are enabled.
+    /// Whether the scores of a node, each at most 100, could overflow when kube-scheduler adds them: where weights are below 0.
+    fn scores_overflow(&self) -> bool {
+        const NODE_SCORE_MAX: i64 = 100;
+        let (mut seen, mut total) = (BTreeSet::new(), 0_i64);
+        let own = self.plugins.clone().unwrap_or_default();
+        let everywhere = merged(&own.multi_point);
+        let scores = own.score.enabled.iter().chain(&everywhere);
+        let scores = scores.filter(|plugin| Point::of(&plugin.name).contains(&Point::Score));
+        for plugin in scores.filter(|plugin| seen.insert(&plugin.name)) {
+            // QUIRK: what is left wraps round where the sum is below 0, and then no weight fits.
+            let weighted = weight(plugin) * NODE_SCORE_MAX;
+            if weighted > i64::MAX.wrapping_sub(total) {
+                return true;
+            }
+            total += weighted;
+        }
+        false
+    }
+
+    /// What is wrong with where plugins are enabled, and with their weights.
     pub(super) fn check_points(&self, at: &str, problems: &mut Problems) {
         let Some(plugins) = &self.plugins else { return };
         for point in Point::ALL {
@@ -154,6 +173,10 @@ impl Profile {
         }
         if resolved.at(Point::Bind).is_empty() {
             problems.add(&["profiles", at, "plugins", "bind"], "there must be at least one plugin");
+        }
+        if self.scores_overflow() {
+            let message = "the sum of the scores could overflow: weights must not be below 0";
+            problems.add(&["profiles", at, "plugins", "score"], message);
         }
     }
 }

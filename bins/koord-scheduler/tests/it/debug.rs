@@ -38,8 +38,10 @@ async fn verbosity_is_set_and_resources_of_pods_are_shown() {
     let (mut program, log) = server.logged(CONFIG, port).await;
     let (status, body) = request(port, "PUT", "/debug/flags/v", "9").await;
     assert_eq!((status.as_str(), body.as_str()), ("HTTP/1.1 200 OK", "successfully set klog.logging.verbosity to 9"));
+    let long = "9".repeat(65);
     for (method, path, body, code, says) in [
         ("PUT", "/debug/flags/v", "high", 400, "is no verbosity"),
+        ("PUT", "/debug/flags/v", &*long, 413, "the body has more than 64 bytes"),
         ("PUT", "/debug/flags/s", "10", 200, "successfully set debugTopNScores to 10"),
         ("PUT", "/debug/flags/s", "some", 400, "is no number of nodes"),
         ("PUT", "/debug/flags/f", "true", 200, "successfully set debugFilterFailure to true"),

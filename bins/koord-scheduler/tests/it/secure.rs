@@ -104,7 +104,7 @@ async fn users_are_known_by_their_certificates_and_by_the_headers_of_a_front_pro
         format!("--client-ca-file={}", write(folder, "users.crt", &users.pem()).display()),
         format!("--requestheader-client-ca-file={}", write(folder, "proxies.crt", &proxies.pem()).display()),
         "--requestheader-allowed-names=front".to_owned(),
-        "--disabled-metrics=scheduler_pending_pods".to_owned(),
+        "--disabled-metrics=scheduler_pending_pods,kube_pod_resource_request".to_owned(),
     ];
     let (mut program, [port, secure]) = start(&server, &flags.each_ref().map(String::as_str)).await;
     for (certificate, says, path, code, part) in [
@@ -130,6 +130,8 @@ async fn users_are_known_by_their_certificates_and_by_the_headers_of_a_front_pro
     assert_eq!(secure_answer(secure, Some("read"), "/metrics").await.0, 200, "a token will do as well");
     let page = answer(port, "/metrics").await.unwrap();
     assert!(page.contains("koord_scheduler_build_info") && !page.contains("scheduler_pending_pods"), "{page}");
+    let resources = answer(port, "/metrics/resources").await.unwrap();
+    assert!(resources.contains("# TYPE kube_pod_resource_request gauge"), "always complete: {resources}");
     assert_eq!(program.terminate(), Some(0));
 }
 

@@ -159,6 +159,34 @@ async fn a_watch_without_word_from_the_server_makes_the_program_unready_but_not_
     running.await.unwrap().unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_the_server_answers_instead_of_objects_is_in_the_words_of_readiness() {
+    for (code, words) in [
+        (StatusCode::INTERNAL_SERVER_ERROR, "Node: the API server answered 500: <html>no"),
+        (StatusCode::OK, "Node: this is not an event: <html>no"),
+    ] {
+        let server = server();
+        let is_broken = Arc::new(AtomicBool::new(true));
+        let broken = Arc::clone(&is_broken);
+        let router = server.router().layer(from_fn(move |request: Request, next: Next| {
+            let is_broken = broken.load(Ordering::Relaxed);
+            async move { if is_broken { (code, "<html>no").into_response() } else { next.run(request).await } }
+        }));
+        let manager = manager(&server, Client::new(router, "default"), Arc::new(|_| {}), settings());
+        let (health, stop) = (manager.health().clone(), CancellationToken::new());
+        let running = tokio::spawn(manager.run(stop.clone()));
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let reason = health.is_ready().unwrap_err();
+        assert!(reason.starts_with("caches: caches are not complete: Node, ConfigMap\n"), "{reason}");
+        assert!(reason.lines().any(|line| line == words), "{reason}");
+        is_broken.store(false, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        assert_eq!(health.is_ready(), Ok(()));
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    }
+}
+
 /// The limit lets one write through in ten seconds, and the lease is lost after fifteen: of six writes that are due, those
 /// that have waited until then are not started, although their workers were already under way.
 #[tokio::test(start_paused = true)]
