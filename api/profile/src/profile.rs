@@ -50,9 +50,10 @@ impl Projection for Profile {
     type Index = ();
 
     /// A profile whose selector cannot be understood is set aside: it must not match every pod, as in the original.
+    /// Labels without expressions are not checked, and select nothing where no label can be like that.
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let selector = |field, selector: &Option<LabelSelector>| match selector {
-            Some(selector) => Selector::new(selector).map_err(|error| DecodeError::new(field, error)),
+            Some(selector) => Selector::lenient(selector).map_err(|error| DecodeError::new(field, error)),
             None => Ok(Selector::default()),
         };
         let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
@@ -89,11 +90,23 @@ mod tests {
             |operator: &str| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": []}]});
         assert_eq!(
             put(json!({"selector": expression("In")})),
-            "spec.selector: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+            "spec.selector: values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
         );
         assert_eq!(
             put(json!({"namespaceSelector": expression("Foo")})),
             "spec.namespaceSelector: \"Foo\" is not a valid label selector operator"
         );
+    }
+
+    #[test]
+    fn labels_that_no_object_can_have_select_nothing() {
+        let mut profiles = Cache::<Profile>::default();
+        let spec = json!({"selector": {"matchLabels": {"app": "no label: @"}}, "namespaceSelector": {"matchLabels": {"-": "x"}}});
+        let object = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": spec});
+        profiles.upsert(&object.to_string()).unwrap();
+        assert!(profiles.quarantined("p").is_none());
+        let profile = &profiles.get("p").unwrap().value;
+        assert!(!profile.objects.selects(|key| (key == "app").then_some("web")));
+        assert!(!profile.namespaces.selects(|_| None));
     }
 }

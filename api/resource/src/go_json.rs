@@ -5,12 +5,14 @@
 //! wins, `null` means unset, unknown keys are ignored, absent fields have their zero value, and errors have Go's words.
 
 mod decode;
+mod error;
 mod inline;
 mod merge;
 mod parse;
 mod write;
 
-pub use decode::{DecodeError, Names, from_str, from_str_named};
+pub use decode::{Names, from_str, from_str_named};
+pub use error::DecodeError;
 pub use inline::Inline;
 pub use merge::{merge, merge_values};
 pub use parse::{SyntaxError, check};

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+/// By this name the decoder of [`go_json`](crate::go_json) knows the type, which Go has decode itself.
+pub(crate) const NAME: &str = "$koord_resource::IntOrString";
+
 /// `30` or `"30%"`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IntOrString {
@@ -77,7 +80,7 @@ impl<'de> Deserialize<'de> for IntOrString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
 
-        impl de::Visitor<'_> for Visitor {
+        impl<'de> de::Visitor<'de> for Visitor {
             type Value = IntOrString;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,9 +102,13 @@ impl<'de> Deserialize<'de> for IntOrString {
             fn visit_str<E: de::Error>(self, text: &str) -> Result<IntOrString, E> {
                 Ok(IntOrString::String(text.to_owned()))
             }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<IntOrString, D::Error> {
+                deserializer.deserialize_any(self)
+            }
         }
 
-        deserializer.deserialize_any(Visitor)
+        deserializer.deserialize_newtype_struct(NAME, Visitor)
     }
 }
 
@@ -126,5 +133,24 @@ mod tests {
         }
         assert!(serde_json::from_str::<IntOrString>("4294967296").is_err());
         assert!(serde_json::from_str::<IntOrString>("1.5").is_err());
+    }
+
+    #[test]
+    fn gos_decoder_takes_integers_of_32_bits_and_texts() {
+        let decode = |json: &str| crate::go_json::from_str::<IntOrString>(json).map_err(|error| error.to_string());
+        let [five, less, none] = [5, -1, 0].map(IntOrString::Int);
+        for (json, value) in [("5", five), ("-1", less), ("null", none), (r#""5%""#, IntOrString::from("5%"))] {
+            assert_eq!(decode(json), Ok(value), "{json}");
+        }
+        for (json, found) in [
+            ("50.5", "number 50.5"),
+            ("4294967296", "number 4294967296"),
+            ("1e2", "number 1e2"),
+            ("true", "bool"),
+            ("[]", "array"),
+            ("{}", "object"),
+        ] {
+            assert_eq!(decode(json), Err(format!("json: cannot unmarshal {found} into Go value of type int32")));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of CPU numbers as the kernel writes them: `0-3,8,10-11`.
+//! Sets of CPU numbers as the kernel writes them: `0-3,8,10-11`. They are read as Koordinator's `cpuset.Parse` reads them.
 
 use std::{fmt, str::FromStr};
 
@@ -6,6 +6,12 @@ use smallvec::SmallVec;
 
 /// The largest CPU number that is understood. Larger ones are mistakes, and ranges up to them would fill the memory.
 pub const CPU_MAX: u32 = 65_535;
+
+/// A range may not end with a larger number.
+const RANGE_END_MAX: u32 = 4096;
+
+/// The largest number that is read at all.
+const INT32_MAX: u32 = i32::MAX.unsigned_abs();
 
 /// A set of CPU numbers.
 ///
@@ -27,9 +33,12 @@ pub enum ParseCpuSetError {
     /// Something else than a number stands there.
     #[error("{0:?} is no CPU number from 0 to {CPU_MAX}")]
     Number(String),
-    /// A range that ends before it begins.
-    #[error("the range {0:?} ends before it begins")]
-    Backwards(String),
+    /// A range of more than two numbers.
+    #[error("{0:?} is no range of CPU numbers such as 0-3")]
+    Range(String),
+    /// A range that ends with too large a number.
+    #[error("the range {0:?} ends after CPU {RANGE_END_MAX}")]
+    End(String),
 }
 
 impl CpuSet {
@@ -125,26 +134,34 @@ impl FromIterator<u32> for CpuSet {
     }
 }
 
+/// A number without a minus sign, which separates the numbers of a range.
+fn number(text: &str, most: u32) -> Result<u32, ParseCpuSetError> {
+    let number = text.parse::<u32>().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| ParseCpuSetError::Number(text.to_owned()))
+}
+
 impl FromStr for CpuSet {
     type Err = ParseCpuSetError;
 
+    /// QUIRK: a plus sign is taken and a space is not, and a range that ends before it begins holds no CPU
+    /// (`tests::texts_are_read_as_the_original_reads_them`).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Ok(Self::default());
-        }
-        let number = |text: &str| match text.parse::<u32>() {
-            Ok(cpu) if cpu <= CPU_MAX && !text.starts_with('+') => Ok(cpu),
-            _ => Err(ParseCpuSetError::Number(text.to_owned())),
-        };
         let mut cpus = Self::default();
+        if text.is_empty() {
+            return Ok(cpus);
+        }
         for range in text.split(',') {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last) = (number(first)?, number(last)?);
-            if last < first {
-                return Err(ParseCpuSetError::Backwards(range.to_owned()));
+            match range.split_once('-') {
+                None => cpus.insert(number(range, CPU_MAX)?),
+                Some((_, last)) if last.contains('-') => return Err(ParseCpuSetError::Range(range.to_owned())),
+                Some((first, last)) => {
+                    let (first, last) = (number(first, INT32_MAX)?, number(last, INT32_MAX)?);
+                    if last > RANGE_END_MAX {
+                        return Err(ParseCpuSetError::End(range.to_owned()));
+                    }
+                    (first..=last).for_each(|cpu| cpus.insert(cpu));
+                }
             }
-            (first..=last).for_each(|cpu| cpus.insert(cpu));
         }
         Ok(cpus)
     }
@@ -180,7 +197,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[-0-9, +a]{0,20}") {
-            if let Ok(cpus) = text.parse::<CpuSet>() {
+            // Of larger numbers a range would be written that is not read.
+            if let Ok(cpus) = text.parse::<CpuSet>()
+                && cpus.iter().all(|cpu| cpu <= RANGE_END_MAX)
+            {
                 prop_assert_eq!(cpus.to_string().parse::<CpuSet>(), Ok(cpus));
             }
         }
@@ -224,12 +244,34 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_read_as_the_original_reads_them() {
+        for (text, cpus) in [
+            ("", ""),
+            ("+3,+5-+6", "3,5-6"),
+            ("3-1", ""),
+            ("8,2147483647-5", "8"),
+            ("4095-4096", "4095-4096"),
+            ("4097,65535", "4097,65535"),
+            ("007", "7"),
+        ] {
+            assert_eq!(text.parse::<CpuSet>().unwrap().to_string(), cpus, "{text}");
+        }
+    }
+
+    #[test]
     fn wrong_texts_are_refused() {
         for (text, error) in [
             ("a", "\"a\" is no CPU number from 0 to 65535"),
             ("1,", "\"\" is no CPU number from 0 to 65535"),
-            ("3-1", "the range \"3-1\" ends before it begins"),
-            ("0-4294967295", "\"4294967295\" is no CPU number from 0 to 65535"),
+            (" 1", "\" 1\" is no CPU number from 0 to 65535"),
+            (" ", "\" \" is no CPU number from 0 to 65535"),
+            ("0-3, 8", "\" 8\" is no CPU number from 0 to 65535"),
+            ("-3", "\"\" is no CPU number from 0 to 65535"),
+            ("65536", "\"65536\" is no CPU number from 0 to 65535"),
+            ("0-2147483648", "\"2147483648\" is no CPU number from 0 to 65535"),
+            ("1-2-3", "\"1-2-3\" is no range of CPU numbers such as 0-3"),
+            ("0-4097", "the range \"0-4097\" ends after CPU 4096"),
+            ("5000-4097", "the range \"5000-4097\" ends after CPU 4096"),
         ] {
             assert_eq!(text.parse::<CpuSet>().unwrap_err().to_string(), error);
         }

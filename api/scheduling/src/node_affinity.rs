@@ -169,7 +169,7 @@ fn requirement(requirement: &NodeSelectorRequirement) -> Result<Term, Vec<String
     let of_values = values.filter_map(|(index, value)| check_value(&requirement.key, index, value).err());
     let wrong: Vec<String> = key
         .iter()
-        .chain(test.as_ref().err())
+        .chain(test.as_ref().err().into_iter().flatten())
         .map(ToString::to_string)
         .chain(of_values.map(|error| error.to_string()))
         .collect();
@@ -180,26 +180,41 @@ fn requirement(requirement: &NodeSelectorRequirement) -> Result<Term, Vec<String
 }
 
 /// The test of an operator that exists.
-fn test(requirement: &NodeSelectorRequirement) -> Result<Test, SelectorError> {
+fn test(requirement: &NodeSelectorRequirement) -> Result<Test, Vec<SelectorError>> {
     let values = requirement.values.as_deref();
-    check_values(&requirement.operator, values)?;
-    let bound = || match values {
-        Some([bound]) => bound.parse::<i64>().map_err(|_| SelectorError::Invalid {
-            field: "values[0]".to_owned(),
-            value: quote(bound),
-            detail: "for 'Gt', 'Lt' operators, the value must be an integer".to_owned(),
-        }),
-        _ => Err(SelectorError::of_values(values, "for 'Gt', 'Lt' operators, exactly one value is required")),
-    };
+    check_values(&requirement.operator, values).map_err(|error| vec![error])?;
     let values = || values.unwrap_or_default().to_vec();
     Ok(match requirement.operator.as_str() {
         "In" => Test::In(values()),
         "NotIn" => Test::NotIn(values()),
         "Exists" => Test::Exists,
         "DoesNotExist" => Test::Absent,
-        "Gt" => Test::Above(bound()?),
-        _ => Test::Below(bound()?),
+        "Gt" => Test::Above(bound(requirement.values.as_deref())?),
+        _ => Test::Below(bound(requirement.values.as_deref())?),
     })
+}
+
+/// The number that others are compared with.
+fn bound(values: Option<&[String]>) -> Result<i64, Vec<SelectorError>> {
+    let (mut bounds, mut wrong) = (Vec::new(), Vec::new());
+    let numbered = values.unwrap_or_default();
+    if numbered.len() != 1 {
+        wrong.push(SelectorError::of_values(values, "for 'Gt', 'Lt' operators, exactly one value is required"));
+    }
+    for (index, value) in numbered.iter().enumerate() {
+        match value.parse::<i64>() {
+            Ok(bound) => bounds.push(bound),
+            Err(_) => wrong.push(SelectorError::Invalid {
+                field: format!("values[{index}]"),
+                value: quote(value),
+                detail: "for 'Gt', 'Lt' operators, the value must be an integer".to_owned(),
+            }),
+        }
+    }
+    match (bounds.first(), wrong.is_empty()) {
+        (Some(bound), true) => Ok(*bound),
+        _ => Err(wrong),
+    }
 }
 
 /// Of fields only the name is known, and it is compared with one value.
@@ -317,6 +332,10 @@ mod tests {
         ] {
             assert_eq!(parsed(json!([term])), Err(format!("{path}.{expected}")));
         }
+        let both = parsed(json!([labels("k", "Gt", &["1", "x"])])).unwrap_err();
+        let number = r#"values: Invalid value: ["1","x"]: for 'Gt', 'Lt' operators, exactly one value is required"#;
+        let integer = r#"values[1]: Invalid value: "x": for 'Gt', 'Lt' operators, the value must be an integer"#;
+        assert_eq!(both, format!("[{path}.{number}, {path}.{integer}]"));
         let value = parsed(json!([labels("k", "In", &["-"])])).unwrap_err();
         assert!(
             value.starts_with(&format!("{path}.values[0][k]: Invalid value: \"-\": a valid label must be")),

@@ -2,7 +2,7 @@
 
 mod text;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, slice};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_schema::{go_text::quote, names};
@@ -23,6 +23,13 @@ pub enum SelectorError {
         /// What would be right.
         detail: String,
     },
+    /// Several mistakes in one term.
+    #[error("[{}]", joined(.0))]
+    Several(Vec<SelectorError>),
+}
+
+fn joined(errors: &[SelectorError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl SelectorError {
@@ -86,6 +93,15 @@ impl Selector {
     pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
         check(selector)?;
         Ok(Self::of_terms(terms(selector).collect::<Option<Vec<Term>>>().unwrap_or_default()))
+    }
+
+    /// Parses a selector as Koordinator parses those of profiles: labels that stand alone are not checked, and a value that
+    /// no label can have selects nothing. One with expressions is refused where the API server would refuse it.
+    pub fn lenient(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        if selector.match_expressions.iter().flatten().next().is_some() {
+            return Self::new(selector);
+        }
+        Ok(Self::of_terms(terms(selector).flatten().collect()))
     }
 
     /// Parses a selector of a stored object, which may be older than the rules for keys and values. None where an
@@ -203,23 +219,31 @@ pub fn matches(selector: Option<&LabelSelector>, labels: &BTreeMap<String, Strin
     Ok(Selector::new(selector)?.selects(|key| labels.get(key).map(String::as_str)))
 }
 
-/// Refuses a selector that the API server would refuse.
+/// Refuses a selector that the API server would refuse, with all mistakes of the first term that has any.
 pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
     for (key, value) in selector.match_labels.iter().flatten() {
-        check_key(key)?;
-        check_value(key, 0, value)?;
+        check_term(key, "In", slice::from_ref(value))?;
     }
     for term in selector.match_expressions.iter().flatten() {
-        check_values(&term.operator, term.values.as_deref())?;
         if !["In", "NotIn", "Exists", "DoesNotExist"].contains(&term.operator.as_str()) {
             return Err(SelectorError::Operator(term.operator.clone()));
         }
-        check_key(&term.key)?;
-        for (index, value) in term.values.iter().flatten().enumerate() {
-            check_value(&term.key, index, value)?;
-        }
+        check_term(&term.key, &term.operator, term.values.as_deref().unwrap_or_default())?;
     }
     Ok(())
+}
+
+/// Refuses a term for its key, its number of values, and each of them, in this order.
+fn check_term(key: &str, operator: &str, values: &[String]) -> Result<(), SelectorError> {
+    // The API server's copy of an empty list is absent, and is shown so.
+    let list = Some(values).filter(|values| !values.is_empty());
+    let values = values.iter().enumerate().filter_map(|(index, value)| check_value(key, index, value).err());
+    let whole = check_key(key).err().into_iter().chain(check_values(operator, list).err());
+    let mut mistakes: Vec<SelectorError> = whole.chain(values).collect();
+    if mistakes.len() > 1 {
+        return Err(SelectorError::Several(mistakes));
+    }
+    mistakes.pop().map_or(Ok(()), Err)
 }
 
 /// Refuses a list of values that does not go with the operator.
@@ -313,7 +337,7 @@ mod tests {
             ),
             (
                 json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": []}]}),
-                "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+                "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
             ),
             (json!({"matchLabels": {"": "x"}}), "key: Invalid value: \"\": name part must be non-empty"),
             (json!({"matchLabels": {"a": "-"}}), "values[0][a]: Invalid value: \"-\": a valid label must be"),
@@ -325,6 +349,48 @@ mod tests {
             let text = matches(Some(&selector(json)), &labels(&[])).unwrap_err().to_string();
             assert!(text.starts_with(error), "{text}");
         }
+    }
+
+    #[test]
+    fn all_mistakes_of_a_term_are_named_and_those_of_later_terms_are_not() {
+        const KEY: &str = "key: Invalid value: \"-\": name part must consist of";
+        const EMPTY: &str = "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty";
+        const FULL: &str = r#"values: Invalid value: ["_"]: values set must be empty for exists and does not exist"#;
+        const VALUE: &str = "values[0][-]: Invalid value: \"_\": a valid label must be";
+        const LAST: &str = "values[2][a]: Invalid value: \"-\": a valid label must be";
+        let expression = |key: &str, operator: &str, values: &[&str]| {
+            let terms =
+                [json!({"key": key, "operator": operator, "values": values}), json!({"key": "", "operator": "In"})];
+            json!({ "matchExpressions": terms })
+        };
+        for (json, expected) in [
+            (expression("-", "In", &[]), &[KEY, EMPTY][..]),
+            (expression("-", "Exists", &["_"]), &[KEY, FULL, VALUE]),
+            (expression("-", "NotIn", &["_", "a"]), &[KEY, VALUE]),
+            (expression("a", "DoesNotExist", &["", "b", "-"]), &["values: Invalid value: [", LAST]),
+            (json!({"matchLabels": {"-": "_", "a": "-"}}), &[KEY, VALUE]),
+        ] {
+            let error = check(&selector(json)).unwrap_err();
+            let SelectorError::Several(mistakes) = &error else { panic!("{error}") };
+            let texts: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+            assert_eq!(texts.len(), expected.len(), "{error}");
+            assert!(texts.iter().zip(expected).all(|(text, start)| text.starts_with(start)), "{error}");
+            assert_eq!(error.to_string(), format!("[{}]", texts.join(", ")));
+        }
+        let unknown = check(&selector(expression("-", "Nope", &["_"])));
+        assert_eq!(unknown, Err(SelectorError::Operator("Nope".to_owned())), "nothing else is said of such a term");
+    }
+
+    #[test]
+    fn labels_that_stand_alone_are_not_checked_where_a_selector_is_parsed_leniently() {
+        let odd = json!({"matchLabels": {"a": "no label: @", "-": "x"}});
+        let lenient = Selector::lenient(&selector(odd.clone())).unwrap();
+        assert_eq!(lenient.to_string(), "-=x,a=no label: @");
+        assert!(!lenient.selects(|_| Some("x")));
+        let mut beside_expressions = odd;
+        beside_expressions["matchExpressions"] = json!([{"key": "b", "operator": "Exists"}]);
+        assert!(Selector::lenient(&selector(beside_expressions)).is_err());
+        assert!(Selector::lenient(&LabelSelector::default()).is_ok_and(|selector| selector.is_everything()));
     }
 
     #[test]

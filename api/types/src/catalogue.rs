@@ -185,6 +185,25 @@ pub const KEYS: &[&dyn Entry] = &[
     &reservation_protocol::RESERVATION_CURRENT_OWNER,
 ];
 
+/// Keys of pods whose texts the scheduler must be able to read.
+const NEEDED_BY_SCHEDULER: &[&dyn Entry] = &[
+    &device_protocol::DEVICE_ALLOCATE_HINT,
+    &device_protocol::DEVICE_JOINT_ALLOCATE,
+    &device_protocol::GPU_PARTITION_SPEC,
+    &gang::MIN_AVAILABLE,
+    &gang::DEPRECATED_MIN_AVAILABLE,
+    &numa::RESOURCE_SPEC,
+    &numa::NUMA_TOPOLOGY_SPEC,
+    &reservation_protocol::RESERVATION_AFFINITY,
+    &reservation_protocol::EXACT_MATCH_RESERVATION,
+];
+
+/// Whether the scheduler refuses a pod while a text of the key of this name cannot be read. All other texts that cannot be read are
+/// ignored.
+pub fn refuses_pod(name: &str) -> bool {
+    NEEDED_BY_SCHEDULER.iter().any(|entry| entry.name() == name)
+}
+
 /// The key of this name.
 pub fn find(name: &str) -> Option<&'static dyn Entry> {
     static BY_NAME: LazyLock<HashMap<&str, &dyn Entry>> =

@@ -542,6 +542,8 @@ mod tests {
         assert_eq!(reservation(r#"{"resources":{"cpu":"-2"}}"#).cpu_count(), 0);
         let with_cpus = reservation(r#"{"resources":{"cpu":"2"},"reservedCPUs":"0-1"}"#);
         assert_eq!((with_cpus.cpu_count(), with_cpus.cpus().unwrap().len()), (0, 2));
+        assert_eq!(reservation(r#"{"reservedCPUs":"+1,3-2"}"#).cpus().unwrap().len(), 1);
+        assert!(reservation(r#"{"reservedCPUs":"0-1, 3"}"#).cpus().is_err());
         assert!(reservation(r#"{"reservedCPUs":"x"}"#).cpus().unwrap_err().to_string().contains("reservedCPUs"));
     }
 

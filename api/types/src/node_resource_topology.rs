@@ -174,7 +174,7 @@ mod tests {
         status.allocate(&mut node, "a/x").unwrap();
         assert_eq!((node.free_cpus(0).to_string(), node.free(0).amount("cpu").to_string()), ("0".into(), "2".into()));
         assert_eq!(node.numa_nodes(), [0]);
-        let wrong = ResourceStatus { cpuset: "3-1".to_owned(), ..status };
+        let wrong = ResourceStatus { cpuset: "3-x".to_owned(), ..status };
         assert!(wrong.allocate(&mut node, "a/y").is_err(), "{}", RESOURCE_STATUS.name());
     }
 

@@ -289,16 +289,28 @@ pub fn estimated_seconds(key: &Key<i64>, annotations: &Labels) -> i64 {
     key.get(annotations).ok().flatten().unwrap_or(-1)
 }
 
-/// Resources under other names: pairs of an old and a new name, an empty new name taking the resource away.
+/// Resources under other names: pairs of an old and a new name, an empty new name taking the resource away. No old name
+/// stands twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceReplacements(pub Vec<(String, String)>);
 
 impl Text for ResourceReplacements {
-    /// Parts that are no pair are left out.
+    /// Parts that are no pair are left out. Of several new names the last one counts, unless the resource is also taken
+    /// away.
     fn read(text: &str) -> Result<Self, String> {
         let pairs = text.split(',').filter_map(|pair| pair.split_once(':'));
-        let pairs = pairs.filter(|(_, new)| !new.contains(':'));
-        Ok(Self(pairs.map(|(old, new)| (old.trim().to_owned(), new.trim().to_owned())).collect()))
+        let pairs = pairs.filter(|(_, new)| !new.contains(':')).map(|(old, new)| (old.trim(), new.trim()));
+        let mut replacements: Vec<(String, String)> = Vec::new();
+        let mut places = BTreeMap::new();
+        for (old, new) in pairs {
+            let place = *places.entry(old).or_insert(replacements.len());
+            match replacements.get_mut(place) {
+                Some((_, known)) if known.is_empty() => {}
+                Some((_, known)) => new.clone_into(known),
+                None => replacements.push((old.to_owned(), new.to_owned())),
+            }
+        }
+        Ok(Self(replacements))
     }
 
     fn write(&self) -> String {
@@ -470,8 +482,8 @@ mod tests {
         keeps_values(&EVICTION_COST, any::<i32>().prop_map(EvictionCost));
         keeps_values(&EVICTION_PRIORITY, any::<i32>().prop_map(EvictionPriority));
         keeps_values(&OOM_SCORE_ADJ, (-1000..=1000_i64).prop_map(OomScoreAdj));
-        let pairs = proptest::collection::vec(("[a-z./]{1,8}", "[a-z./]{0,8}"), 1..4);
-        keeps_values(&REPLACE_RESOURCES, pairs.prop_map(ResourceReplacements));
+        let pairs = proptest::collection::btree_map("[a-z./]{1,8}", "[a-z./]{0,8}", 1..4);
+        keeps_values(&REPLACE_RESOURCES, pairs.prop_map(|pairs| ResourceReplacements(pairs.into_iter().collect())));
     }
 
     #[test]
@@ -505,6 +517,19 @@ mod tests {
         let pairs = read(&REPLACE_RESOURCES, " a : b ,c:d,e:,f,g:h:i").unwrap();
         let expected = [("a", "b"), ("c", "d"), ("e", "")].map(|(old, new)| (old.to_owned(), new.to_owned()));
         assert_eq!(pairs.0, expected);
+    }
+
+    #[test]
+    fn of_several_new_names_the_last_one_counts_unless_the_resource_is_taken_away() {
+        for (text, expected) in [
+            ("a:b,c:d,a:e", "a:e,c:d"),
+            ("a:b, a : c ,a:d", "a:d"),
+            ("a:b,a:", "a:"),
+            ("a:,c:d,a:b", "a:,c:d"),
+            ("a:b,a:c:d", "a:b"),
+        ] {
+            assert_eq!(written(&REPLACE_RESOURCES, &read(&REPLACE_RESOURCES, text).unwrap()), expected, "{text}");
+        }
     }
 
     #[test]

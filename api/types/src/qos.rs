@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::api::resource::Quantity as TextQuantity};
+use k8s_openapi::{
+    api::core::v1::{Pod, ResourceRequirements},
+    apimachinery::pkg::api::resource::Quantity as TextQuantity,
+};
 use koord_resource::Quantity;
 use koord_scheduling::{Bounds, kubernetes_qos};
 
@@ -54,11 +57,11 @@ impl QosClass {
 words! {
     /// Kubernetes' own QoS class of a pod.
     pub open enum KubernetesQos {
-        /// Every container has limits of CPU and memory, and requests them.
+        /// Every container, or the pod as a whole, has limits of CPU and memory, and requests them.
         Guaranteed = "Guaranteed",
-        /// Some container requests something.
+        /// Something is requested or limited.
         Burstable = "Burstable",
-        /// No container requests anything.
+        /// Nothing is requested or limited.
         BestEffort = "BestEffort",
     }
 }
@@ -78,24 +81,30 @@ impl KubernetesQos {
         status.map_or_else(|| Self::computed(pod), Self::from)
     }
 
-    /// The class that follows from the requests and limits of CPU and memory of all containers.
+    /// The class that follows from the requests and limits of CPU and memory: of the pod as a whole where it has
+    /// `resources`, though they are empty, and else of all containers.
     fn computed(pod: &Pod) -> Self {
+        let of_pod = pod.spec.as_ref().and_then(|spec| spec.resources.as_ref());
         let spec = pod.spec.iter();
         let containers = spec.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+        let resources: Vec<Option<&ResourceRequirements>> = match of_pod {
+            Some(_) => vec![of_pod],
+            None => containers.map(|container| container.resources.as_ref()).collect(),
+        };
         // Texts that are no quantities count as nothing; the API server refuses them.
         let amount = |amounts: Option<&BTreeMap<String, TextQuantity>>, name: &str| {
             amounts?.get(name).and_then(|text| Quantity::try_from(text).ok())
         };
-        let amounts: Vec<[[Option<Quantity>; 2]; 2]> = containers
-            .map(|container| {
-                let resources = container.resources.as_ref();
+        let amounts: Vec<[[Option<Quantity>; 2]; 2]> = resources
+            .into_iter()
+            .map(|resources| {
                 let requests = resources.and_then(|resources| resources.requests.as_ref());
                 let limits = resources.and_then(|resources| resources.limits.as_ref());
                 ["cpu", "memory"].map(|name| [amount(requests, name), amount(limits, name)])
             })
             .collect();
-        let bounds = amounts.iter().map(|container| {
-            container.each_ref().map(|[request, limit]| Bounds { request: request.as_ref(), limit: limit.as_ref() })
+        let bounds = amounts.iter().map(|bounds| {
+            bounds.each_ref().map(|[request, limit]| Bounds { request: request.as_ref(), limit: limit.as_ref() })
         });
         Self::from(kubernetes_qos(bounds))
     }
@@ -126,6 +135,23 @@ mod tests {
             (json!([zero]), KubernetesQos::BestEffort),
         ] {
             assert_eq!(KubernetesQos::of_pod(&pod(&containers)), class, "{containers}");
+        }
+    }
+
+    #[test]
+    fn what_the_pod_has_as_a_whole_decides_alone() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        let full = json!({"requests": both, "limits": both});
+        for (of_pod, of_container, class) in [
+            (&full, json!({}), KubernetesQos::Guaranteed),
+            (&json!({"requests": {"cpu": "1"}}), full.clone(), KubernetesQos::Burstable),
+            (&json!({"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}), full.clone(), KubernetesQos::Burstable),
+            (&json!({}), full.clone(), KubernetesQos::BestEffort),
+            (&Value::Null, full.clone(), KubernetesQos::Guaranteed),
+        ] {
+            let spec = json!({"resources": of_pod, "containers": [{"name": "a", "resources": of_container}]});
+            let pod: Pod = serde_json::from_value(json!({ "spec": spec })).unwrap();
+            assert_eq!(KubernetesQos::of_pod(&pod), class, "{of_pod} {of_container}");
         }
     }
 

@@ -4,7 +4,7 @@
 /// wherever it stands; of several such words the first decides.
 pub fn selects<S: AsRef<str>>(words: &[S], name: &str) -> bool {
     let mut all = false;
-    for word in words.iter().map(|word| word.as_ref().trim()) {
+    for word in words.iter().map(AsRef::as_ref) {
         match word.strip_prefix('-') {
             Some(excluded) if excluded == name => return false,
             None if word == name => return true,
@@ -24,7 +24,8 @@ mod tests {
         for (words, selected) in [
             (&["*"][..], true),
             (&["a"], true),
-            (&["b", " a "], true),
+            (&["b", "a"], true),
+            (&["b", " a "], false),
             (&["*", "-a"], false),
             (&["-a", "*"], false),
             (&["-b", "*"], true),

@@ -1,6 +1,6 @@
 //! Decoding into a Rust type by Go's rules.
 
-use std::fmt;
+use std::str::FromStr;
 
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
@@ -8,37 +8,11 @@ use serde::de::{
 };
 
 use super::{
+    error::{DecodeError, Failure, FirstTypeError},
     inline,
-    parse::{Node, SyntaxError, parse},
+    parse::{Json, Node, parse},
 };
-
-/// Why a text could not be decoded. Its text is Go's, because it reaches clients.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// The text is not JSON.
-    #[error(transparent)]
-    Syntax(#[from] SyntaxError),
-    /// A value of another JSON type than its field has.
-    #[error("json: cannot unmarshal {value} into Go {place} of type {go_type}")]
-    Type {
-        /// What stands there: `string`, `number 1.5`, …
-        value: String,
-        /// The field, as the type of its struct and its path from the root, such as `struct field Cfg.cluster.percent`;
-        /// `value` for the root.
-        place: String,
-        /// What Go calls the type of the field.
-        go_type: String,
-    },
-    /// A value that its own type refuses, such as a malformed quantity.
-    #[error("{0}")]
-    Value(String),
-}
-
-impl de::Error for DecodeError {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        DecodeError::Value(message.to_string())
-    }
-}
+use crate::int_or_string;
 
 /// What Go calls our types, for messages; everything that it does not know goes by its Rust name.
 #[derive(Clone, Copy, Debug)]
@@ -98,13 +72,17 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, DecodeError> {
 /// Decodes a text by Go's rules, with Go's names in error messages.
 pub fn from_str_named<T: DeserializeOwned>(text: &str, names: &Names) -> Result<T, DecodeError> {
     let node = parse(text)?;
-    T::deserialize(Decoder { node: &node, place: Place { names, owner: None, step: None, depth: 0, whole: None } })
+    let type_error = FirstTypeError::default();
+    let place = Place { names, type_error: &type_error, owner: None, step: None, depth: 0, whole: None };
+    let value = T::deserialize(Decoder { node: &node, place }).map_err(|failure| failure.error)?;
+    type_error.into_error().map_or(Ok(value), Err)
 }
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     names: &'p Names,
+    type_error: &'p FirstTypeError,
     /// The struct of the last field.
     owner: Option<Owner>,
     step: Option<&'p Step<'p>>,
@@ -131,14 +109,14 @@ struct Step<'p> {
 
 impl Place<'_> {
     fn type_error(&self, node: &Node<'_>, plain_type: &str) -> DecodeError {
-        let value = match node {
-            Node::Null => "null".to_owned(),
-            Node::Bool(_) => "bool".to_owned(),
-            Node::Number(text) if plain_type.trim_start_matches('u').starts_with("int") => format!("number {text}"),
-            Node::Number(_) => "number".to_owned(),
-            Node::String(_) => "string".to_owned(),
-            Node::Array(_) => "array".to_owned(),
-            Node::Object(_) => "object".to_owned(),
+        let value = match &node.json {
+            Json::Null => "null".to_owned(),
+            Json::Bool(_) => "bool".to_owned(),
+            Json::Number(text) if plain_type.trim_start_matches('u').starts_with("int") => format!("number {text}"),
+            Json::Number(_) => "number".to_owned(),
+            Json::String(_) => "string".to_owned(),
+            Json::Array(_) => "array".to_owned(),
+            Json::Object(_) => "object".to_owned(),
         };
         let Some(owner) = self.owner else {
             return DecodeError::Type { value, place: "value".to_owned(), go_type: plain_type.to_owned() };
@@ -184,27 +162,61 @@ struct Decoder<'n, 't, 'p> {
     place: Place<'p>,
 }
 
+/// What takes the place of a value of the wrong type.
+static NULL: Node<'static> = Node { at: 0, json: Json::Null };
+
 impl Decoder<'_, '_, '_> {
-    /// The integer, if the number is written as one.
-    fn integer<N: std::str::FromStr + Default>(&self, go_type: &str) -> Result<N, DecodeError> {
-        match self.node {
-            Node::Null => Ok(N::default()),
-            Node::Number(text) => text.parse().map_err(|_| self.place.type_error(self.node, go_type)),
-            other => Err(self.place.type_error(other, go_type)),
+    /// The number, if it is written as one of this type.
+    fn number<N: FromStr + Default>(&self) -> Option<N> {
+        match &self.node.json {
+            Json::Null => Some(N::default()),
+            Json::Number(text) => text.parse().ok(),
+            _ => None,
         }
+    }
+
+    /// The value has another type than its field.
+    fn type_failure(&self, go_type: &str) -> Failure {
+        Failure { at: Some(self.node.at), error: self.place.type_error(self.node, go_type) }
+    }
+
+    /// Records that the value has another type than its field, and decodes on as if it were null.
+    fn mismatch<T>(self, go_type: &str, decode_null: impl FnOnce(Self) -> Result<T, Failure>) -> Result<T, Failure> {
+        let failure = self.type_failure(go_type);
+        // A type that has no value for null cannot be decoded on.
+        let Ok(value) = decode_null(Decoder { node: &NULL, ..self }) else { return Err(failure) };
+        self.place.type_error.add(self.node.at, failure.error);
+        Ok(value)
+    }
+
+    /// Decodes the value. A failure of its type gets its place.
+    fn read<'de, S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Failure> {
+        let at = self.node.at;
+        seed.deserialize(self).map_err(|failure| Failure { at: failure.at.or(Some(at)), ..failure })
+    }
+
+    /// Go's type for this decodes itself, so that a value it refuses ends the decoding.
+    fn int_or_string<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        if let Json::String(text) = &self.node.json {
+            return visitor.visit_str(text);
+        }
+        visitor.visit_i32(self.number().ok_or_else(|| self.type_failure("int32"))?)
     }
 }
 
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty, $go:literal;)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-            visitor.$visit(self.integer::<$type>($go)?)
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+            let Some(number) = self.number::<$type>() else {
+                return self.mismatch($go, |null| null.$method(visitor));
+            };
+            visitor.$visit(number)
         }
     )*};
 }
 
 impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
-    type Error = DecodeError;
+    type Error = Failure;
 
     integers! {
         deserialize_i8 visit_i8 i8, "int8";
@@ -217,94 +229,93 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
         deserialize_u64 visit_u64 u64, "uint64";
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_unit(),
-            Node::Bool(value) => visitor.visit_bool(*value),
-            Node::Number(text) => match (text.parse(), text.parse(), text.parse()) {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::Null => visitor.visit_unit(),
+            Json::Bool(value) => visitor.visit_bool(*value),
+            Json::Number(text) => match (text.parse(), text.parse(), text.parse()) {
                 (Ok(number), _, _) => visitor.visit_i64(number),
                 (_, Ok(number), _) => visitor.visit_u64(number),
                 (_, _, Ok(number)) => visitor.visit_f64(number),
-                _ => Err(self.place.type_error(self.node, "float64")),
+                _ => Err(self.type_failure("float64")),
             },
-            Node::String(text) => visitor.visit_str(text),
-            Node::Array(_) => self.deserialize_seq(visitor),
-            Node::Object(_) => self.deserialize_map(visitor),
+            Json::String(text) => visitor.visit_str(text),
+            Json::Array(_) => self.deserialize_seq(visitor),
+            Json::Object(_) => self.deserialize_map(visitor),
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_bool(false),
-            Node::Bool(value) => visitor.visit_bool(*value),
-            other => Err(self.place.type_error(other, "bool")),
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::Null => visitor.visit_bool(false),
+            Json::Bool(value) => visitor.visit_bool(*value),
+            _ => self.mismatch("bool", |null| null.deserialize_bool(visitor)),
         }
     }
 
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         self.deserialize_f64(visitor)
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_f64(0.0),
-            Node::Number(text) => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => visitor.visit_f64(number),
-                _ => Err(self.place.type_error(self.node, "float64")),
-            },
-            other => Err(self.place.type_error(other, "float64")),
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        let Some(number) = self.number::<f64>().filter(|number| number.is_finite()) else {
+            return self.mismatch("float64", |null| null.deserialize_f64(visitor));
+        };
+        visitor.visit_f64(number)
+    }
+
+    /// Of a type that reads its own text: Go has such types decode themselves, so that another value ends the decoding.
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::Null => visitor.visit_str(""),
+            Json::String(text) => visitor.visit_str(text),
+            _ => Err(self.type_failure("string")),
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_str(""),
-            Node::String(text) => visitor.visit_str(text),
-            other => Err(self.place.type_error(other, "string")),
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::Null | Json::String(_) => self.deserialize_str(visitor),
+            _ => self.mismatch("string", |null| null.deserialize_str(visitor)),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_none(),
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        if name == inline::TWICE {
-            let whole = self.place.go_type().map(unqualified);
-            let decoder = Decoder { place: Place { whole, ..self.place }, ..self };
-            return visitor.visit_seq(Twice { decoder, left: 2 });
-        }
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::Null => visitor.visit_seq(Items { items: [].iter(), place: self.place.inside() }),
-            Node::Array(items) => visitor.visit_seq(Items { items: items.iter(), place: self.place.inside() }),
-            other => Err(self.place.type_error(other, "[]string")),
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Failure> {
+        match name {
+            inline::TWICE => {
+                let whole = self.place.go_type().map(unqualified);
+                let decoder = Decoder { place: Place { whole, ..self.place }, ..self };
+                visitor.visit_seq(Twice { decoder, failure: None, left: 2 })
+            }
+            int_or_string::NAME => self.int_or_string(visitor),
+            _ => visitor.visit_newtype_struct(self),
         }
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::Null => visitor.visit_seq(Items { items: [].iter(), place: self.place.inside() }),
+            Json::Array(items) => visitor.visit_seq(Items { items: items.iter(), place: self.place.inside() }),
+            _ => self.mismatch("[]string", |null| null.deserialize_seq(visitor)),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Failure> {
         self.deserialize_seq(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         let mut entries: Vec<(&str, &Node<'_>)> = Vec::new();
-        match self.node {
-            Node::Null => {}
-            Node::Object(pairs) => {
+        match &self.node.json {
+            Json::Null => {}
+            Json::Object(pairs) => {
                 for (key, value) in pairs {
                     match entries.iter_mut().find(|(known, _)| known == key) {
                         Some(entry) => entry.1 = value,
@@ -312,7 +323,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
                     }
                 }
             }
-            other => return Err(self.place.type_error(other, "map[string]string")),
+            _ => return self.mismatch("map[string]string", |null| null.deserialize_map(visitor)),
         }
         visitor.visit_map(Entries { left: entries.into_iter(), value: None, place: self.place.inside() })
     }
@@ -322,11 +333,11 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
         name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, DecodeError> {
+    ) -> Result<V::Value, Failure> {
         let mut found: Vec<(&'static str, Node<'_>)> = Vec::new();
-        match self.node {
-            Node::Null => {}
-            Node::Object(pairs) => {
+        match &self.node.json {
+            Json::Null => {}
+            Json::Object(pairs) => {
                 for (key, value) in pairs {
                     let Some(field) = field_of(fields, key) else { continue };
                     match found.iter_mut().find(|(known, _)| *known == field) {
@@ -335,7 +346,10 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
                     }
                 }
             }
-            other => return Err(self.place.type_error(other, self.place.names.qualified(name))),
+            _ => {
+                let go_type = self.place.names.qualified(name);
+                return self.mismatch(go_type, |null| null.deserialize_struct(name, fields, visitor));
+            }
         }
         visitor.visit_map(Fields { left: found.iter(), value: None, owner: name, place: self.place })
     }
@@ -345,14 +359,14 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        match self.node {
-            Node::String(text) => visitor.visit_enum(IntoDeserializer::<DecodeError>::into_deserializer(text.as_str())),
-            other => Err(self.place.type_error(other, "string")),
+    ) -> Result<V::Value, Failure> {
+        match &self.node.json {
+            Json::String(text) => visitor.visit_enum(IntoDeserializer::<Failure>::into_deserializer(text.as_str())),
+            _ => Err(self.type_failure("string")),
         }
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         visitor.visit_unit()
     }
 
@@ -377,9 +391,9 @@ fn same_but_case(a: &str, b: &str) -> bool {
 
 /// A key that occurs again is decoded over what the earlier one left.
 fn decode_again<'t>(earlier: &mut Node<'t>, again: &Node<'t>) {
-    match (earlier, again) {
-        (Node::Object(pairs), Node::Object(more)) => pairs.extend(more.iter().cloned()),
-        (Node::Array(items), Node::Array(others)) => {
+    match (&mut earlier.json, &again.json) {
+        (Json::Object(pairs), Json::Object(more)) => pairs.extend(more.iter().cloned()),
+        (Json::Array(items), Json::Array(others)) => {
             items.truncate(others.len());
             for (index, other) in others.iter().enumerate() {
                 match items.get_mut(index) {
@@ -388,7 +402,10 @@ fn decode_again<'t>(earlier: &mut Node<'t>, again: &Node<'t>) {
                 }
             }
         }
-        (earlier, again) => *earlier = again.clone(),
+        (json, other) => {
+            *json = other.clone();
+            earlier.at = again.at;
+        }
     }
 }
 
@@ -398,11 +415,11 @@ struct Items<'n, 't, 'p> {
 }
 
 impl<'de> SeqAccess<'de> for Items<'_, '_, '_> {
-    type Error = DecodeError;
+    type Error = Failure;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Failure> {
         let place = self.place;
-        self.items.next().map(|node| seed.deserialize(Decoder { node, place })).transpose()
+        self.items.next().map(|node| Decoder { node, place }.read(seed)).transpose()
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -417,18 +434,18 @@ struct Entries<'n, 't, 'p> {
 }
 
 impl<'de> MapAccess<'de> for Entries<'_, '_, '_> {
-    type Error = DecodeError;
+    type Error = Failure;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Failure> {
         let Some((key, value)) = self.left.next() else { return Ok(None) };
         self.value = Some(value);
-        let key: StringDeserializer<DecodeError> = key.to_owned().into_deserializer();
+        let key: StringDeserializer<Failure> = key.to_owned().into_deserializer();
         seed.deserialize(key).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
-        let node = self.value.take().unwrap_or(&Node::Null);
-        seed.deserialize(Decoder { node, place: self.place })
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failure> {
+        let node = self.value.take().unwrap_or(&NULL);
+        Decoder { node, place: self.place }.read(seed)
     }
 }
 
@@ -440,43 +457,54 @@ struct Fields<'n, 't, 'p> {
 }
 
 impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
-    type Error = DecodeError;
+    type Error = Failure;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Failure> {
         let Some(field) = self.left.next() else { return Ok(None) };
         self.value = Some(field);
-        let key: StrDeserializer<'_, DecodeError> = field.0.into_deserializer();
+        let key: StrDeserializer<'_, Failure> = field.0.into_deserializer();
         seed.deserialize(key).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failure> {
         let Some((field, node)) = self.value.take() else {
             return Err(de::Error::invalid_type(Unexpected::Map, &"a field before its value"));
         };
-        let Place { names, step: before, whole, .. } = self.place;
+        let Place { names, type_error, step: before, whole, .. } = self.place;
         let half = whole.and_then(|_| names.half(self.owner));
         let step = Step { before, half, embedded: names.embedding(self.owner, field), field };
         let owner = Owner { rust: self.owner, go: whole.unwrap_or_else(|| unqualified(names.qualified(self.owner))) };
-        let place = Place { names, owner: Some(owner), step: Some(&step), depth: 0, whole: None };
-        seed.deserialize(Decoder { node, place })
+        let place = Place { names, type_error, owner: Some(owner), step: Some(&step), depth: 0, whole: None };
+        Decoder { node, place }.read(seed)
     }
 }
 
-/// The same value for both halves of an [`super::Inline`].
+/// The same value for both halves of an [`super::Inline`]. Of failures of both, the second time gives the one that comes first
+/// in the text.
 struct Twice<'n, 't, 'p> {
     decoder: Decoder<'n, 't, 'p>,
+    failure: Option<Failure>,
     left: u8,
 }
 
 impl<'de> SeqAccess<'de> for Twice<'_, '_, '_> {
-    type Error = DecodeError;
+    type Error = Failure;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Failure> {
         if self.left == 0 {
             return Ok(None);
         }
         self.left -= 1;
-        seed.deserialize(self.decoder).map(Some)
+        let failure = match self.decoder.read(seed) {
+            Ok(value) => return Ok(Some(value)),
+            Err(failure) => failure,
+        };
+        let first = match self.failure.take() {
+            Some(earlier) if earlier.at <= failure.at => earlier,
+            _ => failure,
+        };
+        self.failure = Some(first.clone());
+        Err(first)
     }
 }
 
@@ -499,6 +527,8 @@ mod tests {
         features: BTreeMap<String, bool>,
         names: Vec<String>,
         limit: Option<crate::Quantity>,
+        wait: Option<crate::Duration>,
+        share: Option<crate::IntOrString>,
     }
 
     #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -531,8 +561,7 @@ mod tests {
 
     #[test]
     fn null_means_unset() {
-        let text =
-            r#"{"enable":null,"small":null,"policy":null,"nested":null,"features":null,"names":null,"limit":null}"#;
+        let text = r#"{"enable":null,"small":null,"policy":null,"nested":null,"features":null,"names":null,"limit":null,"share":null}"#;
         assert_eq!(decode(text), Strategy::default());
         assert_eq!(decode("null"), Strategy::default());
         assert!(!decode(r#"{"features":{"a":null}}"#).features["a"]);
@@ -575,5 +604,61 @@ mod tests {
         ] {
             assert_eq!(from_str_named::<Strategy>(text, &NAMES).unwrap_err().to_string(), error, "{text}");
         }
+    }
+
+    /// Go keeps the first type error and decodes on; a value that its own type refuses ends that.
+    #[test]
+    fn of_several_errors_the_one_that_go_reports_is_reported() {
+        for (text, error) in [
+            (
+                r#"{"small":"a","enable":1,"cpuPercent":[]}"#,
+                "json: cannot unmarshal string into Go struct field GoStrategy.small of type int32",
+            ),
+            (
+                r#"{"names":["a",{"b":1},5],"small":"a"}"#,
+                "json: cannot unmarshal object into Go struct field GoStrategy.names of type string",
+            ),
+            (
+                r#"{"nested":[],"small":"a"}"#,
+                "json: cannot unmarshal array into Go struct field GoStrategy.nested of type Nested",
+            ),
+            (
+                r#"{"nested":{"y":1},"small":"a","nested":{"x":"b"}}"#,
+                "json: cannot unmarshal string into Go struct field GoStrategy.small of type int32",
+            ),
+            (
+                r#"{"small":"a","limit":"1Gb","enable":1}"#,
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            ),
+            (
+                r#"{"small":"a","wait":5,"limit":"1Gb"}"#,
+                "json: cannot unmarshal number into Go struct field GoStrategy.wait of type string",
+            ),
+            (
+                r#"{"small":"a","share":true,"wait":5}"#,
+                "json: cannot unmarshal bool into Go struct field GoStrategy.share of type int32",
+            ),
+        ] {
+            assert_eq!(from_str_named::<Strategy>(text, &NAMES).unwrap_err().to_string(), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_another_one_replaces_is_not_checked() {
+        assert_eq!(decode(r#"{"cpuPercent":"a","cpuPercent":2}"#).cpu_percent, Some(2));
+    }
+
+    #[test]
+    fn a_type_without_a_value_for_null_is_refused_in_gos_words_too() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Whole {
+            part: Part,
+        }
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Part {
+            x: i64,
+        }
+        let error = from_str::<Whole>(r#"{"part":5}"#).unwrap_err().to_string();
+        assert_eq!(error, "json: cannot unmarshal number into Go struct field Whole.part of type Part");
     }
 }

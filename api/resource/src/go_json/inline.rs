@@ -58,8 +58,10 @@ impl<'de, A: DeserializeOwned, B: DeserializeOwned> Visitor<'de> for Halves<A, B
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut halves: S) -> Result<Self::Value, S::Error> {
         let missing = || S::Error::custom("an object was handed out only once");
-        let first = halves.next_element()?.ok_or_else(missing)?;
-        Ok(Inline { first, second: halves.next_element()?.ok_or_else(missing)? })
+        let first = halves.next_element();
+        // The other half is decoded even so: its failure may come first in the text.
+        let second = halves.next_element()?.ok_or_else(missing)?;
+        Ok(Inline { first: first?.ok_or_else(missing)?, second })
     }
 }
 
@@ -88,5 +90,37 @@ mod tests {
         let decoded: Inline<Name, Limit> = super::super::from_str(r#"{"NAME":"a","Limit":5}"#).unwrap();
         assert_eq!(decoded, expected);
         assert_eq!(super::super::to_string(&expected).unwrap(), text);
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Wait {
+        wait: Option<crate::Duration>,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Share {
+        share: Option<crate::IntOrString>,
+    }
+
+    fn error<A: fmt::Debug + DeserializeOwned, B: fmt::Debug + DeserializeOwned>(text: &str) -> String {
+        super::super::from_str::<Inline<A, B>>(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn of_errors_in_both_halves_the_first_in_the_text_is_reported() {
+        let name = "json: cannot unmarshal number into Go struct field Name.name of type string";
+        let limit = "json: cannot unmarshal string into Go struct field Limit.limit of type int64";
+        let share = "json: cannot unmarshal bool into Go struct field Share.share of type int32";
+        let wait = "json: cannot unmarshal number into Go struct field Wait.wait of type string";
+        assert_eq!(error::<Name, Limit>(r#"{"name":5,"limit":"a"}"#), name);
+        assert_eq!(error::<Name, Limit>(r#"{"limit":"a","name":5}"#), limit);
+        assert_eq!(error::<Wait, Share>(r#"{"wait":5,"share":true}"#), wait);
+        assert_eq!(error::<Wait, Share>(r#"{"share":true,"wait":5}"#), share);
+        // What its own type refuses counts before what only has the wrong type.
+        assert_eq!(error::<Name, Share>(r#"{"name":5,"share":true}"#), share);
+        assert_eq!(error::<Share, Name>(r#"{"name":5,"share":true}"#), share);
+        assert_eq!(error::<Name, Limit>("[]"), "json: cannot unmarshal array into Go value of type Name");
     }
 }

@@ -6,9 +6,17 @@ const DEPTH_MAX: usize = 10_000;
 /// Nesting that the recursion below can bear on any thread's stack.
 const DEPTH_BEARABLE: usize = 512;
 
+/// A JSON value, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node<'a> {
+    /// Its first byte in the text.
+    pub(super) at: usize,
+    pub(super) json: Json<'a>,
+}
+
 /// One JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node<'a> {
+pub(super) enum Json<'a> {
     Null,
     Bool(bool),
     Number(&'a str),
@@ -82,24 +90,27 @@ impl<'a> Reader<'a> {
         if depth > DEPTH_BEARABLE.min(DEPTH_MAX) {
             return Err(SyntaxError::TooDeep);
         }
-        match self.token()? {
-            b'{' => self.object(depth),
-            b'[' => self.array(depth),
-            b'"' => self.string().map(Node::String),
-            b't' => self.literal("true", Node::Bool(true)),
-            b'f' => self.literal("false", Node::Bool(false)),
-            b'n' => self.literal("null", Node::Null),
-            b'-' | b'0'..=b'9' => self.number(),
-            byte => Err(refused(byte, context)),
-        }
+        let first = self.token()?;
+        let at = self.at;
+        let json = match first {
+            b'{' => self.object(depth)?,
+            b'[' => self.array(depth)?,
+            b'"' => Json::String(self.string()?),
+            b't' => self.literal("true", Json::Bool(true))?,
+            b'f' => self.literal("false", Json::Bool(false))?,
+            b'n' => self.literal("null", Json::Null)?,
+            b'-' | b'0'..=b'9' => self.number()?,
+            byte => return Err(refused(byte, context)),
+        };
+        Ok(Node { at, json })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Node<'a>, SyntaxError> {
+    fn object(&mut self, depth: usize) -> Result<Json<'a>, SyntaxError> {
         self.at += 1;
         let mut pairs = Vec::new();
         if self.token()? == b'}' {
             self.at += 1;
-            return Ok(Node::Object(pairs));
+            return Ok(Json::Object(pairs));
         }
         loop {
             match self.token()? {
@@ -116,19 +127,19 @@ impl<'a> Reader<'a> {
                 b',' => self.at += 1,
                 b'}' => {
                     self.at += 1;
-                    return Ok(Node::Object(pairs));
+                    return Ok(Json::Object(pairs));
                 }
                 byte => return Err(refused(byte, "after object key:value pair")),
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Node<'a>, SyntaxError> {
+    fn array(&mut self, depth: usize) -> Result<Json<'a>, SyntaxError> {
         self.at += 1;
         let mut items = Vec::new();
         if self.token()? == b']' {
             self.at += 1;
-            return Ok(Node::Array(items));
+            return Ok(Json::Array(items));
         }
         loop {
             items.push(self.value("looking for beginning of value", depth + 1)?);
@@ -136,14 +147,14 @@ impl<'a> Reader<'a> {
                 b',' => self.at += 1,
                 b']' => {
                     self.at += 1;
-                    return Ok(Node::Array(items));
+                    return Ok(Json::Array(items));
                 }
                 byte => return Err(refused(byte, "after array element")),
             }
         }
     }
 
-    fn literal(&mut self, word: &'static str, node: Node<'a>) -> Result<Node<'a>, SyntaxError> {
+    fn literal(&mut self, word: &'static str, json: Json<'a>) -> Result<Json<'a>, SyntaxError> {
         for expected in word.bytes() {
             let byte = self.here()?;
             if byte != expected {
@@ -152,10 +163,10 @@ impl<'a> Reader<'a> {
             }
             self.at += 1;
         }
-        Ok(node)
+        Ok(json)
     }
 
-    fn number(&mut self) -> Result<Node<'a>, SyntaxError> {
+    fn number(&mut self) -> Result<Json<'a>, SyntaxError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -182,7 +193,7 @@ impl<'a> Reader<'a> {
                 byte => return Err(refused(byte, "in exponent of numeric literal")),
             }
         }
-        Ok(Node::Number(&self.text[start..self.at]))
+        Ok(Json::Number(&self.text[start..self.at]))
     }
 
     fn digits(&mut self) {
@@ -316,6 +327,13 @@ mod tests {
     }
 
     #[test]
+    fn every_value_knows_where_it_begins() {
+        let Json::Object(pairs) = parse(r#" {"a": [1, "b"], "c":null}"#).unwrap().json else { unreachable!() };
+        let Json::Array(items) = &pairs[0].1.json else { unreachable!() };
+        assert_eq!([&pairs[0].1, &items[0], &items[1], &pairs[1].1].map(|node| node.at), [7, 8, 11, 21]);
+    }
+
+    #[test]
     fn strings_are_unescaped_as_in_go() {
         for (text, string) in [
             (r#""\u00e9\/\ud83d\ude00""#, "é/😀"),
@@ -323,7 +341,7 @@ mod tests {
             (r#""\ud83dx""#, "\u{fffd}x"),
             (r#""\ud83d\u0041""#, "\u{fffd}A"),
         ] {
-            assert_eq!(parse(text).unwrap(), Node::String(string.to_owned()));
+            assert_eq!(parse(text).unwrap().json, Json::String(string.to_owned()));
         }
     }
 }

@@ -216,4 +216,62 @@ mod tests {
             assert_eq!(error(key, text), message, "{key}: {text}");
         }
     }
+
+    #[test]
+    fn a_bandwidth_that_is_neither_an_integer_nor_a_text_is_refused_in_gos_words() {
+        let class = "lsClass.networkQOS.NetworkQOS";
+        for (value, found) in [
+            ("50.5", "number 50.5"),
+            ("4294967296", "number 4294967296"),
+            ("true", "bool"),
+            ("[]", "array"),
+            ("{}", "object"),
+        ] {
+            let network = format!(r#"{{"lsClass":{{"networkQOS":{{"ingressRequest":{value}}}}}}}"#);
+            assert_eq!(
+                error("resource-qos-config", &format!(r#"{{"clusterStrategy":{network}}}"#)),
+                format!("{found} NetworkQOSCfg.clusterStrategy.{class}.ingressRequest of type int32")
+            );
+            assert_eq!(
+                error("resource-qos-config", &format!(r#"{{"nodeStrategies":[{network}]}}"#)),
+                format!(
+                    "{found} NetworkQOSCfg.nodeStrategies.ResourceQOSStrategy.{class}.ingressRequest of type int32"
+                )
+            );
+        }
+    }
+
+    /// The first in the text, unless a type that decodes itself refuses its value: that ends the decoding.
+    #[test]
+    fn of_several_errors_in_a_key_the_one_that_go_reports_is_reported() {
+        for (key, text, message) in [
+            (
+                "colocation-config",
+                r#"{"enable":"x","nodeConfigs":[{"name":5}]}"#,
+                "string ColocationCfg.ColocationStrategy.enable of type bool",
+            ),
+            (
+                "colocation-config",
+                r#"{"nodeConfigs":[{"enable":"x","name":5}],"enable":"x"}"#,
+                "string NodeColocationCfg.nodeConfigs.ColocationStrategy.enable of type bool",
+            ),
+            (
+                "resource-threshold-config",
+                r#"{"nodeStrategies":[{"enable":1,"name":5}],"clusterStrategy":{"enable":"x"}}"#,
+                "number NodeResourceThresholdStrategy.nodeStrategies.ResourceThresholdStrategy.enable of type bool",
+            ),
+            (
+                "resource-qos-config",
+                r#"{"clusterStrategy":{"beClass":[],"lsClass":{"networkQOS":{"egressLimit":true}}}}"#,
+                "bool NetworkQOSCfg.clusterStrategy.lsClass.networkQOS.NetworkQOS.egressLimit of type int32",
+            ),
+            (
+                "system-config",
+                r#"{"clusterStrategy":{"minFreeKbytesFactor":"x","totalNetworkBandwidth":"1Gb"}}"#,
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            ),
+        ] {
+            assert_eq!(error(key, text), message, "{key}: {text}");
+        }
+    }
 }
