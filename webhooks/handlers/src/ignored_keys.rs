@@ -1,4 +1,4 @@
-//! Labels and annotations without effect: keys that are misspelt, and values that cannot be read.
+//! Labels and annotations that do not do what was meant: keys that are misspelt, and values that cannot be read.
 
 use koord_api::{
     catalogue,
@@ -7,7 +7,7 @@ use koord_api::{
     quota::{NAME as QUOTA_NAME, TREE_ID},
 };
 
-/// Why a label or annotation has no effect.
+/// Why a label or annotation has no effect, or makes the scheduler refuse the pod.
 pub(crate) fn reason(key: &str, value: &str) -> Option<String> {
     let ignored = |expected: &str| Some(format!("{value:?} is ignored; expected {expected}"));
     match key {
@@ -20,7 +20,12 @@ pub(crate) fn reason(key: &str, value: &str) -> Option<String> {
             None => ignored("koord-prod, koord-mid, koord-batch or koord-free"),
         },
         _ => match catalogue::find(key) {
-            Some(entry) => entry.check(value).err().and_then(|error| ignored(error.expected)),
+            Some(entry) => entry.check(value).err().and_then(|error| match error.expected {
+                expected if catalogue::refuses_pod(key) => Some(format!(
+                    "{value:?} cannot be read, and the pod waits until it is corrected; expected {expected}"
+                )),
+                expected => ignored(expected),
+            }),
             None => meant(key).map(|known| format!("this key has no effect; {known} is meant")),
         },
     }

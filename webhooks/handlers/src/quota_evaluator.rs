@@ -104,8 +104,8 @@ struct State {
 
 /// Why a charge was not stored.
 enum Failure {
-    /// The quota was changed meanwhile.
-    Conflict,
+    /// The quota was changed meanwhile: the words of the API server.
+    Conflict(String),
     /// A refusal, or no answer: what is wrong.
     Other(String),
 }
@@ -237,16 +237,11 @@ impl QuotaEvaluator {
                 Err(failure) => failure,
             };
             if attempt == tries {
-                let message = match failure {
-                    Failure::Conflict => {
-                        format!("elastic quota {key} was changed by others again and again; try again")
-                    }
-                    Failure::Other(message) => message,
-                };
+                let (Failure::Conflict(message) | Failure::Other(message)) = failure;
                 answer(waiters, &Err(Denial::bad_request(message)));
                 return None;
             }
-            if matches!(failure, Failure::Conflict) {
+            if matches!(failure, Failure::Conflict(_)) {
                 paused += self.pause(paused).await;
             }
             state = self.read(key).await;
@@ -294,7 +289,7 @@ impl QuotaEvaluator {
         let write = Write { kind: KIND, key: key.clone(), action };
         let answer = accessor.send(write.request(FIELD_MANAGER)).await.map_err(Failure::Other)?;
         if answer.code == 409 {
-            return Err(Failure::Conflict);
+            return Err(Failure::Conflict(conflict(key, &answer)));
         }
         let answer = write.judge(answer).map_err(Failure::of)?;
         let stored: Stored = serde_json::from_str(&answer.body).map_err(Failure::of)?;
@@ -312,6 +307,18 @@ impl QuotaEvaluator {
             return pause;
         }
         Duration::ZERO
+    }
+}
+
+/// What an API server says about a conflict; where it says nothing, what it would say.
+fn conflict(key: &ObjectKey, answer: &Answer) -> String {
+    let ((_, message), name) = (answer.status(), key.name());
+    if message.is_empty() {
+        format!(
+            "Operation cannot be fulfilled on elasticquotas.scheduling.sigs.k8s.io \"{name}\": the object has been modified; please apply your changes to the latest version and try again"
+        )
+    } else {
+        message
     }
 }
 

@@ -81,7 +81,10 @@ mod tests {
             Plugin::ALL.into_iter().filter(|plugin| plugins.has(*plugin)).map(Plugin::name).collect::<Vec<_>>()
         };
         assert_eq!(on(&["*"]).len(), 6);
-        assert_eq!(on(&["BatchResource", " MidResource"]), ["MidResource", "BatchResource"]);
+        assert_eq!(on(&["BatchResource", "MidResource"]), ["MidResource", "BatchResource"]);
+        assert_eq!(on(&["BatchResource", " MidResource", "cpunormalization"]), ["BatchResource"]);
+        assert_eq!(on(&["*", "-BatchResource "]).len(), 6);
+        assert_eq!(on(&[" *"]), [""; 0]);
         assert_eq!(on(&["-BatchResource", "*"]).len(), 5);
         assert_eq!(on(&["*", "-BatchResource"]).len(), 5);
         assert_eq!(on(&["none"]), [""; 0]);

@@ -90,7 +90,8 @@ pub(crate) fn of(
 fn amounts(spec: &Spec<'_>, quota: &Quota) -> ResourceList {
     let containers = spec.containers.iter().chain(&spec.init_containers);
     let lists = containers.map(|container| &container.resources.requests);
-    let names = lists.chain([&spec.overhead, &spec.resources.requests]).flat_map(Amounts::names);
+    let of_pod = spec.resources.as_ref().map(|whole| &whole.requests);
+    let names = lists.chain([&spec.overhead]).chain(of_pod).flat_map(Amounts::names);
     let names: BTreeSet<&str> = names.collect();
     let amounts: ResourceList = names.into_iter().map(|name| (name, request_of(spec, name))).collect();
     amounts.filtered(|name, amount| quota.max.contains(name) && !amount.is_zero())
@@ -221,6 +222,7 @@ mod tests {
         assert_eq!(charged("cpu:kubernetes.io/batch-cpu", &spec), charge, "what is there under the new name stays");
         let charge = json!({"kubernetes.io/batch-cpu": "500", "memory": "1Gi"});
         assert_eq!(charged("cpu:", &spec), charge, "no new name: it is dropped");
+        assert_eq!(charged("cpu:kubernetes.io/batch-cpu,cpu:example.com/x", &spec), charge, "the last name counts");
         let charge = json!({"cpu": "3100m", "kubernetes.io/batch-cpu": "500", "memory": "1Gi"});
         assert_eq!(charged("", &spec), charge);
     }

@@ -93,16 +93,17 @@ fn mutate(
     let (matched, unknown) = matched(view, &pod.metadata.labels, &namespace);
     remarks.unknown = unknown;
     let name = if pod.metadata.name.is_empty() { &request.name } else { &pod.metadata.name };
-    let applied = drawn(&matched, request, &namespace, name)?;
+    let (applied, refusal) = drawn(&matched, request, &namespace, name);
     if view.warns {
         remarks.overridden = warnings::of_new_pod(&pod, &applied);
     }
     let translates = !matched.is_empty()
         && !view.switches.skip_mutating_resources
         && !matched.iter().any(|profile| profile.skip_update_resources);
-    let rest = Rest { view, namespace: &namespace, translates };
+    let rest = Rest { view, namespace: &namespace, translates, refusal };
 
-    if can_be_overlaid(&pod, &applied, view) {
+    // A pod that is refused is changed profile by profile, because the first reason counts.
+    if rest.refusal.is_none() && can_be_overlaid(&pod, &applied, view) {
         let mut pod = pod;
         for profile in &applied {
             apply_profile(&mut pod, profile, view)?;
@@ -114,7 +115,6 @@ fn mutate(
         let mut patch = write(&pod)?;
         for overlay in applied.iter().filter_map(|profile| profile.overlay.as_ref()) {
             overlay.write(object.get(), &mut patch).map_err(|error| Denial::internal(error.to_string()))?;
-            fits(overlay)?;
         }
         return Ok(patch);
     }
@@ -126,7 +126,7 @@ fn mutate(
 }
 
 /// Whether the profiles' own patches can be carried out on the pod as it came: what the handler reads and changes,
-/// and what each of them is about, have nothing to do with each other.
+/// and what each of them is about, have nothing to do with each other, and each patch fits a pod.
 fn can_be_overlaid(pod: &Parts<'_>, applied: &Matched, view: PodView<'_>) -> bool {
     let overlays = || applied.iter().filter_map(|profile| profile.overlay.as_ref());
     overlays().enumerate().all(|(index, overlay)| {
@@ -134,6 +134,7 @@ fn can_be_overlaid(pod: &Parts<'_>, applied: &Matched, view: PodView<'_>) -> boo
             overlay.keeps_places(list, containers.iter().map(|container| container.name.as_ref()))
         };
         pod.has == (true, true)
+            && overlay.type_error().is_none()
             && overlay.is_apart_from(Pod::excerpt(view.switches.multi_quota_tree))
             && names(&pod.spec.containers, "containers")
             && names(&pod.spec.init_containers, "initContainers")
@@ -148,15 +149,17 @@ fn matched(view: PodView<'_>, labels: &Texts<'_>, namespace: &str) -> (Matched, 
     (matched, unknown)
 }
 
-/// The profiles that apply. A probability that cannot be read refuses the pod.
-fn drawn(matched: &Matched, request: &Request<'_>, namespace: &str, name: &str) -> Result<Matched, Denial> {
+/// The profiles that apply, up to the first whose probability cannot be read: that one refuses the pod.
+fn drawn(matched: &Matched, request: &Request<'_>, namespace: &str, name: &str) -> (Matched, Option<Denial>) {
     let mut applied = Matched::new();
     for profile in matched {
-        if profile::drawn(profile, request, namespace, name)? {
-            applied.push(profile.clone());
+        match profile::drawn(profile, request, namespace, name) {
+            Ok(true) => applied.push(Arc::clone(profile)),
+            Ok(false) => {}
+            Err(denial) => return (applied, Some(denial)),
         }
     }
-    Ok(applied)
+    (applied, None)
 }
 
 /// What a profile says, without its own patch.
@@ -180,10 +183,15 @@ struct Rest<'c> {
     view: PodView<'c>,
     namespace: &'c str,
     translates: bool,
+    /// Why the pod is refused although all profiles before could be applied.
+    refusal: Option<Denial>,
 }
 
 impl Rest<'_> {
     fn apply(&self, pod: &mut Parts<'_>, watch: &mut Stopwatch) -> Result<(), Denial> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         let switches = &self.view.switches;
         if self.translates {
             translate::translate(pod);
@@ -231,11 +239,7 @@ fn with_patches<'a>(
 /// The pod with a profile's own patch.
 fn merged(pod: Value, overlay: &Overlay) -> Result<Value, Denial> {
     let merged = overlay.merge(pod).map_err(|error| Denial::internal(error.to_string()))?;
-    fits(overlay).map(|()| merged)
-}
-
-fn fits(overlay: &Overlay) -> Result<(), Denial> {
-    overlay.type_error().map_or(Ok(()), |reason| Err(Denial::internal(reason)))
+    overlay.type_error().map_or(Ok(merged), |reason| Err(Denial::internal(reason)))
 }
 
 fn changed(tree: Value, patch: &Patch) -> Result<Value, Denial> {

@@ -17,6 +17,6 @@ pub(crate) fn request_of(spec: &Spec<'_>, name: &str) -> Quantity {
     }
     // Other resources cannot be requested for a pod as a whole.
     let can_be_whole = matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
-    let whole = spec.resources.requests.get(name).filter(|_| can_be_whole).cloned();
+    let whole = spec.resources.as_ref().and_then(|whole| whole.requests.get(name)).filter(|_| can_be_whole).cloned();
     requests.total(|sum| whole.unwrap_or(sum), spec.overhead.get(name))
 }

@@ -64,8 +64,8 @@ pub(crate) struct Spec<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     pub(crate) overhead: Amounts<'a>,
     /// Of the pod as a whole.
-    #[serde(borrow, deserialize_with = "or_default")]
-    pub(crate) resources: Resources<'a>,
+    #[serde(borrow)]
+    pub(crate) resources: Option<Resources<'a>>,
     pub(crate) priority: Option<i32>,
     #[serde(borrow)]
     pub(crate) affinity: Option<&'a RawValue>,
@@ -194,14 +194,44 @@ impl Parts<'_> {
         gone || matches!(self.status.phase.as_ref(), "Succeeded" | "Failed")
     }
 
-    /// Kubernetes' own QoS class: as the status shows it, or from requests and limits of CPU and memory.
+    /// Kubernetes' own QoS class: as the status shows it, or from requests and limits of CPU and memory, which are those of
+    /// the pod as a whole where it has any.
     fn kubernetes_qos(&self) -> &str {
         if !self.status.qos_class.is_empty() {
             return &self.status.qos_class;
         }
+        if let Some(whole) = &self.spec.resources {
+            return kubernetes_qos([bounds(whole)]);
+        }
         let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
-        kubernetes_qos(containers.map(|Container { resources: Resources { requests, limits }, .. }| {
-            ["cpu", "memory"].map(|name| Bounds { request: requests.get(name), limit: limits.get(name) })
-        }))
+        kubernetes_qos(containers.map(|container| bounds(&container.resources)))
+    }
+}
+
+/// Requests and limits of CPU and memory.
+fn bounds<'r>(Resources { requests, limits }: &'r Resources<'_>) -> [Bounds<'r>; 2] {
+    ["cpu", "memory"].map(|name| Bounds { request: requests.get(name), limit: limits.get(name) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_a_pod_has_as_a_whole_decides_its_class_alone() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        let full = json!({"requests": both, "limits": both});
+        for (whole, of_container, class) in [
+            (&full, json!({}), "Guaranteed"),
+            (&json!({"requests": {"cpu": "1"}}), full.clone(), "Burstable"),
+            (&json!({}), full.clone(), "BestEffort"),
+            (&Value::Null, full.clone(), "Guaranteed"),
+        ] {
+            let spec = json!({"resources": whole, "containers": [{"name": "c", "resources": of_container}]});
+            let text = json!({ "spec": spec }).to_string();
+            assert_eq!(Pod::read_text(&text).unwrap().kubernetes_qos(), class, "{text}");
+        }
     }
 }

@@ -123,6 +123,24 @@ mod tests {
     }
 
     #[test]
+    fn what_the_scheduler_must_read_makes_the_pod_wait() {
+        let keys = [
+            "gang.scheduling.koordinator.sh/min-available",
+            "scheduling.koordinator.sh/device-allocate-hint",
+            "scheduling.koordinator.sh/gpu-partition-spec",
+            "scheduling.koordinator.sh/reservation-affinity",
+            "scheduling.koordinator.sh/resource-spec",
+        ];
+        for key in keys {
+            let pod = pod(&json!({}), &json!({key: "["}));
+            let warnings = warned("/validate-pod", &ctx(true), Operation::Create, &pod, &Value::Null);
+            let start = r#""[" cannot be read, and the pod waits until it is corrected; expected "#;
+            let start = format!("metadata.annotations[{key}]: {start}");
+            assert!(warnings.len() == 1 && warnings[0].starts_with(&start), "{warnings:?}");
+        }
+    }
+
+    #[test]
     fn an_update_tells_only_what_it_changes() {
         let old = pod(&json!({"quota.scheduling.koordinator.sh/name": "nope"}), &json!({}));
         let mut new = old.clone();

@@ -25,6 +25,9 @@ use serde_json::{Value, json};
 
 const CHILD_REQUEST: &str = "quota.scheduling.koordinator.sh/child-request";
 
+/// What the server says about a write to a quota that is another one by now.
+const CONFLICT: &str = "Precondition failed: UID in precondition: u, UID in object meta: v";
+
 /// Stores ElasticQuotas, and shows their changes to the caches after a while.
 pub(crate) struct Server {
     ctx: Arc<Ctx>,
@@ -73,7 +76,8 @@ impl Server {
             let patch: Value = serde_json::from_str(&request.body).unwrap();
             if ["/metadata/uid", "/metadata/resourceVersion"].iter().any(|at| stored.pointer(at) != patch.pointer(at)) {
                 self.conflicts.fetch_add(1, Relaxed);
-                return Answer { code: 409, ..Answer::default() };
+                let body = json!({"kind": "Status", "message": CONFLICT}).to_string();
+                return Answer { code: 409, retry_after: None, body };
             }
             let charged = patch["metadata"]["annotations"][CHILD_REQUEST].clone();
             self.change(stored, charged);
@@ -215,7 +219,7 @@ async fn a_write_that_fails_is_tried_again_whatever_the_answer_and_three_times_a
         *server.failures.lock() = vec![failure; 4];
         let refusal = create(&service, false).await.unwrap_err();
         assert!(
-            ["answered", "again and again", "connection refused"].iter().any(|why| refusal.contains(why)),
+            ["answered", "the object has been modified", "connection refused"].iter().any(|why| refusal.contains(why)),
             "{refusal}"
         );
         assert!(server.failures.lock().is_empty(), "one write and three more");
@@ -224,6 +228,19 @@ async fn a_write_that_fails_is_tried_again_whatever_the_answer_and_three_times_a
     *server.failures.lock() = vec![Ok(429), Ok(500), Err("connection refused".to_owned())];
     create(&service, false).await.unwrap();
     assert_eq!(server.charged("d/q"), Some(json!({"cpu": "1"})));
+}
+
+#[tokio::test]
+async fn the_last_conflict_refuses_the_pod_in_the_words_of_the_server() {
+    let (server, service) = stage(2, Duration::ZERO);
+    *server.failures.lock() = vec![Ok(409); 4];
+    let modified = "Operation cannot be fulfilled on elasticquotas.scheduling.sigs.k8s.io \"q\": the object has been modified; please apply your changes to the latest version and try again";
+    assert_eq!(create(&service, false).await.unwrap_err(), modified, "the server has no words");
+    let mut other = quota(2);
+    other["metadata"]["uid"] = "v".into();
+    server.keep(&other);
+    assert_eq!(create(&service, false).await.unwrap_err(), CONFLICT);
+    assert_eq!(server.conflicts.load(Relaxed), 4);
 }
 
 #[tokio::test]

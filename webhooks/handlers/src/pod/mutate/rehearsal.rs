@@ -74,10 +74,8 @@ pub fn rehearse(view: PodView<'_>, pod: &Value, namespace: &str, uid: &str) -> R
     let manifest = Pod::read(request.object)?;
     let (labels, name) = (&manifest.metadata.labels, &*manifest.metadata.name);
     let (applying, _) = matched(view, labels, namespace);
-    let applying: Vec<String> = match drawn(&applying, &request, namespace, name) {
-        Ok(applied) => applied.iter().map(|profile| profile.name.clone()).collect(),
-        Err(_) => Vec::new(),
-    };
+    let (applying, _) = drawn(&applying, &request, namespace, name);
+    let applying: Vec<String> = applying.iter().map(|profile| profile.name.clone()).collect();
     let identity = if name.is_empty() { Identity::Request(uid) } else { Identity::Named(namespace, name) };
     let known: Vec<Arc<Profile>> = view.profiles.read().iter().map(|(_, entry)| Arc::clone(&entry.value)).collect();
     let mut profiles = Vec::new();
@@ -212,5 +210,8 @@ mod tests {
         assert!(combination.outcome.unwrap_err().message.contains("cannot be used in combination"));
         let odd = rehearse(ctx(&[("a", json!({"probability": "half"}))]).pods(), &pod, "default", "u").unwrap();
         assert!(odd.outcome.is_err() && odd.profiles[0].chance.as_ref().unwrap().percent.is_err());
+        let before = [("a", json!({"labels": {"x": "y"}})), ("b", json!({"probability": "half"}))];
+        let later = rehearse(ctx(&before).pods(), &pod, "default", "u").unwrap();
+        assert!(later.outcome.is_err() && later.profiles[0].after.is_some() && later.profiles[1].after.is_none());
     }
 }

@@ -75,6 +75,35 @@ fn a_patch_that_no_pod_can_hold_refuses_the_pod() {
 }
 
 #[test]
+fn profiles_are_drawn_and_applied_one_after_the_other_and_the_first_that_refuses_the_pod_counts() {
+    let refusal = |profiles: &[&Value]| {
+        let ctx = Ctx::detached(|_| false);
+        for (index, spec) in profiles.iter().enumerate() {
+            let name = format!("p{index}");
+            let profile = json!({"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "spec": spec});
+            ctx.put("ClusterColocationProfile", &profile.to_string()).unwrap();
+        }
+        let annotations = json!({"node.koordinator.sh/extended-resource-spec": "{"});
+        let pod = json!({"metadata": {"name": "n", "annotations": annotations}, "spec": {"containers": []}});
+        let denial = verdict(&ctx, &pod).denial.unwrap();
+        assert_eq!(denial.code, 500);
+        denial.message
+    };
+    let applied = json!({"labels": {"a": "b"}, "patch": {"spec": {"hostNetwork": true}}});
+    let missing = json!({"priorityClassName": "gone"});
+    let odd = json!({"probability": "half"});
+    let broken = json!({"patch": {"spec": {"hostNetwork": "yes"}}});
+    let reasons = [&missing, &odd, &broken].map(|profile| (profile, refusal(&[profile])));
+    for (first, message) in &reasons {
+        for (second, other) in &reasons {
+            assert_eq!(first == second, message == other);
+            assert_eq!(&refusal(&[&applied, first, second]), message, "{first} {second}");
+        }
+    }
+    assert!(refusal(&[&applied]).starts_with("failed to get current extended resource spec"));
+}
+
+#[test]
 fn an_annotation_of_extended_resources_that_cannot_be_decoded_refuses_the_pod() {
     let ctx = Ctx::detached(|_| false);
     let malformed = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";

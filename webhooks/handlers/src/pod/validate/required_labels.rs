@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use koord_resource::{admission::Denial, controller::ResourceKind, go_json};
+use koord_resource::{
+    admission::Denial,
+    controller::ResourceKind,
+    go_json::{Names, from_str_named},
+};
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Projection, WireObject},
@@ -49,9 +53,14 @@ pub(crate) struct RequiredLabels(pub(crate) Vec<LabelRule>);
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct LabelRule {
+    /// Only its type matters.
+    pub(crate) name: String,
     pub(crate) required_labels: Vec<String>,
     pub(crate) namespace_whitelist: Vec<String>,
 }
+
+/// What Go calls a rule.
+const NAMES: Names = Names { structs: &[("LabelRule", "validating.ValidationRule")], ..Names::NONE };
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -68,7 +77,7 @@ impl Projection for RequiredLabels {
     fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         let data = wire.members.data.unwrap_or_default();
         let enabled = data.get("enable").is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
-        let rules = data.get("rules").map(|text| go_json::from_str(text)).transpose();
+        let rules = data.get("rules").map(|text| from_str_named(text, &NAMES)).transpose();
         let rules: Option<Vec<LabelRule>> = rules.map_err(|error| DecodeError::new("data.rules", error))?;
         Ok(Self(rules.filter(|_| enabled).unwrap_or_default()))
     }
@@ -98,8 +107,11 @@ mod tests {
             let (rules, reason) = put(revision, data);
             assert_eq!((rules, reason.as_deref()), (1, ends), "{data}");
         }
-        assert_eq!(put(5, r#"{"enable":"false","rules":"[{}]"}"#), (0, None));
-        assert_eq!(put(6, r#"{"enable":"true","rules":"null"}"#), (0, None));
-        assert_eq!(put(7, r#"{"enable":"true"}"#), (0, None));
+        let (rules, reason) = put(5, r#"{"enable":"true","rules":"[{\"name\":5}]"}"#);
+        let name = "data.rules: json: cannot unmarshal number into Go struct field ValidationRule.name of type string";
+        assert_eq!((rules, reason.as_deref()), (1, Some(name)));
+        assert_eq!(put(6, r#"{"enable":"false","rules":"[{\"name\":null}]"}"#), (0, None));
+        assert_eq!(put(7, r#"{"enable":"true","rules":"null"}"#), (0, None));
+        assert_eq!(put(8, r#"{"enable":"true"}"#), (0, None));
     }
 }
