@@ -3,6 +3,7 @@
 //! Answers that are local to nodes are kept per class of pods: for the next pod of a class only the nodes are asked that
 //! have changed since. What is not local is asked of all nodes that are left.
 
+mod admission;
 mod candidates;
 mod everywhere;
 mod filtering;
@@ -59,8 +60,12 @@ impl Profile {
     ) -> Found {
         let class = cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &self.plugins };
-        if let Some((plugin, rejection)) = self.admit(&request, cluster) {
+        if let Some((plugin, rejection)) = self.screen(&request, cluster) {
             return Found::Never(plugin, rejection);
+        }
+        if let Some((plugin, rejection)) = self.pre_filter(&request, cluster) {
+            let none_named = self.none_named(&request, (plugin, rejection.code), cluster);
+            return none_named.map_or(Found::Never(plugin, rejection), |verdict| self.never(verdict, cluster));
         }
         let (planner, plan) = self.plan(&request, cluster);
         if let Plan::Nowhere(rejection) = plan {
@@ -133,24 +138,6 @@ impl Profile {
         Ok(scores.sum())
     }
 
-    /// The first plugin that rejects the pod beforehand or for good, or else the last that rejects it.
-    pub fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
-        let mut screened = self.among(&self.admits);
-        let screened = screened.find_map(|(index, plugin)| Some((index, plugin.screen(request, cluster).err()?)));
-        if screened.is_some() {
-            return screened;
-        }
-        let mut last = None;
-        for (index, plugin) in self.among(&self.admits) {
-            match plugin.admit(request, cluster) {
-                Ok(()) => {}
-                Err(rejection) if rejection.code == Code::Unschedulable => last = Some((index, rejection)),
-                Err(rejection) => return Some((index, rejection)),
-            }
-        }
-        last
-    }
-
     /// Where the pod is to go, and the plugin that says so.
     fn plan(&self, request: &Request<'_>, cluster: &mut Cluster) -> (u8, Plan) {
         let mut first = (0, Plan::Any);
@@ -188,15 +175,15 @@ impl Profile {
                     prepared.filters.extend(filter.map(|filter| Filtering::new(*index, filter)));
                 }
                 PreFilter::None(refusal) => {
-                    prepared.refused.get_or_insert(Verdict { plugin: *index, refusal });
-                    // Others may say more; what lies in the pod itself needs no more words.
+                    prepared.refused = Some(Verdict { plugin: *index, refusal });
+                    // Where evictions may help, what others say counts too.
                     if !refusal.resolvable {
                         break;
                     }
                 }
             }
         }
-        prepared.refused = prepared.refused.or_else(|| prepared.among.none_left());
+        prepared.refused = prepared.among.none_left().or(prepared.refused);
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
             let score = self.plugins[usize::from(*plugin)].score(request, cluster)?;
             Some(Scorer::new(*plugin, *weight, score))

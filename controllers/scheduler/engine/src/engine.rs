@@ -414,20 +414,18 @@ impl Engine {
         })
     }
 
-    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. Room is being made for
-    /// it where its status says so. Says no where the pod was bound or deleted by others meanwhile.
+    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. Room is made for it no longer,
+    /// unless it is another scheduler's by now, as its status says. Says no where the pod was bound or deleted by others meanwhile.
     pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) -> bool {
         let Attempt { pod, tried, .. } = attempt;
         let is_assumed = self.cluster.pod(&pod.uid).is_some_and(|placed| placed.pod.node.is_none());
         if is_assumed {
             self.unreserve(pod, *tried, Return::Failed, true, now);
-            if let Some(pod) = self.cluster.pending_pod(&pod.uid).cloned() {
-                let is_ours = self.profile_of(&pod).is_some();
-                if !is_ours {
-                    // It was given to another scheduler while its binding was on its way.
-                    self.queue.remove(&pod.uid);
-                }
-                if is_ours || self.cluster.policy().keeps_foreign_nominations {
+            let is_foreign = |pod: &&Arc<Pod>| self.profile_of(pod).is_none();
+            // It was given to another scheduler while its binding was on its way.
+            if let Some(pod) = self.cluster.pending_pod(&pod.uid).filter(is_foreign).cloned() {
+                self.queue.remove(&pod.uid);
+                if self.cluster.policy().keeps_foreign_nominations {
                     let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
                     self.make_room(&pod, row, now);
                 }

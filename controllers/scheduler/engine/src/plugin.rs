@@ -165,6 +165,12 @@ pub trait Plugin: Any + Send + Sync {
         PreFilter::Skip
     }
 
+    /// Whether [`Plugin::filter`] may name the only nodes that are asked ([`PreFilter::Among`]): who does is asked about a pod that
+    /// another plugin rejects in PreFilter too, for that no node is left over may come before that.
+    fn names_nodes(&self) -> bool {
+        false
+    }
+
     /// PreScore: how nodes are compared; none where all of them are alike to this plugin.
     fn score(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Box<dyn Score>> {
         None

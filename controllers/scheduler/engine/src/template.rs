@@ -173,18 +173,21 @@ fn limits(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
     Ok(with_overhead.filtered(|name, _| is_limited(name)))
 }
 
-/// Kubernetes' own QoS class.
+/// Kubernetes' own QoS class: that of the pod as a whole where it has resources, and else of all containers.
 fn qos(spec: &PodSpec) -> Result<&'static str, ParseQuantityError> {
     let amount = |amounts: Option<&Amounts>, name: &str| {
         let amount = amounts.and_then(|amounts| amounts.get(name));
         amount.map(|amount| amount.0.parse::<Quantity>()).transpose()
     };
-    let bounds = |container: &Container, name| {
-        Ok((amount(of_container(container), name)?, amount(limits_of_container(container), name)?))
-    };
+    let bounds = |requests, limits, name| Ok((amount(requests, name)?, amount(limits, name)?));
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let amounts: Vec<[(Option<Quantity>, Option<Quantity>); 2]> = containers
-        .map(|container| Ok([bounds(container, "cpu")?, bounds(container, "memory")?]))
+    let resources: Vec<(Option<&Amounts>, Option<&Amounts>)> = match spec.resources {
+        Some(_) => vec![(of_pod(spec), limits_of_pod(spec))],
+        None => containers.map(|container| (of_container(container), limits_of_container(container))).collect(),
+    };
+    let amounts: Vec<[(Option<Quantity>, Option<Quantity>); 2]> = resources
+        .into_iter()
+        .map(|(requests, limits)| Ok([bounds(requests, limits, "cpu")?, bounds(requests, limits, "memory")?]))
         .collect::<Result<_, ParseQuantityError>>()?;
     let bounds = amounts.iter().map(|resources| {
         resources.each_ref().map(|(request, limit)| Bounds { request: request.as_ref(), limit: limit.as_ref() })
@@ -320,12 +323,17 @@ mod tests {
     }
 
     #[test]
-    fn the_class_of_kubernetes_follows_from_the_containers() {
+    fn the_class_of_kubernetes_follows_from_the_containers_or_the_pod_as_a_whole() {
         let container = |part: &str, cpu: &str| json!({"name": "c", "resources": {part: {"cpu": cpu, "memory": "1"}}});
         let class = |containers: serde_json::Value| template(json!({"containers": containers})).kubernetes_qos;
         assert_eq!(class(json!([{"name": "c"}])), "BestEffort");
         assert_eq!(class(json!([container("requests", "1")])), "Burstable");
         assert_eq!(class(json!([container("limits", "1")])), "Guaranteed");
+        let whole = |resources: serde_json::Value| {
+            template(json!({"resources": resources, "containers": [container("limits", "1")]})).kubernetes_qos
+        };
+        assert_eq!(whole(json!({})), "BestEffort", "what the pod has as a whole decides alone");
+        assert_eq!(whole(json!({"requests": {"cpu": "1"}})), "Burstable");
     }
 
     #[test]

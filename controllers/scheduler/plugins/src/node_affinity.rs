@@ -89,6 +89,10 @@ impl Plugin for NodeAffinity {
         }
     }
 
+    fn names_nodes(&self) -> bool {
+        true
+    }
+
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         let template = request.template();
         let is_compared = !template.preferred.is_empty() || !self.added.preferred.is_empty();

@@ -53,6 +53,10 @@ impl Plugin for SchedulingHint {
         }
     }
 
+    fn names_nodes(&self) -> bool {
+        true
+    }
+
     fn plan(&self, request: &Request<'_>, _: &Profile, cluster: &mut Cluster) -> Plan {
         let Ok(Some(hint)) = hint_of(request.template()) else { return Plan::Any };
         let preferred = hint.preferred_node_names.iter().take(self.preferred_max);

@@ -64,10 +64,10 @@ fn regarded(pod: &Pod) -> Regarded {
     Regarded { kind, key: key.clone(), uid: pod.uid.clone() }
 }
 
-/// The condition that says why the pod has no node, and the node on which room is made for it; none any more without one. `since` is
-/// when it came to have none; without it the time that the condition has stays.
+/// The condition that says why the pod of this generation has no node, and the node on which room is made for it; none any more without
+/// one. `since` is when it came to have none; without it the time that the condition has stays.
 pub(crate) fn unscheduled(
-    pod: &Pod,
+    (pod, generation): (&Pod, i64),
     (reason, message): (&str, &str),
     (known, nominated): (Option<&str>, Option<&str>),
     since: Option<jiff::Timestamp>,
@@ -78,6 +78,7 @@ pub(crate) fn unscheduled(
     if let Some(since) = since {
         condition["lastTransitionTime"] = json!(seconds(since));
     }
+    observe(&mut condition, generation);
     let mut patch = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
     if known != nominated {
         patch["status"]["nominatedNodeName"] = json!(nominated);
@@ -90,18 +91,31 @@ pub(crate) fn expected(pod: &Pod, node: &str) -> Write {
     status(pod, json!({"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}))
 }
 
-/// The condition of a victim that goes to make room for a pod, or for a job: the `preemptor` that the pod is part of.
-pub(crate) fn condemned(victim: &Pod, pod: &Pod, preemptor: Option<&str>, now: jiff::Timestamp) -> Write {
+/// The condition of a victim of this generation that goes to make room for a pod, or for a job: the `preemptor` that the pod is part of.
+pub(crate) fn condemned(
+    (victim, generation): (&Pod, i64),
+    pod: &Pod,
+    preemptor: Option<&str>,
+    now: jiff::Timestamp,
+) -> Write {
     let whom = preemptor.map_or_else(
         || "a higher priority pod".to_owned(),
         |preemptor| format!("higher priority pods, preemptor: {preemptor}, triggerPod: {}", pod.key),
     );
-    let condition = json!({
+    let mut condition = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
         "message": format!("{}: preempting to accommodate {whom}", pod.template.scheduler),
         "lastProbeTime": null, "lastTransitionTime": seconds(now),
     });
+    observe(&mut condition, generation);
     status(victim, json!({"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}))
+}
+
+/// The condition is about this generation of the pod. API servers that count none know no such field.
+fn observe(condition: &mut Value, generation: i64) {
+    if generation > 0 {
+        condition["observedGeneration"] = json!(generation);
+    }
 }
 
 fn status(pod: &Pod, patch: Value) -> Write {
@@ -135,7 +149,7 @@ mod tests {
         let template = koord_engine::pod::Template { scheduler: "koord-scheduler".into(), ..Default::default() };
         let trigger = Pod { template: template.into(), ..pod("p2") };
         let message = |preemptor: Option<&str>| {
-            let write = condemned(&pod("l1"), &trigger, preemptor, jiff::Timestamp::UNIX_EPOCH);
+            let write = condemned((&pod("l1"), 0), &trigger, preemptor, jiff::Timestamp::UNIX_EPOCH);
             let Action::StrategicPatch { patch, .. } = write.action else { unreachable!() };
             patch["status"]["conditions"][0]["message"].as_str().map(str::to_owned).unwrap()
         };
@@ -144,6 +158,21 @@ mod tests {
             message(Some("ns/a,ns/b")),
             "koord-scheduler: preempting to accommodate higher priority pods, preemptor: ns/a,ns/b, triggerPod: ns/p2"
         );
+    }
+
+    #[test]
+    fn conditions_name_the_generation_that_they_are_about_where_pods_have_one() {
+        let pod = Pod { key: ObjectKey::new("ns", "p"), ..Pod::default() };
+        let observed = |write: Write| {
+            let Action::StrategicPatch { patch, .. } = write.action else { unreachable!() };
+            patch["status"]["conditions"][0].get("observedGeneration").cloned()
+        };
+        for (generation, expected) in [(3, Some(json!(3))), (0, None)] {
+            let write = unscheduled((&pod, generation), ("Unschedulable", "no"), (None, None), None);
+            assert_eq!(observed(write), expected);
+            let write = condemned((&pod, generation), &pod, None, jiff::Timestamp::UNIX_EPOCH);
+            assert_eq!(observed(write), expected);
+        }
     }
 
     #[test]

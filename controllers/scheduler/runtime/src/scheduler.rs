@@ -296,6 +296,10 @@ impl Scheduler {
     /// The next write, or attempt. Decisions wait until all objects are known. An object has one write on its way at a time.
     pub fn step(&mut self) -> Next {
         match self.decide() {
+            Next::Send(work) if self.comes_too_late(&work) => {
+                self.give_up(&work);
+                Next::Attempted
+            }
             Next::Send(work) => match self.in_flight.entry(subject(&work.write)) {
                 btree_map::Entry::Vacant(first) => {
                     first.insert(InFlight { since: self.clock.moment(), after: VecDeque::new() });
@@ -322,11 +326,6 @@ impl Scheduler {
         }
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
             let attempt = first.remove();
-            // A pod that has ended or is gone meanwhile gave back what it was to use.
-            if self.engine.cluster().pod(&attempt.pod.uid).is_none() {
-                self.ended(&attempt, Ended::Failed);
-                return Next::Attempted;
-            }
             return Next::Send(self.bind(attempt));
         }
         self.hurry(now);

@@ -93,22 +93,19 @@ impl Transformers {
     }
 }
 
-/// What is dropped is dropped first. Of several new names for a resource the last one counts. A resource that is there under the new
-/// name too stays. Cores become thousandths.
+/// What is dropped is dropped first. A resource that is there under the new name too stays. Cores become thousandths.
 fn replace(amounts: &mut Amounts, pairs: &[(String, String)]) {
     for (old, _) in pairs.iter().filter(|(_, new)| new.is_empty()) {
         amounts.remove(old);
     }
-    let renamed = pairs.iter().filter(|(_, new)| !new.is_empty());
-    let renamed: BTreeMap<&str, &str> = renamed.map(|(old, new)| (&**old, &**new)).collect();
-    for (old, new) in renamed {
+    for (old, new) in pairs.iter().filter(|(_, new)| !new.is_empty()) {
         let Some(amount) = amounts.get(old).filter(|_| !amounts.contains_key(new)) else { continue };
         let amount = match amount.0.parse::<Quantity>() {
             Ok(cores) if old == "cpu" => ApiQuantity(cores.milli_value().to_string()),
             _ => amount.clone(),
         };
         amounts.remove(old);
-        amounts.insert(new.to_owned(), amount);
+        amounts.insert(new.clone(), amount);
     }
 }
 

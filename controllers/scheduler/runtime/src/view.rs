@@ -32,6 +32,8 @@ use crate::transform::Transformers;
 pub(crate) struct PodView {
     pub(crate) pod: Arc<Pod>,
     pub(crate) life: Life,
+    /// Counts changes of its spec; 0 where the API server does not.
+    pub(crate) generation: i64,
 }
 
 /// Whether a pod uses anything.
@@ -123,7 +125,7 @@ impl PodView {
             is_ready,
             ..Pod::default()
         };
-        Ok(Self { pod: Arc::new(pod), life: Life::of(&status, strings) })
+        Ok(Self { pod: Arc::new(pod), life: Life::of(&status, strings), generation: metadata.generation })
     }
 
     /// Whether it uses nothing any more.
@@ -159,7 +161,7 @@ impl Life {
 
 impl PartialEq for PodView {
     fn eq(&self, other: &Self) -> bool {
-        self.life == other.life && self.pod == other.pod
+        self.life == other.life && self.generation == other.generation && self.pod == other.pod
     }
 }
 

@@ -236,6 +236,76 @@ fn who_rejects_a_pod_beforehand_comes_before_all_others() {
     assert_eq!((profile.plugins[usize::from(plugin)].name(), rejection.code), ("b", Code::Unschedulable));
 }
 
+/// Names the only nodes that are asked.
+struct Names(&'static str, &'static [&'static str]);
+
+impl Plugin for Names {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
+        PreFilter::Among(self.1.iter().map(|name| Box::<str>::from(*name)).collect(), None)
+    }
+
+    fn names_nodes(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn where_plugins_name_no_node_together_no_eviction_helps_whoever_else_rejects_the_pod() {
+    let said = |plugins: Vec<Arc<dyn Plugin>>| {
+        let filters: Vec<u8> = (0..).zip(&plugins).map(|(index, _)| index).collect();
+        let profile = Profile { filters, ..Profile::of("test", plugins) };
+        let mut cluster = Cluster::default();
+        cluster.set_node(node(1, 2000));
+        match profile.search(&pod(1, &template("1")), &mut cluster, &mut Memory::default(), |_| 0) {
+            Found::Never(_, rejection) => (rejection.message(), rejection.code),
+            other => panic!("{other:?}"),
+        }
+    };
+    let named =
+        |name: &'static str, nodes: &'static [&'static str]| -> Arc<dyn Plugin> { Arc::new(Names(name, nodes)) };
+    let (a, b) = (|| named("A", &["n1"]), || named("B", &["n2"]));
+    let rejects = |code| -> Arc<dyn Plugin> { Arc::new(Rejects("rejected", code)) };
+    let (maybe, never) = (|| rejects(Code::Unschedulable), || rejects(Code::Unresolvable));
+    let words = |words: &str, code| (words.to_owned(), code);
+    let none = words("node(s) didn't satisfy plugin(s) [A B] simultaneously", Code::Unresolvable);
+    assert_eq!(said(vec![a(), b()]), none);
+    assert_eq!(said(vec![maybe(), b(), a()]), none);
+    assert_eq!(said(vec![a(), b(), maybe()]), none);
+    assert_eq!(said(vec![a(), b(), never()]), none, "nobody is asked after that");
+    assert_eq!(said(vec![a(), b(), rejects(Code::Error)]), none);
+    assert_eq!(said(vec![a(), never(), b()]), words("rejected", Code::Unresolvable), "nor after this");
+    assert_eq!(said(vec![a(), maybe()]), words("rejected", Code::Unschedulable));
+    let alone = words("node(s) didn't satisfy plugin C", Code::Unresolvable);
+    assert_eq!(said(vec![maybe(), named("C", &[])]), alone);
+    let beforehand: Arc<dyn Plugin> = Arc::new(Screens("beforehand", Code::Unschedulable));
+    assert_eq!(said(vec![a(), b(), beforehand]), words("beforehand", Code::Unschedulable));
+}
+
+#[test]
+fn the_node_on_which_room_is_made_is_one_of_those_that_plugins_name_or_plan() {
+    let mut cluster = Cluster::default();
+    (0..2).for_each(|number| _ = cluster.set_node(node(number, 2000)));
+    let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
+    let pod = pod(9, &template("2"));
+    cluster.nominate(&pod, Some(rows[0]));
+    let mut found = |plugin: Arc<dyn Plugin>| {
+        let mut profile = profile(true);
+        profile.filters.push(2);
+        profile.plugins.push(plugin);
+        match profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0) {
+            Found::Node { row, .. } => rows.iter().position(|known| *known == row),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(found(Arc::new(Guide(Plan::Any))), Some(0));
+    assert_eq!(found(Arc::new(Guide(Plan::Only(rows[1])))), Some(1));
+    assert_eq!(found(Arc::new(Names("Names", &["n1"]))), Some(1));
+}
+
 #[test]
 fn a_plan_decides_before_nodes_are_compared() {
     let mut cluster = Cluster::default();

@@ -155,9 +155,12 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+        self.make_room(pod, None, now);
         self.carry_out(orders, now);
         let (refused_by, mut refused) = rejected(profile, index, rejection);
-        refused.nominated = self.nominated_node(&pod.uid);
+        if refused.is_error {
+            refused.message = format!("running Reserve plugin {:?}: {}", profile.name_of(index), refused.message);
+        }
         self.give_back(pod, tried, refused.why(refused_by), now);
         Outcome::Refused(refused)
     }
@@ -197,14 +200,15 @@ impl Engine {
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
+            self.make_room(pod, None, now);
             self.carry_out(orders, now);
-            let nominated = self.nominated_node(&pod.uid);
-            return Ok((refused_by, Refused { message, is_error: true, nominated, by, ..Refused::default() }));
+            return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
         let (mut words, mut together, mut for_whom) = (Vec::new(), Vec::new(), None);
-        let (mut nominated, mut is_hopeless) = (None, self.cluster.is_empty() || pod.is_reservation());
+        let makes_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        let (mut nominated, mut is_hopeless) = (None, !makes_room || pod.is_reservation());
         let (mut preempts, mut room) = ("", Room::NotSought);
         if !self.cluster.is_empty() {
             for index in &profile.post_filters {
@@ -280,7 +284,6 @@ impl Engine {
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, preempts, now)).collect();
-        let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
         let preemptor = for_whom;
         let refused = Refused {
             message,
@@ -289,7 +292,7 @@ impl Engine {
             victims,
             preemptor,
             withdrawn,
-            looked_for_room,
+            looked_for_room: makes_room,
             room,
             by,
         };

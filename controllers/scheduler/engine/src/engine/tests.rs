@@ -256,11 +256,14 @@ impl Plugin for Pairs {
     }
 
     fn reserve(&self, request: &Request<'_>, _: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        if request.pod.key.name() == "greedy" {
-            return Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("there is not enough")));
+        match request.pod.key.name() {
+            "greedy" => Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("there is not enough"))),
+            "clumsy" => Err(Rejection::error(ReasonCode::PluginSpecific.says("something fell"))),
+            _ => {
+                holds.set(7_u32);
+                Ok(())
+            }
         }
-        holds.set(7_u32);
-        Ok(())
     }
 
     fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {
@@ -406,14 +409,15 @@ fn who_waits_in_its_place_gives_it_to_another_and_waits_for_what_helps_the_plugi
 }
 
 #[test]
-fn room_stays_for_a_pod_that_is_rejected_on_its_node_or_for_an_error_or_is_not_bound() {
+fn room_is_made_no_longer_for_a_pod_that_is_rejected_on_its_node_or_for_an_error_or_is_not_bound() {
     let mut engine = paired();
     let nominated = |name: &str| Arc::new(Pod { nominated: Some("n1".into()), ..Pod::clone(&pod(name, "test", None)) });
     let kept = |engine: &Engine, name: &str| engine.cluster().nomination(&Uid::from(name)).is_some();
-    for name in ["greedy", "broken"] {
+    for name in ["greedy", "clumsy", "broken"] {
         engine.set_pod(nominated(name), at(0));
+        assert!(kept(&engine, name));
         let Some(Attempt { outcome: Outcome::Refused(refused), .. }) = engine.attempt(at(0)) else { panic!() };
-        assert_eq!((refused.nominated.as_deref(), kept(&engine, name)), (Some("n1"), true), "{name}");
+        assert_eq!((refused.nominated.as_deref(), kept(&engine, name)), (None, false), "{name}");
         engine.remove_pod(&Uid::from(name), at(0));
     }
     let mut engine = self::engine();
@@ -421,9 +425,14 @@ fn room_stays_for_a_pod_that_is_rejected_on_its_node_or_for_an_error_or_is_not_b
     engine.set_pod(nominated("a"), at(0));
     let attempt = engine.attempt(at(0)).unwrap();
     assert!(!kept(&engine, "a") && engine.bind_failed(&attempt, at(1)));
-    assert!(kept(&engine, "a"), "as its status says");
+    assert!(!kept(&engine, "a"), "whatever its status says");
     engine.remove_pod(&Uid::from("a"), at(2));
     assert!(!engine.bind_failed(&attempt, at(2)), "it is gone");
+    engine.set_node(node("n1", 0), at(3));
+    engine.set_pod(nominated("b"), at(3));
+    assert!(kept(&engine, "b"));
+    assert_eq!(next(&mut engine, at(3)), "b: 0/1 nodes are available: 1 Too many pods.");
+    assert!(!kept(&engine, "b"), "no plugin makes room");
 }
 
 #[test]
@@ -449,6 +458,7 @@ fn a_plugin_rejects_a_pod_as_a_whole_or_on_the_node_that_was_chosen() {
         ("never", "never: 0/1 nodes are available: it is never admitted."),
         ("greedy", "greedy: 0/1 nodes are available: 1 there is not enough."),
         ("broken", "broken: something broke"),
+        ("clumsy", "clumsy: running Reserve plugin \"Pairs\": something fell"),
     ] {
         engine.set_pod(pod(name, "test", None), at(0));
         assert_eq!(next(&mut engine, at(0)), said);
@@ -456,7 +466,7 @@ fn a_plugin_rejects_a_pod_as_a_whole_or_on_the_node_that_was_chosen() {
     }
     assert_eq!(
         (engine.queue().depths().parked, engine.queue().depths().backoff),
-        (2, 1),
+        (2, 2),
         "what is broken is tried again"
     );
 }

@@ -48,8 +48,8 @@ pub(super) struct Preemption {
     pub(super) message: String,
     /// Whether room is being made.
     pub(super) makes_room: bool,
-    /// Whether it was this round that found it, and not one before.
-    pub(super) is_success: bool,
+    /// Whether room was looked for in this round. It is not where the pod must not preempt, or waits for victims.
+    pub(super) was_tried: bool,
 }
 
 /// Where a pod goes.
@@ -277,8 +277,9 @@ impl Context {
                 let outcome = round.outcome();
                 let is_there = self.gangs.has_group(&outcome.group);
                 orders.marks.push(self.ended(&outcome, if is_there { Ending::Attempted } else { Ending::Gone }));
-                let room = self.preemption.as_ref().filter(|preemption| preemption.is_success);
-                let reason = room.map_or(&*outcome.reason, |room| room.message.trim_end_matches('.'));
+                // QUIRK: the members in place are refused with what is said of the preemption, and only the first refusal counts.
+                let tried = self.preemption.as_ref().filter(|preemption| preemption.was_tried);
+                let reason = tried.map_or(&*outcome.reason, |preemption| &*preemption.message);
                 withdraw(&outcome.placed, &infeasible(reason, outcome.obstacle.as_ref()), orders);
                 let reason = infeasible(&outcome.reason, outcome.obstacle.as_ref());
                 Stage::Refusing(outcome.untried.into(), reason)

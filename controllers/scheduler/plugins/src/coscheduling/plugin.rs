@@ -72,10 +72,11 @@ impl Coscheduling {
     /// Makes room for a pod and all that are tried together with it.
     fn preempt(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> Result<Together, Preemption> {
         let by = request.pod.key.clone();
-        let failed = |message: String| Preemption { by: by.clone(), message, makes_room: false, is_success: false };
         if !request.template().preempts {
-            return Err(failed("not eligible due to preemptionPolicy=Never.".to_owned()));
+            let message = "not eligible due to preemptionPolicy=Never.".to_owned();
+            return Err(Preemption { by, message, makes_room: false, was_tried: false });
         }
+        let failed = |message: String| Preemption { by: by.clone(), message, makes_room: false, was_tried: true };
         let Some(context) = attempted.cluster.state::<Context>() else { return Err(failed(String::new())) };
         let place = context.place_of_job(&request.pod.uid);
         let Job { pods, in_place, group } = context.job(&request.pod.uid);
@@ -87,7 +88,7 @@ impl Coscheduling {
             let nominated = |uid: Uid| attempted.cluster.nomination(&uid).map(|row| (uid, row));
             let rooms = pods.into_iter().filter_map(nominated).chain(in_place).collect();
             let message = "not eligible due to terminating pod on the nominated node.".to_owned();
-            let preemption = Preemption { by, message, makes_room: true, is_success: false };
+            let preemption = Preemption { by, message, makes_room: true, was_tried: false };
             return Ok(Together { rooms, victims: Vec::new(), preemptor, preemption });
         }
         let pods: Vec<Arc<Pod>> =
@@ -97,7 +98,7 @@ impl Coscheduling {
             make_room(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
-        let preemption = Preemption { by, message, makes_room: true, is_success: true };
+        let preemption = Preemption { by, message, makes_room: true, was_tried: true };
         Ok(Together { rooms: rows, victims, preemptor, preemption })
     }
 }

@@ -87,12 +87,17 @@ pub(super) fn make_room(
     is_of_use.then_some(Room { rows, victims }).ok_or_else(|| not_helpful(nodes))
 }
 
-/// Whether room is being made already, on a node that will take the refused pod.
+/// Whether room is being made already for one of these pods. That for the refused pod does not count where it is made on a node that
+/// will not take it.
 pub(super) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, pods: &[Uid]) -> bool {
     let cluster = &*attempted.cluster;
-    let goes = |placed: &Placed| may_evict(placed, request.template().priority) && cluster.is_evicted(placed);
-    let is_lost = cluster.nomination(&request.pod.uid).is_some_and(|row| is_hopeless(request, attempted, row));
-    !is_lost && pods.iter().filter_map(|uid| cluster.nomination(uid)).any(|row| cluster.pods_on(row).any(goes))
+    let waits = |uid: &Uid| {
+        let (Some(pod), Some(row)) = (cluster.pending_pod(uid), cluster.nomination(uid)) else { return false };
+        let priority = pod.template.priority;
+        let is_lost = || *uid == request.pod.uid && is_hopeless(request, attempted, row);
+        cluster.pods_on(row).any(|placed| may_evict(placed, priority) && cluster.is_evicted(placed)) && !is_lost()
+    };
+    pods.iter().any(waits)
 }
 
 fn not_helpful(nodes: usize) -> String {

@@ -110,6 +110,8 @@ mod tests {
         assert_eq!(allocated("rdma0:50 rdma1:50", 100, json!({})), "U Insufficient rdma devices");
         assert_eq!(allocated("", 200, json!({})), "rdma0:100 rdma1:100");
         assert_eq!(allocated("", 10, json!({"allocateStrategy": "ApplyForAll"})), "rdma0:10 rdma1:10");
+        let of_all = allocated("rdma2:50", 10, json!({"allocateStrategy": "ApplyForAll"}));
+        assert_eq!(of_all, "rdma0:10 rdma1:10", "all that are reported");
         assert_eq!(allocated("", 2, json!({"allocateStrategy": "RequestsAsCount"})), "rdma0:1 rdma1:1");
         let exclusive = json!({"allocateStrategy": "RequestsAsCount", "exclusivePolicy": "DeviceLevel"});
         assert_eq!(allocated("", 1, exclusive.clone()), "rdma0:100");

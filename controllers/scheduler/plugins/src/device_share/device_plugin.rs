@@ -1,8 +1,8 @@
 //! What the device plugins of vendors read of a pod that was given GPUs (`spec/scheduler.md` 3F.7).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use koord_api::{
     device::DeviceType,
     device_protocol::{DeviceAllocation, DeviceAllocations},
@@ -90,7 +90,7 @@ const METAX_LOCK: &str = "hami.io/mutex.lock";
 const METAX_UNIT: i64 = 1 << 20;
 
 /// A lock that is older was forgotten by its device plugin.
-const LOCK_LASTS: Duration = Duration::from_mins(5);
+const LOCK_LASTS: SignedDuration = SignedDuration::from_mins(5);
 
 /// What is written for device plugins beside the allocation. `lock` reads an annotation of the node, and `is_known`
 /// says whether there is a pod of this namespace and name.
@@ -190,7 +190,8 @@ fn locked(
             return Err(AdaptionError::Lock(format!("invalid node lock value {current:?}")));
         };
         let since: Timestamp = since.parse().map_err(|error| AdaptionError::Lock(format!("{error}")))?;
-        let lasts = binding.now.duration_since(since).unsigned_abs() <= LOCK_LASTS;
+        // One that is dated ahead lasts until then and five minutes more.
+        let lasts = binding.now.duration_since(since) <= LOCK_LASTS;
         if lasts && (namespace, pod) == binding.pod {
             return Ok(Lock { name, value: current.to_owned(), is_held: true });
         }
@@ -285,6 +286,7 @@ mod tests {
             lock(Some("2023-11-14T22:09:20Z,ns,other")),
             Err(r#"failed to lock node: node "n1" has been locked"#.to_owned())
         );
+        assert!(lock(Some("2023-11-14T22:23:20Z,ns,other")).is_err(), "dated ten minutes ahead");
         assert_eq!(lock(Some("2023-11-14T22:08:19Z,ns,other")), own, "more than five minutes old");
         assert_eq!(lock(Some("2023-11-14T22:13:19Z,ns,gone")), own, "its pod is gone");
         let value = "2023-11-14T22:12:20Z,ns,p".to_owned();

@@ -29,8 +29,9 @@ use koord_resource::controller::ResourceKind;
 use koord_scheduling::NumaMask;
 use serde_json::Value;
 
-use self::wanted::{Compared, IN_PARTS, KEPT, UNHEALTHY, UNSHAREABLE, Wanted};
+use self::wanted::{Compared, IN_PARTS, KEPT, Step, UNHEALTHY, UNSHAREABLE, Wanted};
 use super::{
+    allocate::Allocator,
     allocation::Allocation,
     amounts::DeviceResource,
     combination::wants_devices,
@@ -42,6 +43,7 @@ use super::{
     shown,
     state::Devices,
     template::GpuTemplates,
+    ways::Way,
 };
 use crate::{
     Gates, NodeNumaResource,
@@ -51,8 +53,8 @@ use crate::{
     },
 };
 
-/// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes that do not report their devices are left to the
-/// amounts that they offer.
+/// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes of whose devices nothing is known, neither by a report nor
+/// by their pods, are left to the amounts that they offer.
 #[derive(Clone, Debug)]
 pub struct DeviceShare(Arc<Settings>);
 
@@ -138,8 +140,8 @@ impl DeviceShare {
         source: &Source,
     ) -> Option<Result<KindsAndHints, Refused>> {
         let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
-        wanted
-            .first(cluster, row, (None, false), source, |allocator, way| numa_hints(allocator, nodes_max, &way.limits))
+        let hints = |allocator: &Allocator<'_>, way: &Way<'_>| numa_hints(allocator, nodes_max, &way.limits);
+        wanted.first(cluster, row, (None, Step::Hint), source, hints)
     }
 
     /// The words of a refusal of all NUMA nodes of a node.
@@ -165,7 +167,7 @@ impl DeviceShare {
     ) -> Result<(), Refused> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let nodes = nodes.filter(|_| self.0.is_numa_aligned);
-        let allocated = wanted.allocate(cluster, row, (nodes, false), source);
+        let allocated = wanted.allocate(cluster, row, (nodes, Step::Filter), source);
         allocated.map_or(Ok(()), |allocated| allocated.map(drop))
     }
 
@@ -205,8 +207,16 @@ impl Plugin for DeviceShare {
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        let invalid = |invalid: InvalidDevices| ReasonCode::DeviceRequestInvalid.says(invalid.to_string());
-        let devices = read(request.template()).map_err(|error| Rejection::unresolvable(invalid(error)))?;
+        let invalid = |text: String| Rejection::unresolvable(ReasonCode::DeviceRequestInvalid.says(text));
+        let devices = read(request.template());
+        // It is read after the requests and before all else that a pod says of devices.
+        let left = request.pod.given.get(DEVICE_ALLOCATED.name()).map(|text| DEVICE_ALLOCATED.read(text));
+        if let Some(Err(error)) = left
+            && !matches!(devices, Err(InvalidDevices::Request(_)))
+        {
+            return Err(invalid(error.reason));
+        }
+        let devices = devices.map_err(|error| invalid(error.to_string()))?;
         let lacks_template = |gpus: &GpuRequest| self.0.lacks_template(gpus, cluster);
         if devices.and_then(|devices| devices.gpus).as_ref().is_some_and(lacks_template) {
             return Err(Rejection::unresolvable(Refused::Template.reason()));
@@ -260,7 +270,7 @@ impl Plugin for DeviceShare {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
-        match wanted.allocate(cluster, row, (chosen, true), &source(holds, &wanted.asks)) {
+        match wanted.allocate(cluster, row, (chosen, Step::Reserve), &source(holds, &wanted.asks)) {
             Some(Ok(allocation)) => {
                 if self.0.resizes && request.pod.is_reservation() {
                     holds.set(Resized(allocation.total().list()));
@@ -294,6 +304,14 @@ impl Plugin for DeviceShare {
         let written = pod.given.get(DEVICE_ALLOCATED.name()).and_then(|text| DEVICE_ALLOCATED.read(text).ok());
         if let Some(written) = written {
             holds.set(Allocation::read(&written));
+        }
+    }
+
+    /// A pod has no devices any more that its annotation, which is gone, said.
+    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        let is_written = |pod: &Pod| pod.given.get(DEVICE_ALLOCATED.name()).is_some();
+        if is_written(&was.pod) && !is_written(pod) {
+            holds.remove::<Allocation>();
         }
     }
 

@@ -31,6 +31,10 @@ pub enum Preference {
     LeastFragmented,
 }
 
+/// All devices are alike: of those that have enough, the first ones are taken.
+pub(super) static ALIKE: Scorer =
+    Scorer { preference: Preference::LeastAllocated, by_gpu: BTreeMap::new(), weights: Vec::new() };
+
 impl Default for Scorer {
     /// The emptiest by memory of GPUs, network cards and FPGAs.
     fn default() -> Self {

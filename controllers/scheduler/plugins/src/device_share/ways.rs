@@ -69,6 +69,11 @@ fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>
 }
 
 impl Way<'_> {
+    /// Whether it does not leave open which devices are taken.
+    pub(super) fn requires_devices(&self) -> bool {
+        !self.required.is_empty()
+    }
+
     /// The devices, if they are all that must be taken.
     pub(super) fn complete(&self, allocation: Allocation) -> Result<Allocation, Refused> {
         let is_missing = |(kind, minor): &&(Kind, i32)| allocation.of(*kind).iter().all(|share| share.minor != *minor);

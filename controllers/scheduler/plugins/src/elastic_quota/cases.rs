@@ -281,6 +281,20 @@ fn no_more_pods_are_evicted_than_the_quota_needs() {
 }
 
 #[test]
+fn nobody_is_evicted_for_a_resource_that_max_does_not_name() {
+    let mut world = World::new(Settings::default());
+    world.quota("q2", "1", "10", &json!({}));
+    let quota = json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"max": {"cpu": "10"}}});
+    let quota: ElasticQuota = serde_json::from_value(quota).unwrap();
+    let now = world.now();
+    world.engine.set_object(Object::new(ObjectKey::new("ns", "q1"), Uid::from("q1"), false, Arc::new(quota)), now);
+    for (name, created) in [("l1", 1), ("l2", 2)] {
+        world.place(Arc::new(Pod { created, ..Pod::clone(&pod(name, "q1", "4", 1)) }));
+    }
+    assert_eq!(victims(&world.refuse(pod("h", "q1", "4", 10))), ["l1"], "q2 alone names the memory");
+}
+
+#[test]
 fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
     let tried = |lower: &dyn Fn(Arc<Pod>) -> Arc<Pod>, higher: Arc<Pod>| {
         let mut world = World::new(Settings::default());

@@ -22,7 +22,6 @@ use super::{
     state::{NumaHold, NumaState},
     wanted::{Mismatch, Wanted},
     ways::{Way, ways},
-    zone::NumaZone,
 };
 use crate::{
     reservation::{
@@ -336,7 +335,10 @@ impl Asked {
 
     /// The score of a node as a whole.
     pub(super) fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
-        let requested_cpu = Self::requested_cpu(node, cluster, row);
+        let bound = milli(node.ledger.cpu_count());
+        // Unlike the filter, it does not ask whether the pods request as much as their CPUs are.
+        let extra = if self.wanted.cpu == 0 { 0 } else { amplify(bound, node.cpu_ratio) - bound };
+        let requested_cpu = Self::plain_requested_cpu(cluster, row).saturating_add(extra);
         self.score_with_cpu(requested_cpu.saturating_add(self.cpu(node, is_bound)), cluster, row)
     }
 
@@ -368,9 +370,12 @@ impl Asked {
             // One NUMA node that gives everything gives something.
             let one = affinity.filter(|affinity| affinity.len() == 1 && stock.requests().next().is_some());
             let givers = one.or_else(|| stock.givers(affinity)).ok_or_else(|| Refused::resolvable(Vec::new()))?;
-            Ok((givers, stock.node.ledger.cpu_count()))
+            let mut allocated = ResourceVector::default();
+            // Without what a reservation and its owners both have.
+            stock.node.zones_of(givers).for_each(|zone| allocated.add(&zone.allocated));
+            Ok((givers, stock.node.ledger.cpu_count(), allocated))
         };
-        let (givers, cpus) = self.first(place, &Source::Any, &order, take).ok()?;
+        let (givers, cpus, allocated) = self.first(place, &Source::Any, &order, take).ok()?;
         let is_bound = order.cpus.is_some();
         // QUIRK: for a pod with CPUs of its own, those of all pods of the node count, and no cpu that pods share
         // (spec/scheduler.md 3B.10; `beside_cpus_of_its_own_all_those_of_the_node_count`).
@@ -381,15 +386,13 @@ impl Asked {
         }
         let scorer = Scorer { fill: self.settings.fill, weights: &numbered.weights };
         Some(scorer.score(|resource| {
-            let zones = || node.zones_of(givers);
-            let total = zones().fold(0_i64, |sum, zone| sum.saturating_add(zone.total.get(resource)));
+            let total = node.zones_of(givers).fold(0_i64, |sum, zone| sum.saturating_add(zone.total.get(resource)));
             if resource == ResourceId::CPU
                 && let Some(bound_cpu) = bound_cpu
             {
                 return (bound_cpu.saturating_add(self.cpu(node, is_bound)), total);
             }
-            let requested = |sum: i64, zone: &NumaZone| sum.saturating_add(zone.allocated.get(resource));
-            (zones().fold(order.requests.get(resource), requested), total)
+            (order.requests.get(resource).saturating_add(allocated.get(resource)), total)
         }))
     }
 }

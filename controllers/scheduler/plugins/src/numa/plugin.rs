@@ -31,7 +31,7 @@ use serde_json::Value;
 use super::{
     asked::{Asked, Configured, Place},
     devices::WantedDevices,
-    policy::{Bind, Fill},
+    policy::{Bind, Exclusive, Fill},
     refused::Refused,
     shown,
     state::{NumaHold, NumaState},
@@ -138,15 +138,17 @@ impl Plugin for NodeNumaResource {
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        self.asked(request).map(drop).map_err(|invalid| match invalid {
-            Invalid::FractionalCpu => {
-                Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU))
-            }
-            Invalid::Annotation(reason) => {
-                let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
-                Rejection::error(ReasonCode::CpuRequestInvalid.says(message))
-            }
-        })
+        let asked = self.asked(request);
+        if let Err(Invalid::Annotation(reason)) = &asked {
+            let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
+            return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message)));
+        }
+        let status = request.pod.given.get(RESOURCE_STATUS.name()).filter(|_| !request.template().requests.is_zero());
+        if let Some(Err(error)) = status.map(|text| RESOURCE_STATUS.read(text)) {
+            return Err(Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(error.reason)));
+        }
+        let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
+        asked.map(drop).map_err(fractional)
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
@@ -226,11 +228,14 @@ impl Plugin for NodeNumaResource {
         }
     }
 
+    /// What cannot be read changes nothing. What the pod does not share is what it says, also where its class binds no CPUs.
     fn given(&self, pod: &Pod, holds: &mut Holds) {
         let status = pod.given.get(RESOURCE_STATUS.name()).and_then(|text| RESOURCE_STATUS.read(text).ok());
-        if let Some(status) = status {
-            let exclusive = wanted(&pod.template, self.settings.bind).unwrap_or_default().exclusive;
-            holds.set(NumaHold::of(&status, exclusive));
+        let spec = pod.template.annotations.get(RESOURCE_SPEC.name()).map(|text| RESOURCE_SPEC.read(text));
+        let (Some(status), Ok(spec)) = (status, spec.transpose()) else { return };
+        let exclusive = Exclusive::of_pod(spec.unwrap_or_default().preferred_cpu_exclusive_policy.as_ref());
+        if let Some(hold) = NumaHold::of(&status, exclusive) {
+            holds.set(hold);
         }
     }
 

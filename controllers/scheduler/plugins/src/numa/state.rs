@@ -53,15 +53,15 @@ pub(crate) struct NumaState {
 // === impl NumaHold ===
 
 impl NumaHold {
-    /// What an annotation records.
-    pub(crate) fn of(status: &ResourceStatus, exclusive: Exclusive) -> Self {
+    /// What an annotation records; none where its CPUs cannot be read.
+    pub(crate) fn of(status: &ResourceStatus, exclusive: Exclusive) -> Option<Self> {
         let share = |share: &NumaNodeResource| Some((u32::try_from(share.node).ok()?, share.resources.clone()));
-        Self {
-            cpus: status.cpus().unwrap_or_default(),
+        Some(Self {
+            cpus: status.cpus().ok()?,
             exclusive,
             shares: status.numa_node_resources.iter().filter_map(share).collect(),
             ..Self::default()
-        }
+        })
     }
 
     /// As an annotation records it: its name and its text.

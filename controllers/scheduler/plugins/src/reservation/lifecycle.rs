@@ -50,6 +50,10 @@ pub fn bound(old: &ReservationStatus, node: &str, requests: &ResourceList, now: 
 pub fn unschedulable(old: &ReservationStatus, message: &str, now: Timestamp) -> ReservationStatus {
     let mut status = old.clone();
     let (type_, reason) = (ReservationConditionType::Scheduled, ReservationReason::Unschedulable);
+    // One that was scheduled once stays so.
+    if old.conditions.iter().any(|known| known.type_.as_ref() == Some(&type_) && known.status == "True") {
+        return status;
+    }
     set_condition(&mut status, type_, false, reason, message, now);
     status
 }
@@ -67,7 +71,7 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
         return status;
     }
     let mut consumers: Vec<&Consumer> = consumers.iter().collect();
-    consumers.sort_by_key(|consumer| &consumer.key);
+    consumers.sort_by_key(|consumer| &consumer.uid);
     let amount = |name: &str| -> Quantity {
         consumers
             .iter()
@@ -75,9 +79,16 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
             .fold(Quantity::default(), |sum, one| sum + one)
     };
     let names = status.allocatable.names().filter(|name| consumers.iter().any(|one| one.requests.get(name).is_some()));
-    status.allocated = names.map(|name| (name, amount(name))).collect();
-    status.current_owners = consumers.iter().map(|consumer| reference(consumer)).collect();
-    if object.spec.is_allocate_once() && !consumers.is_empty() {
+    let allocated: ResourceList = names.map(|name| (name, amount(name))).collect();
+    let owners: Vec<ObjectReference> = consumers.iter().map(|consumer| reference(consumer)).collect();
+    let mut known = status.current_owners.clone();
+    known.sort_by_cached_key(|owner| owner.uid.clone());
+    if known == owners && status.allocated == allocated {
+        return status;
+    }
+    (status.allocated, status.current_owners) = (allocated, owners);
+    // QUIRK: the change of owners counts, not that there are any (`an_owner_that_is_written_already_is_not_the_end_of_it`).
+    if object.spec.is_allocate_once() {
         status.phase = Some(ReservationPhase::Succeeded);
         set_condition(&mut status, ReservationConditionType::Ready, false, ReservationReason::Succeeded, "", now);
     }
@@ -168,7 +179,8 @@ fn set_condition(
     let text = if is_true { "True" } else { "False" };
     let known = status.conditions.iter().position(|known| known.type_.as_ref() == Some(&type_));
     let old = known.map(|at| status.conditions.remove(at)).unwrap_or_default();
-    let is_same = old.status == text && old.reason.as_ref() == Some(&reason);
+    // QUIRK: success is no transition (`success_and_another_end_of_what_is_not_ready_are_no_transitions`).
+    let is_same = old.status == text || reason == ReservationReason::Succeeded;
     let since = if is_same { old.last_transition_time } else { None };
     status.conditions.insert(
         known.unwrap_or(status.conditions.len()),
@@ -251,6 +263,44 @@ mod tests {
         let owners: Vec<&str> = many.current_owners.iter().map(|owner| owner.name.as_deref().unwrap()).collect();
         assert_eq!(owners, ["p", "q"]);
         assert_eq!(synced(&Reservation { status: many, ..object.clone() }, &[], true, at(3)), object.status);
+    }
+
+    #[test]
+    fn an_owner_that_is_written_already_is_not_the_end_of_it() {
+        let shared = available(&spec(&json!({"allocateOnce": false})));
+        let status = synced(&shared, &[consumer("p", "2"), consumer("q", "1")], true, at(2));
+        let mut object = Reservation { status, ..available(&spec(&json!({}))) };
+        let owners = [consumer("q", "1"), consumer("p", "2")];
+        assert_eq!(synced(&object, &owners, true, at(3)), object.status);
+        object.status.current_owners.reverse();
+        assert_eq!(synced(&object, &owners, true, at(3)), object.status, "in whatever order");
+        let succeeded = "Succeeded Scheduled=True:Scheduled Ready=False:Succeeded";
+        let resized = synced(&object, &[consumer("q", "1"), consumer("p", "3")], true, at(3));
+        assert_eq!((shown(&resized), resized.current_owners.len()), (succeeded.to_owned(), 2));
+        let left = synced(&object, &[], true, at(3));
+        assert_eq!((shown(&left), left.current_owners.len()), (succeeded.to_owned(), 0));
+        assert_eq!(left.allocated, ResourceList::default());
+    }
+
+    #[test]
+    fn success_and_another_end_of_what_is_not_ready_are_no_transitions() {
+        let times = |status: &ReservationStatus| {
+            let ready = &status.conditions[1];
+            [&ready.last_transition_time, &ready.last_probe_time].map(|time| time.as_ref().map(|Time(at)| *at))
+        };
+        let mut object = available(&spec(&json!({"ttl": "4s"})));
+        let succeeded = synced(&object, &[consumer("p", "1")], true, at(2));
+        assert_eq!(times(&succeeded), [Some(at(1)), Some(at(2))]);
+        assert_eq!(times(&synced(&object, &[], true, at(5))), [Some(at(5)), Some(at(5))], "it was ready");
+        "False".clone_into(&mut object.status.conditions[1].status);
+        assert_eq!(times(&synced(&object, &[], true, at(5))), [Some(at(1)), Some(at(5))]);
+    }
+
+    #[test]
+    fn what_was_scheduled_once_is_not_said_to_have_no_node() {
+        let mut object = available(&spec(&json!({})));
+        object.status.node_name.clear();
+        assert_eq!(unschedulable(&object.status, "0/1 nodes are available", at(5)), object.status);
     }
 
     #[test]

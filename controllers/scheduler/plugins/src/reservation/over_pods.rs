@@ -84,8 +84,12 @@ impl OverPods {
 
     /// Of the Reservation that a pod stands for; none where it takes over nothing.
     pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
+        let is_required = pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true");
+        let nobody = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NOBODY)));
         let reservation = PreAllocating::of(pod, cluster, settings)?;
-        let Some(PreAllocating { object, owners, of_cluster }) = reservation else { return Ok(None) };
+        let Some(PreAllocating { object, owners, of_cluster }) = reservation else {
+            return if is_required { nobody() } else { Ok(None) };
+        };
         let is_chosen = |placed: &&Placed| {
             let labels = &placed.pod.template.labels;
             let by_mode = if of_cluster {
@@ -121,13 +125,13 @@ impl OverPods {
             }
         }
         let how = PreAllocation {
-            is_required: pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true"),
+            is_required,
             many: object.spec.pre_allocation_policy.as_ref().and_then(|policy| policy.enable_multiple) == Some(true),
             is_ordered: of_cluster,
             prefers_none: settings.prefer_no_pre_allocated_pods,
         };
         if how.is_required && by_node.is_empty() {
-            return Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NOBODY)));
+            return nobody();
         }
         Ok(Some(Self { info, how, by_node }))
     }

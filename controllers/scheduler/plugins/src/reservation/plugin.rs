@@ -119,6 +119,12 @@ impl Reservation {
         Asks { request, wish, cluster, has_node_labels: !self.changes.omits_node_labels }
     }
 
+    /// Whether reservations matter to a pod: those that it matches or waits for, and those that have owners and take more.
+    fn concern(&self, request: &Request<'_>, chosen: &Chosen, cluster: &Cluster) -> bool {
+        let is_shared = |kept: &Kept| kept.is_shared(&self.asks(request, &chosen.wish, cluster));
+        !chosen.matched.is_empty() || chosen.wish.needs_one() || cluster.state::<Kept>().is_some_and(is_shared)
+    }
+
     /// The running pods that a Reservation may take over; none where it takes over nothing.
     fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Result<Option<Arc<OverPods>>, Rejection> {
         self.attempt.over(pod, cluster, || OverPods::of(pod, cluster, &self.pre_allocation))
@@ -209,7 +215,7 @@ impl Plugin for Reservation {
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
         let names = |kept: &Kept| kept.names(pod);
-        pod.is_reservation() || cluster.state::<Kept>().is_some_and(names)
+        pod.is_reservation() || keeps(pod) || cluster.state::<Kept>().is_some_and(names)
     }
 
     fn epoch(&self, cluster: &Cluster) -> u64 {
@@ -236,10 +242,19 @@ impl Plugin for Reservation {
             let only = over.as_ref().and_then(|over| over.only_on());
             return among(only, Box::new(Wanted { node, is_default, over, texts }));
         }
-        self.choose(request, cluster).map_or(PreFilter::Skip, |chosen| {
+        let keeps = keeps(request.pod);
+        let chosen = self.choose(request, cluster);
+        // QUIRK: reservations that nobody uses do not matter to a pod that matches none
+        // (`a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used`).
+        let chosen = chosen.filter(|chosen| !keeps || self.concern(request, chosen, cluster));
+        chosen.map_or(PreFilter::Skip, |chosen| {
             let only = chosen.only_on(cluster);
-            among(only, Box::new(Asked { chosen, keeps: keeps(request.pod), texts }))
+            among(only, Box::new(Asked { chosen, keeps, texts }))
         })
+    }
+
+    fn names_nodes(&self) -> bool {
+        true
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {

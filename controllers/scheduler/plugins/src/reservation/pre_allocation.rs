@@ -85,6 +85,8 @@ pub fn pre_allocate(
         }
         true => Err(by_node.into_iter().chain(by_reservation).collect()),
         false if alone.is_empty() => Ok(Vec::new()),
+        // What candidates free is not lacking.
+        false if !by_node.is_empty() => Err(by_node.into_iter().collect()),
         false => Err(alone.into_iter().collect()),
     }
 }
@@ -177,5 +179,21 @@ mod tests {
         assert_eq!(taken(4000, &[4000], PreAllocation { prefers_none: true, ..optional }), Ok(String::new()));
         assert_eq!(taken(4000, &[6000], optional), Ok(String::new()));
         assert_eq!(taken(3000, &[6000], optional), Err("Insufficient cpu by node".to_owned()));
+    }
+
+    #[test]
+    fn what_a_reservation_lacks_with_pods_is_said_before_what_the_node_alone_lacks() {
+        let info = reservation(
+            json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "8"}}}),
+        );
+        let room = NodeRoom { free: amounts(&[("cpu", 0), ("memory", 0)]), pods: 1 };
+        let lacking = |requests: &[(&str, i64)]| {
+            let candidate = Candidate { uid: Uid::from("a"), requests: amounts(requests) };
+            let taken = pre_allocate(&info, &room, &[candidate], PreAllocation::default());
+            taken.map(|taken| taken.len()).map_err(|reasons| Reason::joined(&reasons))
+        };
+        assert_eq!(lacking(&[("cpu", 4000)]), Err("Insufficient memory by node".to_owned()));
+        let alone = "Insufficient cpu by node, Insufficient memory by node".to_owned();
+        assert_eq!(lacking(&[("cpu", 6000), ("memory", 8)]), Err(alone), "it is too large, and would free enough");
     }
 }

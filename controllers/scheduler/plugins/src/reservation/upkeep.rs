@@ -73,9 +73,8 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
     let mut upkeep = Upkeep::default();
     let now = cluster.time();
     for (key, object) in cluster.objects().of::<Reservation>() {
-        if object.metadata.deletion_timestamp.is_some() {
-            continue;
-        }
+        // One that is being deleted is not deleted again.
+        let garbage = garbage.filter(|_| object.metadata.deletion_timestamp.is_none());
         let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let node_exists = has_node(object, cluster);
         if garbage.is_some_and(|garbage| lifecycle::is_garbage(object, node_exists, garbage, now)) {
@@ -102,17 +101,13 @@ pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster) ->
         let entry = cluster.objects().entry::<Reservation>(name).filter(|entry| entry.uid == *uid)?;
         Some((ObjectKey::cluster(name), entry.get::<Reservation>()?))
     });
-    let stays = |object: &Reservation| object.metadata.deletion_timestamp.is_none();
-    objects
-        .filter(|(_, object)| stays(object))
-        .filter_map(|(key, object)| synced(kept, &key, object, cluster))
-        .collect()
+    objects.filter_map(|(key, object)| synced(kept, &key, object, cluster)).collect()
 }
 
 /// What brings the status of a Reservation to where its node and its owners are.
 fn synced(kept: &Kept, key: &ObjectKey, object: &Reservation, cluster: &Cluster) -> Option<Write> {
-    let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-    let status = lifecycle::synced(object, &consumers(kept, &uid, cluster), has_node(object, cluster), cluster.time());
+    let consumers = consumers(kept, object, cluster);
+    let status = lifecycle::synced(object, &consumers, has_node(object, cluster), cluster.time());
     write(key, object, &status)
 }
 
@@ -135,9 +130,11 @@ pub(super) fn orphans(kept: &Kept, cluster: &Cluster) -> Vec<Write> {
     orphans.filter(says_so).map(write).collect()
 }
 
-/// The pods that use a reservation, as far as they are bound.
-fn consumers(kept: &Kept, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
-    let placed = kept.consumers(uid).filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.pod.node.is_some());
+/// The pods that use a reservation, as far as they are bound to its node.
+fn consumers(kept: &Kept, object: &Reservation, cluster: &Cluster) -> Vec<Consumer> {
+    let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+    let is_there = |placed: &&Placed| placed.pod.node.as_deref() == Some(object.status.node_name.as_str());
+    let placed = kept.consumers(&uid).filter_map(|uid| cluster.pod(uid)).filter(is_there);
     let consumer = |placed: &Placed| Consumer {
         key: placed.pod.key.clone(),
         uid: placed.pod.uid.clone(),

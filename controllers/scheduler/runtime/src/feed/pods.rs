@@ -31,12 +31,14 @@ pub(crate) struct Pods {
 
 type SaidOf = dyn Fn(&Pod) -> Option<Said> + Send + Sync;
 
-/// What the status of a pod says.
+/// What the status of a pod says, and which generation the pod has.
 pub(crate) struct Said {
     /// Why it has no node.
     pub(crate) unscheduled: Option<Arc<str>>,
     /// The node on which room is made for it.
     pub(crate) nominated: Option<Arc<str>>,
+    /// The generation of the pod; 0 where the API server counts none.
+    pub(crate) generation: i64,
 }
 
 /// Follows pods of whichever type.
@@ -102,7 +104,8 @@ fn said<const T: u8>(store: &Store<PodViewBy<T>>, pod: &Pod) -> Option<Said> {
     let pods = store.read();
     let entry = pods.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting)?;
     let view = &entry.value.0;
-    Some(Said { unscheduled: view.unscheduled().cloned(), nominated: view.pod.nominated.clone() })
+    let (unscheduled, nominated) = (view.unscheduled().cloned(), view.pod.nominated.clone());
+    Some(Said { unscheduled, nominated, generation: view.generation })
 }
 
 fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {

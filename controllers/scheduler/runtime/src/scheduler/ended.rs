@@ -121,13 +121,24 @@ impl Scheduler {
         }
     }
 
-    /// A pod that had its place is not bound, and is tried again. The node that its status names stays there. Nothing is said of a pod that
-    /// was bound or deleted by others meanwhile.
+    /// Whether a write is part of the binding of a pod that has ended or is gone since: it gave back what it was to use.
+    pub(super) fn comes_too_late(&self, work: &Work) -> bool {
+        work.purpose.binding().is_some_and(|attempt| self.engine.cluster().pod(&attempt.pod.uid).is_none())
+    }
+
+    /// What is left of such a binding is not sent.
+    pub(super) fn give_up(&mut self, work: &Work) {
+        let Some(attempt) = work.purpose.binding() else { return };
+        self.ended(attempt, Ended::Failed);
+        self.audit_bind_failed(&attempt.pod);
+    }
+
+    /// A pod that had its place is not bound, and is tried again. Nothing is said of a pod that was bound or deleted by others meanwhile.
     pub(super) fn not_bound(&mut self, attempt: &Attempt, message: String) {
         self.ended(attempt, Ended::Failed);
         self.audit_bind_failed(&attempt.pod);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
-            self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() }, true);
+            self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() });
         }
     }
 
@@ -138,12 +149,12 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.refused(refused);
         }
-        self.explain(&attempt.pod, refused, false);
+        self.explain(&attempt.pod, refused);
         self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
-    /// Writes why a pod has no node, and the node on which room is made for it, unless the one that its status names stays.
-    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused, stays: bool) {
+    /// Writes why a pod has no node, and the node on which room is made for it.
+    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused) {
         let Refused { message, nominated, victims, preemptor, withdrawn, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         let preempted = |victim: &Pod| {
@@ -155,7 +166,8 @@ impl Scheduler {
         }
         for victim in victims {
             let message = preempted(victim);
-            let write = report::condemned(victim, pod, preemptor.as_deref(), self.clock.now());
+            let generation = self.feed.pods.said(victim).map_or(0, |said| said.generation);
+            let write = report::condemned((victim, generation), pod, preemptor.as_deref(), self.clock.now());
             let (victim, preemptor) = (Arc::clone(victim), Arc::clone(pod));
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });
         }
@@ -167,13 +179,12 @@ impl Scheduler {
             self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
             return;
         }
-        let Some(Said { unscheduled, nominated: known }) = self.feed.pods.said(pod) else { return };
-        let nominated = if stays { &known } else { nominated };
+        let Some(Said { unscheduled, nominated: known, generation }) = self.feed.pods.said(pod) else { return };
         if unscheduled.as_deref() != Some(message.as_str()) || known != *nominated {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
             let since = unscheduled.is_none().then(|| self.clock.now());
             let nominated = (known.as_deref(), nominated.as_deref());
-            let write = report::unscheduled(pod, (reason, message), nominated, since);
+            let write = report::unscheduled((pod, generation), (reason, message), nominated, since);
             self.further.push_back(Work { write, purpose: Purpose::Explain });
         }
     }

@@ -56,6 +56,16 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
+    /// The attempt whose pod is to be bound; none of writes beside bindings.
+    pub(super) fn binding(&self) -> Option<&Attempt> {
+        match self {
+            Self::Prepare(attempt, _) | Self::Give(attempt) | Self::Bind(attempt) | Self::BindBy(_, attempt) => {
+                Some(attempt.as_ref())
+            }
+            Self::Lock(..) | Self::Keep | Self::Explain | Self::Condemn { .. } | Self::Evict { .. } => None,
+        }
+    }
+
     /// The extension point that the write is, and the pod for which it is; none of writes beside bindings.
     pub(super) fn part(&self) -> Option<(&'static str, &Pod)> {
         match self {

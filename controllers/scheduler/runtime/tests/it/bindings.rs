@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_scheduler_plugins::build;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::*;
 
@@ -63,6 +64,7 @@ async fn a_binding_that_the_api_server_refuses_is_said_in_the_condition_and_trie
     let stage = Stage::new();
     stage.add_node("only", "8");
     stage.add_pod("a", "1");
+    stage.send(Method::PATCH, &format!("{PODS}/a/status"), &json!({"status": {"nominatedNodeName": "only"}}));
     let takes_bindings = Arc::new(AtomicBool::new(false));
     let takes = Arc::clone(&takes_bindings);
     let is_taken = move |path: &str| !path.contains("/binding") || takes.load(Ordering::Relaxed);
@@ -74,7 +76,13 @@ async fn a_binding_that_the_api_server_refuses_is_said_in_the_condition_and_trie
     let said = stage.place("a");
     assert!(said.starts_with("running Bind plugin \"DefaultBinder\": "), "{said}");
     let pod = stage.send(Method::GET, &format!("{PODS}/a"), &Value::Null);
-    assert_eq!(pod["status"]["conditions"][0]["reason"], "SchedulerError", "{pod}");
+    let condition = &pod["status"]["conditions"][0];
+    assert_eq!(
+        (&condition["reason"], &condition["observedGeneration"]),
+        (&json!("SchedulerError"), &json!(1)),
+        "{pod}"
+    );
+    assert_eq!(pod["status"].get("nominatedNodeName"), None, "no room is made for it any more");
     let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
     assert_eq!(
         (&events["items"][0]["reason"], &events["items"][0]["message"]),
@@ -84,6 +92,45 @@ async fn a_binding_that_the_api_server_refuses_is_said_in_the_condition_and_trie
     takes_bindings.store(true, Ordering::Relaxed);
     stage.pass(20).await;
     assert_eq!(stage.place("a"), "only");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_waits_for_its_turn_is_not_sent_when_its_pod_has_ended() {
+    let stage = Stage::new();
+    stage.add_node("small", "1");
+    stage.add_pod("a", "2");
+    let (gate, open) = watch::channel(false);
+    let bindings = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&bindings);
+    let client = client(&stage.server, move |request| {
+        let path = request.uri().path();
+        if path.ends_with("/binding") {
+            seen.lock().push(path.to_owned());
+        }
+        let (is_held, mut open) = (path == format!("{PODS}/a/status"), open.clone());
+        async move {
+            if is_held {
+                open.wait_for(|is_open| *is_open).await.unwrap();
+            }
+        }
+    });
+    let stop = CancellationToken::new();
+    let (manager, _, asking) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
+    let running = tokio::spawn(manager.run(stop.clone()));
+    // The condition that says why it has no node is on its way when there is a node for it.
+    stage.pass(3).await;
+    stage.add_node("large", "4");
+    stage.pass(3).await;
+    let attempts = asking.ask("verdicts/default/a").await.unwrap()["attempts"].clone();
+    assert_eq!((&attempts[0]["result"], &attempts[0]["node"]), (&json!("placed"), &json!("large")), "{attempts}");
+    stage.send(Method::PATCH, &format!("{PODS}/a/status"), &json!({"status": {"phase": "Failed"}}));
+    stage.pass(1).await;
+    gate.send_replace(true);
+    stage.add_pod("b", "4");
+    stage.pass(3).await;
+    assert_eq!((stage.place("b").as_str(), bindings.lock().clone()), ("large", vec![format!("{PODS}/b/binding")]));
     stop.cancel();
     running.await.unwrap().unwrap();
 }

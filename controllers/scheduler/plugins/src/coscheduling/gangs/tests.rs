@@ -421,6 +421,17 @@ fn a_gang_that_names_no_group_is_satisfied_for_the_group_that_names_it() {
     assert_eq!(world.running(), "a1 b1");
 }
 
+#[test]
+fn running_pods_of_a_gang_satisfy_the_group_that_it_joins() {
+    let together = |gang: &str, min: usize, other: &str| declared(gang, min, MatchPolicy::OnceSatisfied, &[other]);
+    let mut world = World::of(2);
+    world.create("a1", "ns/a", Some(once("ns/a", 1)));
+    world.bind();
+    world.gangs.declare(&ObjectKey::cluster("ns/a"), together("ns/a", 1, "ns/b"));
+    world.create("b1", "ns/b", Some(together("ns/b", 2, "ns/a")));
+    assert_eq!((world.running(), world.rounds.len()), ("a1 b1".to_owned(), 1), "b1 needs nobody");
+}
+
 /// What happens in a world.
 #[derive(Clone, Debug)]
 enum Step {

@@ -1,5 +1,6 @@
 mod bound;
 mod least_fragmented;
+mod near;
 mod said;
 mod shown;
 mod templates;
@@ -267,6 +268,16 @@ fn invalid_requests_are_refused_as_a_whole() {
     let requests = json!({"koordinator.sh/gpu-core": "50"});
     let reason = "invalid resource device requests: [koordinator.sh/gpu-core]";
     assert_eq!(scheduler.schedule("p", &requests), unavailable("p", reason));
+    // What is left of a failed binding is read after the requests, and before other annotations, of every pod.
+    let annotations = json!({"scheduling.koordinator.sh/device-allocated": "{bad"});
+    let mut left = json!({"requests": {"cpu": "1"}, "annotations": annotations});
+    let unreadable = "invalid character 'b' looking for beginning of object key string";
+    assert_eq!(scheduler.schedule_with("left", &left), unavailable("left", unreadable));
+    left["requests"] = requests;
+    assert_eq!(scheduler.schedule_with("both", &left), unavailable("both", reason));
+    left["requests"] = gpus(1);
+    left["annotations"]["scheduling.koordinator.sh/device-allocate-hint"] = json!("{");
+    assert_eq!(scheduler.schedule_with("hint", &left), unavailable("hint", unreadable));
 }
 
 #[test]

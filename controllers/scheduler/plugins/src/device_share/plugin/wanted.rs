@@ -21,7 +21,7 @@ use super::{
         numa::NumaNodes,
         refusal::Refused,
         request::{DeviceRequest, GpuRequest, Kind},
-        score::Scorer,
+        score::{ALIKE, Scorer},
         state::Devices,
         template::GpuTemplates,
         ways::{Way, ways},
@@ -55,6 +55,19 @@ pub(super) struct Wanted {
     takes_any_gpus: bool,
 }
 
+/// For what devices of a node are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The NUMA nodes on which they are.
+    Hint,
+    /// Whether there are enough.
+    Filter,
+    /// How good the node is.
+    Score,
+    /// Those that the pod gets.
+    Reserve,
+}
+
 /// How nodes are compared: by their devices on the NUMA nodes of which the pod would get everything.
 pub(super) struct Compared {
     pub(super) wanted: Wanted,
@@ -71,32 +84,33 @@ impl Wanted {
     }
 
     /// Asks about the devices of a node in the ways in which the pod may take them; the first answer that is none of a
-    /// refusal counts, or the last refusal. None where the node reports no devices.
+    /// refusal counts, or the last refusal. None where nothing is known of the node's devices.
     pub(super) fn first<T>(
         &self,
         cluster: &Cluster,
         row: Row,
-        (numa_nodes, is_reserving): (Option<NumaMask>, bool),
+        (numa_nodes, step): (Option<NumaMask>, Step),
         source: &Source,
         ask: impl Fn(&Allocator<'_>, &Way<'_>) -> Result<T, Refused>,
     ) -> Option<Result<T, Refused>> {
         let devices = cluster.state::<Devices>()?;
-        let node: &NodeDevices = devices.of(row).filter(|node| node.is_reported)?;
+        let node = devices.of(row)?;
         let labels = &cluster.node(row)?.labels;
         let gpus = self.request.gpus.as_ref();
         let templates = devices.templates(&self.settings.templates_in);
         let templates = gpus.and_then(|gpus| templates?.needed(gpus, &self.settings.templates_for));
-        let compared = if is_reserving { self.compared(cluster, row) } else { None };
+        let compared = if step == Step::Reserve { self.compared(cluster, row) } else { None };
+        let scorer = compared.as_ref().unwrap_or(&self.settings.scorer);
         let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
         for way in ways(cluster, row, node, &self.asks, source) {
             let allocator = Allocator {
                 node: &way.node,
                 labels: NodeLabels::of(|name| labels.get(name)),
                 request: &self.request,
-                scorer: compared.as_ref().unwrap_or(&self.settings.scorer),
+                scorer: if self.are_alike(step, &way) { &ALIKE } else { scorer },
                 templates: templates.as_ref(),
                 numa_nodes,
-                is_reserving,
+                is_reserving: step == Step::Reserve,
             };
             answer = ask(&allocator, &way);
             if answer.is_ok() {
@@ -106,12 +120,22 @@ impl Wanted {
         Some(answer)
     }
 
-    /// The devices that the pod gets of a node; none where it reports none.
+    /// Whether all devices that have enough are alike, as they are in the original before a node is scored. It is not so where it
+    /// depends on which of them are taken whether the pod gets everything: a filter accepts only what Reserve will find.
+    fn are_alike(&self, step: Step, way: &Way<'_>) -> bool {
+        match step {
+            Step::Hint => true,
+            Step::Filter => self.request.joint.is_none() && !way.requires_devices(),
+            Step::Score | Step::Reserve => false,
+        }
+    }
+
+    /// The devices that the pod gets of a node; none where nothing is known of any.
     pub(super) fn allocate(
         &self,
         cluster: &Cluster,
         row: Row,
-        at: (Option<NumaMask>, bool),
+        at: (Option<NumaMask>, Step),
         source: &Source,
     ) -> Option<Result<Allocation, Refused>> {
         self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
@@ -125,7 +149,7 @@ impl Wanted {
             return None;
         }
         let devices = cluster.state::<Devices>()?;
-        let node = devices.of(row).filter(|node| node.is_reported)?;
+        let node = devices.of(row)?;
         let honors_partitions = || match node.partitions {
             Some(_) => node.honors_partitions,
             None => devices.honors_partitions(row),
@@ -180,7 +204,7 @@ impl Filter for Wanted {
         cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
         let counted = self.counted(cluster, row).map(|(node, gpus)| node.has_any_gpus(gpus));
         let found = counted.unwrap_or_else(|| {
-            let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
+            let allocated = self.allocate(cluster, row, (None, Step::Filter), &Source::Any);
             allocated.map_or(Ok(()), |allocated| allocated.map(drop))
         });
         match found {
@@ -193,8 +217,8 @@ impl Filter for Wanted {
         if let Some(Err(refusal)) = cluster.node(row).map(|node| self.check_sharing(node)) {
             return Some(Err(refusal));
         }
-        let reported = cluster.state::<Devices>().and_then(|devices| devices.of(row)).filter(|node| node.is_reported);
-        let found = match (reported, self.counted(cluster, row)) {
+        let known = cluster.state::<Devices>().and_then(|devices| devices.of(row));
+        let found = match (known, self.counted(cluster, row)) {
             (None, _) => Ok(()),
             (Some(_), counted) => counted.and_then(|(node, gpus)| node.has_any_gpus_after(gpus, alike))?,
         };
@@ -236,12 +260,12 @@ pub(super) fn details(refusal: &Refusal, cluster: &Cluster, row: Row) -> Operand
 
 impl Within for Wanted {
     fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
-        self.allocate(cluster, row, (None, false), source).is_none_or(|allocated| allocated.is_ok())
+        self.allocate(cluster, row, (None, Step::Filter), source).is_none_or(|allocated| allocated.is_ok())
     }
 
     fn score(&self, cluster: &Cluster, row: Row, source: &Source) -> Option<i64> {
         let score = |allocator: &Allocator<'_>, way: &Way<'_>| Ok(allocator.score(&way.limits));
-        Some(self.first(cluster, row, (None, false), source, score).and_then(Result::ok).unwrap_or(0))
+        Some(self.first(cluster, row, (None, Step::Score), source, score).and_then(Result::ok).unwrap_or(0))
     }
 }
 
@@ -259,7 +283,7 @@ impl Score for Compared {
         if let (None, Some((node, gpus))) = (nodes, wanted.counted(cluster, row)) {
             return wanted.settings.scorer.score(&gpus.each, &node.gpus.total, &node.gpus.free);
         }
-        wanted.first(cluster, row, (nodes, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
+        wanted.first(cluster, row, (nodes, Step::Score), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 
     fn scale(&self) -> Option<Scale> {

@@ -144,6 +144,22 @@ fn pods_of_a_quota_that_is_deleted_count_in_the_default_quota_from_then_on() {
 }
 
 #[test]
+fn a_quota_that_is_being_deleted_counts_as_it_is_until_it_is_gone() {
+    let going = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/kept"]});
+    for before in [Some("50"), None] {
+        let mut world = World::new(Settings::default());
+        if let Some(max) = before {
+            world.quota("q1", "5", max, &json!({}));
+        }
+        world.quota("q1", "5", "10", &going);
+        world.place(pod("a", "q1", "6", 0));
+        assert_eq!([world.used("q1"), world.used("koordinator-default-quota")], [6, 0]);
+        let message = world.refuse(pod("b", "q1", "6", 0)).message;
+        assert!(message.contains("quotaName: q1, runtime: cpu:10,"), "{message}");
+    }
+}
+
+#[test]
 fn the_total_of_another_tree_is_taken_from_the_default_tree_and_given_back() {
     let tree = |total: &str| {
         let labels = json!({

@@ -60,6 +60,15 @@ fn annotations_that_say_the_same_are_not_written_again() {
 }
 
 #[test]
+fn what_a_quota_may_use_is_shown_anew_as_soon_as_another_one_requests_more() {
+    let mut world = World::of([cores("q1", 10, 100, json!({})), cores("q2", 10, 100, json!({}))]);
+    world.arrive("q1", cpu(90));
+    assert_eq!(world.written("q1")["runtime"]["cpu"], "90");
+    world.arrive("q2", cpu(60));
+    assert_eq!(world.written("q1")["runtime"]["cpu"], "50");
+}
+
+#[test]
 fn a_status_is_written_only_when_something_else_is_to_be_said() {
     let mut world = World::of([cores("q1", 5, 10, json!({}))]);
     world.arrive("q1", cpu(6));

@@ -1,5 +1,7 @@
 mod devices;
+mod given;
 mod ranks;
+mod reserved;
 mod said;
 mod scores;
 mod shown;
@@ -143,6 +145,8 @@ fn a_pod_that_makes_no_sense_is_refused_as_a_whole() {
     play(Machine::default(), &[(("LSR", "2", &[(SPEC, "{bad")]), json.to_owned())]);
     let fraction = "0/1 nodes are available: the requested CPUs must be integer.";
     play(Machine::default(), &[(("LSR", "1500m", &[]), fraction.to_owned())]);
+    let left = "0/1 nodes are available: invalid character 'b' looking for beginning of object key string.";
+    play(Machine::default(), &[(("LSR", "1500m", &[(STATUS, "{bad")]), left.to_owned())]);
 }
 
 #[test]
@@ -245,6 +249,13 @@ fn a_policy_needs_numa_nodes_that_are_reported() {
     for policy in ["BestEffort", "Restricted", "SingleNUMANode"] {
         let machine = Machine { numa_nodes: 0, ..Machine::labelled(KEEP, policy) };
         play(machine, &[(("LS", "4", &[]), refused("node(s) missing NUMA resources"))]);
+    }
+}
+
+#[test]
+fn a_policy_in_other_words_is_none() {
+    for policy in ["None", "restricted"] {
+        play(Machine::labelled(KEEP, policy), &[(("LS", "12", &[]), "n1".to_owned())]);
     }
 }
 
@@ -352,6 +363,7 @@ fn a_pod_without_requests_has_no_part_in_this() {
     assert_eq!(world.create_with("p", ("LSR", "0", &[FULL]), 9500, "0"), "n1");
     let refused = world.create_with("q", ("LSR", "0", &[(SPEC, "{bad")]), 9500, "0");
     assert!(refused.starts_with("running PreFilter plugin \"NodeNUMAResource\": "), "{refused}");
+    assert_eq!(world.create_with("s", ("LSR", "0", &[(STATUS, "{bad")]), 9500, "0"), "n1");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use koord_engine::{
 };
 use parking_lot::Mutex;
 
-use super::{Kept, Known, Match, Summary, Wish, node_of};
+use super::{Kept, Known, Match, ReservationInfo, Summary, Wish, node_of};
 use crate::SchedulingHint;
 
 /// The reservations that a pod matches, by row and uid.
@@ -130,10 +130,15 @@ impl<'a> Asks<'a> {
         Scope { hinted, named }
     }
 
+    /// Whether the pod selects a node.
+    fn selects(&self, node: &Node) -> bool {
+        self.request.template().affinity.selects(&node.name, |key| node.labels.get(key))
+    }
+
     /// What is to be said about a reservation on its node, where it is asked about.
     fn about(&self, known: &Known, row: Row, node: &Node) -> Option<(Row, Match)> {
         let template = self.request.template();
-        if !template.affinity.selects(&node.name, |key| node.labels.get(key)) {
+        if !self.selects(node) {
             return None;
         }
         let labels = if self.has_node_labels { &node.labels } else { &known.info.labels };
@@ -246,6 +251,15 @@ impl Kept {
             }
         }
         summary
+    }
+
+    /// Whether a reservation that takes further owners has any already, on a node that a pod may use.
+    pub(in crate::reservation) fn is_shared(&self, asks: &Asks<'_>) -> bool {
+        let scope = asks.scope();
+        let is_near = |(_, node): (Row, &Arc<Node>)| scope.has(&node.name) && asks.selects(node);
+        let is_used = |info: &ReservationInfo| info.is_matchable() && info.assigned_count() > 0;
+        let mut used = self.infos.values().filter(|known| is_used(&known.info));
+        used.any(|known| known.node(asks.cluster).is_some_and(is_near))
     }
 
     /// The reservations about which something may be said to a pod.

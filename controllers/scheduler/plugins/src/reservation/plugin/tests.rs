@@ -29,6 +29,7 @@ mod pods;
 mod refused;
 mod shown;
 mod words;
+mod written;
 
 /// A scheduler with nodes of so many cores.
 struct World {
@@ -371,7 +372,8 @@ fn a_reservation_that_is_being_deleted_takes_no_owners() {
     world.update("r", &|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     let said = world.owner("p", 2, r#"{"reservationSelector":{"k":"v"}}"#);
     assert!(said.ends_with("1 Reservation(s) is unschedulable, 1 Reservation(s) matched owner total"), "{said}");
-    assert_eq!(world.owner("q", 2, r#"{"name":"r"}"#), "target reservation is terminating");
+    let terminating = "running Reserve plugin \"Reservation\": target reservation is terminating";
+    assert_eq!(world.owner("q", 2, r#"{"name":"r"}"#), terminating);
     assert_eq!(world.owner("s", 2, ""), "n1", "it keeps what it has");
 }
 

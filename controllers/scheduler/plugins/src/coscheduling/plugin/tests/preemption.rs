@@ -6,7 +6,7 @@ use super::{
     network::{gathered, must},
     *,
 };
-use crate::NodeAffinity;
+use crate::{NodeAffinity, NodeUnschedulable};
 
 fn world(cpus: &[u32]) -> World {
     let args = serde_json::from_value(json!({"enablePreemption": true})).unwrap();
@@ -72,6 +72,43 @@ fn those_who_are_going_are_not_evicted_again() {
     assert_eq!(world.messages["p2"], rejected, "this round makes no room");
     world.delete("l2").wait(12);
     assert_eq!(world.bound(), "p1:2 p2:2");
+}
+
+#[test]
+fn a_member_whose_room_is_lost_does_not_end_the_wait_of_the_others() {
+    let args = serde_json::from_value(json!({"enablePreemption": true})).unwrap();
+    let mut world = World::beside(Some(Arc::new(NodeUnschedulable)), Coscheduling::new(&args), &[4, 4, 1]);
+    run(&mut world, "l1", 4, 1, "n1");
+    run(&mut world, "l2", 4, 1, "n2");
+    run(&mut world, "x", 1, 2000, "n3");
+    // The last to come is tried first.
+    world.create(&["p2", "p1"], 4, &urgent(2));
+    assert_eq!(world.evicted, ["l1 for p1", "l2 for p1"]);
+    let cluster = world.engine.cluster();
+    let rooms = ["p1", "p2"].map(|name| cluster.nomination(&Uid::from(name)));
+    assert_eq!(rooms, ["n1", "n2"].map(|node| cluster.row(node)));
+    let cordoned = json!({"spec": {"unschedulable": true}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}});
+    world.engine.set_node(node("n1", &cordoned), world.now);
+    world.messages.clear();
+    world.delete("x").wait(12);
+    let waits = "preemption: not eligible due to terminating pod on the nominated node.";
+    assert!(world.messages["p1"].ends_with(waits), "{}", world.messages["p1"]);
+    assert_eq!((world.evicted.len(), world.bound()), (2, String::new()));
+}
+
+#[test]
+fn members_in_place_are_refused_with_why_there_is_no_room_for_the_others() {
+    let mut alone = world(&[4]);
+    alone.create(&["p1", "p2"], 4, &urgent(2));
+    let none = "preemption: 0/1 nodes are available: 1 no potential victims.";
+    assert!(alone.messages["p1"].ends_with(none), "{}", alone.messages["p1"]);
+    let told = "0/1 nodes are available: 1 0/1 nodes are available: 1 no potential victims..";
+    assert_eq!(alone.messages["p2"], told);
+    let mut crowded = world(&[8]);
+    run(&mut crowded, "l", 4, 1, "n1");
+    crowded.create(&["p1", "p2", "p3"], 4, &urgent(3));
+    let told = "0/1 nodes are available: 1 0/1 nodes are available: 1 Insufficient cpu..";
+    assert_eq!((crowded.messages["p3"].as_str(), crowded.evicted.len()), (told, 0));
 }
 
 #[test]

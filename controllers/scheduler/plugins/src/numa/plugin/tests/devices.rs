@@ -37,6 +37,17 @@ fn cpus_and_devices_on_different_numa_nodes_are_refused() {
 }
 
 #[test]
+fn shares_of_gpus_are_alike_until_the_numa_node_is_chosen() {
+    let mut world = with_gpus("SingleNUMANode");
+    let pods = [("a", "60", 0, 0), ("b", "50", 0, 1), ("c", "100", 1, 2), ("d", "30", 0, 0)];
+    for (name, percent, numa_node, gpu) in pods {
+        // For the last one there is an idle GPU on the second NUMA node.
+        let expected = format!("{} GPUs {gpu}", shares("", &[(numa_node, "1", "1Gi")]));
+        assert_eq!(world.create_with_gpus(name, "1", percent), expected, "{name}");
+    }
+}
+
+#[test]
 fn gpus_are_rated_on_the_numa_nodes_that_were_found_for_the_pod() {
     let mut world = with_gpus("SingleNUMANode");
     assert_eq!(world.create_with_gpus("a", "1", "100"), format!("{} GPUs 0", shares("", &[(0, "1", "1Gi")])));

@@ -44,6 +44,16 @@ fn beside_cpus_of_its_own_all_those_of_the_node_count() {
 }
 
 #[test]
+fn cpus_of_their_own_cost_amplified_ones_in_the_score_of_pods_that_request_cpu() {
+    let beside = |running, wish| score_beside(running, Machine::amplified(), wish, json!({}));
+    let own = [(STATUS, r#"{"cpuset":"0-3"}"#)];
+    // Cpu 2, 2 more for the 4 CPUs, though that is more than what is requested, and 4 of 24; memory 32 of 64.
+    assert_eq!(beside(("LS", "2", &own[..]), ("LS", "4", &[])), i64::midpoint(66, 50));
+    // Cpu 4 of 24.
+    assert_eq!(beside(("LS", "4", &own[..]), ("LS", "0", &[])), i64::midpoint(83, 50));
+}
+
+#[test]
 fn nodes_are_compared_by_the_strategy_of_nodes_under_a_policy_too() {
     let args = json!({
         "scoringStrategy": by("MostAllocated", &["cpu"]), "numaScoringStrategy": by("LeastAllocated", &["cpu"]),

@@ -18,7 +18,7 @@ use koord_engine::{
 use serde_json::{Value, json};
 
 use super::{SPEC, STATUS};
-use crate::{DefaultPreemption, DeviceShare, NodeNumaResource, NodeResourcesFit, testing};
+use crate::{DefaultPreemption, DeviceShare, NodeNumaResource, NodeResourcesFit, Reservation, testing};
 
 /// A node of NUMA nodes with four cores of two CPUs each.
 pub(super) struct Machine {
@@ -127,6 +127,21 @@ impl World {
             Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
         ];
         let profile = Profile { filters: vec![0], post_filters: vec![1], ..Profile::of("koord-scheduler", plugins) };
+        let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        let mut world = Self { engine, now: Moment::at(Duration::ZERO) };
+        world.add(machine);
+        world
+    }
+
+    /// With Reservations.
+    pub(super) fn that_reserves(machine: &Machine) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(Reservation::default()),
+            Arc::new(NodeResourcesFit::default()),
+            Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default())),
+        ];
+        let profile =
+            Profile { filters: vec![1, 2, 0], scores: vec![(0, 1)], ..Profile::of("koord-scheduler", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, now: Moment::at(Duration::ZERO) };
         world.add(machine);

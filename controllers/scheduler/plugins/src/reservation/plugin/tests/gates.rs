@@ -54,3 +54,14 @@ fn owners_of_reservations_that_are_gone_are_written_so_with_a_gate() {
     assert_eq!((writes[0].key.as_str(), &patch["metadata"]["uid"]), ("ns/p", &json!("p")));
     assert_eq!(with("").1, []);
 }
+
+#[test]
+fn the_owner_of_what_a_pod_keeps_is_written_so_with_the_gate_too() {
+    let mut world = world("CleanExpiredReservationAllocated", &[8]);
+    world.engine.set_pod(Arc::new(pods::keeping("op", 4)), world.now);
+    let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"op","uid":"op"}"#)];
+    let owner = World::of("p", 3, &[("app", "x")], "");
+    let owner = Pod { node: Some("n1".into()), given: given.into_iter().collect(), ..owner };
+    world.engine.set_pod(Arc::new(owner), world.now);
+    assert_eq!(world.engine.upkeep().writes, []);
+}

@@ -64,6 +64,14 @@ fn a_pod_whose_owner_is_written_serves_nobody_else() {
 }
 
 #[test]
+fn a_pod_whose_owner_is_not_written_any_more_serves_the_next_one() {
+    let given = [("scheduling.koordinator.sh/reservation-current-owner", r#"{"name":"p","uid":"p"}"#)];
+    let mut world = with(&[4], Pod { given: given.into_iter().collect(), ..keeping("op", 4) });
+    world.engine.set_pod(Arc::new(keeping("op", 4)), world.now);
+    assert_eq!(world.owner("q", 4, ""), "n1 in op");
+}
+
+#[test]
 fn a_pod_that_asks_for_a_reservation_finds_one_that_becomes_ready() {
     let mut world = with(&[8], Pod { is_ready: false, ..keeping("op", 4) });
     assert!(world.owner("p", 2, r#"{"name":"op"}"#).contains("no reservations match reservation affinity"));
@@ -73,12 +81,21 @@ fn a_pod_that_asks_for_a_reservation_finds_one_that_becomes_ready() {
 }
 
 #[test]
-fn a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy() {
-    let mut world = World::new(&[16]);
-    world.reserve("r", 4, &json!({}));
-    let pending = Pod { node: None, is_running: false, is_ready: false, ..keeping("op", 4) };
-    world.engine.set_pod(Arc::new(pending), world.now);
-    assert_eq!(world.attempt(), "0/1 nodes are available: 1 node(s) reservation allocate policy conflict.");
+fn a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used() {
+    let mode = ("scheduling.koordinator.sh/operating-mode", "Reservation");
+    let beside = |is_used: bool, app: &str| {
+        let mut world = World::new(&[16]);
+        world.reserve("r", 4, &json!({"allocateOnce": false}));
+        if is_used {
+            assert_eq!(world.owner("p", 2, ""), "n1 in r");
+        }
+        world.pod("op", 4, &[mode, ("app", app)], "")
+    };
+    let conflict = "0/1 nodes are available: 1 node(s) reservation allocate policy conflict.";
+    assert_eq!(beside(true, "y"), conflict);
+    assert_eq!(beside(false, "y"), "n1", "nobody uses it");
+    let matched = beside(false, "x");
+    assert!(matched.starts_with(conflict), "{matched}");
 }
 
 /// A scheduler that makes room for Reservations.
@@ -155,6 +172,17 @@ fn the_place_of_an_owner_within_its_reservation_is_taken_over_by_owners_alone() 
     assert_eq!(who_goes("Aligned", owner(8, "")), goes(&["owner", "plain"], "n1 in r"), "both parts count");
     // What an owner leaves stays reserved; a pod that matches no reservation takes the place of another such pod.
     assert_eq!(who_goes("Restricted", important("high", 4, &[], "")), goes(&["plain"], "n1"));
+}
+
+#[test]
+fn the_place_of_an_owner_within_its_reservation_is_no_room_for_others() {
+    let mut world = preempting(&[8]);
+    world.reserve("r", 6, &json!({"allocateOnce": false}));
+    assert_eq!(world.owner("owner", 6, ""), "n1 in r");
+    world.engine.set_pod(Arc::new(important("high", 4, &[], "")), world.now);
+    let Outcome::Refused(refused) = world.next().unwrap().outcome else { panic!("there is no room") };
+    assert_eq!(refused.message, format!("{FULL} preemption: {FULL}"));
+    assert_eq!((refused.nominated, refused.victims), (None, vec![]));
 }
 
 #[test]
