@@ -101,6 +101,9 @@ pub fn lint(files: &[File], reviewer: &Reviewer) -> Vec<Finding> {
     let mut findings = Vec::new();
     for parsed in &parsed {
         let mut document = Document::of(parsed);
+        if parsed.is_surplus {
+            document.unreadable("more than one document, where one is expected".to_owned());
+        }
         match &parsed.objects {
             Err(error) => document.unreadable(error.clone()),
             Ok(objects) => {

@@ -20,7 +20,7 @@ pub async fn run(command: &QueueCommand, screen: Screen) -> Result<Answer> {
 }
 
 async fn list(args: &QueueArgs, screen: Screen) -> Result<Answer> {
-    let queue = ask(&args.scheduler, "queue").await?.ok_or_else(|| outdated(&args.scheduler))?;
+    let queue = queue(&args.scheduler).await?;
     let text = match args.output {
         OutputFormat::Table => listed(&queue, screen),
         format => format.document(&queue)?,
@@ -30,12 +30,13 @@ async fn list(args: &QueueArgs, screen: Screen) -> Result<Answer> {
 
 async fn show(args: &QueueShowArgs, screen: Screen) -> Result<Answer> {
     let QueueArgs { scheduler, output } = &args.queue;
-    let Some(pod) = ask(scheduler, &format!("queue/{}/{}", args.namespace, args.pod)).await? else {
+    let QueueShowArgs { pod: name, namespace, .. } = args;
+    let Some(pod) = ask(scheduler, &format!("queue/{namespace}/{name}"), &["queue", "position"]).await? else {
         // One that is too old for the question knows no queue either.
-        ask(scheduler, "queue").await?.ok_or_else(|| outdated(scheduler))?;
+        queue(scheduler).await?;
         return Ok(Answer::failure(format!(
-            "{}/{} is not in the queue: it has a node, has ended, or belongs to another scheduler\n",
-            args.namespace, args.pod
+            "{namespace}/{name} is not in the queue: it has a node, has ended, or belongs to another scheduler\n\
+             `koordctl why pod {name} -n {namespace}` shows which\n"
         )));
     };
     let text = match output {
@@ -43,6 +44,11 @@ async fn show(args: &QueueShowArgs, screen: Screen) -> Result<Answer> {
         format => format.document(&pod)?,
     };
     Ok(Answer::success(text))
+}
+
+/// The whole queue.
+async fn queue(scheduler: &str) -> Result<Value> {
+    ask(scheduler, "queue", &["active", "unschedulable", "pods"]).await?.ok_or_else(|| outdated(scheduler))
 }
 
 fn listed(queue: &Value, screen: Screen) -> String {

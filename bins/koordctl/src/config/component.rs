@@ -1,7 +1,7 @@
 //! The complete configuration of a component, with the line that sets each value.
 
 use anyhow::Result;
-use koord_config::{Kind, Origin, path_text};
+use koord_config::{Kind, LeaderElection, Origin, path_text};
 use serde_json::Value;
 
 use crate::{Answer, cli::OutputFormat, lint, screen::Screen, table};
@@ -13,7 +13,7 @@ pub(super) fn effective(
     output: OutputFormat,
     screen: Screen,
 ) -> Result<Answer> {
-    let effective = kind.effective(object)?;
+    let effective = kind.effective(&LeaderElection::without_unset(object))?;
     if output != OutputFormat::Table {
         return Ok(Answer::success(output.document(&effective.value)?));
     }

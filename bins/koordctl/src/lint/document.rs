@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use koord_api::{catalogue, quota, slo_config};
+use koord_config::LeaderElection;
 use koord_resource::{
     admission::{Denial, Operation},
     declare::Profile,
@@ -46,7 +47,7 @@ impl<'t> Document<'t> {
         self.findings
     }
 
-    /// It holds no objects.
+    /// The document cannot be read for what it is meant to be.
     pub(super) fn unreadable(&mut self, error: String) {
         "document".clone_into(&mut self.object);
         self.find(&[], error, None);
@@ -104,6 +105,7 @@ impl<'t> Document<'t> {
     /// A configuration of a component, which is no object of the API server.
     fn component(&mut self, kind: koord_config::Kind, document: &Value) {
         kind.name().clone_into(&mut self.object);
+        let document = &LeaderElection::without_unset(document);
         for problem in kind.check(document) {
             self.find(&problem.path, problem.to_string(), problem.suggestion);
         }

@@ -12,6 +12,8 @@ pub(crate) struct Parsed<'t> {
     pub(super) start: usize,
     pub(super) text: &'t str,
     pub(crate) objects: Result<Vec<Value>, String>,
+    /// It stands after another document in a file with the configuration of a component, which reads files of one document.
+    pub(super) is_surplus: bool,
 }
 
 impl Parsed<'_> {
@@ -33,9 +35,15 @@ pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
             Ok(value) => Ok(vec![value]),
             Err(error) => Err(error.to_string()),
         };
-        Parsed { file: &file.name, start, text, objects }
+        Parsed { file: &file.name, start, text, objects, is_surplus: false }
     };
-    documents(&file.text).into_iter().map(parse).collect()
+    let mut parsed: Vec<Parsed<'_>> = documents(&file.text).into_iter().map(parse).collect();
+    let mut objects = parsed.iter().filter_map(|document| document.objects.as_ref().ok()).flatten();
+    if objects.any(|object| koord_config::Kind::of(object).is_some()) {
+        let with_content = parsed.iter_mut().filter(|document| !document.objects.as_ref().is_ok_and(Vec::is_empty));
+        with_content.skip(1).for_each(|document| document.is_surplus = true);
+    }
+    parsed
 }
 
 /// The documents of a file with the line at which each starts.

@@ -43,8 +43,40 @@ deschedulingInterval: 10
         found,
         [
             "f.yaml:12: KubeSchedulerConfiguration: profiles[0].pluginConfig[0].args.gcDurationSecond: unknown field\n    did you mean gcDurationSeconds?",
+            "f.yaml:14: document: more than one document, where one is expected",
             "f.yaml:16: DeschedulerConfiguration: deschedulingInterval: must be a text, not a whole number",
             "f.yaml:8: KubeSchedulerConfiguration: profiles[0].plugins.filter.enabled[0].name: there is no plugin \"LoadAwareSheduling\"\n    did you mean LoadAwareScheduling?",
+        ]
+    );
+}
+
+#[test]
+fn a_configuration_stands_alone_in_its_file() {
+    let configuration = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";
+    let surplus = |line: usize| vec![format!("f.yaml:{line}: document: more than one document, where one is expected")];
+    assert_eq!(found(&format!("{configuration}---\n{node}")), surplus(4));
+    assert_eq!(found(&format!("{node}---\n{configuration}")), surplus(5));
+    assert_eq!(found(&format!("---\n{configuration}---\n# the end\n")), [""; 0], "documents without content are none");
+    assert_eq!(found(&format!("{node}---\n{node}")), [""; 0]);
+}
+
+#[test]
+fn leader_election_is_checked_as_the_components_check_it() {
+    let configuration = |members: &str| {
+        let mut found = found(&format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection:\n{members}"
+        ));
+        found.sort();
+        found
+    };
+    let unset = "  leaseDuration: 0s\n  retryPeriod: \"0\"\n  resourceLock: \"\"\n  resourceName: \"\"\n";
+    assert_eq!(configuration(unset), [""; 0]);
+    assert_eq!(
+        configuration("  resourceLock: endpoints\n  renewDeadline: 12s\n  retryPeriod: 10s\n"),
+        [
+            "f.yaml:4: KubeSchedulerConfiguration: leaderElection.resourceLock: must be leases",
+            "f.yaml:5: KubeSchedulerConfiguration: leaderElection.renewDeadline: must be longer than 1.2 times retryPeriod",
         ]
     );
 }

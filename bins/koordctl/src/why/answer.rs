@@ -1,5 +1,7 @@
 //! What is said about a pod, as text and for programs.
 
+use std::collections::BTreeSet;
+
 use koord_engine::{
     cycle::OnNode,
     engine::{Decision, Outcome, Refused, Why},
@@ -70,12 +72,41 @@ fn codes(reasons: &[Reason]) -> String {
     codes.join(", ")
 }
 
-/// All nodes: those that take the pod by their score, and the others by what they lack.
+/// A line for each remedy: changes with which it would be placed, or else what helps against the codes of what stops it.
+fn remedies(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
+    let lines: Vec<String> = match &why.decision {
+        Ok(decision) if unblock.is_empty() && waits(why) => {
+            stopping(decision).into_iter().map(|code| format!("{code}: {}", code.remedy())).collect()
+        }
+        _ => unblock.iter().map(Unblock::to_text).collect(),
+    };
+    lines.iter().map(|line| screen.wrapped(line, "", "    ").trim_end().to_owned() + "\n").collect()
+}
+
+/// The codes of what holds or rejects the pod as a whole, or else of what refuses it on nodes.
+fn stopping(Decision { held, rejected, nodes, .. }: &Decision) -> BTreeSet<ReasonCode> {
+    let held = held.iter().map(|(_, reason)| reason);
+    let rejected = rejected.iter().flat_map(|(_, rejection)| &rejection.reasons);
+    let whole: BTreeSet<ReasonCode> = held.chain(rejected).map(|reason| reason.code).collect();
+    if !whole.is_empty() {
+        return whole;
+    }
+    let first = nodes.iter().filter_map(|node| node.refusals.first());
+    first.flat_map(|refusal| &refusal.reasons).map(|reason| reason.code).collect()
+}
+
+/// All nodes: those that take the pod by their score, and the others by what they lack. What helps comes first where that is the same on all
+/// nodes, and last otherwise.
 pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
     let mut text = summary(why) + "\n";
     let Ok(decision) = &why.decision else { return text };
     text.extend(rejection(decision).map(|line| line + "\n"));
     text.extend(decision.remarks.iter().map(remark));
+    let remedies = remedies(why, unblock, screen);
+    let is_stopped_everywhere = decision.held.is_some() || decision.rejected.is_some();
+    if is_stopped_everywhere {
+        text += &remedies;
+    }
     let mut taking: Vec<(&OnNode, i64)> =
         decision.nodes.iter().filter_map(|node| node.total().map(|total| (node, total))).collect();
     taking.sort_by_key(|(node, total)| (-total, node.node.clone()));
@@ -95,11 +126,8 @@ pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> Stri
         let rows: Vec<Vec<String>> = std::iter::once(header).chain(refused).collect();
         text = format!("{text}\n{}", table::lines(&rows, screen));
     }
-    if !unblock.is_empty() {
-        let lines = unblock.iter().map(|one| screen.wrapped(&one.to_text(), "", "    "));
-        text = format!("{text}\n{}", lines.map(|lines| lines.trim_end().to_owned() + "\n").collect::<String>());
-    } else if waits(why) {
-        text += "\nno small change was found with which it would be placed; docs/reference/scheduling-reasons.md says of each code what helps\n";
+    if !is_stopped_everywhere && !remedies.is_empty() {
+        text = format!("{text}\n{remedies}");
     }
     text
 }

@@ -15,8 +15,8 @@ use crate::{
 /// Tells the last attempts of a pod, the newest first.
 pub(super) async fn tell(pod: &str, args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let scheduler = &args.running;
-    let Some(history) = ask(scheduler, &format!("verdicts/{}/{pod}", args.namespace)).await? else {
-        let services = ask(scheduler, "__services__").await?.ok_or_else(|| outdated(scheduler))?;
+    let Some(history) = ask(scheduler, &format!("verdicts/{}/{pod}", args.namespace), &["attempts"]).await? else {
+        let services = ask(scheduler, "__services__", &["GET"]).await?.ok_or_else(|| outdated(scheduler))?;
         let paths = services["GET"].as_array().into_iter().flatten().filter_map(Value::as_str);
         if !paths.into_iter().any(|path| path.contains("/verdicts/")) {
             return Err(anyhow!("the scheduler at {scheduler} keeps no verdicts; it is older than this koordctl"));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::Cluster,
-    peer::{kubeconfig, presented, written},
+    peer::{answers, kubeconfig, presented, written},
     program::{folder, koordctl},
 };
 
@@ -109,6 +109,28 @@ fn a_cluster_that_cannot_be_asked() {
     let output = koordctl().args(["version", &file]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("server unknown: https://127.0.0.1:1 does not answer: Connection refused"), "{text}");
+}
+
+#[test]
+fn a_scheduler_that_cannot_be_asked() {
+    let standby = answers(503, r#"{"message":"the instance is not leader"}"#.to_owned());
+    let standby = format!("--scheduler=http://{standby}");
+    let does_not_schedule = "does not schedule now (the instance is not leader); ask the replica that holds the Lease";
+    let foreign = ["", "ok", "{}", "[]", r#"{"pods": "5"}"#].map(|body| answers(200, body.to_owned()));
+    let commands: [&[&str]; 3] = [&["queue", "list"], &["queue", "show", "web-0"], &["why", "web-0", "--history"]];
+    for command in commands {
+        let says = |scheduler: &str, says: &str| fails(&[command, &[scheduler]].concat(), &[], &[says]);
+        says(&standby, does_not_schedule);
+        for server in foreign {
+            let words = format!("what answers at {server} knows no queue; name the HTTP port of koord-scheduler");
+            says(&format!("--scheduler={server}"), &words);
+        }
+        says("--scheduler=127.0.0.1:1", "127.0.0.1:1 does not answer: ");
+        for no_host in ["http://", ":10251", "http://:10251", "a b", "::1"] {
+            let words = format!("--scheduler {no_host:?} is no address of a scheduler; write HOST:PORT or http://HOST");
+            says(&format!("--scheduler={no_host}"), &words);
+        }
+    }
 }
 
 #[test]

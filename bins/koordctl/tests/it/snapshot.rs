@@ -186,6 +186,10 @@ fn the_queue_of_a_scheduler_that_runs_is_shown() {
     assert!(list.starts_with("0 active, 0 backoff, 1 unschedulable, 0 gated, 0 inFlight\n"), "{list}");
     let none = show("none");
     assert_eq!(none.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&none.stdout).into_owned();
+    assert!(text.ends_with("\n`koordctl why pod none -n default` shows which\n"), "{text}");
+    let without_scheme = koordctl().args(["queue", "show", "none", "--scheduler", &url["http://".len()..]]).output();
+    assert_eq!(without_scheme.unwrap().stdout, none.stdout);
     let history = |pod: &str| {
         let output = koordctl().args(["why", pod, "--history", "--scheduler", &url]).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,5 +1,6 @@
 //! `koordctl why`: a pod that is placed, one that waits and why, one node, bad input; the same from files and from a cluster.
 
+use koord_engine::plugin::ReasonCode;
 use koordctl::{Answer, Cli, run_on, screen::Screen};
 use serde_json::{Value, json};
 
@@ -85,7 +86,7 @@ fn a_pod_that_waits_is_told_why() {
         answer.text
     );
     assert!(text("gated").starts_with("shop/gated is not tried: SchedulingGates: "), "{}", text("gated"));
-    assert!(text("gated").contains("[SchedulingGated]"), "{}", text("gated"));
+    assert!(text("gated").contains("[SchedulingGated]\nwould be placed on "), "{}", text("gated"));
     let foreign = "shop/foreign is left to another scheduler: its schedulerName is \"other\" [SchedulerMismatch]\n\
                    the configuration has profiles for koord-scheduler, default-scheduler\n\
                    Create the pod anew with the `schedulerName` of a profile";
@@ -153,6 +154,10 @@ fn a_pod_with_resource_claims_is_told_what_they_lack() {
         let answer = from(&objects, &[pod]).unwrap();
         assert!(answer.code == 1 && answer.text.starts_with(words), "{}", answer.text);
     }
+    let early = from(&objects, &["early"]).unwrap().text;
+    let before_the_nodes = early.split("\n\n").next().unwrap();
+    let remedy = format!("\nResourceClaimNotReady: {}", ReasonCode::ResourceClaimNotReady.remedy());
+    assert!(before_the_nodes.contains(&remedy), "{early}");
 }
 
 #[test]
