@@ -76,7 +76,12 @@ fn codes(reasons: &[Reason]) -> String {
 fn remedies(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
     let lines: Vec<String> = match &why.decision {
         Ok(decision) if unblock.is_empty() && waits(why) => {
-            stopping(decision).into_iter().map(|code| format!("{code}: {}", code.remedy())).collect()
+            let codes = stopping(decision);
+            if codes.is_empty() && !decision.nodes.is_empty() {
+                vec!["no small change was found with which it would be placed".to_owned()]
+            } else {
+                codes.into_iter().map(|code| format!("{code}: {}", code.remedy())).collect()
+            }
         }
         _ => unblock.iter().map(Unblock::to_text).collect(),
     };

@@ -286,6 +286,7 @@ mod tests {
         node.allocate(&allocation("gpu1:50 gpu7:100"));
         let free = |minor| node.get(Kind::Gpu, minor).unwrap().free().amount(DeviceResource::GpuCore);
         assert_eq!([0, 1, 7].map(free), [100, 0, 0]);
+        assert!(node.get(Kind::Gpu, 1).unwrap().is_in_use(), "unhealthy as it is");
     }
 
     #[test]

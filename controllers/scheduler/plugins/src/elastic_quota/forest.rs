@@ -141,12 +141,13 @@ impl Forest {
         (&node.name, node)
     }
 
+    /// It is always there, and its id comes before all others.
     fn default_tree(&self) -> Option<&Root> {
-        self.roots.first().filter(|root| root.tree.is_empty())
+        self.roots.first()
     }
 
     fn default_tree_mut(&mut self) -> Option<&mut Root> {
-        self.roots.first_mut().filter(|root| root.tree.is_empty())
+        self.roots.first_mut()
     }
 
     /// What all pods of the default tree amount to; of a quota counts what it requests within its `max`.
@@ -334,8 +335,8 @@ impl Forest {
         let mut rest = offered.clone();
         self.roots.iter_mut().for_each(|root| root.total = ResourceList::new());
         for quota in &self.tops {
-            if let Some(root) = self.roots.iter_mut().find(|root| *root.tree == *quota.tree_id) {
-                root.total.add(&quota.total);
+            if let Ok(at) = self.roots.binary_search_by(|root| (*root.tree).cmp(quota.tree_id.as_str())) {
+                self.roots[at].total.add(&quota.total);
             }
             if !quota.ignores_default_tree {
                 rest = rest.minus(&masked(&quota.total, offered));

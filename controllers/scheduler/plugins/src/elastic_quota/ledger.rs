@@ -106,10 +106,10 @@ impl Ledger {
     }
 
     fn count(&mut self, pod: Counted<'_>, pods: isize, kinds: impl Iterator<Item = Kind>) {
-        if !self.groups.contains_key(pod.claim) {
-            self.groups.insert(pod.claim.clone(), Group::default());
-        }
-        let Some(group) = self.groups.get_mut(pod.claim) else { return };
+        let group = match self.groups.get_mut(pod.claim) {
+            Some(group) => group,
+            None => self.groups.entry(pod.claim.clone()).or_default(),
+        };
         group.pods = group.pods.saturating_add_signed(pods);
         for kind in kinds {
             group.sums.add(kind, pod.requests);

@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_requests_nothing_leaves_almost_all_of_an_idle_node() {
+        let settings = settings(&json!({}));
+        let capacity: Amounts = smallvec![96_000, 512 << 30];
+        let (load, metric, thresholds) = (NodeLoad::default(), metric("0", "0"), &settings.thresholds);
+        let node = View { capacity: &capacity, thresholds, load: &load, metric: Some(&metric), is_expired: false };
+        let pod = Incoming { estimate: smallvec![250, 200 << 20], is_prod: true };
+        assert_eq!(settings.score(node, &pod), 99);
+    }
+
+    #[test]
     fn a_node_above_a_threshold_is_refused_by_the_first_resource_that_is_over() {
         let checked = |args: Value, cpu: &str, memory: &str| decide(&args, Some(&metric(cpu, memory)), false).0;
         // 13.6 of 96 cores are estimated for the pod.

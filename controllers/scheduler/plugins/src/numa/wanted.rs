@@ -277,6 +277,17 @@ mod tests {
     }
 
     #[test]
+    fn whole_cores_are_needed_where_the_node_or_the_pod_requires_them() {
+        let on = |spec, bind| bound(&wanted("LSR", 9500, 5000, &[(SPEC, spec)]).unwrap(), &node(bind));
+        let prefers = r#"{"preferredCPUBindPolicy":"FullPCPUs"}"#;
+        let requires = r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#;
+        assert_eq!(on(prefers, None), Ok(Some((Bind::FullPcpus, false))));
+        assert_eq!(on(prefers, Some(Bind::SpreadByPcpus)), Ok(Some((Bind::SpreadByPcpus, true))));
+        assert_eq!(on(prefers, Some(Bind::FullPcpus)), Err(Mismatch::Cores));
+        assert_eq!(on(requires, None), Err(Mismatch::Cores));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         assert_eq!(wanted("LSR", 9500, 1500, &[]), Err(Invalid::FractionalCpu));
         let json = "invalid character 'b' looking for beginning of object key string".to_owned();

@@ -187,6 +187,8 @@ mod tests {
         shared.assign(&Uid::from("q"), &amounts(&[("cpu", 1000)]));
         let said = "Reservation(s) Insufficient cpu, requested: 2000, used: 3000, capacity: 4000";
         assert_eq!(fit(2000, 4000, &[&shared], (true, true)), Err(said.to_owned()));
+        shared.assign(&Uid::from("s"), &amounts(&[("cpu", 2000)]));
+        assert_eq!(fit(0, 4000, &[&shared], (true, true)), Ok(1), "more is used than there is, and none is requested");
         // withheld
         let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
         let withheld =

@@ -106,7 +106,8 @@ pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster) ->
 
 /// What brings the status of a Reservation to where its node and its owners are.
 fn synced(kept: &Kept, key: &ObjectKey, object: &Reservation, cluster: &Cluster) -> Option<Write> {
-    let consumers = consumers(kept, object, cluster);
+    let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+    let consumers = consumers(kept, &uid, cluster);
     let status = lifecycle::synced(object, &consumers, has_node(object, cluster), cluster.time());
     write(key, object, &status)
 }
@@ -130,11 +131,9 @@ pub(super) fn orphans(kept: &Kept, cluster: &Cluster) -> Vec<Write> {
     orphans.filter(says_so).map(write).collect()
 }
 
-/// The pods that use a reservation, as far as they are bound to its node.
-fn consumers(kept: &Kept, object: &Reservation, cluster: &Cluster) -> Vec<Consumer> {
-    let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-    let is_there = |placed: &&Placed| placed.pod.node.as_deref() == Some(object.status.node_name.as_str());
-    let placed = kept.consumers(&uid).filter_map(|uid| cluster.pod(uid)).filter(is_there);
+/// The pods that use a reservation, as far as they are bound.
+fn consumers(kept: &Kept, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
+    let placed = kept.consumers(uid).filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.pod.node.is_some());
     let consumer = |placed: &Placed| Consumer {
         key: placed.pod.key.clone(),
         uid: placed.pod.uid.clone(),

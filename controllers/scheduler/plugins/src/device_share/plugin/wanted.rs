@@ -120,12 +120,11 @@ impl Wanted {
         Some(answer)
     }
 
-    /// Whether all devices that have enough are alike, as they are in the original before a node is scored. It is not so where it
-    /// depends on which of them are taken whether the pod gets everything: a filter accepts only what Reserve will find.
+    /// Whether all devices that have enough are alike, as they are in the original until a node is scored. They are not where it
+    /// depends on which of them are taken whether the pod gets everything: hints and filters accept only what Reserve will find.
     fn are_alike(&self, step: Step, way: &Way<'_>) -> bool {
         match step {
-            Step::Hint => true,
-            Step::Filter => self.request.joint.is_none() && !way.requires_devices(),
+            Step::Hint | Step::Filter => self.request.joint.is_none() && !way.requires_devices(),
             Step::Score | Step::Reserve => false,
         }
     }

@@ -209,6 +209,36 @@ fn an_owner_stays_on_the_numa_node_of_its_reservation() {
 }
 
 #[test]
+fn an_owner_beside_its_reservation_leaves_what_that_has_left() {
+    let mut world = machine(2, "SingleNUMANode", "");
+    assert_eq!(world.keep("r", "x", &cpu(4), RESTRICTED), "n1: 0-3");
+    assert_eq!(world.take("p", "x", &cpu(2), BY_NAME), "n1 in r: 0-1");
+    assert_eq!(world.take("other", "y", &cpu(6), ""), "n1: 8-13");
+    let said = world.take("large", "x", &cpu(5), "");
+    assert!(said.contains("NUMA"), "the 2 that are left of r are kept: {said}");
+    assert_eq!(world.take("q", "x", &cpu(4), ""), "n1: 4-7", "those of p are not taken off once more");
+}
+
+#[test]
+fn a_reservation_whose_cpus_are_on_several_numa_nodes_is_not_used_by_a_pod_that_needs_one() {
+    let mut world = machine(2, "", "");
+    assert_eq!([world.take("a", "y", &cpu(6), ""), world.take("b", "y", &cpu(6), "")], ["n1: 0-5", "n1: 8-13"]);
+    let first = r#"{"allocateOnce": false, "allocatePolicy": "Restricted",
+        "labels": {"scheduling.koordinator.sh/reservation-order": "1"}}"#;
+    assert_eq!(world.keep("r1", "x", &cpu(4), first), "n1: 6-7,14-15");
+    world.engine.remove_pod(&Uid::from("a"), world.now);
+    assert_eq!(world.keep("r2", "x", &cpu(4), RESTRICTED), "n1: 0-3");
+    let policy = r#"{"numaTopologyPolicy":"SingleNUMANode","singleNUMANodeExclusive":"Preferred"}"#;
+    let annotations = [("scheduling.koordinator.sh/numa-topology-spec", policy)].into_iter().collect();
+    let labels = [("app", "x"), OWN_CPUS].into_iter().collect();
+    let spec = serde_json::from_value(spec(&cpu(4))).unwrap();
+    let template = Arc::new(Template::of("ns", labels, &annotations, &spec).unwrap());
+    let pod = Pod { key: ObjectKey::new("ns", "p"), uid: Uid::from("p"), template, ..Pod::default() };
+    world.engine.set_pod(Arc::new(pod), world.now);
+    assert_eq!((world.attempt(), world.part("p")), ("n1 in r2".to_owned(), "0-3".to_owned()));
+}
+
+#[test]
 fn cpus_of_an_owner_that_goes_are_those_of_the_next_one() {
     let mut world = equipped(pods::preempting(&[]), 1, "", "");
     assert_eq!(world.keep("r", "x", &cpu(4), RESTRICTED), "n1: 0-3");
@@ -280,6 +310,20 @@ fn restricted_owners_find_devices_in_the_reservation_alone() {
     assert!(said.contains("Reservation(s) Insufficient"), "{said}");
     assert_eq!(world.take("s", "x", &gpu(40), BY_NAME), "n1 in r: gpu0");
     assert_eq!(world.take("t", "x", &gpu(60), ""), "n1: gpu1");
+}
+
+#[test]
+fn what_owners_leave_of_several_devices_is_not_one_device() {
+    let mut world = machine(1, "", "gpu0 gpu1");
+    assert_eq!(world.keep("r", "x", &gpu(200), RESTRICTED), "n1: gpu0 gpu1");
+    for name in ["p", "q"] {
+        let placed = world.take(name, "x", &gpu(60), BY_NAME);
+        assert!(placed.starts_with("n1 in r: gpu"), "{placed}");
+    }
+    let said = world.take("s", "x", &gpu(50), BY_NAME);
+    assert!(said.starts_with("0/1 nodes are available: "), "40 percent are left of each: {said}");
+    let placed = world.take("t", "x", &gpu(40), BY_NAME);
+    assert!(placed.starts_with("n1 in r: gpu"), "{placed}");
 }
 
 #[test]

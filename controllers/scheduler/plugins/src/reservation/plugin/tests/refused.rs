@@ -5,7 +5,7 @@ use koord_config::scheduler::{DefaultPreemptionArgs, SchedulingHintArgs};
 
 use super::{pods::preempting, *};
 use crate::{
-    SchedulingHint,
+    InterPodAffinity, SchedulingHint,
     elastic_quota::{ElasticQuotaPlugin, Settings},
 };
 
@@ -131,4 +131,32 @@ fn a_node_that_comes_takes_a_reservation_that_waits_for_it() {
     world.now = world.now + std::time::Duration::from_mins(1);
     world.engine.set_node(node("n2", &members), world.now);
     assert_eq!(world.attempt(), "n2");
+}
+
+/// A pod of this app that keeps apart from those of the app `x` and from what stands for their Reservations.
+fn apart(name: &str, app: &str) -> Pod {
+    let term = json!({
+        "labelSelector": {"matchLabels": {"app": "x"}}, "namespaces": ["ns", "default"],
+        "topologyKey": "kubernetes.io/hostname",
+    });
+    let spec = json!({
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+    });
+    let spec = serde_json::from_value(spec).unwrap();
+    let template = Template::of("ns", [("app", app)].into_iter().collect(), &BTreeMap::new(), &spec).unwrap();
+    Pod { template: Arc::new(template), ..World::of(name, 2, &[], "") }
+}
+
+#[test]
+fn an_owner_does_not_keep_apart_from_what_stands_for_its_reservation() {
+    let mut world = beside(Arc::new(InterPodAffinity::default()), &[8]);
+    assert_eq!(world.reserve("r", 4, &json!({"labels": {"app": "x"}})), "n1");
+    let mut placed = |pod: Pod| {
+        world.engine.set_pod(Arc::new(pod), world.now);
+        world.attempt()
+    };
+    let said = placed(apart("other", "y"));
+    assert!(said.contains("node(s) didn't match pod anti-affinity rules"), "{said}");
+    assert_eq!(placed(apart("p", "x")), "n1 in r");
 }
