@@ -5,7 +5,7 @@ use axum::{
     body::Body,
     extract::{Path, State},
     http::StatusCode,
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
     routing::{get, put},
 };
 use koord_program::{flags::switch, logs};
@@ -28,53 +28,56 @@ pub(crate) fn routes(dumps: Dumps) -> Router {
 }
 
 /// Sets how much is logged, as `-v` does.
-async fn set_verbosity(body: Body) -> Response {
-    let value = match value(body).await {
-        Ok(value) => value,
-        Err((code, message)) => return refused(code, &message),
-    };
+async fn set_verbosity(body: Body) -> Result<String, Refusal> {
+    let value = value(body).await?;
     let Ok(verbosity) = value.parse::<u8>() else {
-        return refused(StatusCode::BAD_REQUEST, &format!("{value:?} is no verbosity, such as 4"));
+        return Err(Refusal(StatusCode::BAD_REQUEST, format!("{value:?} is no verbosity, such as 4")));
     };
     if !logs::set(&logs::filter(verbosity, &[])) {
-        return refused(StatusCode::CONFLICT, "the logs of this process belong to another program in it");
+        return Err(Refusal(
+            StatusCode::CONFLICT,
+            "the logs of this process belong to another program in it".to_owned(),
+        ));
     }
-    format!("successfully set klog.logging.verbosity to {verbosity}").into_response()
+    Ok(format!("successfully set klog.logging.verbosity to {verbosity}"))
 }
 
 /// Sets how many nodes with the highest scores are logged of every attempt.
-async fn set_scores(State(dumps): State<Dumps>, body: Body) -> Response {
-    let value = match value(body).await {
-        Ok(value) => value,
-        Err((code, message)) => return refused(code, &message),
-    };
+async fn set_scores(State(dumps): State<Dumps>, body: Body) -> Result<String, Refusal> {
+    let value = value(body).await?;
     let Ok(nodes) = value.parse::<usize>() else {
-        return refused(StatusCode::BAD_REQUEST, &format!("{value:?} is no number of nodes, such as 10"));
+        return Err(Refusal(StatusCode::BAD_REQUEST, format!("{value:?} is no number of nodes, such as 10")));
     };
     dumps.set_scores(nodes);
-    format!("successfully set debugTopNScores to {nodes}").into_response()
+    Ok(format!("successfully set debugTopNScores to {nodes}"))
 }
 
 /// Sets whether it is logged of every attempt who refuses which node.
-async fn set_refusals(State(dumps): State<Dumps>, body: Body) -> Response {
-    let value = match value(body).await {
-        Ok(value) => value,
-        Err((code, message)) => return refused(code, &message),
-    };
+async fn set_refusals(State(dumps): State<Dumps>, body: Body) -> Result<String, Refusal> {
+    let value = value(body).await?;
     let Ok(are_logged) = switch(&value) else {
-        return refused(StatusCode::BAD_REQUEST, &format!("{value:?} is neither true nor false"));
+        return Err(Refusal(StatusCode::BAD_REQUEST, format!("{value:?} is neither true nor false")));
     };
     dumps.set_refusals(are_logged);
-    format!("successfully set debugFilterFailure to {are_logged}").into_response()
+    Ok(format!("successfully set debugFilterFailure to {are_logged}"))
 }
 
-/// The value of a flag, or why the request has none.
-async fn value(body: Body) -> Result<String, (StatusCode, String)> {
+/// The value of a flag.
+async fn value(body: Body) -> Result<String, Refusal> {
     let bytes = koord_listen::read(body, VALUE_BYTES_MAX).await;
-    let bytes = bytes.map_err(|error| (error.status(), error.to_string()))?;
+    let bytes = bytes.map_err(|error| Refusal(error.status(), error.to_string()))?;
     let text = std::str::from_utf8(&bytes);
-    let text = text.map_err(|_| (StatusCode::BAD_REQUEST, "the value is not UTF-8".to_owned()))?;
+    let text = text.map_err(|_| Refusal(StatusCode::BAD_REQUEST, "the value is not UTF-8".to_owned()))?;
     Ok(text.trim().to_owned())
+}
+
+/// Why a flag is not set.
+struct Refusal(StatusCode, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        refused(self.0, &self.1)
+    }
 }
 
 /// What the original logs of diagnoses.

@@ -171,6 +171,12 @@ fn every_case_of_the_scheduler_names_tests_that_exist() {
     let (page, packages) = (fs::read_to_string(repository(CASES)).unwrap(), packages());
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| 6.") || line.starts_with("| 7.")).collect();
     assert!(rows.len() > 40, "{} rows were found", rows.len());
+    let numbers = rows.iter().filter_map(|row| row.split(" | ").next()).flat_map(|cell| cell[2..].split(", "));
+    let numbers: BTreeSet<&str> = numbers.collect();
+    let vectors = (1..=6).map(|number| format!("6.{number}"));
+    for number in vectors.chain((1..=103).map(|number| format!("7.{number}"))) {
+        assert!(numbers.contains(&*number), "{CASES}: no row is about {number}");
+    }
     for row in rows {
         let tests = commands(row);
         assert!(!tests.is_empty(), "{CASES}: no test holds {row}");

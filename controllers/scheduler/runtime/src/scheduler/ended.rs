@@ -114,8 +114,7 @@ impl Scheduler {
         if !error.stale || attempt.pod.is_reservation() {
             return self.not_bound(attempt, message);
         }
-        self.ended(attempt, Ended::Failed);
-        self.audit_bind_failed(&attempt.pod);
+        self.abandoned(attempt);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
             self.events.record(COMPONENT, report::failed(&attempt.pod, &message));
         }
@@ -128,15 +127,20 @@ impl Scheduler {
 
     /// What is left of such a binding is not sent.
     pub(super) fn give_up(&mut self, work: &Work) {
-        let Some(attempt) = work.purpose.binding() else { return };
+        if let Some(attempt) = work.purpose.binding() {
+            self.abandoned(attempt);
+        }
+    }
+
+    /// An attempt that had found a node binds the pod no more.
+    fn abandoned(&mut self, attempt: &Attempt) {
         self.ended(attempt, Ended::Failed);
         self.audit_bind_failed(&attempt.pod);
     }
 
     /// A pod that had its place is not bound, and is tried again. Nothing is said of a pod that was bound or deleted by others meanwhile.
     pub(super) fn not_bound(&mut self, attempt: &Attempt, message: String) {
-        self.ended(attempt, Ended::Failed);
-        self.audit_bind_failed(&attempt.pod);
+        self.abandoned(attempt);
         if self.engine.bind_failed(attempt, self.clock.moment()) {
             self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() });
         }
