@@ -1,14 +1,11 @@
 //! Leader election of a component.
 
-use koord_resource::Duration;
+use koord_resource::{Duration, controller::ELECTION_JITTER};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{DurationText, Problems};
-
-/// A retry comes at most this many times later than the period says, as in client-go.
-const JITTER: f64 = 1.2;
 
 /// Leader election between the replicas of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,8 +72,9 @@ impl LeaderElection {
             problems.add(&["leaderElection", "leaseDuration"], "must be longer than renewDeadline");
         }
         let span = |span: Option<Duration>| span.and_then(Duration::to_std).unwrap_or_default();
-        if span(renew) <= span(retry).mul_f64(JITTER) {
-            problems.add(&["leaderElection", "renewDeadline"], "must be longer than 1.2 times retryPeriod");
+        if span(renew) <= span(retry).mul_f64(ELECTION_JITTER) {
+            let message = format!("must be longer than {ELECTION_JITTER} times retryPeriod");
+            problems.add(&["leaderElection", "renewDeadline"], message);
         }
         if self.resource_lock.as_deref() != Some("leases") {
             problems.add(&["leaderElection", "resourceLock"], "must be leases");

@@ -122,13 +122,9 @@ impl<'a> Walk<'a> {
 
     fn bounds(&mut self, schema: &Value, value: &Value) {
         let Some(number) = value.as_f64() else { return };
-        let width: Option<(i128, i128)> = match schema["format"].as_str() {
-            Some("int32") => Some((i32::MIN.into(), i32::MAX.into())),
-            Some("int64") => Some((i64::MIN.into(), i64::MAX.into())),
-            _ => None,
-        };
+        let range = schema["format"].as_str().and_then(range);
         let whole = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
-        if let (Some((least, most)), Some(whole)) = (width, whole)
+        if let (Some((least, most)), Some(whole)) = (range, whole)
             && !(least..=most).contains(&whole)
         {
             let bound = if whole < least { format!("{least} or greater") } else { format!("{most} or less") };
@@ -185,6 +181,21 @@ impl<'a> Walk<'a> {
             }
         }
     }
+}
+
+/// The least and the greatest integer of a format; none of a format of something else.
+fn range(format: &str) -> Option<(i128, i128)> {
+    Some(match format {
+        "int8" => (i8::MIN.into(), i8::MAX.into()),
+        "int16" => (i16::MIN.into(), i16::MAX.into()),
+        "int32" => (i32::MIN.into(), i32::MAX.into()),
+        "int" | "int64" => (i64::MIN.into(), i64::MAX.into()),
+        "uint8" => (0, u8::MAX.into()),
+        "uint16" => (0, u16::MAX.into()),
+        "uint32" => (0, u32::MAX.into()),
+        "uint" | "uint64" => (0, u64::MAX.into()),
+        _ => return None,
+    })
 }
 
 fn named(kind: &str) -> &str {

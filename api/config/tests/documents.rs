@@ -187,6 +187,29 @@ fn numbers_that_are_too_large_and_items_that_are_null_have_their_place() {
     assert_eq!(problems(&backoff), ["podMaxBackoffSeconds: must be 9223372036854775807 or less"]);
 }
 
+#[test]
+fn unsigned_integers_are_checked_as_signed_ones() {
+    for (number, bound) in [(json!(5_000_000_000_i64), "4294967295 or less"), (json!(-1), "0 or greater")] {
+        let mut document = descheduler(json!([]));
+        let keys = ["maxNoOfPodsToEvictPerNamespace", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictTotal"];
+        for key in keys {
+            document[key] = number.clone();
+        }
+        let mut found = problems(&document);
+        found.sort();
+        assert_eq!(found, keys.map(|key| format!("{key}: must be {bound}")));
+    }
+    let out_of = |format: &str, number: Value| {
+        let schema = json!({"type": "integer", "format": format});
+        let problems = koord_config::check_schema(&schema, &schema, &number, &[]);
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(out_of("uint64", json!(-1)), ["must be 0 or greater"]);
+    assert_eq!(out_of("uint64", json!(u64::MAX)), [""; 0]);
+    assert_eq!(out_of("uint16", json!(65_536)), ["must be 65535 or less"]);
+    assert_eq!(out_of("int8", json!(-129)), ["must be -128 or greater"]);
+}
+
 /// As kube-scheduler adds them: once the sum is below 0, no weight fits.
 #[test]
 fn weights_below_0_are_refused_where_the_sum_is_below_0() {

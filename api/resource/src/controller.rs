@@ -5,6 +5,10 @@ use crate::{
     resource::{ResourceInfo, Scope},
 };
 
+/// Replicas that wait for a Lease spread their attempts: each comes after the retry period and up to so many retry periods more, as in
+/// client-go. The renew deadline of a leader is longer than so many retry periods.
+pub const ELECTION_JITTER: f64 = 1.2;
+
 /// The part of a kind's identity that a request needs.
 ///
 /// ```

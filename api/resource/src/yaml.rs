@@ -35,13 +35,22 @@ pub struct YamlError {
 
 /// Reads a whole text that is no longer than [`TEXT_BYTES_MAX`], so that an endless input is refused.
 pub fn read_text(source: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    let read = source.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if read as u64 > TEXT_BYTES_MAX {
-        let message = format!("it is longer than {} MiB", TEXT_BYTES_MAX >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    read_text_up_to(TEXT_BYTES_MAX, source)
+}
+
+/// Reads a whole text of at most so many bytes, a multiple of 1 MiB.
+pub fn read_text_up_to(bytes_max: u64, source: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    source.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_long(bytes_max)));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// What is wrong with a text of more bytes than these, a multiple of 1 MiB.
+pub fn too_long(bytes_max: u64) -> String {
+    format!("it is longer than {} MiB", bytes_max >> 20)
 }
 
 /// Reads one document.
@@ -256,5 +265,12 @@ mod tests {
         let error = read_text(io::repeat(b' ')).unwrap_err();
         assert_eq!(error.to_string(), "it is longer than 256 MiB");
         assert_eq!(read_text("a: 1".as_bytes()).unwrap(), "a: 1");
+        let limited =
+            |text: &[u8]| read_text_up_to(1 << 20, text).map(|text| text.len()).map_err(|error| error.to_string());
+        assert_eq!(limited(" ".repeat(1 << 20).as_bytes()), Ok(1 << 20));
+        // The limit lies within a letter: the length is what is wrong.
+        let letters = "\u{e4}".repeat((1 << 19) + 1);
+        assert_eq!(limited(&letters.as_bytes()[1..]), Err("it is longer than 1 MiB".to_owned()));
+        assert_eq!(limited(&[0xff]), Err("it is not UTF-8".to_owned()));
     }
 }

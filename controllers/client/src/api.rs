@@ -72,7 +72,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Nothing sensible takes longer; a hung connection ends here.
+    /// No request takes longer; a connection that has stalled ends here.
     const TIMEOUT: Duration = Duration::from_secs(30);
     /// So many requests without an answer are more than a connection that has ended.
     const UNANSWERED_MAX: u32 = 3;
@@ -152,7 +152,7 @@ impl Api {
         tokio::select! {
             biased;
             answer = work => answer,
-            () = self.clock.sleep(Self::TIMEOUT) => Err(Failure::local(format!("no answer within {} s", Self::TIMEOUT.as_secs()))),
+            () = self.clock.sleep(Self::TIMEOUT) => Err(self.timed_out("no answer")),
         }
     }
 
@@ -182,8 +182,14 @@ impl Api {
         tokio::select! {
             biased;
             lines = opened => lines,
-            () = self.clock.sleep(Self::TIMEOUT) => Err(Failure::local("the watch did not start")),
+            () = self.clock.sleep(Self::TIMEOUT) => Err(self.timed_out("the watch did not start")),
         }
+    }
+
+    fn timed_out(&self, what: &str) -> Failure {
+        let failure = Failure::local(format!("{what} within {} s", Self::TIMEOUT.as_secs()));
+        self.answered(Some(&failure));
+        failure
     }
 
     async fn send(
@@ -244,16 +250,16 @@ fn read(uri: String) -> WireRequest {
 /// A refusal as the reflector wants to know it.
 pub fn refused(answer: &Answer) -> Failure {
     let (_, message) = answer.status();
-    let message = match first_words(&answer.body) {
+    let message = match excerpt(&answer.body) {
         _ if !message.is_empty() => message,
-        words if words.is_empty() => format!("the API server answered {}", answer.code),
-        words => format!("the API server answered {}: {words}", answer.code),
+        body if body.is_empty() => format!("the API server answered {}", answer.code),
+        body => format!("the API server answered {}: {body}", answer.code),
     };
     Failure { code: Some(answer.code), retry_after: answer.retry_after, message }
 }
 
-/// The first words of a text that somebody else wrote, for messages: one line of at most 200 characters.
-pub fn first_words(text: &str) -> String {
+/// The begin of a text from outside, for messages: one line of at most 200 characters.
+pub fn excerpt(text: &str) -> String {
     const CHARACTERS_MAX: usize = 200;
     let shown = |character: char| if character.is_control() { ' ' } else { character };
     text.trim().chars().take(CHARACTERS_MAX).map(shown).collect()
@@ -261,11 +267,11 @@ pub fn first_words(text: &str) -> String {
 
 /// A watch that ended in the middle of a line. Of an event nothing is shown: it may be of a Secret.
 fn cut(begun: &[u8]) -> Failure {
-    let words = first_words(&String::from_utf8_lossy(begun));
-    Failure::local(if words.starts_with('{') {
+    let begin = excerpt(&String::from_utf8_lossy(begun));
+    Failure::local(if begin.starts_with('{') {
         "the watch ended in the middle of a line".to_owned()
     } else {
-        format!("this is not an event: {words}")
+        format!("this is not an event: {begin}")
     })
 }
 
@@ -312,4 +318,28 @@ fn head(response: &Response<Body>) -> (u16, Option<Duration>) {
 async fn read_all(response: Response<Body>) -> Result<String, Failure> {
     let bytes = response.into_body().collect().await.map_err(|error| Failure::local(in_one_line(&error)))?.to_bytes();
     String::from_utf8(bytes.into()).map_err(|_| Failure::local("the answer is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use koord_metrics::Registries;
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+    use crate::clock::ScaledClock;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_requests_and_never_answers_does_not_answer() {
+        let silent = service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
+        let clock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
+        let metrics = RequestMetrics::of(&Registries::default()).unwrap();
+        let api = Api::new(Client::new(silent, "default"), clock, metrics, "test", (0.0, 0));
+        let list = api.list("/api/v1/pods".to_owned(), Part::Whole).await.map(drop);
+        assert_eq!(list, Err(Failure::local("no answer within 30 s")));
+        let watch =
+            api.watch("/api/v1/pods?watch=true".to_owned(), Part::Whole, Duration::from_mins(1)).await.map(drop);
+        assert_eq!(watch, Err(Failure::local("the watch did not start within 30 s")));
+        assert_eq!(api.unanswered.load(Ordering::Relaxed), 2);
+    }
 }

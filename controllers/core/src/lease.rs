@@ -57,6 +57,13 @@ pub struct Lease {
     pub spec: Record,
 }
 
+impl Lease {
+    /// Its `resourceVersion`.
+    pub fn revision(&self) -> Option<&str> {
+        self.metadata.get("resourceVersion").and_then(serde_json::Value::as_str)
+    }
+}
+
 /// Who leads and since when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -86,6 +93,11 @@ impl Record {
     /// keeps it as long as among its like.
     fn lasts(&self) -> Duration {
         Duration::from_secs(self.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0))
+    }
+
+    /// Whether nobody holds the lease.
+    fn is_free(&self) -> bool {
+        self.holder_identity.as_deref().is_none_or(str::is_empty)
     }
 }
 
@@ -211,6 +223,19 @@ impl Election {
         self.leads(moment).then_some(Lease { metadata, spec })
     }
 
+    /// The lease was read, or an event of a watch shows it. Says whether nobody holds it, so that a try is due.
+    /// An event may be late: only [`Election::read`] decides what is written. A record counts from the moment at which it
+    /// was seen, so an event that is late makes the lease of its holder end later for us, never sooner.
+    pub fn observe(&mut self, record: &Record, moment: Moment) -> bool {
+        if self.observed.as_ref().is_none_or(|(known, _)| known != record) {
+            self.observed = Some((record.clone(), moment));
+        }
+        if !self.holds(record) {
+            self.leading = false;
+        }
+        record.is_free()
+    }
+
     /// The lease was read; none means that it does not exist. Says what to do.
     pub fn read(&mut self, lease: Option<Lease>, now: Timestamp, moment: Moment) -> Step {
         let Some(lease) = lease else {
@@ -219,17 +244,10 @@ impl Election {
             metadata.insert("namespace".to_owned(), self.config.namespace.as_str().into());
             return Step::Create(Lease { metadata, spec: self.record(None, now) });
         };
-        if self.observed.as_ref().is_none_or(|(record, _)| *record != lease.spec) {
-            self.observed = Some((lease.spec.clone(), moment));
-        }
+        let is_free = self.observe(&lease.spec, moment);
         let changed = self.observed.as_ref().map_or(moment, |(_, changed)| *changed);
-        let ours = lease.spec.holder_identity.as_deref() == Some(&self.config.identity);
-        let held = lease.spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty());
-        if !ours {
-            self.leading = false;
-            if held && moment.since(changed) < lease.spec.lasts() {
-                return Step::Wait;
-            }
+        if !is_free && !self.holds(&lease.spec) && moment.since(changed) < lease.spec.lasts() {
+            return Step::Wait;
         }
         let spec = self.record(Some(&lease.spec), now);
         Step::Update(Lease { metadata: lease.metadata, spec })
@@ -245,8 +263,7 @@ impl Election {
 
     /// What to PUT when a leader stops and releases the lease.
     pub fn release(&self, lease: Lease, now: Timestamp) -> Option<Lease> {
-        let ours = lease.spec.holder_identity.as_deref() == Some(&self.config.identity);
-        if !self.config.release || !ours {
+        if !self.config.release || !self.holds(&lease.spec) {
             return None;
         }
         let spec = Record {
@@ -259,11 +276,16 @@ impl Election {
         Some(Lease { metadata: lease.metadata, spec })
     }
 
+    /// Whether the record is in our name.
+    fn holds(&self, record: &Record) -> bool {
+        record.holder_identity.as_deref() == Some(&self.config.identity)
+    }
+
     fn record(&self, old: Option<&Record>, now: Timestamp) -> Record {
         // A first record starts at 0; taking over from anybody, even from nobody, counts.
         let known = old.is_some();
         let old = old.cloned().unwrap_or_default();
-        let ours = old.holder_identity.as_deref() == Some(&self.config.identity);
+        let ours = self.holds(&old);
         let transitions = old.lease_transitions.unwrap_or_default();
         Record {
             holder_identity: Some(self.config.identity.clone()),
@@ -357,6 +379,30 @@ mod tests {
         let mut c = election("c");
         c.read(Some(released), now(), at(0));
         assert_eq!(c.pause(long, at(0)), long);
+    }
+
+    #[test]
+    fn a_watched_lease_ends_its_duration_after_the_event_of_its_last_renewal() {
+        let (mut b, long) = (election("b"), Duration::from_secs(4));
+        assert_eq!(b.read(Some(held_by("a", "1")), now(), at(100)), Step::Wait);
+        assert!(!b.observe(&held_by("a", "2").spec, at(102)));
+        assert!(!b.observe(&held_by("a", "2").spec, at(103)), "an event that comes twice is one renewal");
+        assert_eq!(b.pause(long, at(116)), Duration::from_secs(1));
+        assert_eq!(b.read(Some(held_by("a", "2")), now(), at(116)), Step::Wait);
+        assert!(matches!(b.read(Some(held_by("a", "2")), now(), at(117)), Step::Update(_)));
+        assert!(b.observe(&held_by("", "3").spec, at(118)), "it was released");
+    }
+
+    #[test]
+    fn a_late_event_makes_nobody_lead() {
+        let mut b = election("b");
+        assert_eq!(b.read(Some(held_by("c", "5")), now(), at(100)), Step::Wait);
+        assert!(b.observe(&held_by("", "4").spec, at(101)), "this was before c took it");
+        assert!(!b.leads(at(101)));
+        assert_eq!(b.read(Some(held_by("c", "5")), now(), at(101)), Step::Wait, "a read shows it");
+        assert!(!b.observe(&held_by("a", "3").spec, at(110)));
+        assert_eq!(b.read(Some(held_by("c", "5")), now(), at(117)), Step::Wait, "c has its whole lease once more");
+        assert!(matches!(b.read(Some(held_by("c", "5")), now(), at(132)), Step::Update(_)));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! expired, and wait 0.8 s to 30 s (with jitter, reset after two quiet minutes) after failures.
 
 mod backoff;
+mod failure;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+pub use self::failure::{Failure, ListError, WatchError};
 use self::{
     backoff::Backoff,
     query::Query,
@@ -37,7 +39,7 @@ pub enum Initial {
 pub enum Ask {
     /// GET the collection with this query; answer with [`Reflector::page`] or [`Reflector::failed`].
     List(String),
-    /// GET the collection with this query and feed every line to [`Reflector::line`]; then [`Reflector::closed`].
+    /// GET the collection with this query and feed every line to [`Reflector::line`]; at the end, [`Reflector::closed`].
     /// When nothing at all comes for `idle`, the connection is dead: close it.
     Watch {
         /// Query of the request.
@@ -49,33 +51,13 @@ pub enum Ask {
     Wait(Duration),
 }
 
-/// What went wrong with a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
-    /// The HTTP status, when the server answered.
-    pub code: Option<u16>,
-    /// How long the server wants to be left alone.
-    pub retry_after: Option<Duration>,
-    /// What happened, for a person.
-    pub message: String,
-}
-
-impl Failure {
-    /// Something other than an answer of the server.
-    pub fn local(message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..Self::default() }
-    }
-}
-
-/// Why a watch must be ended before the server ends it.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WatchError {
-    /// The server reported an error inside the stream.
-    #[error("the server ended the watch: {0}")]
-    Status(String),
-    /// The line is not a watch event: bytes were lost.
-    #[error("a broken line in the watch: {0}")]
-    Malformed(String),
+/// Which part of the protocol a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Fetching the list, by pages or as a stream of initial events.
+    List,
+    /// Watching the changes of the list.
+    Watch,
 }
 
 /// The part of the collection that is wanted.
@@ -127,7 +109,7 @@ enum Then {
 
 impl Reflector {
     const PAGE: u32 = 500;
-    /// A watch that ends sooner without a word is a failure.
+    /// A watch that is closed sooner, without an event, has failed.
     const SHORT: Duration = Duration::from_secs(1);
     /// So many stale lists in a row mean that the server itself went back in time, as after a restore.
     const STALE_LISTS_MAX: u32 = 5;
@@ -173,6 +155,14 @@ impl Reflector {
     /// When the shell last asked or reported something; none before the first time.
     pub fn progress(&self) -> Option<Moment> {
         self.progress
+    }
+
+    /// Whether the list is being fetched, or its changes are watched. While a failure is waited out: what comes after the wait.
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Listing { .. } | State::Streaming { .. } | State::Resting { then: Then::List, .. } => Phase::List,
+            State::Watching { .. } | State::Resting { then: Then::Watch, .. } => Phase::Watch,
+        }
     }
 
     /// The shell was interrupted where nobody knows: the collection is fetched anew.
@@ -222,26 +212,26 @@ impl Reflector {
         }
     }
 
-    /// A page of the list came.
-    pub fn page(&mut self, body: &str, now: Moment, random: &Random, sink: &dyn Sink) {
+    /// A page of the list came. An error is waited out.
+    pub fn page(&mut self, body: &str, now: Moment, random: &Random, sink: &dyn Sink) -> Result<(), ListError> {
         self.was_in_contact(now);
-        let State::Listing { token } = &self.state else { return };
+        let taken = self.take_page(body, sink);
+        if let Err(error) = &taken {
+            self.rest(Then::List, None, &error.to_string(), now, random);
+        }
+        taken
+    }
+
+    fn take_page(&mut self, body: &str, sink: &dyn Sink) -> Result<(), ListError> {
+        let State::Listing { token } = &self.state else { return Ok(()) };
         let first = token.is_empty();
-        let page: Page<'_> = match serde_json::from_str(body) {
-            Ok(page) => page,
-            Err(error) => {
-                return self.rest(Then::List, None, &format!("a list that is not JSON: {error}"), now, random);
-            }
-        };
-        let Ok(revision) = Revision::parse(&page.metadata.resource_version) else {
-            return self.rest(Then::List, None, "a list without a resourceVersion", now, random);
-        };
+        let page: Page<'_> = serde_json::from_str(body).map_err(|error| ListError::Malformed(error.to_string()))?;
+        let revision = Revision::parse(&page.metadata.resource_version).map_err(|_| ListError::NoRevision)?;
         if first {
             let stale = revision < self.revision;
             if stale && self.stale_lists < Self::STALE_LISTS_MAX {
                 self.stale_lists += 1;
-                let message = format!("a list of revision {} while {} was seen", revision.0, self.revision.0);
-                return self.rest(Then::List, None, &message, now, random);
+                return Err(ListError::Stale { listed: revision.0, seen: self.revision.0 });
             }
             self.stale_lists = 0;
             sink.begin_list(stale);
@@ -256,6 +246,7 @@ impl Reflector {
         } else {
             State::Listing { token: page.metadata.continue_.into_owned() }
         };
+        Ok(())
     }
 
     /// A line of the watch came.
@@ -293,7 +284,7 @@ impl Reflector {
             "ERROR" => {
                 let status: Status<'_> = serde_json::from_str(event.object.get()).unwrap_or_default();
                 self.interrupted(Some(status.code), &status.message, now, random);
-                return Err(WatchError::Status(format!("{} {}", status.code, status.message)));
+                return Err(WatchError::Status { code: status.code, message: status.message.into_owned() });
             }
             other => {
                 self.interrupted(None, "an unknown type of event", now, random);
@@ -303,22 +294,22 @@ impl Reflector {
         Ok(())
     }
 
-    /// The watch ended without an error.
-    pub fn closed(&mut self, now: Moment, random: &Random) {
+    /// The server closed the watch. It does so now and then; an error says that it came too early, and is waited out.
+    pub fn closed(&mut self, now: Moment, random: &Random) -> Result<(), WatchError> {
         self.was_in_contact(now);
-        match self.state {
-            State::Watching { since, heard } => {
-                if !heard && since.is_some_and(|since| now.since(since) < Self::SHORT) {
-                    self.rest(Then::Watch, None, "a watch that ended at once", now, random);
-                } else {
-                    self.state = State::Watching { since: None, heard: false };
-                }
+        let (then, error) = match self.state {
+            State::Watching { since, heard: false } if since.is_some_and(|since| now.since(since) < Self::SHORT) => {
+                (Then::Watch, WatchError::Short)
             }
-            State::Streaming { .. } => {
-                self.rest(Then::List, None, "the initial events ended before they were complete", now, random);
+            State::Watching { .. } => {
+                self.state = State::Watching { since: None, heard: false };
+                return Ok(());
             }
-            State::Listing { .. } | State::Resting { .. } => {}
-        }
+            State::Streaming { .. } => (Then::List, WatchError::Incomplete),
+            State::Listing { .. } | State::Resting { .. } => return Ok(()),
+        };
+        self.rest(then, None, &error.to_string(), now, random);
+        Err(error)
     }
 
     /// A request failed, or the connection of a watch broke.

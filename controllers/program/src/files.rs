@@ -1,13 +1,12 @@
 //! Objects in files, as kubectl takes them: YAML or JSON, several documents, lists, folders, standard input.
 
 use std::{
-    fs,
-    io::{self, Read as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use koord_resource::yaml::{documents, read_text};
+use koord_resource::yaml::{documents, read_text, read_text_up_to};
 use serde_json::{Value, json};
 
 /// A file with its content.
@@ -35,16 +34,12 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<File>> {
     Ok(files)
 }
 
-/// Reads the configuration file of a component, of at most 1 MiB: none is as long, and a program that decodes one handles no signal.
+/// Most bytes of the configuration file of a component: none is as long, and a program that decodes one handles no signal.
+pub const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads the configuration file of a component, of at most [`CONFIGURATION_BYTES_MAX`].
 pub fn read_configuration(path: &Path) -> io::Result<String> {
-    const BYTES_MAX: usize = 1 << 20;
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > BYTES_MAX {
-        let message = format!("it is longer than {} MiB", BYTES_MAX >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+    fs::File::open(path).and_then(|file| read_text_up_to(CONFIGURATION_BYTES_MAX, file))
 }
 
 fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
@@ -75,17 +70,20 @@ fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
     inside.iter().try_for_each(|path| collect(path, false, files))
 }
 
-/// The objects in these files, with lists taken apart. Something else in a file that was named is an error.
+/// The objects in these files, with lists taken apart. A list that was cut off is an error, and something else in a file that was
+/// named is one.
 pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for File { name, text, is_named } in read(paths)? {
         let found = documents(&text).map_err(|error| anyhow!("{name} is no YAML: {error}"))?;
         for mut document in found {
             match document.get_mut("items").map(Value::take) {
-                Some(Value::Array(_)) if document["apiVersion"].is_string() && !document["kind"].is_string() => bail!(
-                    "{name} has a list without its kind, which stands at the end of lists that are saved: it was cut off; save it again"
-                ),
-                Some(Value::Array(items)) => objects.extend(items),
+                Some(Value::Array(items)) => {
+                    if let Some(missing) = cut_off(&document) {
+                        bail!("{name} has {missing}: it was cut off; save it again");
+                    }
+                    objects.extend(items);
+                }
                 _ if document["kind"].is_string() => objects.push(document),
                 _ if is_named => bail!("{name} holds something that is no object: an object needs apiVersion and kind"),
                 _ => {}
@@ -93,6 +91,15 @@ pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
         }
     }
     Ok(objects)
+}
+
+/// What shows that a list is not whole; none where nothing does.
+fn cut_off(list: &Value) -> Option<&'static str> {
+    if list["apiVersion"].is_string() && !list["kind"].is_string() {
+        return Some("a list without its kind, which stands at the end of lists that are saved");
+    }
+    let token = list["metadata"]["continue"].as_str().unwrap_or_default();
+    (!token.is_empty()).then_some("one page of a list, whose metadata.continue names the next")
 }
 
 /// Gives an object of a file what a server gives every object: a uid, a revision and, where it needs one, a namespace.
@@ -155,10 +162,30 @@ mod tests {
         assert_eq!(kinds(objects(&[folder.path().to_owned()]).unwrap()), ["A1", "A2", "B", "C"]);
         let named = folder.path().join("README.md");
         assert_eq!(kinds(objects(&[named]).unwrap()), ["README"], "a file that is named is read whatever its name");
-        put("cut.yaml", "apiVersion: v1\nitems:\n- {kind: A}\n");
-        let error = objects(&[folder.path().join("cut.yaml")]).unwrap_err().to_string();
-        assert!(error.contains("was cut off; save it again"), "{error}");
         let error = objects(&["no/such".into()]).unwrap_err();
         assert_eq!(error.to_string(), "no/such cannot be read");
+    }
+
+    #[test]
+    fn a_list_that_was_cut_off_is_refused_in_a_file_and_in_a_folder() {
+        let page = |token: &str| {
+            format!(
+                "apiVersion: v1\nkind: PodList\nmetadata: {{resourceVersion: '9', continue: {token}}}\nitems: [{{kind: Pod}}]\n"
+            )
+        };
+        let no_kind = "apiVersion: v1\nitems:\n- {kind: Pod}\n".to_owned();
+        for (text, says) in [(no_kind, "a list without its kind"), (page("abc"), "metadata.continue names the next")] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir(folder.path().join("below")).unwrap();
+            let file = folder.path().join("below/list.yaml");
+            fs::write(&file, text).unwrap();
+            for path in [file.clone(), folder.path().to_owned()] {
+                let error = objects(&[path]).unwrap_err().to_string();
+                assert!(error.starts_with(&file.display().to_string()) && error.contains(says), "{error}");
+                assert!(error.ends_with("it was cut off; save it again"), "{error}");
+            }
+            fs::write(&file, page("''")).unwrap();
+            assert_eq!(objects(&[folder.path().to_owned()]).unwrap().len(), 1, "the last page, or all");
+        }
     }
 }

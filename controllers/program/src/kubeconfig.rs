@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use http::Uri;
 use kube::{
     Config,
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -87,6 +88,26 @@ impl ConfigError {
     }
 }
 
+/// The URL of an API server, as a flag names it. The error starts with the text, for the name of the flag before it.
+pub fn server_url(text: &str) -> Result<Uri, String> {
+    let url = text.parse().ok().filter(is_server);
+    url.ok_or_else(|| {
+        format!(
+            "{text:?} is no URL of an API server; write one with http:// or https:// and a host, such as https://10.0.0.1:6443"
+        )
+    })
+}
+
+/// Whether requests can be sent to a URL. To others kube panics when it sends the first.
+fn is_server(url: &Uri) -> bool {
+    let has_host = url.authority().is_some_and(|authority| {
+        let host = authority.host();
+        let is_alone = authority.as_str().ends_with(host);
+        !host.is_empty() && (is_alone || authority.port_u16().is_some())
+    });
+    has_host && matches!(url.scheme_str(), Some("http" | "https"))
+}
+
 /// The configuration of a selection.
 pub async fn config(selection: &Selection<'_>) -> Result<Config, ConfigError> {
     if let Some(file) = selection.file {
@@ -128,12 +149,10 @@ async fn of_kubeconfig(name: &str, kubeconfig: Kubeconfig, context: Option<&str>
         KubeconfigError::LoadClusterOfContext(cluster) => ConfigError::UnknownCluster { file, cluster },
         error => ConfigError::Invalid { file, reason: reason(&error) },
     })?;
-    // Without these kube panics when it sends the first request.
-    let server = &config.cluster_url;
-    if matches!(server.scheme_str(), Some("http" | "https")) && server.host().is_some_and(|host| !host.is_empty()) {
+    if is_server(&config.cluster_url) {
         return Ok(config);
     }
-    let found = server.to_string();
+    let found = config.cluster_url.to_string();
     let expected = "a URL with http:// or https:// and a host, such as https://10.0.0.1:6443";
     let reason = format!("the server of its cluster {cluster:?} must be {expected}, not {found:?}");
     Err(ConfigError::Invalid { file: name.to_owned(), reason })
@@ -190,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_way_to_be_wrong_has_its_words() {
+    async fn each_way_to_be_wrong_has_its_message() {
         let two = "contexts: [{name: a, context: {cluster: none}}, {name: b, context: {cluster: none}}]";
         for (content, context, problem, remedy) in [
             ("", None, "the kubeconfig FILE names no cluster: it has no context", "name another with --kubeconfig"),
@@ -228,6 +247,31 @@ mod tests {
         let file = folder.path().join("config");
         std::fs::write(&file, with("http://10.0.0.1:6443")).unwrap();
         assert_eq!(from_file(&file, None).await.unwrap().cluster_url.host(), Some("10.0.0.1"));
+    }
+
+    #[test]
+    fn a_url_of_a_flag_has_a_scheme_and_a_host() {
+        for url in
+            ["https://10.0.0.1:6443", "http://localhost", "https://[::1]:6443/prefix", "https://[::1]", "https://a.b/"]
+        {
+            assert_eq!(server_url(url).map(|_| ()), Ok(()), "{url}");
+        }
+        let wrong = [
+            "",
+            "not-a-url",
+            "not a url",
+            " https://a",
+            "a:6443",
+            "/api",
+            "https://",
+            "http://:6443",
+            "ftp://a",
+            "http://a:99999",
+        ];
+        for text in wrong {
+            let expected = "write one with http:// or https:// and a host, such as https://10.0.0.1:6443";
+            assert_eq!(server_url(text), Err(format!("{text:?} is no URL of an API server; {expected}")));
+        }
     }
 
     #[tokio::test]

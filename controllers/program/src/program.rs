@@ -47,14 +47,15 @@ pub struct Build {
     pub info: Description,
 }
 
-/// What every program with controllers may do: leader election in its own namespace, and events.
+/// What every program with controllers may do: leader election in its own namespace, and events. Where a role does not grant the
+/// watch of leases, a replica that waits reads its Lease every retry period.
 pub const PERMISSIONS: [RbacRule; 2] = [
     RbacRule {
         group: "coordination.k8s.io",
         resource: "leases",
         names: &[],
         urls: &[],
-        verbs: &["create", "get", "update"],
+        verbs: &["create", "get", "update", "watch"],
         namespace: Some("."),
     },
     // Where a role of an older installation grants events of the core group alone, that group is used.

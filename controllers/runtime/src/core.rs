@@ -32,8 +32,8 @@ use crate::{
 
 /// A watch that has had no contact with the API server for this long is stale. A quiet one is opened anew every five minutes.
 const STALE: Duration = Duration::from_mins(15);
-/// The task of a watch that has not done anything for this long hangs: its longest request, pause or silence is shorter.
-const HANGS: Duration = Duration::from_mins(15);
+/// The task of a watch that has not done anything for this long has stalled: its longest request, pause or silence is shorter.
+const STALLED: Duration = Duration::from_mins(15);
 
 /// The watches and controllers of a program.
 pub struct Core {
@@ -155,7 +155,7 @@ impl Core {
         &self.effects
     }
 
-    /// The watches whose last request failed.
+    /// The watches whose requests fail.
     pub(crate) fn failures(&self) -> &Arc<Failures> {
         &self.failures
     }
@@ -181,19 +181,19 @@ impl Core {
         })?;
         let stale = |watch: &Watch| self.age(watch) >= STALE;
         self.kinds(stale).map_or(Ok(()), |kinds| {
-            Err(format!("no word from the API server for {} minutes: {kinds}", STALE.as_secs() / 60))
+            Err(format!("no contact with the API server for {} minutes: {kinds}", STALE.as_secs() / 60))
         })
     }
 
     /// Whether the task of every watch does what it has to, whether the API server answers or not. The reason names
     /// the kinds.
     pub fn liveness(&self) -> Result<(), String> {
-        let hangs = |watch: &Watch| {
+        let has_stalled = |watch: &Watch| {
             let progress = watch.reflector.try_lock().map(|reflector| reflector.progress());
-            progress.is_some_and(|at| self.clock.moment().since(at.unwrap_or(self.started)) >= HANGS)
+            progress.is_some_and(|at| self.clock.moment().since(at.unwrap_or(self.started)) >= STALLED)
         };
-        self.kinds(hangs).map_or(Ok(()), |kinds| {
-            Err(format!("watches have done nothing for {} minutes: {kinds}", HANGS.as_secs() / 60))
+        self.kinds(has_stalled).map_or(Ok(()), |kinds| {
+            Err(format!("watches have done nothing for {} minutes: {kinds}", STALLED.as_secs() / 60))
         })
     }
 

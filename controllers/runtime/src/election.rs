@@ -1,11 +1,19 @@
 //! The task of leader election.
+//!
+//! A leader renews the Lease every retry period. A candidate watches it meanwhile: every event is an observation at that
+//! moment, so that the end of the Lease is known exactly, and a Lease without a holder is tried for at once. Where no event
+//! comes, and where the API server does not let it watch, the candidate reads the Lease every retry period. What it writes
+//! follows from a read alone.
 
-use std::sync::Arc;
+mod lease_watch;
 
-use koord_resource::controller::ResourceKind;
+use std::{sync::Arc, time::Duration};
+
+use koord_resource::controller::{ELECTION_JITTER, ResourceKind};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::lease_watch::LeaseWatch;
 use crate::{
     api::{Api, refused},
     clock::SharedClock,
@@ -17,6 +25,10 @@ use crate::{
     refusal::{Obstacle, Refused},
     write::WireRequest,
 };
+
+/// A Lease without a holder is tried for within this time, at random: most of several candidates then read that another was
+/// faster.
+const SPREAD_MS: u64 = 100;
 
 /// What leader election works with, and what it shows.
 #[derive(Clone)]
@@ -41,8 +53,9 @@ impl Candidate {
     /// The clock must run in real time: other replicas have no other.
     pub(crate) async fn run(self, stop: CancellationToken, idle: CancellationToken) {
         let election = Election::new(self.config.clone());
-        let mut session = Session { election, candidate: &self, obstacle: Obstacle::default(), followed: None };
-        let shown = Shown(&self);
+        let mut session =
+            Session { election, candidate: &self, obstacle: Obstacle::default(), followed: None, revision: None };
+        let (mut watch, shown) = (LeaseWatch::new(&self), Shown(&self));
         loop {
             let in_time = self.clock.sleep(session.election.patience(self.clock.moment()));
             let tried = tokio::select! {
@@ -54,10 +67,15 @@ impl Candidate {
             session.report(tried);
             let leads = shown.show(&session.election);
             session.follow(leads);
-            // A leader renews on time. Candidates spread their tries, and do not miss the end of a lease.
-            let pause = if leads { self.config.retry } else { self.random.jitter(self.config.retry, 1.2) };
-            let pause = session.election.pause(pause, self.clock.moment());
-            tokio::select! { biased; () = stop.cancelled() => break, () = self.clock.sleep(pause) => {} }
+            let pause = async {
+                if leads {
+                    watch.close();
+                    self.clock.sleep(self.config.retry).await;
+                } else {
+                    session.wait(&mut watch).await;
+                }
+            };
+            tokio::select! { biased; () = stop.cancelled() => break, () = pause => {} }
         }
         drop(shown);
         // A write that was begun may still be on its way; the next leader must not meet it.
@@ -101,12 +119,37 @@ struct Session<'c> {
     obstacle: Obstacle,
     /// Who leads, as was logged last.
     followed: Option<String>,
+    /// The resourceVersion of the lease that the last try read; none where it read none, and once the watch knows it.
+    revision: Option<String>,
 }
 
 impl Session<'_> {
+    /// Waits until a candidate that does not lead has to try: nobody holds the lease, it is over, or nothing was seen of it for a
+    /// retry period, up to 2.2 times as long at random.
+    async fn wait(&mut self, watch: &mut LeaseWatch<'_>) {
+        let Candidate { clock, random, config, .. } = self.candidate;
+        if let Some(revision) = self.revision.take() {
+            watch.read_at(revision);
+        }
+        loop {
+            let longest = random.jitter(config.retry, ELECTION_JITTER);
+            let pause = self.election.pause(longest, clock.moment());
+            let seen = tokio::select! {
+                biased;
+                seen = watch.next() => seen,
+                () = clock.sleep(pause) => return,
+            };
+            if seen.is_none_or(|lease| self.election.observe(&lease.spec, clock.moment())) {
+                return clock.sleep(Duration::from_millis(random.below(SPREAD_MS))).await;
+            }
+            self.follow(false);
+        }
+    }
+
     /// Logs once for whose lease this process waits.
     fn follow(&mut self, leads: bool) {
-        let leader = self.election.leader().filter(|_| !leads);
+        let ours = self.candidate.config.identity.as_str();
+        let leader = self.election.leader().filter(|leader| !leads && *leader != ours);
         if leader != self.followed.as_deref() {
             self.followed = leader.map(str::to_owned);
             if let Some(leader) = &self.followed {
@@ -143,6 +186,7 @@ impl Session<'_> {
     async fn attempt(&mut self) -> Result<(), Failure> {
         let Candidate { guard, clock, config, .. } = self.candidate;
         guard.inject(Place::Election);
+        self.revision = None;
         let moment = clock.moment();
         if let Some(lease) = self.election.renewal(clock.now(), moment) {
             match self.send("PUT", self.uri(), &lease).await {
@@ -154,6 +198,7 @@ impl Session<'_> {
             }
         }
         let lease = self.fetch().await?;
+        self.revision = lease.as_ref().and_then(Lease::revision).map(str::to_owned);
         let moment = clock.moment();
         let stored = match self.election.read(lease, clock.now(), moment) {
             Step::Wait => return Ok(()),

@@ -6,13 +6,26 @@ use koord_resource::controller::ResourceKind;
 use parking_lot::Mutex;
 
 use crate::{
-    api::first_words,
-    reflector::{Failure, Selection},
+    api::excerpt,
+    reflector::{Failure, ListError, Phase, Selection, WatchError},
 };
 
-/// The watches whose last request failed.
+/// A request of a watch that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestFailure {
+    /// What the request was for.
+    pub(crate) phase: Phase,
+    /// The HTTP status that the API server answered or reported, where that is what is wrong.
+    pub(crate) code: Option<u16>,
+    /// Whether the API server answered at all.
+    is_answered: bool,
+    /// What is wrong.
+    pub(crate) reason: String,
+}
+
+/// The streaks of failures of every watch: of its lists, and of watching itself.
 #[derive(Debug, Default)]
-pub(crate) struct Failures(Mutex<BTreeMap<(ResourceKind, Selection), Streak>>);
+pub(crate) struct Failures(Mutex<BTreeMap<(ResourceKind, Selection, Phase), Streak>>);
 
 #[derive(Debug, Default)]
 struct Streak {
@@ -22,6 +35,51 @@ struct Streak {
     last: String,
 }
 
+// === impl RequestFailure ===
+
+impl RequestFailure {
+    /// The request was refused, or not answered.
+    pub(crate) fn refused(phase: Phase, failure: Failure) -> Self {
+        let Failure { code, message: reason, .. } = failure;
+        Self { phase, code, is_answered: code.is_some(), reason }
+    }
+
+    /// The connection broke after the API server had begun to answer.
+    pub(crate) fn broken(phase: Phase, failure: Failure) -> Self {
+        Self { is_answered: true, ..Self::refused(phase, failure) }
+    }
+
+    /// The reflector did not take this page, which the API server had answered with this HTTP status.
+    pub(crate) fn of_list(error: &ListError, code: u16, body: &str) -> Self {
+        let (code, reason) = match error {
+            ListError::Malformed(_) => (Some(code), unexpected("a list", body)),
+            ListError::NoRevision => (Some(code), error.to_string()),
+            ListError::Stale { .. } => (None, error.to_string()),
+        };
+        Self { phase: Phase::List, code, is_answered: true, reason }
+    }
+
+    /// The reflector ended the watch, at this line where there was one.
+    pub(crate) fn of_watch(phase: Phase, error: &WatchError, line: &str) -> Self {
+        let (code, reason) = match error {
+            WatchError::Status { code, .. } => (Some(*code).filter(|code| *code != 0), error.to_string()),
+            WatchError::Malformed(_) => (Some(200), unexpected("an event", line)),
+            WatchError::Incomplete | WatchError::Short => (None, error.to_string()),
+        };
+        Self { phase, code, is_answered: true, reason }
+    }
+}
+
+/// What is wrong with an answer that is not what was expected. Of objects nothing is shown: they may be Secrets.
+fn unexpected(expected: &str, answer: &str) -> String {
+    let begin = excerpt(answer);
+    if begin.starts_with('{') {
+        format!("{expected} that cannot be used")
+    } else {
+        format!("this is not {expected}: {begin}")
+    }
+}
+
 // === impl Failures ===
 
 impl Failures {
@@ -29,26 +87,31 @@ impl Failures {
     const REPORTED_AT: u32 = 3;
 
     /// A request of a watch failed. Says whether that is to be reported: once for all watches of a kind, until they have recovered.
-    pub(crate) fn add(&self, kind: ResourceKind, selection: &Selection, failure: &Failure) -> bool {
+    pub(crate) fn add(&self, kind: ResourceKind, selection: &Selection, failure: &RequestFailure) -> bool {
         let mut streaks = self.0.lock();
-        let is_known = streaks.iter().any(|((other, _), streak)| *other == kind && streak.is_reported);
-        let streak = streaks.entry((kind, selection.clone())).or_default();
-        streak.last = first_words(&failure.message);
-        streak.answers += u32::from(failure.code.is_some());
+        let phase = failure.phase;
+        let is_known =
+            streaks.iter().any(|((other, _, of), streak)| (*other, *of) == (kind, phase) && streak.is_reported);
+        let streak = streaks.entry((kind, selection.clone(), phase)).or_default();
+        streak.last = excerpt(&failure.reason);
+        streak.answers += u32::from(failure.is_answered);
         let is_due = !is_known && streak.answers >= Self::REPORTED_AT;
         streak.is_reported |= is_due;
         is_due
     }
 
-    /// A request of a watch succeeded. Says whether its failures had been reported.
-    pub(crate) fn end(&self, kind: ResourceKind, selection: &Selection) -> bool {
+    /// A list is complete, or a watch works. Says whether its failures had been reported.
+    pub(crate) fn end(&self, kind: ResourceKind, selection: &Selection, phase: Phase) -> bool {
         let mut streaks = self.0.lock();
-        !streaks.is_empty() && streaks.remove(&(kind, selection.clone())).is_some_and(|streak| streak.is_reported)
+        !streaks.is_empty()
+            && streaks.remove(&(kind, selection.clone(), phase)).is_some_and(|streak| streak.is_reported)
     }
 
-    /// The first words of the last failure; none where the last request succeeded.
+    /// The begin of the reason of the last failure; none where nothing fails.
     pub(crate) fn last(&self, kind: ResourceKind, selection: &Selection) -> Option<String> {
-        self.0.lock().get(&(kind, selection.clone())).map(|streak| streak.last.clone())
+        let streaks = self.0.lock();
+        let mut of_phases = [Phase::List, Phase::Watch].map(|phase| (kind, selection.clone(), phase)).into_iter();
+        of_phases.find_map(|key| Some(streaks.get(&key)?.last.clone()))
     }
 }
 
@@ -58,8 +121,9 @@ mod tests {
 
     const KIND: ResourceKind = ResourceKind::POD;
 
-    fn answered(message: &str) -> Failure {
-        Failure { code: Some(500), message: message.to_owned(), ..Failure::default() }
+    fn answered(reason: &str) -> RequestFailure {
+        let failure = Failure { code: Some(500), message: reason.to_owned(), ..Failure::default() };
+        RequestFailure::refused(Phase::List, failure)
     }
 
     #[test]
@@ -69,9 +133,26 @@ mod tests {
             let reported: Vec<bool> = (0..5).map(|_| failures.add(KIND, &all, &answered("no"))).collect();
             assert_eq!(reported, [false, false, true, false, false]);
             assert_eq!(failures.last(KIND, &all).as_deref(), Some("no"));
-            assert_eq!([(); 2].map(|()| failures.end(KIND, &all)), [true, false]);
+            assert_eq!([(); 2].map(|()| failures.end(KIND, &all, Phase::List)), [true, false]);
             assert_eq!(failures.last(KIND, &all), None);
         }
+    }
+
+    #[test]
+    fn lists_that_succeed_do_not_end_the_streak_of_watches_that_fail() {
+        let (failures, all) = (Failures::default(), Selection::default());
+        let watch = RequestFailure { phase: Phase::Watch, ..answered("gateway timeout") };
+        let reported: Vec<bool> = (0..4)
+            .map(|_| {
+                assert!(!failures.end(KIND, &all, Phase::List));
+                failures.add(KIND, &all, &watch)
+            })
+            .collect();
+        assert_eq!(reported, [false, false, true, false]);
+        assert_eq!(failures.last(KIND, &all).as_deref(), Some("gateway timeout"));
+        failures.add(KIND, &all, &answered("no"));
+        assert_eq!(failures.last(KIND, &all).as_deref(), Some("no"), "without the list there is nothing to watch");
+        assert!(failures.end(KIND, &all, Phase::Watch));
     }
 
     #[test]
@@ -88,9 +169,34 @@ mod tests {
     #[test]
     fn requests_without_an_answer_are_not_reported_and_long_answers_are_cut() {
         let (failures, all) = (Failures::default(), Selection::default());
-        assert!(!(0..9).any(|_| failures.add(KIND, &all, &Failure::local("connection refused"))));
+        let refused = RequestFailure::refused(Phase::List, Failure::local("connection refused"));
+        assert!(!(0..9).any(|_| failures.add(KIND, &all, &refused)));
         assert_eq!(failures.last(KIND, &all).as_deref(), Some("connection refused"));
         failures.add(KIND, &all, &answered(&"x".repeat(1000)));
-        assert_eq!(failures.last(KIND, &all).map(|words| words.len()), Some(200));
+        assert_eq!(failures.last(KIND, &all).map(|reason| reason.len()), Some(200));
+    }
+
+    #[test]
+    fn the_code_is_the_one_that_the_api_server_answered_or_reported() {
+        let list = |error: &ListError, body: &str| {
+            let RequestFailure { code, is_answered, reason, .. } = RequestFailure::of_list(error, 203, body);
+            assert!(is_answered);
+            (code, reason)
+        };
+        let malformed = ListError::Malformed("expected value".to_owned());
+        assert_eq!(list(&malformed, "<html>\nno"), (Some(203), "this is not a list: <html> no".to_owned()));
+        let secret = r#"{"metadata":"password"}"#;
+        assert_eq!(list(&malformed, secret), (Some(203), "a list that cannot be used".to_owned()));
+        let stale = ListError::Stale { listed: 5, seen: 9 };
+        assert_eq!(list(&stale, "{}"), (None, "a list of revision 5 while 9 was seen".to_owned()));
+
+        let watch = |error: WatchError| RequestFailure::of_watch(Phase::Watch, &error, "no").code;
+        assert_eq!(watch(WatchError::Status { code: 504, message: String::new() }), Some(504));
+        assert_eq!(watch(WatchError::Status { code: 0, message: String::new() }), None);
+        assert_eq!(watch(WatchError::Malformed(String::new())), Some(200));
+        assert_eq!(watch(WatchError::Incomplete), None);
+
+        let broken = RequestFailure::broken(Phase::List, Failure::local("connection reset"));
+        assert_eq!((broken.code, broken.is_answered), (None, true), "the client does not report it");
     }
 }

@@ -1,20 +1,23 @@
 //! The task of a watch: does what the reflector asks and reports what came.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Watch,
-    api::{Api, Part, first_words, refused},
+    api::{Api, Events, Part, excerpt, refused},
     clock::SharedClock,
-    failures::Failures,
+    failures::{Failures, RequestFailure},
     metrics::Metrics,
     panics::{PanicGuard, Place},
     random::Random,
-    reflector::{Ask, Failure, Reflector, WatchError},
+    reflector::{Ask, Failure, Phase, Reflector},
 };
+
+/// A watch that is open for so long works, although nothing has changed yet.
+const WORKS_AFTER: Duration = Duration::from_secs(10);
 
 /// Follows a collection. The clock must run in real time.
 #[derive(Clone)]
@@ -38,30 +41,23 @@ impl Follower {
 
     async fn follow(&self) {
         let part = self.part();
-        // What is wrong with the last answer, if anything is. Then the reflector waits.
-        let mut suspect = None;
+        // The failure of the last request. It counts where the reflector waits because of it.
+        let mut failure = None;
         loop {
             self.guard.inject(Place::Watch);
             let ask = self.with(|reflector, watch| reflector.ask(self.clock.moment(), &self.random, &*watch.sink));
-            match suspect.take() {
-                Some(failure) if matches!(ask, Ask::Wait(_)) => self.count(&failure),
-                Some(_) => self.recovered(),
-                None => {}
+            if let Some(failure) = failure.take()
+                && matches!(ask, Ask::Wait(_))
+            {
+                self.count(&failure);
             }
             let path = self.watch.path();
             match ask {
                 Ask::Wait(span) => self.clock.sleep(span).await,
-                Ask::List(query) => suspect = Some(self.list(format!("{path}?{query}"), part).await),
-                Ask::Watch { query, idle } => match self.api.watch(format!("{path}?{query}"), part, idle).await {
-                    Ok(lines) => {
-                        self.served();
-                        suspect = self.read(lines).await;
-                    }
-                    Err(failure) => {
-                        self.failed(&failure);
-                        suspect = Some(failure);
-                    }
-                },
+                Ask::List(query) => failure = self.list(format!("{path}?{query}"), part).await.err(),
+                Ask::Watch { query, idle } => {
+                    failure = self.watch(format!("{path}?{query}"), part, idle).await.err();
+                }
             }
         }
     }
@@ -70,39 +66,48 @@ impl Follower {
         if self.watch.metadata_only() { Part::Metadata } else { Part::Whole }
     }
 
-    /// Fetches a page. Gives what is wrong with the answer if the reflector cannot use it.
-    async fn list(&self, uri: String, part: Part) -> Failure {
-        match self.api.list(uri, part).await {
-            Ok(answer) if answer.is_success() => {
-                self.served();
-                self.with(|reflector, watch| {
-                    reflector.page(&answer.body, self.clock.moment(), &self.random, &*watch.sink);
-                });
-                unusable("a list", &answer.body)
-            }
-            Ok(answer) => {
-                let failure = refused(&answer);
-                self.failed(&failure);
-                failure
-            }
-            Err(failure) => {
-                self.failed(&failure);
-                failure
-            }
+    /// Fetches a page.
+    async fn list(&self, uri: String, part: Part) -> Result<(), RequestFailure> {
+        let answer = match self.api.list(uri, part).await {
+            Ok(answer) if answer.is_success() => answer,
+            Ok(answer) => return Err(self.failed(refused(&answer))),
+            Err(failure) => return Err(self.failed(failure)),
+        };
+        self.served();
+        let (page, phase) = self.with(|reflector, watch| {
+            let page = reflector.page(&answer.body, self.clock.moment(), &self.random, &*watch.sink);
+            (page, reflector.phase())
+        });
+        page.map_err(|error| RequestFailure::of_list(&error, answer.code, &answer.body))?;
+        if phase == Phase::Watch {
+            self.recovered(Phase::List);
         }
+        Ok(())
     }
 
-    /// Reads a watch to its end. Gives what is wrong with it if the reflector waits then; none where the end is our own.
-    async fn read(&self, mut lines: crate::api::Events) -> Option<Failure> {
+    /// Opens a watch and reads it to its end.
+    async fn watch(&self, uri: String, part: Part, idle: Duration) -> Result<(), RequestFailure> {
+        let lines = self.api.watch(uri, part, idle).await.map_err(|failure| self.failed(failure))?;
+        self.served();
+        self.read(lines).await
+    }
+
+    async fn read(&self, mut lines: Events) -> Result<(), RequestFailure> {
         let received = self.metrics.watch_events.with_label_values(&[self.watch.kind.kind]);
         let mut again = pin!(self.again.notified());
-        let mut is_first = true;
+        let mut open_for_long = pin!(self.clock.sleep(WORKS_AFTER));
+        let (mut phase, mut works) = (self.phase(), false);
         loop {
             let line = tokio::select! {
                 biased;
                 () = &mut again => {
                     self.with(|reflector, _| reflector.reset());
-                    return None;
+                    return Ok(());
+                }
+                () = &mut open_for_long, if phase == Phase::Watch && !works => {
+                    works = true;
+                    self.recovered(Phase::Watch);
+                    continue;
                 }
                 line = lines.next() => line,
             };
@@ -110,26 +115,33 @@ impl Follower {
                 Ok(Some("")) => {}
                 Ok(Some(line)) => {
                     received.inc();
-                    let read = self
-                        .with(|reflector, watch| reflector.line(line, self.clock.moment(), &self.random, &*watch.sink));
+                    let (read, next) = self.with(|reflector, watch| {
+                        let read = reflector.line(line, self.clock.moment(), &self.random, &*watch.sink);
+                        (read, reflector.phase())
+                    });
                     if let Err(error) = read {
                         tracing::debug!(kind = self.watch.kind.kind, %error, "watch ended");
-                        return Some(match error {
-                            WatchError::Malformed(_) => unusable("an event", line),
-                            WatchError::Status(_) => answered(error.to_string()),
-                        });
+                        return Err(RequestFailure::of_watch(phase, &error, line));
                     }
-                    if std::mem::take(&mut is_first) {
-                        self.recovered();
+                    match (phase, next) {
+                        (Phase::List, Phase::Watch) => self.recovered(Phase::List),
+                        (Phase::Watch, _) if !works => {
+                            works = true;
+                            self.recovered(Phase::Watch);
+                        }
+                        _ => {}
                     }
+                    phase = next;
                 }
                 Ok(None) => {
-                    self.with(|reflector, _| reflector.closed(self.clock.moment(), &self.random));
-                    return Some(answered("the API server ended the watch too early".to_owned()));
+                    let closed = self.with(|reflector, _| reflector.closed(self.clock.moment(), &self.random));
+                    closed.map_err(|error| RequestFailure::of_watch(phase, &error, ""))?;
+                    self.recovered(Phase::Watch);
+                    return Ok(());
                 }
                 Err(failure) => {
-                    self.failed(&failure);
-                    return Some(answered(failure.message));
+                    self.reject(&failure);
+                    return Err(RequestFailure::broken(phase, failure));
                 }
             }
         }
@@ -141,7 +153,14 @@ impl Follower {
         }
     }
 
-    fn failed(&self, failure: &Failure) {
+    /// Reports a request that was refused, or not answered.
+    fn failed(&self, failure: Failure) -> RequestFailure {
+        let phase = self.phase();
+        self.reject(&failure);
+        RequestFailure::refused(phase, failure)
+    }
+
+    fn reject(&self, failure: &Failure) {
         let kind = self.watch.kind.kind;
         if let Some(reason) = self.watch.refused(failure) {
             let meanwhile = self.watch.idle().map(|idle| format!("{idle} is idle until it can"));
@@ -154,18 +173,22 @@ impl Follower {
     }
 
     /// Counts a failure after which the reflector waits. A refusal with a remedy has its own warning.
-    fn count(&self, failure: &Failure) {
+    fn count(&self, failure: &RequestFailure) {
         let watch = &*self.watch;
         if watch.obstacle().is_none() && self.failures.add(watch.kind, &watch.selection, failure) {
-            let (kind, answer) = (watch.kind.kind, first_words(&failure.message));
-            tracing::warn!(kind, code = failure.code, answer, "cannot be watched; the program goes on trying");
+            let (kind, verb, reason) = (watch.kind.kind, verb(failure.phase), excerpt(&failure.reason));
+            tracing::warn!(kind, code = failure.code, reason, "cannot be {verb}; the program goes on trying");
         }
     }
 
-    fn recovered(&self) {
-        if self.failures.end(self.watch.kind, &self.watch.selection) {
-            tracing::info!(kind = self.watch.kind.kind, "can be watched again");
+    fn recovered(&self, phase: Phase) {
+        if self.failures.end(self.watch.kind, &self.watch.selection, phase) {
+            tracing::info!(kind = self.watch.kind.kind, "can be {} again", verb(phase));
         }
+    }
+
+    fn phase(&self) -> Phase {
+        self.with(|reflector, _| reflector.phase())
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Reflector, &Watch) -> R) -> R {
@@ -173,17 +196,13 @@ impl Follower {
     }
 }
 
-/// The failure of a request that was answered with 200.
-fn answered(message: String) -> Failure {
-    Failure { code: Some(200), message, ..Failure::default() }
+/// What is done in a phase, for messages.
+const fn verb(phase: Phase) -> &'static str {
+    match phase {
+        Phase::List => "listed",
+        Phase::Watch => "watched",
+    }
 }
 
-/// What is wrong with an answer that is not what was expected. Of objects nothing is shown: they may be Secrets.
-fn unusable(expected: &str, answer: &str) -> Failure {
-    let words = first_words(answer);
-    answered(if words.starts_with('{') {
-        format!("{expected} that cannot be used")
-    } else {
-        format!("this is not {expected}: {words}")
-    })
-}
+#[cfg(test)]
+mod tests;

@@ -158,6 +158,11 @@ impl Tracer {
 
     /// Something begins, because of `parent` or of itself.
     pub fn open(&self, parent: Option<TraceContext>) -> Option<Open> {
+        self.open_at(parent, self.0.as_ref()?.clock.now())
+    }
+
+    /// The same of something that began at this time.
+    pub fn open_at(&self, parent: Option<TraceContext>, start: Timestamp) -> Option<Open> {
         let inner = self.0.as_ref()?;
         // Neither may be zero.
         let trace = || (u128::from(inner.random.number()) << 64 | u128::from(inner.random.number())).max(1);
@@ -165,7 +170,7 @@ impl Tracer {
             trace: parent.map_or_else(trace, |parent| parent.trace),
             span: inner.random.number().max(1),
         };
-        Some(Open { context, parent: parent.map(|parent| parent.span), start: inner.clock.now() })
+        Some(Open { context, parent: parent.map(|parent| parent.span), start })
     }
 
     /// It is over.
@@ -177,9 +182,24 @@ impl Tracer {
         attributes: Vec<(&'static str, String)>,
         error: Option<String>,
     ) {
+        if let Some(inner) = &self.0 {
+            self.close_at(open, inner.clock.now(), name, role, attributes, error);
+        }
+    }
+
+    /// It was over at this time.
+    pub fn close_at(
+        &self,
+        open: Open,
+        end: Timestamp,
+        name: String,
+        role: Role,
+        attributes: Vec<(&'static str, String)>,
+        error: Option<String>,
+    ) {
         let Some(inner) = &self.0 else { return };
         let Open { context, parent, start } = open;
-        let end = inner.clock.now().max(start);
+        let end = end.max(start);
         let sent = inner.finished.try_send(Span { name, context, parent, role, start, end, attributes, error });
         let result = if sent.is_ok() { "recorded" } else { "dropped" };
         inner.counts.with_label_values(&[result]).inc();
@@ -276,6 +296,18 @@ mod tests {
         tracer.admitted("old", review.context());
         clock.advance(REMEMBERED_FOR);
         assert_eq!(tracer.seen("Node", "n", "old", Revision(9)), None);
+    }
+
+    #[test]
+    fn what_is_over_is_recorded_with_its_own_time() {
+        let (tracer, mut spans, _clock, _metrics) = tracer();
+        let second = |second| Timestamp::from_second(second).unwrap();
+        let open = tracer.open_at(None, second(3)).unwrap();
+        tracer.close_at(open, second(5), "s".to_owned(), Role::Internal, Vec::new(), None);
+        let open = tracer.open_at(None, second(3)).unwrap();
+        tracer.close_at(open, second(2), "s".to_owned(), Role::Internal, Vec::new(), None);
+        let times: Vec<_> = spans.drain().iter().map(|span| (span.start, span.end)).collect();
+        assert_eq!(times, [(second(3), second(5)), (second(3), second(3))], "nothing ends before it begins");
     }
 
     #[test]

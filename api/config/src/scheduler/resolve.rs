@@ -143,7 +143,8 @@ impl Profile {
         let scores = own.score.enabled.iter().chain(&everywhere);
         let scores = scores.filter(|plugin| Point::of(&plugin.name).contains(&Point::Score));
         for plugin in scores.filter(|plugin| seen.insert(&plugin.name)) {
-            // QUIRK: what is left wraps round where the sum is below 0, and then no weight fits.
+            // QUIRK: what is left wraps round where the sum is below 0, and then no weight fits
+            // (`weights_below_0_are_refused_where_the_sum_is_below_0`).
             let weighted = weight(plugin) * NODE_SCORE_MAX;
             if weighted > i64::MAX.wrapping_sub(total) {
                 return true;

@@ -56,12 +56,20 @@ impl Stage {
     }
 
     fn page(&mut self, revision: u64, token: &str, names: &[(&str, u64)]) {
+        self.listed(revision, token, names).unwrap();
+    }
+
+    fn listed(&mut self, revision: u64, token: &str, names: &[(&str, u64)]) -> Result<(), ListError> {
         let items: Vec<String> = names.iter().map(|(name, revision)| node(name, *revision)).collect();
         let body = format!(
             r#"{{"metadata":{{"resourceVersion":"{revision}","continue":"{token}"}},"items":[{}]}}"#,
             items.join(",")
         );
-        self.reflector.page(&body, self.now, &self.random, &self.store);
+        self.reflector.page(&body, self.now, &self.random, &self.store)
+    }
+
+    fn closed(&mut self) -> Result<(), WatchError> {
+        self.reflector.closed(self.now, &self.random)
     }
 
     fn line(&mut self, line: &str) -> Result<(), WatchError> {
@@ -104,7 +112,7 @@ fn pages_are_fetched_and_then_watched_from_the_lists_revision() {
     stage.event("ADDED", &node("c", 11)).unwrap();
     stage.event("BOOKMARK", r#"{"metadata":{"resourceVersion":"20"}}"#).unwrap();
     assert_eq!(stage.names(), ["b", "c"]);
-    stage.reflector.closed(stage.now, &stage.random);
+    stage.closed().unwrap();
     assert_eq!(stage.ask(), WATCH_FROM_9.replace('9', "20"));
 }
 
@@ -153,8 +161,39 @@ fn failures_are_waited_out_and_the_watch_resumes() {
     assert!(matches!(stage.line(r#"{"type":"ADDED","obj"#), Err(WatchError::Malformed(_))));
     assert_eq!(stage.ask(), "wait backoff..");
     assert_eq!(stage.ask(), WATCH_FROM_9);
-    stage.reflector.closed(stage.now, &stage.random);
-    assert_eq!(stage.ask(), "wait backoff..", "a watch that ends at once without a word");
+    assert_eq!(stage.closed(), Err(WatchError::Short));
+    assert_eq!(stage.ask(), "wait backoff..", "a watch that is closed at once, without an event");
+    assert_eq!(stage.ask(), WATCH_FROM_9);
+    stage.now = stage.now + Duration::from_secs(1);
+    assert_eq!(stage.closed(), Ok(()));
+    assert_eq!(stage.ask(), WATCH_FROM_9);
+}
+
+#[test]
+fn what_is_wrong_with_an_answer_is_reported_with_its_phase() {
+    let mut stage = Stage::new(Initial::Pages);
+    let page = |stage: &mut Stage, body: &str| {
+        while stage.ask().starts_with("wait") {}
+        assert_eq!(stage.reflector.phase(), Phase::List);
+        stage.reflector.page(body, stage.now, &stage.random, &stage.store)
+    };
+    assert!(matches!(page(&mut stage, "<html>"), Err(ListError::Malformed(_))));
+    assert_eq!(page(&mut stage, r#"{"metadata":{},"items":[]}"#), Err(ListError::NoRevision));
+    assert_eq!(page(&mut stage, r#"{"metadata":{"resourceVersion":"9","continue":"x"},"items":[]}"#), Ok(()));
+    assert_eq!(stage.reflector.phase(), Phase::List, "a page is to come");
+    assert_eq!(page(&mut stage, r#"{"metadata":{"resourceVersion":"9"},"items":[]}"#), Ok(()));
+    assert_eq!(stage.reflector.phase(), Phase::Watch);
+    stage.ask();
+    let error = stage.event("ERROR", r#"{"code":504,"message":"too new"}"#);
+    assert_eq!(error, Err(WatchError::Status { code: 504, message: "too new".to_owned() }));
+    assert_eq!(stage.reflector.phase(), Phase::List, "the list comes after the wait");
+
+    let mut stage = Stage::new(Initial::Stream);
+    stage.ask();
+    stage.event("ADDED", &node("a", 3)).unwrap();
+    assert_eq!(stage.reflector.phase(), Phase::List);
+    assert_eq!(stage.closed(), Err(WatchError::Incomplete));
+    assert_eq!(stage.ask(), "wait backoff..");
 }
 
 #[test]
@@ -193,7 +232,7 @@ fn a_list_from_the_past_is_refused_until_it_is_clear_that_the_server_was_restore
     stage.event("ERROR", r#"{"code":410}"#).unwrap_err();
     for _ in 0..5 {
         while stage.ask().starts_with("wait") {}
-        stage.page(5, "", &[("old", 5)]);
+        assert_eq!(stage.listed(5, "", &[("old", 5)]), Err(ListError::Stale { listed: 5, seen: 9 }));
         assert_eq!(stage.names(), ["a"]);
     }
     while stage.ask().starts_with("wait") {}

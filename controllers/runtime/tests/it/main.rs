@@ -3,6 +3,7 @@
 
 mod connections;
 mod events;
+mod handover;
 mod lease_with_go;
 mod manager;
 #[path = "../../examples/name_cards/controller.rs"]

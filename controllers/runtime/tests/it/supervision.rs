@@ -150,7 +150,7 @@ async fn a_watch_without_word_from_the_server_makes_the_program_unready_but_not_
     assert_eq!((health.is_ready(), core.liveness()), (Ok(()), Ok(())), "in a quiet cluster");
     is_down.store(true, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_mins(25)).await;
-    let reason = "caches: no word from the API server for 15 minutes: Node, ConfigMap";
+    let reason = "caches: no contact with the API server for 15 minutes: Node, ConfigMap";
     assert_eq!((health.is_ready(), core.liveness()), (Err(reason.to_owned()), Ok(())));
     is_down.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_mins(2)).await;
