@@ -1,8 +1,16 @@
-//! Every label and annotation of the protocol in one table, for those who meet one without knowing what it is: linters and
-//! tests.
+//! Every label and annotation of the protocol in one table, for those who meet one without knowing what it is: linters, warnings,
+//! events and tests. [`Entry::check`] says whether a text can be read, [`doubts`] what in a readable one hardly does what was meant, and
+//! [`objects`] the same of the fields of objects.
+
+mod doubt;
+mod fields;
+pub mod objects;
+mod rules;
+mod values;
 
 use std::{collections::HashMap, sync::LazyLock};
 
+pub use self::{doubt::Doubt, values::doubts};
 use crate::{
     device_protocol, gang, node_annotations, numa, pod_annotations, priority,
     protocol::{Flag, Key, ProtocolError, Text},
@@ -187,19 +195,21 @@ pub const KEYS: &[&dyn Entry] = &[
 
 /// Keys of pods whose texts the scheduler must be able to read.
 const NEEDED_BY_SCHEDULER: &[&dyn Entry] = &[
+    &device_protocol::DEVICE_ALLOCATED,
     &device_protocol::DEVICE_ALLOCATE_HINT,
     &device_protocol::DEVICE_JOINT_ALLOCATE,
     &device_protocol::GPU_PARTITION_SPEC,
     &gang::MIN_AVAILABLE,
     &gang::DEPRECATED_MIN_AVAILABLE,
     &numa::RESOURCE_SPEC,
+    &numa::RESOURCE_STATUS,
     &numa::NUMA_TOPOLOGY_SPEC,
     &reservation_protocol::RESERVATION_AFFINITY,
     &reservation_protocol::EXACT_MATCH_RESERVATION,
 ];
 
-/// Whether the scheduler refuses a pod while a text of the key of this name cannot be read. All other texts that cannot be read are
-/// ignored.
+/// Whether the scheduler refuses a pod without a node while a text of the key of this name cannot be read. All other texts that cannot be
+/// read are ignored.
 pub fn refuses_pod(name: &str) -> bool {
     NEEDED_BY_SCHEDULER.iter().any(|entry| entry.name() == name)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelectorTerm, ObjectReference, Toleration};
 use koord_resource::ResourceList;
+use koord_scheduling::NodeTerm;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -103,8 +104,16 @@ pub struct ReservationAffinitySelector {
 }
 
 impl Text for ReservationAffinity {
+    /// Terms that cannot be parsed are an error in the words of client-go.
     fn read(text: &str) -> Result<Self, String> {
-        if text.is_empty() { Ok(Self::default()) } else { read_json(text) }
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let affinity: Self = read_json(text)?;
+        if let Some(required) = &affinity.required {
+            NodeTerm::all(&required.reservation_selector_terms)?;
+        }
+        Ok(affinity)
     }
 
     fn write(&self) -> String {
@@ -205,6 +214,18 @@ mod tests {
     #[test]
     fn an_empty_affinity_is_one() {
         assert_eq!(read(&RESERVATION_AFFINITY, ""), Ok(ReservationAffinity::default()));
+    }
+
+    #[test]
+    fn terms_that_cannot_be_parsed_are_an_error_that_names_the_annotation() {
+        let terms = r#"{"reservationSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Near"}]}]}"#;
+        let text = format!(r#"{{"requiredDuringSchedulingIgnoredDuringExecution":{terms}}}"#);
+        let error = RESERVATION_AFFINITY.read(&text).unwrap_err();
+        assert_eq!(error.key, "scheduling.koordinator.sh/reservation-affinity");
+        let start = r#"nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Near""#;
+        assert!(error.reason.starts_with(start), "{error}");
+        let right = text.replace("Near", "Exists");
+        assert!(RESERVATION_AFFINITY.read(&right).unwrap().required.is_some());
     }
 
     fn list(pairs: &[(&str, &str)]) -> ResourceList {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use koord_api::catalogue::{Entry, KEYS, find};
+use koord_api::catalogue::{Entry, KEYS, doubts, find, refuses_pod};
 use proptest::{prelude::*, sample, test_runner::TestRunner};
 use serde_json::{Value, json};
 
@@ -385,6 +385,39 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+#[test]
+fn a_pod_waits_for_what_the_scheduler_must_read_and_for_nothing_else() {
+    let needed: Vec<&str> = KEYS.iter().map(|entry| entry.name()).filter(|name| refuses_pod(name)).collect();
+    assert_eq!(
+        needed,
+        [
+            "scheduling.koordinator.sh/device-allocated",
+            "scheduling.koordinator.sh/device-allocate-hint",
+            "scheduling.koordinator.sh/device-joint-allocate",
+            "scheduling.koordinator.sh/gpu-partition-spec",
+            "gang.scheduling.koordinator.sh/min-available",
+            "pod-group.scheduling.sigs.k8s.io/min-available",
+            "scheduling.koordinator.sh/resource-spec",
+            "scheduling.koordinator.sh/resource-status",
+            "scheduling.koordinator.sh/numa-topology-spec",
+            "scheduling.koordinator.sh/reservation-affinity",
+            "scheduling.koordinator.sh/exact-match-reservation",
+        ]
+    );
+}
+
+#[test]
+fn right_texts_raise_no_doubt_about_their_fields() {
+    for (names, right, _) in ROWS {
+        for name in *names {
+            for text in *right {
+                let said = doubts(name, text).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                assert!(!said.contains("there is no such field"), "{name}: {text}: {said}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,14 +7,16 @@ mod admission;
 mod candidates;
 mod everywhere;
 mod filtering;
+mod memory;
 mod rehearsal;
 mod sample;
 mod scorer;
 mod verdicts;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
+pub use self::memory::Memory;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
 use self::{
     candidates::Candidates,
@@ -24,21 +26,13 @@ use self::{
 pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{
     best::Best,
-    cluster::{ClassId, Cluster, Placed, Trial},
+    cluster::{Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
     plugin::{Among, Code, Plan, PreFilter, Reason, Rejection, Request},
     pod::Pod,
+    timing::{Point, Timing, Untimed},
 };
-
-/// The candidates of the classes that were searched for lately.
-#[derive(Default)]
-pub struct Memory {
-    classes: BTreeMap<ClassId, (u64, Candidates)>,
-    searches: u64,
-    /// How many nodes the next sample passes over first.
-    next: usize,
-}
 
 /// What the plugins of a profile ask for one pod, or for all pods of a class.
 pub struct Prepared {
@@ -58,30 +52,40 @@ impl Profile {
         memory: &mut Memory,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
+        self.search_timed(pod, cluster, memory, draw, &mut Untimed)
+    }
+
+    /// The same, with the time that single plugins take.
+    pub(crate) fn search_timed<T: Timing>(
+        &self,
+        pod: &Arc<Pod>,
+        cluster: &mut Cluster,
+        memory: &mut Memory,
+        draw: impl FnOnce(u32) -> u32,
+        timing: &mut T,
+    ) -> Found {
         let class = cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &self.plugins };
-        if let Some((plugin, rejection)) = self.screen(&request, cluster) {
+        if let Some((plugin, rejection)) = self.admit_timed(&request, cluster, timing) {
             return Found::Never(plugin, rejection);
-        }
-        if let Some((plugin, rejection)) = self.pre_filter(&request, cluster) {
-            let none_named = self.none_named(&request, (plugin, rejection.code), cluster);
-            return none_named.map_or(Found::Never(plugin, rejection), |verdict| self.never(verdict, cluster));
         }
         let (planner, plan) = self.plan(&request, cluster);
         if let Plan::Nowhere(rejection) = plan {
             return Found::Never(planner, rejection);
         }
         let is_individual = self.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
-        let kept = if is_individual { None } else { memory.bring_up_to_date(self, &request, cluster) };
+        let kept = if is_individual { None } else { memory.bring_up_to_date(self, &request, cluster, timing) };
         let mut candidates = if let Some(candidates) = kept {
             candidates
         } else {
             cluster.hide_all();
-            let prepared = self.prepare(&request, cluster);
+            let prepared = self.prepare_timed(&request, cluster, timing);
             if let Some(verdict) = prepared.refused {
-                return self.never(verdict, cluster);
+                let (plugin, rejection) = self.rejected_by(&verdict, cluster);
+                return Found::Never(plugin, rejection);
             }
-            Candidates::of(self, Arc::clone(&class), prepared, cluster)
+            let alike = if is_individual { None } else { memory.alike(self, &request, &prepared, cluster, timing) };
+            alike.unwrap_or_else(|| Candidates::of(self, Arc::clone(&class), prepared, cluster))
         };
         let held = candidates.held_rows(self, pod, cluster);
         let found = match plan {
@@ -104,6 +108,9 @@ impl Profile {
                 }
             }
         };
+        if T::IS_ON {
+            candidates.time_one_node(self, &found, cluster, timing);
+        }
         if !is_individual {
             memory.keep(candidates, cluster);
         }
@@ -164,10 +171,15 @@ impl Profile {
 
     /// What is asked of every node for a pod.
     pub fn prepare(&self, request: &Request<'_>, cluster: &Cluster) -> Prepared {
+        self.prepare_timed(request, cluster, &mut Untimed)
+    }
+
+    fn prepare_timed(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Prepared {
         let among = Among::default();
         let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
         for index in &self.filters {
-            match self.plugins[usize::from(*index)].filter(request, cluster) {
+            let plugin = &self.plugins[usize::from(*index)];
+            match timing.call(&**plugin, Point::PreFilter, || plugin.filter(request, cluster)) {
                 PreFilter::Skip => {}
                 PreFilter::Nodes(filter) => prepared.filters.push(Filtering::new(*index, filter)),
                 PreFilter::Among(names, filter) => {
@@ -183,9 +195,10 @@ impl Profile {
                 }
             }
         }
-        prepared.refused = prepared.among.none_left().or(prepared.refused);
+        prepared.refused = prepared.among.none_left(&self.admits).or(prepared.refused);
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
-            let score = self.plugins[usize::from(*plugin)].score(request, cluster)?;
+            let asks = &self.plugins[usize::from(*plugin)];
+            let score = timing.call(&**asks, Point::PreScore, || asks.score(request, cluster))?;
             Some(Scorer::new(*plugin, *weight, score))
         });
         prepared.scores = scores.collect();
@@ -197,10 +210,10 @@ impl Profile {
         verdict.reasons(&self.plugins, cluster)
     }
 
-    fn never(&self, verdict: Verdict, cluster: &Cluster) -> Found {
-        let reasons = self.reasons(&verdict, cluster);
+    /// The plugin and the rejection of a pod by a verdict about all nodes.
+    fn rejected_by(&self, verdict: &Verdict, cluster: &Cluster) -> (u8, Rejection) {
         let code = if verdict.refusal.resolvable { Code::Unschedulable } else { Code::Unresolvable };
-        Found::Never(verdict.plugin, Rejection { code, reasons })
+        (verdict.plugin, Rejection { code, reasons: self.reasons(verdict, cluster) })
     }
 
     /// The place of a plugin among those that filter.
@@ -284,18 +297,27 @@ impl Prepared {
         request: &Request<'_>,
         cluster: &Cluster,
         best: &mut Best,
+        timing: &mut impl Timing,
     ) -> bool {
-        filters.iter().all(|plugin| self.renew_filter(profile, *plugin, request, cluster))
-            && scores.iter().all(|plugin| self.renew_score(profile, *plugin, request, cluster, best))
+        filters.iter().all(|plugin| self.renew_filter(profile, *plugin, request, cluster, timing))
+            && scores.iter().all(|plugin| self.renew_score(profile, *plugin, request, cluster, best, timing))
     }
 
     /// Prepares a filter again. Says no where what was kept of the rows does not hold any more.
-    fn renew_filter(&mut self, profile: &Profile, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> bool {
+    fn renew_filter(
+        &mut self,
+        profile: &Profile,
+        plugin: u8,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        timing: &mut impl Timing,
+    ) -> bool {
         let (Some(asks), Some(place)) = (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))
         else {
             return true;
         };
-        let (names, new) = match asks.filter(request, cluster) {
+        let answer = timing.call(&**asks, Point::PreFilter, || asks.filter(request, cluster));
+        let (names, new) = match answer {
             PreFilter::Skip => (None, None),
             PreFilter::Nodes(filter) => (None, Some(filter)),
             PreFilter::Among(names, filter) => (Some(names), filter),
@@ -322,9 +344,11 @@ impl Prepared {
         request: &Request<'_>,
         cluster: &Cluster,
         best: &mut Best,
+        timing: &mut impl Timing,
     ) -> bool {
         let Some((_, weight)) = profile.scores.iter().find(|(known, _)| *known == plugin) else { return true };
-        let new = profile.plugins.get(usize::from(plugin)).and_then(|asks| asks.score(request, cluster));
+        let asks = profile.plugins.get(usize::from(plugin));
+        let new = asks.and_then(|asks| timing.call(&**asks, Point::PreScore, || asks.score(request, cluster)));
         let new = new.map(|score| Scorer::new(plugin, *weight, score));
         let mut old = self.scores.iter().position(|scorer| scorer.plugin == plugin).map(|at| self.scores.remove(at));
         if let Some(old) = &mut old {
@@ -333,43 +357,6 @@ impl Prepared {
         let is_local = old.iter().chain(&new).any(|scorer| scorer.is_local);
         self.scores.extend(new.map(|new| new.after(old)));
         !is_local
-    }
-}
-
-impl Memory {
-    /// Classes that are kept at least; a cluster schedules few kinds of pods at a time.
-    const CLASSES_MIN: usize = 64;
-    /// Rows that are kept of all classes together, where that is for more of them.
-    const ROWS_MAX: usize = 64 * 5000;
-
-    /// How many classes are kept in a cluster.
-    fn classes_max(cluster: &Cluster) -> usize {
-        (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::CLASSES_MIN, 16 * Self::CLASSES_MIN)
-    }
-
-    /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
-    fn bring_up_to_date(
-        &mut self,
-        profile: &Profile,
-        request: &Request<'_>,
-        cluster: &mut Cluster,
-    ) -> Option<Candidates> {
-        let (_, mut candidates) = self.classes.remove(&request.class.id())?;
-        candidates.bring_up_to_date(profile, request, cluster).then_some(candidates)
-    }
-
-    fn keep(&mut self, candidates: Candidates, cluster: &Cluster) {
-        if self.classes.len() >= Self::classes_max(cluster) {
-            let oldest = self.classes.iter().min_by_key(|(_, (used, _))| *used).map(|(id, _)| *id);
-            oldest.map(|id| self.classes.remove(&id));
-        }
-        self.searches += 1;
-        self.classes.insert(candidates.class.id(), (self.searches, candidates));
-    }
-
-    /// Forgets what is known of nodes, as when a profile changes.
-    pub fn clear(&mut self) {
-        self.classes.clear();
     }
 }
 

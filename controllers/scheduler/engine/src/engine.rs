@@ -8,6 +8,7 @@ mod tests;
 
 mod asking;
 mod attempting;
+mod excess;
 mod jobs;
 mod judge;
 mod laps;
@@ -27,8 +28,9 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write:
 use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
-use self::{asking::Asking, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waitlist};
+use self::{asking::Asking, excess::Excesses, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waitlist};
 pub use self::{
+    excess::{Excess, Whose},
     jobs::Ended,
     laps::{Lap, Part},
     room::Room,
@@ -75,6 +77,8 @@ pub struct Engine {
     laps: Laps,
     /// Pods that the last attempt passed over.
     skipped: Vec<Arc<Pod>>,
+    /// What is given to more than may have it.
+    excesses: Excesses,
 }
 
 /// One attempt to place a pod.
@@ -173,6 +177,7 @@ impl Engine {
             asking,
             laps,
             skipped,
+            excesses: Excesses::default(),
         }
     }
 
@@ -448,6 +453,7 @@ impl Engine {
         self.asking.clear();
         self.memories.iter_mut().for_each(Memory::clear);
         self.jobs = Jobs::default();
+        self.excesses = Excesses::default();
     }
 
     /// The profile of a pod.

@@ -26,6 +26,7 @@ pub mod preemption;
 pub mod queue;
 pub mod shown;
 pub mod template;
+pub mod timing;
 pub mod volume;
 pub mod workload;
 

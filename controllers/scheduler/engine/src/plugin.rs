@@ -9,6 +9,8 @@ mod answers;
 mod attempted;
 mod figures;
 mod found;
+mod given_twice;
+mod marks;
 mod nodes;
 mod plan;
 mod profile;
@@ -28,6 +30,8 @@ pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark, Workload},
     found::{Alike, Found, Refusals, Searched, Verdict, abridged, unavailable},
+    given_twice::GivenTwice,
+    marks::Marks,
     nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
     plan::Plan,
     profile::{AddError, Profile},
@@ -171,9 +175,20 @@ pub trait Plugin: Any + Send + Sync {
         false
     }
 
+    /// The code of a node that is left out because [`Plugin::filter`] has not named it.
+    fn code_of_unnamed(&self) -> ReasonCode {
+        ReasonCode::NodeNameMismatch
+    }
+
     /// PreScore: how nodes are compared; none where all of them are alike to this plugin.
     fn score(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Box<dyn Score>> {
         None
+    }
+
+    /// What distinguishes workloads by which [`Plugin::filter`] and [`Plugin::score`] may say something else, where they have something
+    /// to say: pods of workloads that no plugin tells apart share answers.
+    fn marks(&self) -> Marks {
+        Marks::All
     }
 
     /// Changes whenever PreFilter or PreScore may say something else about a class for other reasons than what has changed
@@ -300,6 +315,12 @@ pub trait Plugin: Any + Send + Sync {
 
     /// A pod that has its place is known differently. `holds` are those that it had, with what [`Plugin::given`] says now.
     fn changed(&self, _was: &Placed, _pod: &Pod, _holds: &mut Holds) {}
+
+    /// What it has given of a node to more pods than may have it; without a row, what belongs to no single node. It is asked by an
+    /// audit, which sets nothing right: the pods have it.
+    fn given_twice(&self, _cluster: &Cluster, _row: Option<Row>) -> Vec<GivenTwice> {
+        Vec::new()
+    }
 
     /// Amounts for metrics, read once in a while.
     fn figures(&self, _cluster: &Cluster) -> Vec<Figure> {

@@ -66,6 +66,40 @@ pub struct Template {
 }
 
 impl Template {
+    /// Whether all is the same but what [`Marks`](crate::plugin::Marks) are about: namespace, controller, labels and images.
+    pub fn differs_by_marks_alone(&self, other: &Self) -> bool {
+        let Self {
+            namespace: _,
+            scheduler,
+            priority,
+            labels: _,
+            annotations,
+            requests,
+            overhead,
+            limits,
+            kubernetes_qos,
+            preempts,
+            assumed_usage,
+            affinity,
+            preferred,
+            pod_affinity,
+            spread,
+            controller: _,
+            images: _,
+            tolerations,
+            host_ports,
+            volumes,
+            resource_claims,
+        } = self;
+        (priority, kubernetes_qos, preempts) == (&other.priority, &other.kubernetes_qos, &other.preempts)
+            && (requests, assumed_usage, annotations) == (&other.requests, &other.assumed_usage, &other.annotations)
+            && (overhead, limits, scheduler) == (&other.overhead, &other.limits, &other.scheduler)
+            && (affinity, preferred, tolerations) == (&other.affinity, &other.preferred, &other.tolerations)
+            && (pod_affinity, spread) == (&other.pod_affinity, &other.spread)
+            && (host_ports, volumes) == (&other.host_ports, &other.volumes)
+            && *resource_claims == other.resource_claims
+    }
+
     /// The labels of nodes whose values are domains for this pod.
     pub fn topology_keys(&self) -> impl Iterator<Item = &Arc<str>> {
         let spread = self.spread.iter().map(|constraint| &constraint.topology_key);

@@ -11,18 +11,30 @@ mod scenarios;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use chosen::Chosen;
+use chosen::{Chosen, Floor};
 use clock::clock;
 use koord_engine::{cluster::Turn, pod::Template};
 use scenarios::{
-    Scenario, among_others, batch, cpu_bound, gangs, on_gpus, owners, plain, preferring, sizes, spec, workload,
+    Scenario, among_others, batch, cpu_bound, gangs, labelled, on_gpus, owners, plain, preferring, sizes, spec,
+    workload,
 };
+use serde_json::json;
 
 const NODES: usize = 5000;
 
 /// By turns.
 fn turns(templates: Vec<Arc<Template>>) -> impl Fn(usize) -> Arc<Template> {
     move |number| Arc::clone(&templates[number % templates.len()])
+}
+
+/// A workload of its own, which asks for what the others ask for.
+fn job(number: usize) -> Arc<Template> {
+    labelled(&spec(&scenarios::requests()), &[("job-name", &format!("job-{number}"))])
+}
+
+/// A workload that asks for something else than the others.
+fn unlike(number: usize) -> Arc<Template> {
+    workload(&spec(&json!({"cpu": "1", "memory": format!("{}Ki", 1000 + number)})))
 }
 
 fn main() -> ExitCode {
@@ -89,15 +101,20 @@ fn audits(chosen: &Chosen) {
 fn plain_pods(chosen: &Chosen) {
     for nodes in [1000, NODES, 20_000] {
         let scenario = || Scenario::of_kubernetes(nodes).with_pods(20_000, turns(vec![plain()]));
-        chosen.measure_for(50_000.0, &format!("plain pods of one workload, {nodes} nodes"), scenario);
+        chosen.above(Floor::Largest(nodes)).measure_for(
+            50_000.0,
+            &format!("plain pods of one workload, {nodes} nodes"),
+            scenario,
+        );
     }
     chosen.measure("pods of 20 workloads by turns", || {
         Scenario::of_kubernetes(NODES).with_pods(20_000, turns(sizes(20)))
     });
-    chosen.measure("each pod of another workload", || {
-        let spec = spec(&scenarios::requests());
-        Scenario::of_kubernetes(NODES).with_pods(1000, |_| workload(&spec))
+    chosen.measure("each pod of another workload that asks for the same", || {
+        Scenario::of_kubernetes(NODES).with_pods(1000, job)
     });
+    chosen
+        .measure("each pod of a workload unlike all others", || Scenario::of_kubernetes(NODES).with_pods(1000, unlike));
 }
 
 fn pods_beside_others(chosen: &Chosen) {
@@ -126,34 +143,39 @@ fn pods_beside_others(chosen: &Chosen) {
 
 fn pods_of_koordinator(chosen: &Chosen) {
     let shipped = || Scenario::of_koordinator(NODES);
-    chosen.measure_for(50_000.0, "plain pods, all plugins", || shipped().with_pods(20_000, turns(vec![plain()])));
-    chosen.measure("each pod of another workload, all plugins", || {
-        let spec = spec(&scenarios::requests());
-        shipped().with_pods(1000, |_| workload(&spec))
-    });
+    chosen
+        .above(Floor::Largest(NODES))
+        .measure_for(50_000.0, "plain pods, all plugins", || shipped().with_pods(20_000, turns(vec![plain()])));
+    chosen
+        .measure("each pod of another workload that asks for the same, all plugins", || shipped().with_pods(1000, job));
+    chosen.measure("each pod of a workload unlike all others, all plugins", || shipped().with_pods(1000, unlike));
     chosen.measure("batch pods, all plugins", || shipped().with_pods(10_000, turns(vec![batch()])));
-    chosen.measure_for(2000.0, "affinity, spread and batch pods, all plugins", || {
+    chosen.above(Floor::Largest(NODES)).measure_for(2000.0, "affinity, spread and batch pods, all plugins", || {
         let mut mixed = among_others();
         mixed.truncate(3);
         mixed.push(batch());
         shipped().with_pods(4000, turns(mixed))
     });
-    chosen.measure_for(2000.0, "gangs of 20, all plugins", || {
+    chosen.above(Floor::Largest(NODES)).measure_for(2000.0, "gangs of 20, all plugins", || {
         let gangs = gangs(200, 20);
         shipped().with_pods(4000, move |number| Arc::clone(&gangs[number / 20]))
     });
-    chosen.measure_for(5000.0, "GPU pods, all plugins", || {
+    chosen.above(Floor::Largest(NODES)).measure_for(5000.0, "GPU pods, all plugins", || {
         shipped().with_gpus(NODES).with_pods(4000, turns(on_gpus().into()))
     });
     for policy in ["None", "SingleNUMANodePodLevel"] {
-        chosen.measure_for(5000.0, &format!("pods with CPUs of their own, policy {policy}"), || {
-            shipped().with_numa_nodes(NODES, policy).with_pods(4000, turns(vec![cpu_bound()]))
-        });
+        chosen.above(Floor::Largest(NODES)).measure_for(
+            5000.0,
+            &format!("pods with CPUs of their own, policy {policy}"),
+            || shipped().with_numa_nodes(NODES, policy).with_pods(4000, turns(vec![cpu_bound()])),
+        );
     }
     for workloads in [1, 20, 50] {
-        chosen.measure_for(5000.0, &format!("owners of 1000 reservations, {workloads} workloads"), || {
-            shipped().with_reservations(1000, workloads, NODES).with_pods(1000, turns(owners(workloads)))
-        });
+        chosen.above(Floor::Largest(NODES)).measure_for(
+            5000.0,
+            &format!("owners of 1000 reservations, {workloads} workloads"),
+            || shipped().with_reservations(1000, workloads, NODES).with_pods(1000, turns(owners(workloads))),
+        );
         chosen.measure(&format!("the same without reservations, {workloads} workloads"), || {
             shipped().with_pods(1000, turns(owners(workloads)))
         });

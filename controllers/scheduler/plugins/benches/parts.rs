@@ -1,7 +1,9 @@
 //! What parts of a decision cost, and decisions of a kind: `cargo bench -p koord-scheduler-plugins --bench parts [PART OF A NAME]`.
 //!
 //! As with the decisions, a measurement with a goal says so, the exit code is 1 where one was missed, and times are CPU time of the
-//! thread. Each part is asked for what it answers in the tests too; that it answers at all is asserted here.
+//! thread. Beside a goal stands its floor: of a node's CPUs the copy of one mask, of its GPUs one addition per amount, of quotas one
+//! per quota (all) or per ancestor (one), of reservations one per match, of a pod that fits nowhere one per node, of any other decision
+//! choosing the largest of one number of each node. Each part is asked for what it answers in the tests too; that it answers at all is asserted here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
 mod chosen;
@@ -11,7 +13,7 @@ mod scenarios;
 
 use std::{hint::black_box, process::ExitCode, sync::Arc, time::Duration};
 
-use chosen::Chosen;
+use chosen::{Chosen, Floor};
 use clock::clock;
 use k8s_openapi::api::core::v1::Namespace;
 use koord_api::{cluster_network_topology::ClusterNetworkTopology, elastic_quota::ElasticQuota};
@@ -26,15 +28,22 @@ use koord_engine::{
 };
 use koord_quota::Quota;
 use koord_resource::ResourceList;
-use koord_scheduler_plugins::elastic_quota::{Claim, Counted, Ledger, Settings};
+use koord_scheduler_plugins::{
+    CpuCase,
+    elastic_quota::{Claim, Counted, Ledger, Settings},
+};
+use koord_scheduling::CpuSet;
 use scenarios::{Scenario, cpu_bound, labelled, of_koordinator, on_gpus, owners, plain, requests, spec, workload};
 use serde_json::{Value, json};
 
 const NODES: usize = 5000;
+/// Three amounts of each of the eight GPUs of a node.
+const GPU_AMOUNTS: usize = 24;
 
 fn main() -> ExitCode {
     let chosen = Chosen::of_arguments();
     numa(&chosen);
+    accumulator(&chosen);
     devices(&chosen);
     reservations(&chosen);
     quotas(&chosen);
@@ -73,6 +82,7 @@ impl<'s> Asking<'s> {
     fn of_a_node(
         &mut self,
         chosen: &Chosen,
+        floor: Floor,
         [to_filter, to_do_both]: [Option<Duration>; 2],
         name: &str,
         template: &Arc<Template>,
@@ -84,10 +94,10 @@ impl<'s> Asking<'s> {
             else {
                 panic!("nothing is asked of nodes")
             };
-            chosen.time(to_filter, &format!("{name}: filter"), rows.len(), || {
+            chosen.above(floor).time(to_filter, &format!("{name}: filter"), rows.len(), || {
                 assert!(rows.iter().all(|row| filter.filter(cluster, *row).is_ok()));
             });
-            chosen.time(to_do_both, &format!("{name}: filter and score"), rows.len(), || {
+            chosen.above(floor).time(to_do_both, &format!("{name}: filter and score"), rows.len(), || {
                 for row in &rows {
                     assert!(filter.filter(cluster, *row).is_ok());
                     black_box(score.score(cluster, *row));
@@ -123,17 +133,46 @@ fn numa(chosen: &Chosen) {
         let mut scenario = scenario.with_pods(3000, always(&cpu_bound()));
         scenario.decide(3000);
         let mut asking = Asking::new(&scenario, "NodeNUMAResource");
-        asking.of_a_node(chosen, [None, Some(nanos(200))], &name, &cpu_bound());
+        asking.of_a_node(chosen, Floor::Mask, [None, Some(nanos(200))], &name, &cpu_bound());
         asking.request(&cpu_bound(), |plugin, request, cluster| {
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
-            chosen.time(nanos(100), &format!("{name}: reserve, which takes CPUs"), rows.len(), || {
-                for row in &rows {
-                    let mut holds = Holds::default();
-                    plugin.reserve(request, cluster, *row, &mut holds).unwrap();
-                    black_box(holds);
-                }
-            });
+            chosen.above(Floor::Mask).time(
+                nanos(100),
+                &format!("{name}: reserve, which takes CPUs"),
+                rows.len(),
+                || {
+                    for row in &rows {
+                        let mut holds = Holds::default();
+                        plugin.reserve(request, cluster, *row, &mut holds).unwrap();
+                        black_box(holds);
+                    }
+                },
+            );
         });
+    }
+}
+
+/// Which CPUs a pod gets, alone: the node of the above, of which pods have six CPUs.
+fn accumulator(chosen: &Chosen) {
+    // The clock takes longer than one call.
+    const TIMES: usize = 1000;
+    let held: CpuSet = [0, 1, 2, 3, 32, 33].into_iter().collect();
+    for (by_core, bind) in [(true, "FullPCPUs"), (false, "SpreadByPCPUs")] {
+        for (is_exclusive, exclusive) in [(false, ""), (true, ", PCPULevel")] {
+            let case = CpuCase::new(held.clone(), by_core, is_exclusive);
+            for needed in [4, 16] {
+                let name = format!("{needed} CPUs taken, {bind}{exclusive}");
+                if !chosen.has(&name) {
+                    continue;
+                }
+                chosen.above(Floor::Mask).time(nanos(100), &name, TIMES, || {
+                    for _ in 0..TIMES {
+                        let taken = black_box(&case).take(black_box(needed));
+                        assert_eq!(taken.map_or(0, |cpus| cpus.len()), needed);
+                    }
+                });
+            }
+        }
     }
 }
 
@@ -146,17 +185,40 @@ fn devices(chosen: &Chosen) {
                 .with_gpus(1000)
                 .with_pods(2000, |number| Arc::clone(&on_gpus()[number % 2]));
             scenario.decide(2000);
-            Asking::new(&scenario, "DeviceShare").of_a_node(chosen, [Some(nanos(100)), None], &name, &template);
+            Asking::new(&scenario, "DeviceShare").of_a_node(
+                chosen,
+                Floor::Sum(GPU_AMOUNTS),
+                [Some(nanos(100)), None],
+                &name,
+                &template,
+            );
         }
     }
-    let name = "a GPU pod of a workload that was not seen before, 5000 nodes";
-    if chosen.has(name) {
-        let [half, _] = on_gpus();
-        let mut scenario = Scenario::of_koordinator(NODES).with_gpus(NODES);
-        scenario = scenario.with_pods(200, |_| Arc::new(Template::clone(&half)));
+    let [half, _] = on_gpus();
+    let job = |number: usize| {
+        let labels = [("job-name", &*format!("job-{number}"))].into_iter().collect();
+        Arc::new(Template { labels, ..Template::clone(&half) })
+    };
+    let unlike = |number: usize| {
+        let mut requests = serde_json::to_value(&half.requests).unwrap();
+        requests["memory"] = json!(format!("{}Ki", 1000 + number));
+        Arc::new(Template { requests: list(requests), ..Template::clone(&half) })
+    };
+    new_workloads(chosen, "asks for what another does", job);
+    new_workloads(chosen, "is unlike all others", unlike);
+}
+
+/// GPU pods, each of a workload of its own.
+fn new_workloads(chosen: &Chosen, what: &str, template_of: impl Fn(usize) -> Arc<Template>) {
+    const PODS: u32 = 200;
+    let name = format!("a GPU pod of a new workload that {what}, 5000 nodes");
+    if chosen.has(&name) {
+        let scenario = Scenario::of_koordinator(NODES).with_gpus(NODES);
+        let mut scenario = scenario.with_pods(PODS as usize, template_of);
         let start = clock();
-        scenario.decide(200);
-        chosen.took(Duration::from_micros(500), name, clock().saturating_sub(start) / 200);
+        scenario.decide(PODS as usize);
+        let took = clock().saturating_sub(start) / PODS;
+        chosen.above(Floor::Largest(NODES)).took(Duration::from_micros(500), &name, took);
     }
 }
 
@@ -185,7 +247,8 @@ fn reservations(chosen: &Chosen) {
         });
         let mut is_there = false;
         asking.request(&template, |plugin, request, cluster| {
-            chosen.time(Duration::from_micros(goal), name, 1, || {
+            let reservations = if matches_all { NODES } else { 1 };
+            chosen.above(Floor::Sum(reservations)).time(Duration::from_micros(goal), name, 1, || {
                 if is_there {
                     cluster.remove_pod(&Uid::from("owner"));
                 } else {
@@ -247,7 +310,7 @@ fn quotas(chosen: &Chosen) {
     };
     let small = list(json!({"cpu": "96", "memory": "160Gi"}));
     let mut is_there = false;
-    chosen.time(Duration::from_micros(50), full, TIMES, || {
+    chosen.above(Floor::Sum(QUOTAS)).time(Duration::from_micros(50), full, TIMES, || {
         for _ in 0..TIMES {
             if is_there {
                 ledger.offer(Some(&small), None);
@@ -260,7 +323,7 @@ fn quotas(chosen: &Chosen) {
     });
     assert_eq!(*ledger.forest(&quotas).limit("q7"), anew(&ledger, "q7"));
     let mut is_there = false;
-    chosen.time(Duration::from_micros(1), one, TIMES, || {
+    chosen.above(Floor::Sum(2)).time(Duration::from_micros(1), one, TIMES, || {
         for _ in 0..TIMES {
             if is_there {
                 ledger.unrequest(of(&claims[7]));
@@ -324,7 +387,7 @@ fn gangs_of(chosen: &Chosen, name: &str, requests: &Value, goal: Option<Duration
             rows.filter_map(|row| cluster.node(row)?.labels.get("network/spine")).collect();
         assert_eq!(spines.len(), 1, "a gang is spread over {spines:?}");
     }
-    chosen.took(goal, name, taken / u32::try_from(GANGS).unwrap());
+    chosen.above(Floor::Largest(NODES)).took(goal, name, taken / u32::try_from(GANGS).unwrap());
 }
 
 /// Pods that no node takes.
@@ -345,8 +408,12 @@ fn unschedulable(chosen: &Chosen) {
             let start = clock();
             scenario.refuse(REFUSED as usize);
             let taken = clock().saturating_sub(start);
-            chosen.took(Duration::from_micros(50), &name, taken / REFUSED);
-            chosen.took(Duration::from_millis(200), &format!("3000 of them ({kind}, {what})"), taken);
+            chosen.above(Floor::Sum(NODES)).took(Duration::from_micros(50), &name, taken / REFUSED);
+            chosen.above(Floor::Sum(REFUSED as usize)).took(
+                Duration::from_millis(200),
+                &format!("3000 of them ({kind}, {what})"),
+                taken,
+            );
         }
     }
 }
@@ -354,30 +421,34 @@ fn unschedulable(chosen: &Chosen) {
 /// Pods that keep away from pods of other namespaces.
 fn apart(chosen: &Chosen) {
     const NODES: usize = 6000;
-    chosen.measure_for(5000.0, "pods apart from those of selected namespaces, 6000 nodes", || {
-        let mut scenario = Scenario::of_kubernetes(NODES);
-        let names = (0..100).map(|number| format!("init-{number}")).chain(["ns".to_owned()]);
-        for name in names {
-            let object: Namespace =
-                serde_json::from_value(json!({"metadata": {"name": name, "labels": {"team": "devops"}}})).unwrap();
-            scenario = scenario.with_object(Object::new(
-                ObjectKey::cluster(&name),
-                Uid::from(&*name),
-                false,
-                Arc::new(object),
-            ));
-        }
-        let mut spec = spec(&requests());
-        let term = json!({
-            "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"color": "green"}},
-            "namespaceSelector": {"matchLabels": {"team": "devops"}},
-        });
-        spec["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
-        let green = labelled(&spec, &[("color", "green")]);
-        let of = |namespace: String| Arc::new(Template { namespace: namespace.into(), ..Template::clone(&green) });
-        let templates: Vec<Arc<Template>> = (0..100).map(|number| of(format!("init-{number}"))).collect();
-        let mut scenario = scenario.with_pods(4000, |number| Arc::clone(&templates[number / 40]));
-        scenario.decide(4000);
-        scenario.with_pods(1500, always(&green))
-    });
+    chosen.above(Floor::Largest(NODES)).measure_for(
+        5000.0,
+        "pods apart from those of selected namespaces, 6000 nodes",
+        || {
+            let mut scenario = Scenario::of_kubernetes(NODES);
+            let names = (0..100).map(|number| format!("init-{number}")).chain(["ns".to_owned()]);
+            for name in names {
+                let object: Namespace =
+                    serde_json::from_value(json!({"metadata": {"name": name, "labels": {"team": "devops"}}})).unwrap();
+                scenario = scenario.with_object(Object::new(
+                    ObjectKey::cluster(&name),
+                    Uid::from(&*name),
+                    false,
+                    Arc::new(object),
+                ));
+            }
+            let mut spec = spec(&requests());
+            let term = json!({
+                "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"color": "green"}},
+                "namespaceSelector": {"matchLabels": {"team": "devops"}},
+            });
+            spec["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+            let green = labelled(&spec, &[("color", "green")]);
+            let of = |namespace: String| Arc::new(Template { namespace: namespace.into(), ..Template::clone(&green) });
+            let templates: Vec<Arc<Template>> = (0..100).map(|number| of(format!("init-{number}"))).collect();
+            let mut scenario = scenario.with_pods(4000, |number| Arc::clone(&templates[number / 40]));
+            scenario.decide(4000);
+            scenario.with_pods(1500, always(&green))
+        },
+    );
 }

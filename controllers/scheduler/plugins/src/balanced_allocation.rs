@@ -4,7 +4,7 @@ use koord_config::scheduler::NodeResourcesBalancedAllocationArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, Request, SCORE_MAX, Score},
+    plugin::{Marks, Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;
@@ -38,6 +38,10 @@ struct Requests(Vec<(ResourceId, i64)>);
 impl Plugin for BalancedAllocation {
     fn name(&self) -> &'static str {
         "NodeResourcesBalancedAllocation"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {

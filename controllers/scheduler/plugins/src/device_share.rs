@@ -7,6 +7,7 @@
 mod allocate;
 mod allocation;
 mod amounts;
+mod audit_twice;
 mod by_default;
 mod combination;
 pub mod device_plugin;

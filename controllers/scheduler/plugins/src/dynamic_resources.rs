@@ -7,6 +7,7 @@
 mod audit;
 mod claims;
 mod demand;
+mod extended;
 mod ledger;
 mod pools;
 mod search;
@@ -27,8 +28,8 @@ use koord_engine::{
     node::Node,
     object::ObjectChange,
     plugin::{
-        Attempted, Code, Filter, Found, Orders, Patch, Plugin, PostFilter, PreFilter, Profile, Reason, ReasonCode,
-        Refusal, Rejection, Request, Score, Upkeep, Verdict, highest_is_best, normalize,
+        Attempted, Code, Filter, Found, GivenTwice, Orders, Patch, Plugin, PostFilter, PreFilter, Profile, Reason,
+        ReasonCode, Refusal, Rejection, Request, Score, Upkeep, Verdict, highest_is_best, normalize,
     },
     pod::Pod,
     state::State,
@@ -180,6 +181,15 @@ impl Plugin for DynamicResources {
             OUT_OF_REACH => ReasonCode::ResourceClaimOutOfReach.says("resourceclaim not available on the node").into(),
             _ => self.shared.texts.get(refusal.operand, search::NONE),
         }
+    }
+
+    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
+        extended::remarks(request.template(), cluster)
+    }
+
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        let devices = cluster.state::<Devices>().filter(|_| row.is_none());
+        devices.map(|devices| devices.given_twice(cluster)).unwrap_or_default()
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {

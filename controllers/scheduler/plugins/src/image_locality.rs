@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, Request, SCORE_MAX, Scale, Score, as_it_is},
+    plugin::{Marks, Plugin, Request, SCORE_MAX, Scale, Score, as_it_is},
 };
 
 /// Scores nodes by the sizes of those images of the pod that they have, each as far as nodes have it: an image that few nodes
@@ -23,6 +23,10 @@ struct Scores(Vec<i64>);
 impl Plugin for ImageLocality {
     fn name(&self) -> &'static str {
         "ImageLocality"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Images
     }
 
     fn score_epoch(&self, cluster: &Cluster) -> u64 {

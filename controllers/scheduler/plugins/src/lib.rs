@@ -49,6 +49,8 @@ pub use node_rejections::NodeRejections;
 pub use node_resources_fit::{NodeResourcesFit, Strategy, Weighted};
 pub use node_resources_fit_plus::NodeResourcesFitPlus;
 pub use node_unschedulable::NodeUnschedulable;
+#[doc(hidden)]
+pub use numa::CpuCase;
 pub use numa::NodeNumaResource;
 pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
 pub use registry::{

@@ -18,7 +18,7 @@ mod thresholds;
 
 use std::{sync::Arc, time::Duration};
 
-use koord_api::node_metric;
+use koord_api::{node_metric, priority::PRIORITY_CLASS_LABEL, qos::QOS_LABEL};
 use koord_config::scheduler::LoadAwareSchedulingArgs;
 use koord_engine::{
     cluster::{Cluster, Placed},
@@ -26,7 +26,8 @@ use koord_engine::{
     event::{Event, Events},
     hold::Holds,
     plugin::{
-        Filter, NoAnswer, Operands, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+        Filter, Marks, NoAnswer, Operands, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request,
+        Score,
     },
     pod::Pod,
     state::State,
@@ -85,6 +86,10 @@ impl LoadAwareScheduling {
 impl Plugin for LoadAwareScheduling {
     fn name(&self) -> &'static str {
         "LoadAwareScheduling"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL])
     }
 
     fn reads(&self) -> &'static [ResourceKind] {

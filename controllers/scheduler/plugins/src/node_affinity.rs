@@ -10,7 +10,8 @@ use koord_engine::{
     event::{Event, Events},
     node::Node,
     plugin::{
-        Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Scale, Score, highest_is_best,
+        Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Scale, Score,
+        highest_is_best,
     },
     pod::{Pod, Template},
 };
@@ -64,6 +65,10 @@ struct Preferred(Arc<Added>, Arc<Template>);
 impl Plugin for NodeAffinity {
     fn name(&self) -> &'static str {
         "NodeAffinity"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {

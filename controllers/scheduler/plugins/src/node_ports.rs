@@ -6,7 +6,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::{HostPort, Pod, Template},
 };
 
@@ -19,6 +19,10 @@ struct Wanted(Arc<Template>);
 impl Plugin for NodePorts {
     fn name(&self) -> &'static str {
         "NodePorts"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {

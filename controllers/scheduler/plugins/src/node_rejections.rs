@@ -11,7 +11,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Found, Orders, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    plugin::{Filter, Found, Marks, Orders, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::{Pod, Template},
     state::State,
 };
@@ -104,6 +104,10 @@ impl State for Rejections {
 impl Plugin for NodeRejections {
     fn name(&self) -> &'static str {
         "NodeRejections"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn state(&self) -> Option<Box<dyn State>> {

@@ -6,7 +6,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
+    plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::Pod,
 };
 use koord_scheduling::ResourceId;
@@ -116,6 +116,10 @@ struct Counted {
 impl Plugin for NodeResourcesFit {
     fn name(&self) -> &'static str {
         "NodeResourcesFit"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {

@@ -4,7 +4,7 @@ use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, Request, SCORE_MAX, Score},
+    plugin::{Marks, Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceId;
 
@@ -40,6 +40,10 @@ impl From<&NodeResourcesFitPlusArgs> for NodeResourcesFitPlus {
 impl Plugin for NodeResourcesFitPlus {
     fn name(&self) -> &'static str {
         "NodeResourcesFitPlus"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {

@@ -5,7 +5,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
@@ -17,6 +17,10 @@ pub struct NodeUnschedulable;
 impl Plugin for NodeUnschedulable {
     fn name(&self) -> &'static str {
         "NodeUnschedulable"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {

@@ -8,6 +8,7 @@ mod accumulator;
 mod allocate;
 mod answers;
 mod asked;
+mod audit_twice;
 mod devices;
 mod enough;
 mod hints;
@@ -26,6 +27,7 @@ mod wanted;
 mod ways;
 mod zone;
 
+pub use accumulator::CpuCase;
 pub use plugin::NodeNumaResource;
 #[cfg(test)]
 pub(crate) use state::NumaHold;

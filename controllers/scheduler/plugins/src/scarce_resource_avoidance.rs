@@ -4,7 +4,7 @@ use koord_config::scheduler::ScarceResourceAvoidanceArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, Request, SCORE_MAX, Score},
+    plugin::{Marks, Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceVector;
 
@@ -29,6 +29,10 @@ impl From<&ScarceResourceAvoidanceArgs> for ScarceResourceAvoidance {
 impl Plugin for ScarceResourceAvoidance {
     fn name(&self) -> &'static str {
         "ScarceResourceAvoidance"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {

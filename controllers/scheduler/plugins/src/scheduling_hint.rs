@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::Profile,
     event::Events,
-    plugin::{Plan, Plugin, PreFilter, ReasonCode, Rejection, Request},
+    plugin::{Marks, Plan, Plugin, PreFilter, ReasonCode, Rejection, Request},
     pod::Template,
 };
 
@@ -39,6 +39,10 @@ impl SchedulingHint {
 impl Plugin for SchedulingHint {
     fn name(&self) -> &'static str {
         "SchedulingHint"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn screen(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {

@@ -7,7 +7,7 @@ use koord_engine::{
     event::{Event, Events},
     node::Node,
     plugin::{
-        Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Scale, Score, lowest_is_best,
+        Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Scale, Score, lowest_is_best,
     },
     pod::Pod,
 };
@@ -23,6 +23,10 @@ struct Tolerations(Vec<Toleration>);
 impl Plugin for TaintToleration {
     fn name(&self) -> &'static str {
         "TaintToleration"
+    }
+
+    fn marks(&self) -> Marks {
+        Marks::NONE
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {

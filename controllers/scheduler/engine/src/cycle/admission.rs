@@ -4,25 +4,67 @@ use super::{Profile, Verdict};
 use crate::{
     cluster::Cluster,
     plugin::{Among, Code, PreFilter, Rejection, Request},
+    queue::PluginSet,
+    timing::{Point, Timing, Untimed},
 };
 
 impl Profile {
-    /// The first plugin that rejects the pod beforehand or for good, or else the last that rejects it.
+    /// The first plugin that rejects the pod beforehand or for good, or else the last that rejects it in PreFilter. That no node is left
+    /// over of those that plugins name comes before such a rejection, where these are asked before it.
     pub fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
-        self.screen(request, cluster).or_else(|| self.pre_filter(request, cluster))
+        self.admit_timed(request, cluster, &mut Untimed)
+    }
+
+    /// The same, with the time that single plugins take.
+    pub(super) fn admit_timed(
+        &self,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        timing: &mut impl Timing,
+    ) -> Option<(u8, Rejection)> {
+        if let Some(rejected) = self.screen(request, cluster, timing) {
+            return Some(rejected);
+        }
+        let (plugin, rejection) = self.pre_filter(request, cluster, timing)?;
+        // Plugins after one that rejects the pod for good are not asked, plugins after one that evictions may help are.
+        let until = (rejection.code != Code::Unschedulable).then_some(plugin);
+        let none_named = self.none_named(request, until, cluster);
+        Some(none_named.map_or((plugin, rejection), |verdict| self.rejected_by(&verdict, cluster)))
+    }
+
+    /// Why the pod is rejected as a whole although [`Profile::admit`] lets it in: no node is left over of those that plugins name.
+    pub(crate) fn unnamed(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
+        self.none_named(request, None, cluster).map(|verdict| self.rejected_by(&verdict, cluster))
+    }
+
+    /// The plugins that may let in a pod which this one has rejected: itself, and where it has named nodes and left none, those that
+    /// have named nodes before it.
+    pub(crate) fn rejecting(&self, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> PluginSet {
+        let names = self.plugins.get(usize::from(plugin)).is_some_and(|plugin| plugin.names_nodes());
+        let verdict = if names { self.none_named(request, None, cluster) } else { None };
+        let verdict = verdict.filter(|verdict| verdict.plugin == plugin);
+        verdict.map_or(PluginSet::of(plugin), |verdict| verdict.plugins())
     }
 
     /// The first plugin that rejects the pod beforehand.
-    pub(super) fn screen(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
+    fn screen(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Option<(u8, Rejection)> {
         let mut plugins = self.among(&self.admits);
-        plugins.find_map(|(index, plugin)| Some((index, plugin.screen(request, cluster).err()?)))
+        plugins.find_map(|(index, plugin)| {
+            let answer = timing.call(&**plugin, Point::BeforePreFilter, || plugin.screen(request, cluster));
+            Some((index, answer.err()?))
+        })
     }
 
     /// The first plugin that rejects the pod in PreFilter for good, or else the last that rejects it there.
-    pub(super) fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
+    fn pre_filter(
+        &self,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        timing: &mut impl Timing,
+    ) -> Option<(u8, Rejection)> {
         let mut last = None;
         for (index, plugin) in self.among(&self.admits) {
-            match plugin.admit(request, cluster) {
+            match timing.call(&**plugin, Point::PreFilter, || plugin.admit(request, cluster)) {
                 Ok(()) => {}
                 Err(rejection) if rejection.code == Code::Unschedulable => last = Some((index, rejection)),
                 Err(rejection) => return Some((index, rejection)),
@@ -31,18 +73,15 @@ impl Profile {
         last
     }
 
-    /// Why no node is left over of those that plugins name, where that comes before this rejection in PreFilter: plugins after one that
-    /// rejects the pod for good are not asked, plugins after one that evictions may help are.
-    pub(super) fn none_named(&self, request: &Request<'_>, rejected: (u8, Code), cluster: &Cluster) -> Option<Verdict> {
-        let (rejecting, code) = rejected;
-        let asked =
-            self.among(&self.admits).take_while(|(index, _)| code == Code::Unschedulable || *index != rejecting);
+    /// Why no node is left over of those that plugins name, as far as these are asked before this one.
+    fn none_named(&self, request: &Request<'_>, until: Option<u8>, cluster: &Cluster) -> Option<Verdict> {
+        let asked = self.among(&self.admits).take_while(|(index, _)| Some(*index) != until);
         let mut among = Among::default();
         for (index, plugin) in asked.filter(|(index, plugin)| plugin.names_nodes() && self.filters.contains(index)) {
             if let PreFilter::Among(names, _) = plugin.filter(request, cluster) {
                 among.limit(index, names);
             }
         }
-        among.none_left()
+        among.none_left(&self.admits)
     }
 }

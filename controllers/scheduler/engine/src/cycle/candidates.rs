@@ -13,6 +13,7 @@ use crate::{
     columns::Row,
     plugin::{Refusal, Refusals, Request, Searched},
     pod::Pod,
+    timing::{Point, Timing},
 };
 
 /// The local answers for all rows, with what is to be asked beyond them.
@@ -30,16 +31,53 @@ pub(super) struct Candidates {
     offered: Arc<[(Row, Uid)]>,
     /// By plugin: of what it says at all, and of its scores alone.
     epochs: Vec<(u64, u64)>,
+    /// How often plugins were asked again because of that.
+    pub(super) renewals: u64,
+    /// By which these are kept; none where they never were.
+    pub(super) number: Option<u64>,
 }
 
 impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
         let offered = Arc::clone(cluster.offered());
-        let (verdicts, refusals) = (Verdicts::default(), None);
-        let mut candidates = Self { class, prepared, best, verdicts, refusals, position, offered, epochs };
+        let (verdicts, refusals, renewals, number) = (Verdicts::default(), None, 0, None);
+        let mut candidates =
+            Self { class, prepared, best, verdicts, refusals, position, offered, epochs, renewals, number };
         candidates.ask_all(cluster);
         candidates
+    }
+
+    /// Whether the same is asked for a pod of another class, for which this was prepared.
+    pub(super) fn is_asked_as(
+        &self,
+        profile: &Profile,
+        request: &Request<'_>,
+        prepared: &Prepared,
+        cluster: &Cluster,
+    ) -> bool {
+        let (own, other) = (self.class.template(), request.template());
+        let is_offered = self.is_offered(cluster);
+        own.differs_by_marks_alone(other)
+            && self.prepared.among == prepared.among
+            && self.prepared.plugins().eq(prepared.plugins())
+            && prepared.plugins().all(|plugin| {
+                let asks = profile.plugins.get(usize::from(plugin));
+                asks.is_some_and(|asks| asks.marks().are_equal(own, other, is_offered))
+            })
+    }
+
+    /// Whether pods are not there for the pod that is tried, or were not for the last one.
+    pub(super) fn is_offered(&self, cluster: &Cluster) -> bool {
+        !(self.offered.is_empty() && cluster.offered().is_empty())
+    }
+
+    /// Whether these are the answers for all rows that a search finds which begins anew.
+    pub(super) fn are_as_anew(&self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
+        cluster.hide_all();
+        let anew = Self::of(profile, Arc::clone(&self.class), profile.prepare(request, cluster), cluster);
+        let mut rows = cluster.rows().map(|(row, _)| row);
+        rows.all(|row| self.best.score(row) == anew.best.score(row) && self.verdicts.get(row) == anew.verdicts.get(row))
     }
 
     fn ask_all(&mut self, cluster: &Cluster) {
@@ -62,7 +100,13 @@ impl Candidates {
     }
 
     /// Asks the nodes that have changed. Says no where everything is to be asked anew.
-    pub(super) fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
+    pub(super) fn bring_up_to_date(
+        &mut self,
+        profile: &Profile,
+        request: &Request<'_>,
+        cluster: &mut Cluster,
+        timing: &mut impl Timing,
+    ) -> bool {
         let is_wide_enough = cluster.width() <= self.verdicts.len();
         let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
         let mut rows = Vec::new();
@@ -78,7 +122,7 @@ impl Candidates {
         if !self.prepared.asks_single_rows(cluster) {
             cluster.hide_all();
         }
-        if !self.renew_heirs(profile, request, cluster) {
+        if !self.renew_heirs(profile, request, cluster, timing) {
             return false;
         }
         for row in changed {
@@ -86,7 +130,7 @@ impl Candidates {
             self.ask(cluster, row);
         }
         self.position = cluster.position();
-        let is_renewed = self.renew(profile, request, cluster);
+        let is_renewed = self.renew(profile, request, cluster, timing);
         self.scale(cluster);
         is_renewed
     }
@@ -104,19 +148,32 @@ impl Candidates {
     }
 
     /// Prepares again what inherits its answers.
-    fn renew_heirs(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> bool {
+    fn renew_heirs(
+        &mut self,
+        profile: &Profile,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        timing: &mut impl Timing,
+    ) -> bool {
         let Self { prepared, best, .. } = self;
         let filters = prepared.filters.iter().filter(|known| known.filter.inherits());
         let filters: Vec<u8> = filters.map(|known| known.plugin).collect();
         let scores = prepared.scores.iter().filter(|scorer| scorer.score.inherits()).map(|scorer| scorer.plugin);
         let scores: Vec<u8> = scores.collect();
-        prepared.renew((&filters, &scores), profile, request, cluster, best)
+        prepared.renew((&filters, &scores), profile, request, cluster, best, timing)
     }
 
     /// Prepares again what does not follow the rows, and what may say something else by now.
-    fn renew(&mut self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
+    fn renew(
+        &mut self,
+        profile: &Profile,
+        request: &Request<'_>,
+        cluster: &mut Cluster,
+        timing: &mut impl Timing,
+    ) -> bool {
         let epochs = profile.epochs(cluster);
         let known = std::mem::replace(&mut self.epochs, epochs);
+        self.renewals += u64::from(known != self.epochs);
         let changed = |is_changed: fn((u64, u64), (u64, u64)) -> bool| {
             let epochs = known.iter().zip(&self.epochs);
             let changed = (0_u8..).zip(epochs).filter(move |(_, (old, new))| is_changed(**old, **new));
@@ -133,7 +190,7 @@ impl Candidates {
         if !(filters.is_empty() && scores.is_empty()) {
             cluster.hide_all();
         }
-        prepared.renew((&filters, &scores), profile, request, cluster, best)
+        prepared.renew((&filters, &scores), profile, request, cluster, best, timing)
     }
 
     /// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
@@ -189,6 +246,39 @@ impl Candidates {
             refusals.change(without, with, row);
         }
         Found::Nothing(refusals)
+    }
+
+    /// Times filters and scores by asking them about one node once more: the one that was found, or one that was refused last. Scores
+    /// that compare nodes with each other say nothing about one alone.
+    pub(super) fn time_one_node(
+        &self,
+        profile: &Profile,
+        found: &Found,
+        cluster: &mut Cluster,
+        timing: &mut impl Timing,
+    ) {
+        let row = match found {
+            Found::Node { row, .. } => Some(*row),
+            Found::Nothing(refusals) => refusals.nearest(),
+            Found::Never(..) => None,
+        };
+        let Some(row) = row else { return };
+        cluster.hide_on(row);
+        let cluster = &*cluster;
+        for Filtering { plugin, filter, .. } in &self.prepared.filters {
+            let Some(asks) = profile.plugins.get(usize::from(*plugin)) else { continue };
+            if timing.call(&**asks, Point::Filter, || filter.filter(cluster, row)).is_err() {
+                return;
+            }
+        }
+        if !matches!(found, Found::Node { .. }) {
+            return;
+        }
+        for Scorer { plugin, score, .. } in self.prepared.scores.iter().filter(|scorer| scorer.is_part_of_rows()) {
+            if let Some(asks) = profile.plugins.get(usize::from(*plugin)) {
+                timing.call(&**asks, Point::Score, || score.score(cluster, row));
+            }
+        }
     }
 
     /// The nodes among which is chosen next.
@@ -345,6 +435,12 @@ fn rows_of_difference(left: &[(Row, Uid)], right: &[(Row, Uid)]) -> Vec<Row> {
 }
 
 impl Prepared {
+    /// The plugins that ask nodes something, those that filter first.
+    fn plugins(&self) -> impl Iterator<Item = u8> {
+        let filters = self.filters.iter().map(|filtering| filtering.plugin);
+        filters.chain(self.scores.iter().map(|scorer| scorer.plugin))
+    }
+
     /// Whether the answers for a row depend on what is on that row alone, as far as they are not prepared again.
     fn asks_single_rows(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|filter| filter.is_local)

@@ -286,6 +286,32 @@ fn where_plugins_name_no_node_together_no_eviction_helps_whoever_else_rejects_th
 }
 
 #[test]
+fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_of_pre_filter() {
+    const NAMES: [(&str, &[&str]); 3] = [("C", &["n1"]), ("B", &["n1", "n2"]), ("A", &["n2"])];
+    let said = |admits: &[u8]| {
+        let plugins = NAMES.map(|(name, nodes)| Arc::new(Names(name, nodes)) as Arc<dyn Plugin>).to_vec();
+        let profile = Profile { filters: vec![0, 1, 2], admits: admits.to_vec(), ..Profile::of("test", plugins) };
+        let mut cluster = Cluster::default();
+        cluster.set_node(node(1, 2000));
+        let pod = pod(1, &template("1"));
+        let class = cluster.class(&pod.template);
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+        let whole = profile.unnamed(&request, &cluster).unwrap();
+        let rejecting = profile.rejecting(whole.0, &request, &cluster);
+        let rejecting: String = rejecting.iter().map(|plugin| profile.name_of(plugin)).collect();
+        let found = profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0);
+        assert_eq!(found, Found::Never(whole.0, whole.1.clone()), "who asks why is answered as the attempt is");
+        assert_eq!(profile.rejecting(1, &request, &cluster).iter().count(), 1, "B alone has left some");
+        (whole.1.message(), rejecting)
+    };
+    let words = |text: &str, rejecting: &str| (text.to_owned(), rejecting.to_owned());
+    let both = "node(s) didn't satisfy plugin(s) [A C] simultaneously";
+    assert_eq!(said(&[2, 0, 1]), words(both, "CA"));
+    let all = "node(s) didn't satisfy plugin(s) [A B C] simultaneously";
+    assert_eq!(said(&[0, 1, 2]), words(all, "CBA"));
+}
+
+#[test]
 fn the_node_on_which_room_is_made_is_one_of_those_that_plugins_name_or_plan() {
     let mut cluster = Cluster::default();
     (0..2).for_each(|number| _ = cluster.set_node(node(number, 2000)));

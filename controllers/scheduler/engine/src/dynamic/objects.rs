@@ -187,6 +187,9 @@ pub struct AllocatedDevice {
     /// Whether others may be given it too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_access: Option<bool>,
+    /// Which part of the device it is, where others may be given further parts.
+    #[serde(rename = "shareID", skip_serializing_if = "Option::is_none")]
+    pub share_id: Option<String>,
 }
 
 /// A device, by its names.
@@ -219,12 +222,14 @@ pub struct DeviceClass {
 
 /// The devices of a class.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct DeviceClassSpec {
     /// Which devices belong to it.
     pub selectors: Vec<Selector>,
     /// What drivers are told.
     pub config: Vec<DeviceConfiguration>,
+    /// The extended resource of which each of the devices is one.
+    pub extended_resource_name: Option<String>,
 }
 
 /// A ResourceSlice: a part of a pool of devices.

@@ -21,6 +21,7 @@ use crate::{
     pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
+    timing::Point,
 };
 
 /// How long a pod waits after Permit at most, whatever plugins want.
@@ -64,13 +65,18 @@ impl Engine {
                 }
             }
         };
+        self.laps.finish();
         Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
     }
 
     fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>) -> Found {
-        let random = &mut self.random;
+        let Self { cluster, memories, random, laps, .. } = self;
+        let memory = &mut memories[index];
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
-        profile.search(pod, &mut self.cluster, &mut self.memories[index], draw)
+        match laps.stopwatch() {
+            None => profile.search(pod, cluster, memory, draw),
+            Some(mut stopwatch) => profile.search_timed(pod, cluster, memory, draw, &mut stopwatch),
+        }
     }
 
     /// Takes away what is not there for this pod, until it is decided about it.
@@ -97,7 +103,8 @@ impl Engine {
         self.cluster.hide_on(row);
         let mut holds = Holds::default();
         let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
-            plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
+            let reserve = || plugin.reserve(&request, &self.cluster, row, &mut holds);
+            self.laps.call(&**plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
         });
         let refused = given.find_map(Result::err);
         self.laps.end(Part::Reserve, refused.is_none());
@@ -110,7 +117,8 @@ impl Engine {
         let (mut orders, mut wait) = (Orders::default(), None);
         let mut refused = None;
         for (index, plugin) in profile.among(&profile.permits) {
-            match plugin.permit(&request, &mut self.cluster, &mut orders) {
+            let permit = || plugin.permit(&request, &mut self.cluster, &mut orders);
+            match self.laps.call(&**plugin, Point::Permit, permit) {
                 Permit::Allow => {}
                 Permit::Wait(limit) => {
                     let limit = limit.min(PERMIT_WAIT_MAX);
@@ -174,7 +182,8 @@ impl Engine {
         if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
             let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
             for (_, plugin) in profile.among(&profile.pre_binds) {
-                plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
+                let write = || plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
+                self.laps.call(&**plugin, Point::PreBind, write);
             }
             instead = profile.plugins.iter().find_map(|plugin| {
                 let write = plugin.bind(&request, placed, &self.cluster)?;
@@ -193,9 +202,9 @@ impl Engine {
         found: &Found,
         now: Moment,
     ) -> Result<(PluginSet, Refused), Victims> {
-        let (refused_by, mut message) = profile.words(found, &self.cluster);
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let (refused_by, mut message) = profile.words(&request, found, &self.cluster);
         let by = profile.refused_by(&request, found, &self.cluster);
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
@@ -215,7 +224,8 @@ impl Engine {
                 let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
                 let plugin = &profile.plugins[usize::from(*index)];
                 preempts = plugin.name();
-                let answer = plugin.post_filter(&request, &mut attempted);
+                let search = || plugin.post_filter(&request, &mut attempted);
+                let answer = self.laps.call(&**plugin, Point::PostFilter, search);
                 // A plugin that has nothing to say has not looked.
                 if !matches!(&answer, PostFilter::Nothing(word) if word.is_empty()) {
                     room = Room::None;
@@ -389,11 +399,11 @@ impl Profile {
     }
 
     /// Who refused the pod, and what is said about it.
-    fn words(&self, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
+    fn words(&self, request: &Request<'_>, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
         let refused_by = match found {
             _ if cluster.is_empty() => PluginSet::default(),
             Found::Node { .. } => PluginSet::default(),
-            Found::Never(plugin, _) => PluginSet::of(*plugin),
+            Found::Never(plugin, _) => self.rejecting(*plugin, request, cluster),
             Found::Nothing(refusals) => {
                 refusals.iter().fold(PluginSet::default(), |set, (verdict, _)| set.union(verdict.plugins()))
             }

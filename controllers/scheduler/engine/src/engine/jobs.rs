@@ -74,11 +74,12 @@ impl Engine {
         profile.plugins.iter().find_map(|plugin| plugin.workload(pod, &self.cluster))
     }
 
-    /// What plugins report for metrics. A plugin of several profiles is asked once.
+    /// What plugins report for metrics, and what was found to be given twice. A plugin of several profiles is asked once.
     pub fn figures(&self) -> Vec<Figure> {
         let plugins: BTreeMap<&str, _> =
             self.profiles.iter().flat_map(|profile| &profile.plugins).map(|plugin| (plugin.name(), plugin)).collect();
-        plugins.values().flat_map(|plugin| plugin.figures(&self.cluster)).collect()
+        let of_plugins = plugins.values().flat_map(|plugin| plugin.figures(&self.cluster));
+        of_plugins.chain(self.excesses.figures()).collect()
     }
 }
 

@@ -1,10 +1,14 @@
-//! How long the parts of attempts take, by a clock that is given.
+//! How long the parts of attempts take, by a clock that is given, and in some of them single plugins.
 
 use std::time::Duration;
 
 use koord_core::clock::{Moment, SharedClock};
 
 use super::Engine;
+use crate::{
+    plugin::Plugin,
+    timing::{Answer, PluginLap, Point, Stopwatch, Timing},
+};
 
 /// A part of an attempt, under the name that the scheduling framework has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +52,50 @@ pub(super) struct Laps {
     clock: Option<SharedClock>,
     since: Moment,
     ended: Vec<Lap>,
+    /// Attempts that have begun after the last one that was sampled.
+    attempts: u32,
+    /// Whether plugins are timed: only with a clock.
+    is_sampled: bool,
+    of_plugins: Vec<PluginLap>,
 }
 
 impl Laps {
     /// Laps that nobody has read: the oldest go.
     const MAX: usize = 64;
+    /// Of so many attempts plugins are timed in the last one. They are counted, not drawn: what is drawn decides between equal nodes.
+    const PER_SAMPLE: u32 = 10;
 
     pub(super) fn begin(&mut self) {
         if let Some(clock) = &self.clock {
             self.since = clock.moment();
+            self.attempts += 1;
+            self.is_sampled = self.attempts == Self::PER_SAMPLE;
+            if self.is_sampled {
+                self.attempts = 0;
+                self.of_plugins.clear();
+            }
+        }
+    }
+
+    /// The attempt is over.
+    pub(super) fn finish(&mut self) {
+        self.is_sampled = false;
+    }
+
+    /// What times plugins in this attempt; none where it is not sampled.
+    pub(super) fn stopwatch(&mut self) -> Option<Stopwatch<'_>> {
+        if !self.is_sampled {
+            return None;
+        }
+        let clock = self.clock.as_deref()?;
+        Some(Stopwatch::new(clock, &mut self.of_plugins))
+    }
+
+    /// Calls a plugin, with a look at the clock where the attempt is sampled.
+    pub(super) fn call<R: Answer>(&mut self, plugin: &dyn Plugin, point: Point, call: impl FnOnce() -> R) -> R {
+        match self.stopwatch() {
+            Some(mut stopwatch) => stopwatch.call(plugin, point, call),
+            None => call(),
         }
     }
 
@@ -83,5 +122,11 @@ impl Engine {
     /// What was measured since this was asked last.
     pub fn take_laps(&mut self) -> impl Iterator<Item = Lap> + '_ {
         self.laps.ended.drain(..)
+    }
+
+    /// How long plugins took in the last attempt that was sampled, in the order in which they were asked, unless that was read before:
+    /// every tenth attempt is sampled.
+    pub fn take_plugin_laps(&mut self) -> impl Iterator<Item = PluginLap> + '_ {
+        self.laps.of_plugins.drain(..)
     }
 }

@@ -1,3 +1,7 @@
+mod excess;
+mod named;
+mod timing;
+
 use std::time::Duration;
 
 use koord_core::key::ObjectKey;

@@ -56,6 +56,7 @@ impl Engine {
             asking: self.asking.clone(),
             laps: Laps::default(),
             skipped: Vec::new(),
+            excesses: self.excesses.clone(),
         }
     }
 
@@ -165,6 +166,7 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let held = self.held(index, pod);
         let rejected = profile.admit(&request, &self.cluster);
+        let rejected = rejected.or_else(|| profile.unnamed(&request, &self.cluster));
         let rejected = rejected.map(|(plugin, rejection)| (profile.name_of(plugin), rejection));
         let remarks = profile.plugins.iter().flat_map(|plugin| {
             plugin.remarks(&request, &self.cluster).into_iter().map(|remark| (plugin.name(), remark))

@@ -16,7 +16,7 @@ impl Refusal {
 }
 
 /// The nodes that some plugins leave over, before any filter is asked: those that every plugin has named which names some.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Among(BTreeMap<u8, BTreeSet<Box<str>>>);
 
 impl Among {
@@ -35,15 +35,19 @@ impl Among {
         self.0.get(&plugin) == names
     }
 
-    /// Why no node is left over, by the plugins up to the one that leaves none; none where there may be one.
-    pub(crate) fn none_left(&self) -> Option<Verdict> {
+    /// Why no node is left over, by the plugins up to the one that leaves none, where they are asked in this order; none where there
+    /// may be one.
+    pub(crate) fn none_left(&self, order: &[u8]) -> Option<Verdict> {
         let first = self.0.values().next()?;
         let is_left = |name: &str| self.0.values().all(|names| names.contains(name));
         if first.iter().any(|name| is_left(name)) {
             return None;
         }
-        let (mut left, mut asked) = (first.clone(), PluginSet::default());
-        for (plugin, names) in &self.0 {
+        let mut named: Vec<(&u8, &BTreeSet<Box<str>>)> = self.0.iter().collect();
+        named.sort_by_key(|(plugin, _)| order.iter().position(|known| known == *plugin).unwrap_or(order.len()));
+        let (_, first) = named.first()?;
+        let (mut left, mut asked) = (BTreeSet::clone(first), PluginSet::default());
+        for (plugin, names) in named {
             asked = asked.with(*plugin);
             left.retain(|name| names.contains(name));
             if left.is_empty() {
@@ -61,14 +65,11 @@ impl Among {
     }
 
     fn leaves_out_of_named(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
-        let is_named = |name: &str| self.0.values().all(|names| names.contains(name));
-        if cluster.node(row).is_some_and(|node| is_named(&node.name)) {
-            return None;
-        }
-        let plugin = *self.0.keys().next()?;
+        let name = cluster.node(row).map_or("", |node| &*node.name);
+        let (plugin, _) = self.0.iter().find(|(_, names)| !names.contains(name))?;
         let plugins = self.0.keys().fold(PluginSet::default(), |plugins, plugin| plugins.with(*plugin));
         let refusal = Refusal { reason: Refusal::OUTSIDE, resolvable: false, operand: plugins.bits() };
-        Some(Verdict { plugin, refusal })
+        Some(Verdict { plugin: *plugin, refusal })
     }
 }
 
@@ -92,17 +93,15 @@ impl Verdict {
             names.sort_unstable();
             names
         };
+        let code = || plugin(self.plugin).map_or(ReasonCode::NodeNameMismatch, |plugin| plugin.code_of_unnamed());
         match self.refusal.reason {
-            Refusal::OUTSIDE => {
-                let text = format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "));
-                ReasonCode::NodeNameMismatch.says(text).into()
-            }
+            Refusal::OUTSIDE => code().says(format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "))).into(),
             Refusal::NONE_LEFT => {
                 let text = match *names() {
                     [only] => format!("node(s) didn't satisfy plugin {only}"),
                     ref several => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", several.join(" ")),
                 };
-                ReasonCode::NodeNameMismatch.says(text).into()
+                code().says(text).into()
             }
             _ => plugin(self.plugin).map(|plugin| plugin.reasons(&self.refusal, cluster)).unwrap_or_default(),
         }

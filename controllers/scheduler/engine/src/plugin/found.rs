@@ -133,6 +133,9 @@ impl Found {
             Self::Never(_, rejection) => rejection.message(),
             Self::Nothing(refusals) => return unavailable(&refusals.by_reason(plugins, cluster), cluster.len()),
         };
+        if details.is_empty() {
+            return unavailable(&BTreeMap::new(), cluster.len());
+        }
         format!("0/{} nodes are available: {details}.", cluster.len())
     }
 
@@ -182,6 +185,23 @@ pub fn unavailable(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        node::Node,
+        plugin::{Reason, ReasonCode},
+    };
+
+    #[test]
+    fn a_rejection_without_a_reason_says_how_many_nodes_there_are_and_nothing_more() {
+        let mut cluster = Cluster::default();
+        let said = |reasons: Vec<Reason>, cluster: &Cluster| {
+            Found::Never(0, Rejection::unresolvable(reasons)).words(&[], cluster)
+        };
+        assert_eq!(said(Vec::new(), &cluster), "no nodes available to schedule pods");
+        cluster.set_node(Arc::new(Node { name: "n".into(), ..Node::default() }));
+        assert_eq!(said(Vec::new(), &cluster), "0/1 nodes are available:");
+        let full = ReasonCode::TooManyPods.says("Too many pods").into();
+        assert_eq!(said(full, &cluster), "0/1 nodes are available: Too many pods.");
+    }
 
     #[test]
     fn a_message_names_some_hundred_reasons_and_counts_the_rest() {

@@ -1,21 +1,80 @@
-//! Which measurements are made, and whether they reach their goals.
+//! Which measurements are made, whether they reach their goals, and how far they are above their floors.
+//!
+//! A floor is the least work that must be done for what is measured, made by the same program on the same machine.
 #![allow(dead_code)]
 
-use std::{cell::Cell, process::ExitCode, time::Duration};
+use std::{cell::Cell, hint::black_box, process::ExitCode, time::Duration};
 
 use super::{clock::clock, scenarios::Scenario};
+
+/// The least work that something needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Floor {
+    /// Choosing the largest of so many numbers, one of a node each: what is kept of every node is read once.
+    Largest(usize),
+    /// Adding so many numbers up: each of them must be read.
+    Sum(usize),
+    /// Copying a word of 64 CPUs, and counting them.
+    Mask,
+}
+
+impl Floor {
+    /// How many nanoseconds it takes: the mean over some milliseconds.
+    fn nanos(self) -> f64 {
+        match self {
+            Self::Largest(numbers) => {
+                let scores: Vec<i64> = (0..100_i64).cycle().take(numbers).collect();
+                mean(|| _ = black_box(black_box(&scores).iter().zip(0_usize..).max()))
+            }
+            Self::Sum(numbers) => {
+                let amounts = vec![1_i64; numbers];
+                mean(|| _ = black_box(black_box(&amounts).iter().sum::<i64>()))
+            }
+            Self::Mask => {
+                let mask = 0x00ff_00ff_00ff_00ff_u64;
+                mean(|| {
+                    let copy = black_box(mask);
+                    black_box(copy.count_ones());
+                })
+            }
+        }
+    }
+}
+
+/// How many nanoseconds a call takes.
+fn mean(mut call: impl FnMut()) -> f64 {
+    const ENOUGH: Duration = Duration::from_millis(20);
+    // The clock takes longer than some calls.
+    const TIMES: u32 = 1000;
+    let (mut calls, start) = (0.0, clock());
+    loop {
+        (0..TIMES).for_each(|_| call());
+        calls += f64::from(TIMES);
+        let taken = clock().saturating_sub(start);
+        if taken >= ENOUGH {
+            break taken.as_secs_f64() * 1e9 / calls;
+        }
+    }
+}
 
 /// The measurements whose names have this in them, and how many of them missed their goals.
 pub(crate) struct Chosen {
     part: String,
     missed: Cell<usize>,
+    floor: Cell<Option<Floor>>,
 }
 
 impl Chosen {
     /// As the arguments of the program say.
     pub(crate) fn of_arguments() -> Self {
         let part = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or_default();
-        Self { part, missed: Cell::new(0) }
+        Self { part, missed: Cell::new(0), floor: Cell::new(None) }
+    }
+
+    /// The next measurement is held against this floor.
+    pub(crate) fn above(&self, floor: Floor) -> &Self {
+        self.floor.set(Some(floor));
+        self
     }
 
     /// Whether a measurement is made.
@@ -35,6 +94,7 @@ impl Chosen {
 
     /// The same, with a goal.
     pub(crate) fn measure_for(&self, goal: impl Into<Option<f64>>, name: &str, scenario: impl FnOnce() -> Scenario) {
+        let floor = self.floor.take();
         if !self.has(name) {
             return;
         }
@@ -42,7 +102,9 @@ impl Chosen {
         let (pods, start) = (scenario.waiting(), clock());
         scenario.decide(pods);
         let rate = pods as f64 / clock().saturating_sub(start).as_secs_f64();
-        let goal = goal.into().map_or_else(String::new, |goal| self.judged(rate >= goal, &format!("{goal:.0}")));
+        let taken = Duration::from_secs_f64(rate.recip());
+        let judged = |goal: f64| self.judged(rate >= goal, &format!("{goal:.0}"), taken, floor);
+        let goal = goal.into().map_or_else(String::new, judged);
         println!("{name}: {rate:.0} pods/s{goal}");
     }
 
@@ -64,12 +126,18 @@ impl Chosen {
 
     /// Prints how long something took.
     pub(crate) fn took(&self, goal: impl Into<Option<Duration>>, name: &str, taken: Duration) {
-        let goal = goal.into().map_or_else(String::new, |goal| self.judged(taken <= goal, &format!("{goal:?}")));
+        let floor = self.floor.take();
+        let judged = |goal: Duration| self.judged(taken <= goal, &format!("{goal:?}"), taken, floor);
+        let goal = goal.into().map_or_else(String::new, judged);
         println!("{name}: {taken:?}{goal}");
     }
 
-    fn judged(&self, is_reached: bool, goal: &str) -> String {
+    fn judged(&self, is_reached: bool, goal: &str, taken: Duration, floor: Option<Floor>) -> String {
+        let floor = floor.map_or_else(String::new, |floor| {
+            let least = floor.nanos();
+            format!("; floor {least:.1}ns, ×{:.1}", taken.as_secs_f64() * 1e9 / least)
+        });
         self.missed.set(self.missed.get() + usize::from(!is_reached));
-        format!(" (goal {goal}{})", if is_reached { "" } else { ", missed" })
+        format!(" (goal {goal}{}{floor})", if is_reached { "" } else { ", missed" })
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::{
     device::Device as ApiDevice,
-    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations},
+    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
     protocol::Text,
-    reservation_protocol::{RESERVATION_RESIZE_ALLOCATABLE, ReservationResizeAllocatable},
+    reservation_protocol::{RESERVATION_IGNORED, RESERVATION_RESIZE_ALLOCATABLE, ReservationResizeAllocatable},
 };
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
 use koord_engine::{
@@ -19,8 +19,8 @@ use koord_engine::{
     event::{Event, Events},
     hold::{Holds, Resized},
     plugin::{
-        Filter, NoAnswer, Operands, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode, Refusal, Rejection,
-        Request, Score,
+        Filter, GivenTwice, Marks, NoAnswer, Operands, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode,
+        Refusal, Rejection, Request, Score,
     },
     pod::{Pod, Template},
     state::State,
@@ -34,6 +34,7 @@ use super::{
     allocate::Allocator,
     allocation::Allocation,
     amounts::DeviceResource,
+    audit_twice,
     combination::wants_devices,
     fragments::{Fragments, Taken},
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
@@ -193,6 +194,10 @@ impl Plugin for DeviceShare {
         "DeviceShare"
     }
 
+    fn marks(&self) -> Marks {
+        const { Marks::Labels(&[GPU_ISOLATION_PROVIDER.name(), RESERVATION_IGNORED.name()]) }
+    }
+
     fn reads(&self) -> &'static [ResourceKind] {
         const { &[ResourceKind::typed::<ApiDevice>(), ResourceKind::typed::<ConfigMap>()] }
     }
@@ -207,16 +212,20 @@ impl Plugin for DeviceShare {
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        let invalid = |text: String| Rejection::unresolvable(ReasonCode::DeviceRequestInvalid.says(text));
+        let invalid = |text: String, annotation: Option<&'static str>| {
+            let annotation = annotation.map(|name| ("annotation", name.to_owned()));
+            let reason = ReasonCode::DeviceRequestInvalid.says(text);
+            Rejection::unresolvable(reason.with_further(annotation.as_slice()))
+        };
         let devices = read(request.template());
         // It is read after the requests and before all else that a pod says of devices.
         let left = request.pod.given.get(DEVICE_ALLOCATED.name()).map(|text| DEVICE_ALLOCATED.read(text));
         if let Some(Err(error)) = left
             && !matches!(devices, Err(InvalidDevices::Request(_)))
         {
-            return Err(invalid(error.reason));
+            return Err(invalid(error.reason, Some(error.key)));
         }
-        let devices = devices.map_err(|error| invalid(error.to_string()))?;
+        let devices = devices.map_err(|error| invalid(error.to_string(), error.annotation()))?;
         let lacks_template = |gpus: &GpuRequest| self.0.lacks_template(gpus, cluster);
         if devices.and_then(|devices| devices.gpus).as_ref().is_some_and(lacks_template) {
             return Err(Rejection::unresolvable(Refused::Template.reason()));
@@ -300,6 +309,8 @@ impl Plugin for DeviceShare {
         allocations(placed, cluster).map_or(Prepared::Done, |allocations| self.lock(&allocations, placed, cluster))
     }
 
+    /// QUIRK: what cannot be read changes nothing, so that its devices are free only after a restart
+    /// (`devices_that_a_pod_no_longer_names_are_free`).
     fn given(&self, pod: &Pod, holds: &mut Holds) {
         let written = pod.given.get(DEVICE_ALLOCATED.name()).and_then(|text| DEVICE_ALLOCATED.read(text).ok());
         if let Some(written) = written {
@@ -313,6 +324,10 @@ impl Plugin for DeviceShare {
         if is_written(&was.pod) && !is_written(pod) {
             holds.remove::<Allocation>();
         }
+    }
+
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
     }
 
     fn services(&self) -> &'static [&'static str] {

@@ -8,7 +8,7 @@ use koord_api::{
         DEVICE_ALLOCATE_HINT, DEVICE_JOINT_ALLOCATE, DeviceAllocateHints, DeviceAllocateStrategy,
         DeviceExclusivePolicy, DeviceHint as ApiHint, DeviceJointScope, GPU_ISOLATION_PROVIDER, GPU_PARTITION_SPEC,
     },
-    protocol::{Key, Text},
+    protocol::{Key, ProtocolError, Text},
 };
 use koord_resource::{Quantity, ResourceList};
 use koord_scheduling::Selector;
@@ -101,6 +101,8 @@ pub enum InvalidDevices {
     /// An annotation cannot be read.
     #[error("invalid {what} annotation, err: {reason}")]
     Annotation {
+        /// Its name.
+        key: &'static str,
         /// What it is.
         what: &'static str,
         /// What is wrong with it.
@@ -116,6 +118,17 @@ pub enum InvalidDevices {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl InvalidDevices {
+    /// The annotation in which it stands; none of requests.
+    pub fn annotation(&self) -> Option<&'static str> {
+        match self {
+            Self::Request(_) => None,
+            Self::Annotation { key, .. } => Some(*key),
+            Self::Selector { .. } => Some(DEVICE_ALLOCATE_HINT.name()),
+        }
+    }
 }
 
 impl Kind {
@@ -257,7 +270,7 @@ fn read<'a, T: Text>(
     annotation: &impl Fn(&str) -> Option<&'a str>,
 ) -> Result<Option<T>, InvalidDevices> {
     let value = annotation(key.name()).map(|text| key.read(text)).transpose();
-    value.map_err(|error| InvalidDevices::Annotation { what, reason: error.reason })
+    value.map_err(|ProtocolError { key, reason, .. }| InvalidDevices::Annotation { key, what, reason })
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
-    dynamic::ResourceClaim,
+    dynamic::{DeviceId, ResourceClaim},
+    plugin::GivenTwice,
 };
 
 use super::{
@@ -40,15 +41,39 @@ impl Devices {
         }
         wrong
     }
+
+    /// Devices that several claims have.
+    pub(super) fn given_twice(&self, cluster: &Cluster) -> Vec<GivenTwice> {
+        let objects = cluster.objects();
+        let twice = self.ledger.given_twice().into_iter().filter_map(|(device, claims)| {
+            let names: Vec<&str> = claims.keys().map(|key| key.as_str()).collect();
+            let known = claims.keys().filter_map(|key| objects.get::<ResourceClaim>(key.as_str()));
+            let users = known.flat_map(|claim| &claim.status.reserved_for).map(|user| Uid::from(&*user.uid));
+            let pods = users.chain(claims.values().flatten().copied().cloned()).collect();
+            let first = claims.keys().next()?;
+            let DeviceId { driver, pool, device } = device;
+            Some(GivenTwice {
+                what: "claimed_device",
+                details: format!("device {driver}/{pool}/{device} is given to the claims {}", names.join(", ")),
+                pods,
+                subject: Some(Subject::of::<ResourceClaim>(cluster, first)),
+            })
+        });
+        twice.collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    use koord_core::uid::Uid;
+    use koord_engine::plugin::Plugin;
+    use serde_json::{Value, json};
 
     use crate::dynamic_resources::{
         Devices,
-        testing::{World, claimed, pod, request},
+        testing::{DRIVER, World, claimed, pod, request},
     };
 
     /// What makes a sum wrong.
@@ -82,5 +107,45 @@ mod tests {
             assert_eq!(found.iter().map(|found| (found.sum, &*found.details)).collect::<Vec<_>>(), wrong);
             assert_eq!(format!("{:?}", world.cluster.state::<Devices>()), right);
         }
+    }
+
+    /// A claim that has this device of node a for a pod, with these further members of the result.
+    fn having(device: &str, pod: &str, members: &Value) -> Value {
+        let mut result = members.clone();
+        for (member, value) in [("request", "r"), ("driver", DRIVER), ("pool", "a"), ("device", device)] {
+            result[member] = json!(value);
+        }
+        let mut claim = claimed(&json!([request("r", 1, &[])]));
+        let allocation = json!({"devices": {"results": [result]}});
+        claim["status"] = json!({"allocation": allocation, "reservedFor": [{"resource": "pods", "uid": pod}]});
+        claim
+    }
+
+    #[test]
+    fn a_device_that_two_claims_have_is_found_with_these_claims_and_their_pods() {
+        let mut world = World::of(&["a"]);
+        world.plain("a", &["0", "1"]);
+        let found = |world: &World| -> Vec<String> {
+            let found = world.plugin.given_twice(&world.cluster, None);
+            let pods = |pods: &BTreeSet<Uid>| pods.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+            found.iter().map(|one| format!("{} by {}", one.details, pods(&one.pods))).collect()
+        };
+        world.claim("c", &having("0", "p", &json!({})));
+        world.claim("d", &claimed(&json!([request("r", 1, &[])])));
+        let second = pod("q", &["d"]);
+        world.reserve(&second, "a").unwrap();
+        assert_eq!(found(&world), [""; 0], "the pod is given another one");
+        world.claim("c", &having("1", "p", &json!({})));
+        let twice = "device gpu.example.com/a/1 is given to the claims ns/c, ns/d by p+q";
+        assert_eq!(found(&world), [twice], "another scheduler has given it, and this one did not see it");
+        world.claim("c", &having("1", "p", &json!({"shareID": "one"})));
+        assert_eq!(found(&world), [""; 0], "a part of it");
+        world.claim("c", &having("1", "p", &json!({"adminAccess": true})));
+        assert_eq!(found(&world), [""; 0], "to look after it");
+        world.claim("c", &having("1", "p", &json!({})));
+        let row = world.cluster.row("a");
+        assert!(world.plugin.given_twice(&world.cluster, row).is_empty(), "it belongs to no single node");
+        world.cluster.remove_pod(&second.uid);
+        assert_eq!(found(&world), [""; 0]);
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeSelector;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
-    dynamic::{AllocatedDevice, Allocation, ResourceClaim},
+    dynamic::{AllocatedDevice, Allocation, DeviceId, ResourceClaim},
     object::{Object, ObjectChange, Objects},
 };
 use serde_json::Value;
@@ -75,7 +75,15 @@ impl Record {
 
     /// Its devices that nobody else may have.
     fn devices(&self) -> impl Iterator<Item = &AllocatedDevice> {
-        let held = self.held.values().chain(self.doubtful.values().map(|(held, _)| held));
+        self.with(self.held.values().chain(self.doubtful.values().map(|(held, _)| held)))
+    }
+
+    /// The same without those that it has perhaps, nor those of which others may have further parts.
+    fn own(&self) -> impl Iterator<Item = &AllocatedDevice> {
+        self.with(self.held.values()).filter(|device| device.share_id.is_none())
+    }
+
+    fn with<'r>(&'r self, held: impl Iterator<Item = &'r ClaimHeld>) -> impl Iterator<Item = &'r AllocatedDevice> {
         let held = held.filter(|held| self.counts(held)).flat_map(|held| &held.given.results);
         let all = self.allocated.iter().flatten().chain(held);
         all.filter(|device| device.admin_access != Some(true))
@@ -220,6 +228,22 @@ impl Ledger {
         let details = format!("{} devices instead of {}", devices(&self.used), devices(&used));
         self.used = used;
         Some(details)
+    }
+
+    /// Devices that several claims have, each with these claims and the pods that want to give it to them.
+    pub(super) fn given_twice(&self) -> BTreeMap<DeviceId, BTreeMap<&ObjectKey, Vec<&Uid>>> {
+        let is_crowded = |device: &&AllocatedDevice| {
+            let (pool, name) = place(device);
+            self.used.get(&pool).and_then(|in_pool| in_pool.get(&name)).is_some_and(|count| *count > 1)
+        };
+        let mut claims: BTreeMap<DeviceId, BTreeMap<&ObjectKey, Vec<&Uid>>> = BTreeMap::new();
+        for (key, record) in &self.claims {
+            for AllocatedDevice { device, .. } in record.own().filter(is_crowded) {
+                claims.entry(device.clone()).or_default().insert(key, record.held.keys().collect());
+            }
+        }
+        claims.retain(|_, claims| claims.len() > 1);
+        claims
     }
 
     /// What is given, by what is known of each claim.

@@ -54,20 +54,15 @@ impl Settings {
             _ => {}
         }
         let Some(used) = self.used(node, metric, measure, pod) else { return Ok(()) };
-        let over = |used: &Amounts| {
-            let mut bounds = thresholds.iter().zip(node.capacity).zip(used);
-            bounds.position(|((threshold, capacity), used)| {
-                *threshold != 0 && *capacity != 0 && percent(*used, *capacity) > *threshold
-            })
-        };
-        let Some(index) = over(&used) else { return Ok(()) };
-        // What is over without the pod is named first.
-        let index = over(&plus(used, &pod.estimate, -1)).unwrap_or(index);
-        Err(if matches!(measure, Measure::Aggregated(..)) {
-            TooBusy::Aggregated(index)
-        } else {
-            TooBusy::Average(index)
-        })
+        let mut bounds = thresholds.iter().zip(node.capacity).zip(&used);
+        let over = bounds.position(|((threshold, capacity), used)| {
+            *threshold != 0 && *capacity != 0 && percent(*used, *capacity) > *threshold
+        });
+        match (over, measure) {
+            (None, _) => Ok(()),
+            (Some(index), Measure::Aggregated(..)) => Err(TooBusy::Aggregated(index)),
+            (Some(index), Measure::Average | Measure::Prod) => Err(TooBusy::Average(index)),
+        }
     }
 
     /// Of a node that is too busy for the pod: what would be used of a dimension in percent, and its threshold.
@@ -178,7 +173,7 @@ mod tests {
         assert_eq!(checked(json!({}), "49300m", "0"), Err(TooBusy::Average(0)), "65.5 percent");
         assert_eq!(checked(json!({}), "90", "510Gi"), Err(TooBusy::Average(0)));
         assert_eq!(checked(json!({}), "0", "510Gi"), Err(TooBusy::Average(1)));
-        assert_eq!(checked(json!({}), "60", "510Gi"), Err(TooBusy::Average(1)), "cpu is over with the pod alone");
+        assert_eq!(checked(json!({}), "60", "510Gi"), Err(TooBusy::Average(0)), "cpu is over with the pod alone");
         let aggregated = json!({"usageThresholds": {"cpu": 10}, "usageAggregationType": "p95"});
         assert_eq!(checked(json!({"aggregated": aggregated}), "0", "510Gi"), Err(TooBusy::Aggregated(0)));
         assert_eq!(checked(json!({"prodUsageThresholds": {"cpu": 14}}), "90", "510Gi"), Ok(()));

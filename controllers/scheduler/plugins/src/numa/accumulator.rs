@@ -1,5 +1,6 @@
 //! The CPU accumulator: which CPUs of a node a pod gets (`spec/scheduler.md` 3B.7).
 
+mod case;
 mod one_node;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::{
 
 use koord_scheduling::{Cpu, CpuSet, CpuTopology};
 
+pub use self::case::CpuCase;
 use super::{
     ledger::Held,
     policy::{Bind, Exclusive, Fill},

@@ -9,8 +9,11 @@ use koord_api::{
     device::Device,
     node_resource_topology::v1alpha1::NodeResourceTopology,
     numa::{RESOURCE_SPEC, RESOURCE_STATUS, ResourceSpec},
+    priority::PRIORITY_CLASS_LABEL,
     protocol::Text,
+    qos::QOS_LABEL,
     reservation::Reservation,
+    reservation_protocol::RESERVATION_IGNORED,
 };
 use koord_config::scheduler::{CpuBindPolicy, NodeNumaResourceArgs, ScoringStrategy, ScoringType};
 use koord_engine::{
@@ -19,8 +22,8 @@ use koord_engine::{
     event::{Event, Events},
     hold::Holds,
     plugin::{
-        Code, Filter, NoAnswer, Operands, Patch, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection,
-        Request, Score,
+        Code, Filter, GivenTwice, Marks, NoAnswer, Operands, Patch, Plugin, PreFilter, Query, Reason, ReasonCode,
+        Refusal, Rejection, Request, Score,
     },
     pod::{Pod, Template},
     state::State,
@@ -30,6 +33,7 @@ use serde_json::Value;
 
 use super::{
     asked::{Asked, Configured, Place},
+    audit_twice,
     devices::WantedDevices,
     policy::{Bind, Exclusive, Fill},
     refused::Refused,
@@ -129,6 +133,10 @@ impl Plugin for NodeNumaResource {
         "NodeNUMAResource"
     }
 
+    fn marks(&self) -> Marks {
+        const { Marks::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL, RESERVATION_IGNORED.name()]) }
+    }
+
     fn reads(&self) -> &'static [ResourceKind] {
         const { &[ResourceKind::typed::<NodeResourceTopology>()] }
     }
@@ -139,13 +147,14 @@ impl Plugin for NodeNumaResource {
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         let asked = self.asked(request);
-        if let Err(Invalid::Annotation(reason)) = &asked {
+        if let Err(Invalid::Annotation { key, reason }) = &asked {
             let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
-            return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message)));
+            return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message).with("annotation", key)));
         }
         let status = request.pod.given.get(RESOURCE_STATUS.name()).filter(|_| !request.template().requests.is_zero());
         if let Some(Err(error)) = status.map(|text| RESOURCE_STATUS.read(text)) {
-            return Err(Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(error.reason)));
+            let reason = ReasonCode::CpuRequestInvalid.says(error.reason).with("annotation", error.key);
+            return Err(Rejection::unresolvable(reason));
         }
         let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
         asked.map(drop).map_err(fractional)
@@ -228,7 +237,10 @@ impl Plugin for NodeNumaResource {
         }
     }
 
-    /// What cannot be read changes nothing. What the pod does not share is what it says, also where its class binds no CPUs.
+    /// What the pod does not share is what it says, also where its class binds no CPUs.
+    ///
+    /// QUIRK: what cannot be read changes nothing, so that its CPUs are free only after a restart
+    /// (`annotations_that_cannot_be_read_change_nothing`).
     fn given(&self, pod: &Pod, holds: &mut Holds) {
         let status = pod.given.get(RESOURCE_STATUS.name()).and_then(|text| RESOURCE_STATUS.read(text).ok());
         let spec = pod.template.annotations.get(RESOURCE_SPEC.name()).map(|text| RESOURCE_SPEC.read(text));
@@ -237,6 +249,18 @@ impl Plugin for NodeNumaResource {
         if let Some(hold) = NumaHold::of(&status, exclusive) {
             holds.set(hold);
         }
+    }
+
+    /// A pod has nothing any more that its annotation, which is gone, said.
+    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        let is_written = |pod: &Pod| pod.given.get(RESOURCE_STATUS.name()).is_some();
+        if is_written(&was.pod) && !is_written(pod) {
+            holds.remove::<NumaHold>();
+        }
+    }
+
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
     }
 
     fn services(&self) -> &'static [&'static str] {

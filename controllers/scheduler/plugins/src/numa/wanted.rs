@@ -3,6 +3,7 @@
 use koord_api::{
     numa::{CpuBindPolicy, NUMA_TOPOLOGY_SPEC, NumaNodeExclusive, RESOURCE_SPEC, ResourceSpec},
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    protocol::ProtocolError,
     qos::{QOS_LABEL, QosClass},
 };
 use koord_engine::plugin::{Reason, ReasonCode};
@@ -37,7 +38,12 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Invalid {
     /// An annotation makes no sense.
-    Annotation(String),
+    Annotation {
+        /// Its name.
+        key: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// It wants CPUs of its own, but a fraction of one.
     FractionalCpu,
 }
@@ -72,7 +78,7 @@ impl Wanted {
         cpu: i64,
         default_bind: Option<Bind>,
     ) -> Result<Self, Invalid> {
-        let invalid = |error: koord_api::protocol::ProtocolError| Invalid::Annotation(error.reason);
+        let invalid = |ProtocolError { key, reason, .. }| Invalid::Annotation { key, reason };
         let spec = annotation(RESOURCE_SPEC.name()).map(|text| RESOURCE_SPEC.read(text));
         let spec = spec.transpose().map_err(invalid)?.unwrap_or_default();
         let numa = annotation(NUMA_TOPOLOGY_SPEC.name()).map(|text| NUMA_TOPOLOGY_SPEC.read(text));
@@ -292,7 +298,8 @@ mod tests {
         assert_eq!(wanted("LSR", 9500, 1500, &[]), Err(Invalid::FractionalCpu));
         let json = "invalid character 'b' looking for beginning of object key string".to_owned();
         for key in [SPEC, NUMA] {
-            assert_eq!(wanted("LS", 9500, 1500, &[(key, "{bad")]), Err(Invalid::Annotation(json.clone())));
+            let invalid = Invalid::Annotation { key, reason: json.clone() };
+            assert_eq!(wanted("LS", 9500, 1500, &[(key, "{bad")]), Err(invalid));
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Kept {
     by_mark: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<Uid>>>,
     /// Those whose owners have nothing in common by which they are found.
     unmarked: BTreeSet<Uid>,
+    /// Those that take further owners and have some.
+    shared: BTreeSet<Uid>,
     /// How many have owners that are named.
     named: usize,
     /// How many are pods.
@@ -218,6 +220,7 @@ impl Kept {
     fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
         let Known { info, placed, .. } = self.infos.remove(uid)?;
         self.has_changed(uid);
+        self.shared.remove(uid);
         self.pods -= usize::from(info.is_pod);
         if let Some(owners) = &info.owners {
             self.named -= usize::from(owners.name_pods());
@@ -293,7 +296,8 @@ impl Kept {
             }
         }
         self.by_node.entry(Arc::clone(&node)).or_default().insert(uid.clone());
-        self.infos.insert(uid, Known { info, allocatable, seen, placed });
+        self.infos.insert(uid.clone(), Known { info, allocatable, seen, placed });
+        self.note_shared(&uid);
         if let Some(row) = placed {
             self.count_twice(cluster, row);
         }
@@ -373,6 +377,7 @@ impl State for Kept {
                 }
             }
             self.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
+            self.note_shared(uid);
             self.note_use(uid, &placed.pod);
         }
     }
@@ -399,6 +404,7 @@ impl State for Kept {
                     self.consumers.remove(uid);
                 }
             }
+            self.note_shared(uid);
             self.note_use(uid, &placed.pod);
         }
     }

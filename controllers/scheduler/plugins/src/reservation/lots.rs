@@ -20,7 +20,7 @@ use super::{
     Amounts, ReservationInfo, Wish,
     fits::{Needs, fits, has_room},
     info::AllocatePolicy,
-    kept::{Allocated, Kept},
+    kept::{Allocated, Kept, keeps},
     over_pods::TakenOver,
 };
 
@@ -122,6 +122,11 @@ pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
     let running = cluster.hidden_on(row).filter(|placed| kept.info(&placed.pod.uid).is_none());
     let running = running.map(|keeper| Lot { keeper, owners: Vec::new(), info: None, is_offered: true });
     reserved.chain(running).collect()
+}
+
+/// The pods of a node that use what they have. What keeps it for its owners has it beside them.
+pub(crate) fn users(cluster: &Cluster, row: Row) -> impl Iterator<Item = &Placed> {
+    cluster.pods_on(row).filter(|placed| !(placed.pod.is_reservation() || keeps(&placed.pod)))
 }
 
 /// How many reservations of a node hold something of this type for the pod that is tried.

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_api::{
-    protocol::Text,
+    protocol::{ProtocolError, Text},
     reservation::{Reservation as ReservationObject, ReservationPhase},
-    reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, ReservationAllocated},
+    reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, RESERVATION_IGNORED, ReservationAllocated},
 };
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
 use koord_core::{uid::Uid, write::Write};
@@ -16,8 +16,8 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Found, NoAnswer, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode, Refusal,
-        Rejection, Request, Score, StandIn, Upkeep,
+        Explanation, Figure, Found, Marks, NoAnswer, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode,
+        Refusal, Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Width},
@@ -213,6 +213,10 @@ impl Plugin for Reservation {
         }
     }
 
+    fn marks(&self) -> Marks {
+        const { Marks::WhereOffered(&[RESERVATION_IGNORED.name()]) }
+    }
+
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
         let names = |kept: &Kept| kept.names(pod);
         pod.is_reservation() || keeps(pod) || cluster.state::<Kept>().is_some_and(names)
@@ -255,6 +259,10 @@ impl Plugin for Reservation {
 
     fn names_nodes(&self) -> bool {
         true
+    }
+
+    fn code_of_unnamed(&self) -> ReasonCode {
+        ReasonCode::ReservationNotMatched
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
@@ -378,9 +386,15 @@ impl Plugin for Reservation {
     }
 
     fn given(&self, pod: &Pod, holds: &mut Holds) {
-        let text = pod.given.get(RESERVATION_ALLOCATED.name());
-        if let Some(ReservationAllocated { name, uid }) = text.and_then(|text| RESERVATION_ALLOCATED.read(text).ok()) {
-            holds.set(Allocated { name: name.into(), uid: Uid::from(&*uid) });
+        if let Some(allocated) = allocated(pod) {
+            holds.set(allocated);
+        }
+    }
+
+    /// A pod does not use the reservation any more that its annotation said, where that is gone or cannot be read.
+    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        if allocated(&was.pod).is_some() && allocated(pod).is_none() {
+            holds.remove::<Allocated>();
         }
     }
 
@@ -416,12 +430,19 @@ impl Plugin for Reservation {
     }
 }
 
-fn wish(pod: &Pod) -> Result<Wish, String> {
-    Wish::new(&pod.template.labels, &pod.template.annotations).map_err(|error| error.reason)
+/// The reservation that a pod uses, as its annotation says.
+fn allocated(pod: &Pod) -> Option<Allocated> {
+    let text = pod.given.get(RESERVATION_ALLOCATED.name())?;
+    let ReservationAllocated { name, uid } = RESERVATION_ALLOCATED.read(text).ok()?;
+    Some(Allocated { name: name.into(), uid: Uid::from(&*uid) })
 }
 
-fn invalid(message: String) -> Rejection {
-    Rejection::error(ReasonCode::ReservationInvalid.says(message))
+fn wish(pod: &Pod) -> Result<Wish, ProtocolError> {
+    Wish::new(&pod.template.labels, &pod.template.annotations)
+}
+
+fn invalid(error: ProtocolError) -> Rejection {
+    Rejection::error(ReasonCode::ReservationInvalid.says(error.reason).with("annotation", error.key))
 }
 
 #[cfg(test)]

@@ -177,6 +177,11 @@ reason_codes! {
         look: "The text names the need.",
         remedy: "Leave it out of the pod, or name another scheduler in `spec.schedulerName`."
     }
+    /// The pod requests an extended resource that no node offers, and that is a device of a DeviceClass, which is given to ResourceClaims alone.
+    DeviceClassResource {
+        look: "`spec.extendedResourceName` of the DeviceClass that the text names; whether a device plugin is to offer the resource.",
+        remedy: "Request the devices by a ResourceClaim (`spec.resourceClaims` of the pod), or let a device plugin offer the resource."
+    }
     /// The scheduling hint of the pod cannot be read.
     SchedulingHintInvalid {
         look: "The annotation of the scheduling hint of the pod.",

@@ -36,6 +36,7 @@ impl Search<'_> {
             request: alternative.name.clone(),
             device,
             admin_access: alternative.is_admin.then_some(true),
+            share_id: None,
         })
     }
 

@@ -182,6 +182,22 @@ fn the_total_of_another_tree_is_taken_from_the_default_tree_and_given_back() {
 }
 
 #[test]
+fn a_tree_has_what_all_quotas_that_begin_it_name() {
+    let mut world = World::new(settings("MultiQuotaTree"));
+    let labels = |is_root: &str| json!({"quota.scheduling.koordinator.sh/tree-id": "ta", "quota.scheduling.koordinator.sh/is-root": is_root});
+    world.quota("q1", "1", "200", &json!({}));
+    world.quota("qa", "1", "200", &json!({"labels": labels("false")}));
+    for quota in ["q1", "qa"] {
+        world.say(with(&pod(quota, quota, "150", 0), |template| template.scheduler = "other".into()));
+    }
+    for (name, total) in [("root-a", r#"{"cpu":"20"}"#), ("root-b", r#"{"cpu":"10"}"#)] {
+        let annotations = json!({"quota.scheduling.koordinator.sh/total-resource": total});
+        world.quota(name, "1", "20", &json!({"labels": labels("true"), "annotations": annotations}));
+    }
+    assert_eq!((world.limit("q1", "cpu"), world.limit("qa", "cpu")), ("70".to_owned(), "30".to_owned()));
+}
+
+#[test]
 fn a_quota_that_names_another_tree_is_in_that_tree() {
     let of = |tree: &str| json!({"labels": {"quota.scheduling.koordinator.sh/tree-id": tree}});
     let mut world = World::new(settings("MultiQuotaTree"));

@@ -149,6 +149,12 @@ fn preferred_cpus_are_taken_first() {
     assert_eq!((taken("6", 8), taken("6", 0).as_deref()), (None, Some("")));
 }
 
+#[test]
+fn of_several_sockets_that_are_too_large_no_core_is_taken_beyond_what_is_needed() {
+    // One socket as a whole, one core of the next, and one CPU, but no core of the third.
+    check(FULL, &[([3, 1, 4, 2], "", 11, "0-10", "0-10")]);
+}
+
 fn shapes() -> impl Strategy<Value = Shape> {
     (1..3_u32, 1..3_u32, 1..5_u32, 1..3_u32).prop_map(|(sockets, nodes, cores, cpus)| [sockets, nodes, cores, cpus])
 }

@@ -36,8 +36,10 @@ impl Kept {
             Mismatch::new(subject(cluster, uid), "reservations", details)
         };
         let mut wrong: Vec<Mismatch> = uids.into_iter().map(mismatch).collect();
-        let indexes =
-            |kept: &Self| (kept.by_node.clone(), kept.by_mark.clone(), kept.unmarked.clone(), kept.named, kept.pods);
+        let indexes = |kept: &Self| {
+            let sets = (kept.unmarked.clone(), kept.shared.clone());
+            (kept.by_node.clone(), kept.by_mark.clone(), sets, kept.named, kept.pods)
+        };
         if wrong.is_empty() && indexes(self) != indexes(&actual) {
             let details = "reservations are found by what they are not found by";
             wrong.push(Mismatch::new(Subject::Cluster, "reservation_indexes", details));
@@ -156,15 +158,16 @@ mod tests {
     }
 
     fn shown(cluster: &Cluster) -> String {
-        let Kept { infos, by_node, twice, by_mark, unmarked, named, pods, consumers, .. } = cluster.state().unwrap();
-        format!("{infos:?} {by_node:?} {twice:?} {by_mark:?} {unmarked:?} {named} {pods} {consumers:?}")
+        let Kept { infos, by_node, twice, by_mark, unmarked, shared, named, pods, consumers, .. } =
+            cluster.state().unwrap();
+        format!("{infos:?} {by_node:?} {twice:?} {by_mark:?} {unmarked:?} {shared:?} {named} {pods} {consumers:?}")
     }
 
     #[test]
     fn reservations_that_are_spoilt_are_found_and_counted_anew() {
         let uid = || Uid::from("r");
         let one = "1 owners of r on n with 1 of cpu=1000";
-        let spoil: [(&str, String, Spoil); 5] = [
+        let spoil: [(&str, String, Spoil); 6] = [
             ("reservations", format!("1 owners of r, which is no reservation instead of {one}"), |kept| {
                 kept.infos.clear();
             }),
@@ -176,6 +179,9 @@ mod tests {
             }),
             ("reservation_indexes", "reservations are found by what they are not found by".to_owned(), |kept| {
                 kept.by_mark.clear();
+            }),
+            ("reservation_indexes", "reservations are found by what they are not found by".to_owned(), |kept| {
+                kept.shared.clear();
             }),
             ("reserved_twice", r#"{} instead of {"cpu":"1"}"#.to_owned(), |kept| kept.twice.clear()),
         ];

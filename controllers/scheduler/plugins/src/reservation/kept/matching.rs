@@ -14,7 +14,7 @@ use koord_engine::{
 };
 use parking_lot::Mutex;
 
-use super::{Kept, Known, Match, ReservationInfo, Summary, Wish, node_of};
+use super::{Kept, Known, Match, Summary, Wish, node_of};
 use crate::SchedulingHint;
 
 /// The reservations that a pod matches, by row and uid.
@@ -257,9 +257,17 @@ impl Kept {
     pub(in crate::reservation) fn is_shared(&self, asks: &Asks<'_>) -> bool {
         let scope = asks.scope();
         let is_near = |(_, node): (Row, &Arc<Node>)| scope.has(&node.name) && asks.selects(node);
-        let is_used = |info: &ReservationInfo| info.is_matchable() && info.assigned_count() > 0;
-        let mut used = self.infos.values().filter(|known| is_used(&known.info));
-        used.any(|known| known.node(asks.cluster).is_some_and(is_near))
+        let mut shared = self.shared.iter().filter_map(|uid| self.infos.get(uid));
+        shared.any(|known| known.node(asks.cluster).is_some_and(is_near))
+    }
+
+    /// A reservation, or who uses it, has changed: it takes further owners and has some, or not.
+    pub(super) fn note_shared(&mut self, uid: &Uid) {
+        if self.info(uid).is_some_and(|info| info.is_matchable() && info.assigned_count() > 0) {
+            self.shared.insert(uid.clone());
+        } else {
+            self.shared.remove(uid);
+        }
     }
 
     /// The reservations about which something may be said to a pod.

@@ -44,6 +44,19 @@ fn devices_that_a_pod_no_longer_names_are_free() {
         is_used(&scheduler)
     });
     assert_eq!(used, [true, true, true, false], "what cannot be read changes nothing");
+    let mut restarted = Scheduler::of("gpu0@0/0");
+    restarted.engine.set_pod(running(&json!({ALLOCATED: "{"})), restarted.now);
+    assert!(!is_used(&restarted), "nothing was known of it before");
+}
+
+#[test]
+fn devices_of_an_annotation_that_cannot_be_read_are_free_when_the_pod_ends() {
+    let mut scheduler = Scheduler::of("gpu0@0/0");
+    for annotations in [given(), json!({ALLOCATED: "{"})] {
+        scheduler.engine.set_pod(running(&annotations), scheduler.now);
+    }
+    scheduler.engine.remove_pod(&Uid::from("a"), scheduler.now);
+    assert!(!is_used(&scheduler));
 }
 
 #[test]

@@ -35,3 +35,17 @@ fn a_refusal_names_unhealthy_devices_and_gpus_that_are_given_out_in_parts() {
         ]
     );
 }
+
+#[test]
+fn an_annotation_that_cannot_be_read_is_named_for_programs() {
+    for name in ["device-allocate-hint", "device-joint-allocate", "gpu-partition-spec", "device-allocated"] {
+        let key = format!("scheduling.koordinator.sh/{name}");
+        let key = key.as_str();
+        let mut scheduler = Scheduler::of("gpu0@0/0");
+        let annotations = json!({key: "{bad"});
+        scheduler.engine.set_pod(pod("p", &json!({"requests": gpus(1), "annotations": annotations})), scheduler.now);
+        let why = scheduler.engine.why(&Uid::from("p"), scheduler.now).unwrap();
+        let (plugin, rejection) = why.decision.unwrap().rejected.unwrap();
+        assert_eq!((plugin, rejection.reasons[0].operand("annotation")), ("DeviceShare", Some(key)));
+    }
+}

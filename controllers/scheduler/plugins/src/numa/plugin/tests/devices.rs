@@ -1,7 +1,10 @@
 //! NUMA nodes with devices.
 
+use koord_core::key::ObjectKey;
+use koord_engine::object::Object;
+
 use super::{world::requesting, *};
-use crate::DeviceShare;
+use crate::{DeviceShare, device_share::testing::report};
 
 /// Two GPUs on each of two NUMA nodes.
 fn with_gpus(policy: &str) -> World {
@@ -69,4 +72,39 @@ fn gpus_are_rated_on_the_numa_nodes_that_were_found_for_the_pod() {
         (score(std::slice::from_ref(&numa), false), score(&[], true)),
         (i64::midpoint(50, 75), i64::midpoint(50, 75))
     );
+}
+
+#[test]
+fn numa_nodes_are_asked_for_the_devices_near_each_other_that_reserve_takes() {
+    let tried = |devices: &str, used: &[usize]| {
+        let allocatable = json!({"cpu": "16", "memory": "64Gi", "pods": "110", "koordinator.sh/gpu-core": "300",
+            "koordinator.sh/gpu-memory-ratio": "300", "koordinator.sh/rdma": "100"});
+        let mut world = World::of(&[Machine { allocatable, ..Machine::labelled(KEEP, "SingleNUMANode") }]);
+        let key = ObjectKey::cluster("n1");
+        world.engine.set_object(Object::new(key, Uid::from("n1"), false, Arc::new(report(devices))), world.now);
+        let share = |percent: &str| {
+            json!({"cpu": "1", "memory": "1Gi", "koordinator.sh/gpu-core": percent,
+                "koordinator.sh/gpu-memory-ratio": percent})
+        };
+        for minor in used {
+            let resources = json!({"koordinator.sh/gpu-core": "40", "koordinator.sh/gpu-memory": "32Gi",
+                "koordinator.sh/gpu-memory-ratio": "40"});
+            let given = json!({"gpu": [{"minor": minor, "resources": resources}]}).to_string();
+            let given = [("scheduling.koordinator.sh/device-allocated", &*given)];
+            let running = requesting(&format!("a{minor}"), ("LS", &given), 9500, &share("40"), Some("n1"));
+            world.engine.set_pod(running, world.now);
+        }
+        let mut requests = share("50");
+        requests["koordinator.sh/rdma"] = json!("100");
+        let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}).to_string();
+        let joint = [("scheduling.koordinator.sh/device-joint-allocate", &*joint)];
+        world.engine.set_pod(requesting("p", ("LS", &joint), 9500, &requests, None), world.now);
+        world.tried()
+    };
+    // Of GPUs on switches that are in use the emptiest is taken, and not the first one, which has no card near it.
+    let near = tried("gpu0@0/0 gpu1@0/1 gpu2@0/1 rdma0@0/1", &[0, 2]);
+    assert_eq!(near, format!("{} GPUs 1", shares("", &[(0, "1", "1Gi")])));
+    // A switch in use goes before one that is not, as in the original, whatever is near its GPUs.
+    let apart = tried("gpu0@0/0 gpu1@0/1 rdma0@0/1", &[0]);
+    assert!(apart.contains("node(s) Device Joint-Allocate rules violation"), "{apart}");
 }

@@ -30,3 +30,13 @@ fn annotations_that_cannot_be_read_change_nothing() {
         assert_eq!(run(&mut world, annotations), hold, "{annotations:?}");
     }
 }
+
+#[test]
+fn cpus_of_an_annotation_that_is_removed_or_names_none_are_free() {
+    for annotations in [&[(STATUS, "{}")][..], &[]] {
+        let mut world = World::of(&[Machine::default()]);
+        assert!(run(&mut world, &[OWN]).is_some());
+        assert_eq!(run(&mut world, annotations).unwrap_or_default(), NumaHold::default(), "{annotations:?}");
+        assert_eq!(world.create("q", ("LSR", "2", &[FULL])), cpus("0-1"), "{annotations:?}");
+    }
+}

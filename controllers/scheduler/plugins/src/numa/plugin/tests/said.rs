@@ -22,3 +22,14 @@ fn a_refusal_says_what_is_left_where_and_what_is_not_reported() {
         ]
     );
 }
+
+#[test]
+fn an_annotation_that_cannot_be_read_is_named_for_programs() {
+    for key in [SPEC, NUMA, STATUS] {
+        let mut world = World::of(&[Machine::default()]);
+        world.engine.set_pod(pod("p", ("LSR", "2", &[(key, "{bad")]), 9500, "1Gi", None), world.now);
+        let why = world.engine.why(&Uid::from("p"), world.now).unwrap();
+        let (plugin, rejection) = why.decision.unwrap().rejected.unwrap();
+        assert_eq!((plugin, rejection.reasons[0].operand("annotation")), ("NodeNUMAResource", Some(key)));
+    }
+}

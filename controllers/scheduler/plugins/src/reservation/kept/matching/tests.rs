@@ -1,6 +1,6 @@
 //! Whatever has happened, what is kept of a class is what its pods match.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use koord_api::reservation::Reservation;
 use koord_core::key::ObjectKey;
@@ -139,6 +139,10 @@ fn keeper(number: usize, on: usize, is_ready: bool) -> Arc<Pod> {
 /// Asks for a pod of each template, and for one that reservations name. Gives how many reservations were matched.
 fn ask(cluster: &mut Cluster, templates: &[Arc<Template>]) -> Result<usize, TestCaseError> {
     let mut found = 0;
+    let kept = cluster.state::<Kept>().unwrap();
+    let is_shared = |known: &Known| known.info.is_matchable() && known.info.assigned_count() > 0;
+    let shared: BTreeSet<&Uid> = kept.infos.iter().filter(|(_, known)| is_shared(known)).map(|(uid, _)| uid).collect();
+    prop_assert_eq!(kept.shared.iter().collect::<BTreeSet<_>>(), shared);
     for (template, name) in templates.iter().flat_map(|template| [(template, "p"), (template, "named")]) {
         let key = ObjectKey::new("ns", name);
         let pod = Arc::new(Pod { key, uid: Uid::from(name), template: Arc::clone(template), ..Pod::default() });

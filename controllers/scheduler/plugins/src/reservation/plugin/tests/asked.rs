@@ -35,6 +35,17 @@ fn nodes_without_a_reservation_that_is_asked_for_are_left_out() {
 }
 
 #[test]
+fn nodes_that_are_left_out_have_a_code_of_the_plugin() {
+    let mut world = World::new(&[8, 16]);
+    world.reserve("r1", 4, &restricted("n1"));
+    assert!(world.owner("p", 6, r#"{"name":"r1"}"#).contains(TOO_LARGE));
+    let nodes = world.engine.on_nodes(&Uid::from("p")).unwrap();
+    let reasons = nodes.iter().flat_map(|on| &on.refusals).flat_map(|one| &one.reasons);
+    let left_out = reasons.filter(|reason| reason.text.contains("didn't satisfy"));
+    assert_eq!(left_out.map(|reason| reason.code).collect::<Vec<_>>(), [ReasonCode::ReservationNotMatched]);
+}
+
+#[test]
 fn a_pod_that_names_a_reservation_is_not_compared_with_those_of_other_nodes() {
     let mut world = World::new(&[16, 16]);
     world.reserve("r1", 4, &restricted("n1"));

@@ -110,3 +110,18 @@ fn a_reservation_takes_over_pods_that_its_owners_select_by_labels_though_it_is_u
     assert_eq!([over(json!([{}])), over(json!([{"object": {"name": "p"}}]))], [nobody; 2]);
     assert_eq!(over(json!([{"labelSelector": {"matchLabels": {"app": "x"}}}])), "n1");
 }
+
+#[test]
+fn an_annotation_that_cannot_be_read_is_named_for_programs() {
+    for name in ["reservation-affinity", "exact-match-reservation"] {
+        let key = format!("scheduling.koordinator.sh/{name}");
+        let pod = World::of("p", 2, &[("app", "x")], "");
+        let annotations = [(key.as_str(), "{bad")].into_iter().collect();
+        let template = Arc::new(Template { annotations, ..Template::clone(&pod.template) });
+        let mut world = World::new(&[8]);
+        world.engine.set_pod(Arc::new(Pod { template, ..pod }), world.now);
+        let why = world.engine.why(&Uid::from("p"), world.now).unwrap();
+        let (plugin, rejection) = why.decision.unwrap().rejected.unwrap();
+        assert_eq!((plugin, rejection.reasons[0].operand("annotation")), ("Reservation", Some(key.as_str())));
+    }
+}

@@ -22,6 +22,22 @@ fn an_owner_is_written_wherever_it_runs() {
 }
 
 #[test]
+fn an_owner_whose_annotation_is_gone_or_cannot_be_read_is_one_no_more() {
+    for text in ["", "{"] {
+        let mut world = World::new(&[8]);
+        world.reserve("r", 4, &json!({"allocateOnce": false}));
+        let owner = bound("p", 3, "n1");
+        world.engine.set_pod(Arc::clone(&owner), world.now);
+        assert_eq!(world.upkeep(), 1, "{text:?}");
+        let given = [("scheduling.koordinator.sh/reservation-allocated", text)].into_iter();
+        let given = given.filter(|(_, text)| !text.is_empty()).collect();
+        world.engine.set_pod(Arc::new(Pod { given, ..Pod::clone(&owner) }), world.now);
+        assert_eq!(world.upkeep(), 1, "{text:?}");
+        assert_eq!(world.objects["r"]["status"]["currentOwners"][0], Value::Null, "{text:?}");
+    }
+}
+
+#[test]
 fn one_owner_is_the_end_where_that_is_said_later_with_the_next_change() {
     let mut world = World::new(&[8]);
     world.reserve("r", 4, &json!({"allocateOnce": false}));

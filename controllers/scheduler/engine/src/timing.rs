@@ -1,0 +1,230 @@
+//! How long single plugins take, in the attempts that are sampled.
+//!
+//! The search is compiled twice, with a clock and without one: an attempt that is not sampled asks for no time.
+
+use std::time::Duration;
+
+use koord_core::clock::Clock;
+
+use crate::plugin::{Code, Permit, Plugin, PostFilter, PreFilter, Refusal, Rejection, Score};
+
+/// An extension point at which plugins are timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// [`Plugin::screen`].
+    BeforePreFilter,
+    /// [`Plugin::admit`], and [`Plugin::filter`] where it is asked anew.
+    PreFilter,
+    /// [`Filter::filter`](crate::plugin::Filter::filter) of one node.
+    Filter,
+    /// [`Plugin::post_filter`].
+    PostFilter,
+    /// [`Plugin::score`] where it is asked anew.
+    PreScore,
+    /// [`Score::score`] of one node.
+    Score,
+    /// [`Plugin::reserve`].
+    Reserve,
+    /// [`Plugin::permit`].
+    Permit,
+    /// [`Plugin::pre_bind`].
+    PreBind,
+}
+
+/// What a plugin answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing that stands in the way of the pod.
+    Success,
+    /// That it has nothing to say about the pod.
+    Skip,
+    /// That the pod waits in its place.
+    Wait,
+    /// A refusal that the removal of pods may resolve.
+    Unschedulable,
+    /// A refusal that the removal of pods does not resolve.
+    Unresolvable,
+    /// That something is wrong which has to do with neither the pod nor the cluster.
+    Error,
+}
+
+/// How long a plugin has taken at an extension point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PluginLap {
+    /// Its name.
+    pub plugin: &'static str,
+    /// The extension point.
+    pub point: Point,
+    /// What it answered.
+    pub status: Status,
+    /// How long.
+    pub took: Duration,
+}
+
+impl Point {
+    /// The label of metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BeforePreFilter => "BeforePreFilter",
+            Self::PreFilter => "PreFilter",
+            Self::Filter => "Filter",
+            Self::PostFilter => "PostFilter",
+            Self::PreScore => "PreScore",
+            Self::Score => "Score",
+            Self::Reserve => "Reserve",
+            Self::Permit => "Permit",
+            Self::PreBind => "PreBind",
+        }
+    }
+
+    /// Whether a plugin may be called more than once for one answer.
+    const fn is_asked_in_parts(self) -> bool {
+        matches!(self, Self::PreFilter | Self::PreScore)
+    }
+}
+
+impl Status {
+    /// The label of metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "Success",
+            Self::Skip => "Skip",
+            Self::Wait => "Wait",
+            Self::Unschedulable => "Unschedulable",
+            Self::Unresolvable => "UnschedulableAndUnresolvable",
+            Self::Error => "Error",
+        }
+    }
+}
+
+/// Calls plugins, with a clock or without one.
+pub(crate) trait Timing {
+    /// Whether the calls are timed.
+    const IS_ON: bool;
+
+    /// Calls a plugin at an extension point.
+    fn call<R: Answer>(&mut self, plugin: &dyn Plugin, point: Point, call: impl FnOnce() -> R) -> R;
+}
+
+/// Calls plugins without a clock.
+pub(crate) struct Untimed;
+
+impl Timing for Untimed {
+    const IS_ON: bool = false;
+
+    #[inline]
+    fn call<R: Answer>(&mut self, _: &dyn Plugin, _: Point, call: impl FnOnce() -> R) -> R {
+        call()
+    }
+}
+
+/// Calls plugins, and keeps how long that takes.
+pub(crate) struct Stopwatch<'l> {
+    clock: &'l dyn Clock,
+    laps: &'l mut Vec<PluginLap>,
+}
+
+impl<'l> Stopwatch<'l> {
+    pub(crate) fn new(clock: &'l dyn Clock, laps: &'l mut Vec<PluginLap>) -> Self {
+        Self { clock, laps }
+    }
+}
+
+impl Timing for Stopwatch<'_> {
+    const IS_ON: bool = true;
+
+    fn call<R: Answer>(&mut self, plugin: &dyn Plugin, point: Point, call: impl FnOnce() -> R) -> R {
+        let began = self.clock.moment();
+        let answer = call();
+        let took = self.clock.moment().since(began);
+        let (plugin, status) = (plugin.name(), answer.status());
+        let is_same = |lap: &&mut PluginLap| point.is_asked_in_parts() && lap.plugin == plugin && lap.point == point;
+        match self.laps.iter_mut().find(is_same) {
+            Some(lap) => {
+                lap.took += took;
+                if status != Status::Success {
+                    lap.status = status;
+                }
+            }
+            None => self.laps.push(PluginLap { plugin, point, status, took }),
+        }
+        answer
+    }
+}
+
+/// An answer of a plugin.
+pub(crate) trait Answer {
+    /// What metrics show of it.
+    fn status(&self) -> Status;
+}
+
+impl Answer for () {
+    fn status(&self) -> Status {
+        Status::Success
+    }
+}
+
+impl Answer for i64 {
+    fn status(&self) -> Status {
+        Status::Success
+    }
+}
+
+impl Answer for Result<(), Rejection> {
+    fn status(&self) -> Status {
+        match self {
+            Ok(()) => Status::Success,
+            Err(Rejection { code: Code::Unschedulable, .. }) => Status::Unschedulable,
+            Err(Rejection { code: Code::Unresolvable, .. }) => Status::Unresolvable,
+            Err(Rejection { code: Code::Error, .. }) => Status::Error,
+        }
+    }
+}
+
+impl Answer for Refusal {
+    fn status(&self) -> Status {
+        if self.resolvable { Status::Unschedulable } else { Status::Unresolvable }
+    }
+}
+
+impl Answer for Result<(), Refusal> {
+    fn status(&self) -> Status {
+        self.as_ref().err().map_or(Status::Success, Answer::status)
+    }
+}
+
+impl Answer for PreFilter {
+    fn status(&self) -> Status {
+        match self {
+            Self::Skip => Status::Skip,
+            Self::Nodes(_) | Self::Among(..) => Status::Success,
+            Self::None(refusal) => refusal.status(),
+        }
+    }
+}
+
+impl Answer for Option<Box<dyn Score>> {
+    fn status(&self) -> Status {
+        if self.is_some() { Status::Success } else { Status::Skip }
+    }
+}
+
+impl Answer for PostFilter {
+    fn status(&self) -> Status {
+        match self {
+            Self::Nominate { .. } | Self::Ask(_) | Self::Together { .. } => Status::Success,
+            Self::Nothing(_) | Self::NoRoom(_) => Status::Unschedulable,
+            Self::Stop(_) => Status::Unresolvable,
+        }
+    }
+}
+
+impl Answer for Permit {
+    fn status(&self) -> Status {
+        match self {
+            Self::Allow => Status::Success,
+            Self::Wait(_) => Status::Wait,
+            Self::Reject(_) => Status::Unschedulable,
+        }
+    }
+}
