@@ -1,4 +1,5 @@
-//! Labels and annotations that do not do what was meant: keys that are misspelt, and values that cannot be read.
+//! Labels and annotations that do not do what was meant: keys that are misspelt, values that cannot be read, and values that can be read
+//! and hardly do what was meant.
 
 use koord_api::{
     catalogue,
@@ -7,7 +8,7 @@ use koord_api::{
     quota::{NAME as QUOTA_NAME, TREE_ID},
 };
 
-/// Why a label or annotation has no effect, or makes the scheduler refuse the pod.
+/// Why a label or annotation has no effect or hardly the one that was meant, or makes the scheduler refuse the pod.
 pub(crate) fn reason(key: &str, value: &str) -> Option<String> {
     let ignored = |expected: &str| Some(format!("{value:?} is ignored; expected {expected}"));
     match key {
@@ -20,15 +21,23 @@ pub(crate) fn reason(key: &str, value: &str) -> Option<String> {
             None => ignored("koord-prod, koord-mid, koord-batch or koord-free"),
         },
         _ => match catalogue::find(key) {
-            Some(entry) => entry.check(value).err().and_then(|error| match error.expected {
-                expected if catalogue::refuses_pod(key) => Some(format!(
-                    "{value:?} cannot be read, and the pod waits until it is corrected; expected {expected}"
+            Some(entry) => match entry.check(value) {
+                Err(error) if catalogue::refuses_pod(key) => Some(format!(
+                    "{value:?} cannot be read, and the pod waits until it is corrected; expected {}",
+                    error.expected
                 )),
-                expected => ignored(expected),
-            }),
+                Err(error) => ignored(error.expected),
+                Ok(()) => doubts(key, value),
+            },
             None => meant(key).map(|known| format!("this key has no effect; {known} is meant")),
         },
     }
+}
+
+/// What of a value that can be read hardly does what was meant.
+fn doubts(key: &str, value: &str) -> Option<String> {
+    let doubts: Vec<String> = catalogue::doubts(key, value).iter().map(ToString::to_string).collect();
+    (!doubts.is_empty()).then(|| doubts.join("; and "))
 }
 
 /// The key of the protocol that a slip of case, dashes or dots has made unknown.

@@ -4,6 +4,7 @@
 //! costs it nothing. Each object is answered at once and then once a minute, until its time is over.
 
 mod answer;
+mod domains;
 mod template;
 mod view;
 
@@ -14,6 +15,7 @@ use koord_api::{
     gang::name_of_pod,
     schedule_explanation::{ScheduleExplanation, ScheduleExplanationStatus},
 };
+use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::{
     controller,
     controller::{ControllerSpec, ResourceKind},
@@ -225,9 +227,12 @@ fn explained_by<const T: u8>(key: &ObjectKey, entry: &Entry<PodViewBy<T>>) -> Op
     if pod.deleting || pod.node.is_some() || view.unscheduled().is_none() {
         return None;
     }
-    let texts = |texts: &koord_engine::labels::Labels| {
-        texts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-    };
+    Some(gang_of(pod).unwrap_or_else(|| key.clone()))
+}
+
+/// The gang of a pod.
+fn gang_of(pod: &Pod) -> Option<ObjectKey> {
+    let texts = |texts: &Labels| texts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let (labels, annotations) = (texts(&pod.template.labels), texts(&pod.template.annotations));
-    Some(ObjectKey::new(key.namespace(), name_of_pod(&labels, &annotations).unwrap_or(key.name())))
+    name_of_pod(&labels, &annotations).map(|gang| ObjectKey::new(pod.key.namespace(), gang))
 }

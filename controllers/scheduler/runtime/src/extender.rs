@@ -6,6 +6,7 @@
 mod protocol;
 #[cfg(test)]
 mod tests;
+pub mod verbs;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +16,7 @@ use std::{
 
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
-use koord_engine::{
-    extender::{Answer, Extender, NodeVictims, Nodes, Question, RATING_MAX, Victims},
-    plugin::SCORE_MAX,
-};
+use koord_engine::extender::{Answer, Extender, NodeVictims, Nodes, Question, Victims};
 use koord_runtime::{
     error::{Fault, ReconcileError, in_one_line},
     key::ObjectKey,
@@ -28,7 +26,7 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use self::protocol::{Bound, Filtered, Preempted, Rated};
+use self::verbs::{Bind, Filter, Preempt, Prioritize, Verb};
 
 /// A webhook that takes part in scheduling, and the way to it.
 #[derive(Clone)]
@@ -68,13 +66,12 @@ impl Webhook {
         let args = json!({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node});
         // Whoever did not answer in time may have bound the pod: then its watch has said so before.
         let refused = |message: String| ReconcileError::new(Fault::User, message);
-        let Bound { error } = self.send(&self.extender.bind, &args).await.map_err(refused)?;
-        if error.is_empty() { Ok(()) } else { Err(refused(error)) }
+        self.send(Bind, &args).await.map_err(refused)
     }
 
     /// Sends a question, and reads the answer.
-    async fn send<T: protocol::Result>(&self, verb: &str, args: &Value) -> Result<T, String> {
-        let url = format!("{}/{verb}", self.extender.url.trim_end_matches('/'));
+    async fn send<V: Verb>(&self, asks: V, args: &Value) -> Result<V::Answer, String> {
+        let (verb, url) = (V::path(&self.extender), verbs::url::<V>(&self.extender));
         let answer = match tokio::time::timeout(self.timeout, self.exchange(verb, args)).await {
             Ok(answer) => answer.map_err(|why| format!("Post {url:?}: {why}"))?,
             Err(_) => return Err(format!("Post {url:?}: no answer within {:?}", self.timeout)),
@@ -83,7 +80,7 @@ impl Webhook {
         if status != StatusCode::OK {
             return Err(format!("failed {verb} with extender at URL {url}, code {}", status.as_u16()));
         }
-        T::read(&body).map_err(|why| format!("the answer of the extender at {url} cannot be read: {why}"))
+        asks.check(&self.extender, &body)
     }
 
     async fn exchange(&self, verb: &str, args: &Value) -> Result<(StatusCode, Vec<u8>), String> {
@@ -117,6 +114,7 @@ impl Asked {
 
     /// One extender is asked about what the one before has left, and all of them to rate what is left in the end.
     async fn ask_about_nodes(&self, names: &[Arc<str>]) -> Result<Nodes, String> {
+        let asked: BTreeSet<Arc<str>> = names.iter().cloned().collect();
         let mut left = names.to_vec();
         let mut refused = BTreeMap::new();
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.filter.is_empty()) {
@@ -124,8 +122,9 @@ impl Asked {
                 break;
             }
             let args = self.about_nodes(webhook, &left);
-            let filtered = webhook.send(&webhook.extender.filter, &args).await;
-            match filtered.and_then(|filtered: Filtered| filtered.among(&left, webhook)) {
+            let filter = Filter { asked: &asked, left: &left, knows_objects: webhook.knows_objects };
+            let filtered = webhook.send(filter, &args).await;
+            match filtered {
                 Ok((accepted, words)) => {
                     refused.extend(words);
                     left = accepted;
@@ -141,12 +140,11 @@ impl Asked {
         if left.len() > 1 {
             for (node, score) in self.ratings(&left).await {
                 if let Some(known) = accepted.get_mut(&*node) {
-                    *known = known.saturating_add(score);
+                    *known = verbs::plus(*known, score);
                 }
             }
         }
-        let asked: BTreeSet<Arc<str>> = names.iter().cloned().collect();
-        refused.retain(|node, _| asked.contains(node) && !accepted.contains_key(node));
+        refused.retain(|node, _| !accepted.contains_key(node));
         Ok(Nodes { asked, accepted, refused })
     }
 
@@ -156,17 +154,15 @@ impl Asked {
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.prioritize.is_empty()) {
             let (webhook, args) = (Arc::clone(webhook), self.about_nodes(webhook, left));
             asked.spawn(async move {
-                let rated = webhook.send::<Rated>(&webhook.extender.prioritize, &args).await;
-                rated.map(|rated| (webhook.extender.weight, rated)).inspect_err(|error| {
+                webhook.send(Prioritize, &args).await.inspect_err(|error| {
                     tracing::warn!(error, extender = webhook.extender.url, "an extender rates no nodes");
                 })
             });
         }
         let mut ratings = Vec::new();
         while let Some(rated) = asked.join_next().await {
-            if let Ok(Ok((weight, Rated(scores)))) = rated {
-                let scaled = |score: i64| score.saturating_mul(weight).saturating_mul(SCORE_MAX / RATING_MAX);
-                ratings.extend(scores.into_iter().map(|(node, score)| (node, scaled(score))));
+            if let Ok(Ok(scores)) = rated {
+                ratings.extend(scores);
             }
         }
         ratings
@@ -188,8 +184,7 @@ impl Asked {
                 break;
             }
             let args = self.about_victims(webhook, &victims);
-            let chosen = webhook.send(&webhook.extender.preempt, &args).await;
-            match chosen.and_then(|chosen: Preempted| chosen.checked(webhook.extender.is_ignorable)) {
+            match webhook.send(Preempt, &args).await {
                 Ok(chosen) => victims = chosen,
                 Err(error) if webhook.extender.is_ignorable => {
                     tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");

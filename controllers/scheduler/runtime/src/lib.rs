@@ -26,7 +26,7 @@ pub use auditor::Limits;
 pub use barrier::SyncBarrier;
 pub use controllers::Controllers;
 pub use explanations::{EXPLANATIONS, explain};
-pub use extender::Webhook;
+pub use extender::{Webhook, verbs};
 pub use metrics::{HookLatency, METRICS, Measures};
 pub use questions::{Questions, Unanswered};
 pub use scheduler::{Asking, AuditorSettings, Dumps, Monitoring, Next, Scheduler, Work};

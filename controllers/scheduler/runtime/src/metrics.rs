@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use koord_engine::{
     engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
     queue::{Arrivals, Depths, PluginSet},
+    timing::PluginLap,
 };
 use koord_runtime::{clock::Moment, metrics::Registries};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
@@ -65,6 +66,7 @@ pub struct Measures {
     disagreements: IntCounter,
     stale: IntCounterVec,
     points: HistogramVec,
+    plugins: HistogramVec,
     of_koordinator: OfKoordinator,
 }
 
@@ -144,6 +146,7 @@ impl Measures {
             disagreements: metrics.counter(families::DISAGREEMENTS)?.with_label_values(none),
             stale: metrics.counter(families::STALE)?,
             points: metrics.histogram(families::EXTENSION_POINTS)?,
+            plugins: metrics.histogram(families::PLUGIN_EXECUTION)?,
             of_koordinator: OfKoordinator::new(metrics)?,
         })
     }
@@ -196,6 +199,12 @@ impl Measures {
         let refused = if matches!(point, "PreBind" | "Bind") { "Error" } else { "Unschedulable" };
         let status = if is_success { "Success" } else { refused };
         self.points.with_label_values(&[point, status, scheduler]).observe(took.as_secs_f64());
+    }
+
+    /// A plugin has answered at an extension point.
+    pub(crate) fn plugin(&self, lap: &PluginLap) {
+        let labels = [lap.plugin, lap.point.as_str(), lap.status.as_str()];
+        self.plugins.with_label_values(&labels).observe(lap.took.as_secs_f64());
     }
 
     /// Pods that are tried together have been tried.

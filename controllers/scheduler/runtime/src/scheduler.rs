@@ -8,6 +8,7 @@ mod ended;
 mod ignored;
 mod monitor;
 mod prepare;
+mod spans;
 mod upkeep;
 mod work;
 mod workloads;
@@ -25,6 +26,7 @@ use koord_engine::{
 use koord_runtime::{
     clock::{Moment, SharedClock},
     events::EventSink,
+    trace::Tracer,
 };
 use tokio::sync::mpsc;
 
@@ -36,8 +38,9 @@ use self::{
     ignored::Ignored,
     monitor::Monitor,
     prepare::{Preparing, may_take_effect},
+    spans::Spans,
     upkeep::Upkeeps,
-    work::{Subject, subject},
+    work::{Subject, is_bound_already, subject},
     workloads::Workloads,
 };
 use crate::{
@@ -59,7 +62,8 @@ pub struct Scheduler {
     pub(crate) feed: Feed,
     events: Arc<dyn EventSink>,
     clock: SharedClock,
-    /// Bindings of which it is not known whether they have arrived. Their pods stay where they are assumed to be.
+    /// Bindings of which it is not known whether they have arrived, and those of Reservations that have changed since. Their pods stay
+    /// where they are assumed to be.
     doubtful: BTreeMap<(Moment, u64), Box<Attempt>>,
     doubts: u64,
     /// Bindings before which other objects have been written that have to take effect.
@@ -71,6 +75,7 @@ pub struct Scheduler {
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     measures: Option<Measures>,
+    spans: Spans,
     monitor: Monitor,
     auditing: Auditing,
     /// What happens to workloads; none where nobody wants to know.
@@ -117,6 +122,8 @@ pub enum Next {
 impl Scheduler {
     /// How long a binding is left alone whose answer was lost.
     const DOUBT: Duration = Duration::from_secs(1);
+    /// After what time a Reservation that others have changed is bound again: the change is known by then.
+    const CONFLICT: Duration = Duration::from_millis(100);
     /// Deltas that are applied at once.
     pub(crate) const DELTAS_MAX: usize = 4096;
 
@@ -135,6 +142,7 @@ impl Scheduler {
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
             measures: None,
+            spans: Spans::default(),
             monitor: Monitor::default(),
             auditing: Auditing::default(),
             workloads: None,
@@ -156,6 +164,11 @@ impl Scheduler {
     /// The same, measured.
     pub fn measured_by(self, measures: Measures) -> Self {
         Self { measures: Some(measures), ..self }
+    }
+
+    /// The same, which records the way of every pod as spans.
+    pub fn traced(self, tracer: Tracer) -> Self {
+        Self { spans: Spans::by(tracer), ..self }
     }
 
     /// The same, which waits for this when it becomes leader.
@@ -217,6 +230,7 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.ended(attempt, how, self.clock.moment());
         }
+        self.spans.ended(attempt, how);
     }
 
     /// Where others ask what it knows.
@@ -326,6 +340,10 @@ impl Scheduler {
         }
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
             let attempt = first.remove();
+            if is_bound_already(&attempt, self.engine.cluster()) {
+                self.bound(attempt, "", Ok(()));
+                return Next::Attempted;
+            }
             return Next::Send(self.bind(attempt));
         }
         self.hurry(now);
@@ -358,6 +376,9 @@ impl Scheduler {
                 measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
             });
         }
+        for lap in self.engine.take_plugin_laps() {
+            self.measures.iter().for_each(|measures| measures.plugin(&lap));
+        }
         self.dump(&attempt);
         if let Outcome::Asks { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
@@ -370,6 +391,7 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.decided(&attempt, decided);
         }
+        self.spans.decided(&attempt, &self.clock, decided);
         if decided.since(now) > self.monitor.settings.timeout {
             self.timed_out(&attempt.pod, "decision", decided.since(now));
         }
@@ -422,6 +444,7 @@ impl Scheduler {
         tracing::warn!("the scheduling engine begins again with what the caches hold");
         self.engine.clear();
         self.doubtful.clear();
+        self.spans.clear();
         self.preparing = Preparing::default();
         self.upkeeps = Upkeeps::default();
         self.upkeeps.changed();

@@ -127,9 +127,11 @@ mod tests {
         let keys = [
             "gang.scheduling.koordinator.sh/min-available",
             "scheduling.koordinator.sh/device-allocate-hint",
+            "scheduling.koordinator.sh/device-allocated",
             "scheduling.koordinator.sh/gpu-partition-spec",
             "scheduling.koordinator.sh/reservation-affinity",
             "scheduling.koordinator.sh/resource-spec",
+            "scheduling.koordinator.sh/resource-status",
         ];
         for key in keys {
             let pod = pod(&json!({}), &json!({key: "["}));
@@ -137,6 +139,27 @@ mod tests {
             let start = r#""[" cannot be read, and the pod waits until it is corrected; expected "#;
             let start = format!("metadata.annotations[{key}]: {start}");
             assert!(warnings.len() == 1 && warnings[0].starts_with(&start), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn values_that_can_be_read_and_hardly_do_what_was_meant_are_told() {
+        for (key, value, expected) in [
+            ("gang.scheduling.koordinator.sh/mode", "strict", r#""strict" is not known; did you mean Strict?"#),
+            (
+                "gang.scheduling.koordinator.sh/total-number",
+                "-2",
+                r#""-2" is below 0; expected a number of at least 0"#,
+            ),
+            (
+                "gang.scheduling.koordinator.sh/network-topology-spec",
+                r#"{"gatherStrategy":[{"layer":"rack","podCountMultipl":2,"strategy":"Must"}]}"#,
+                r#"gatherStrategy[0].podCountMultipl: there is no such field; did you mean podCountMultiple?; and gatherStrategy[0].strategy: "Must" is not known; expected one of MustGather, PreferGather"#,
+            ),
+        ] {
+            let pod = pod(&json!({}), &json!({key: value}));
+            let warnings = warned("/validate-pod", &ctx(true), Operation::Create, &pod, &Value::Null);
+            assert_eq!(warnings, [format!("metadata.annotations[{key}]: {expected}")]);
         }
     }
 

@@ -23,12 +23,14 @@ use koord_engine::{
 use koord_runtime::{clock::Moment, key::ObjectKey};
 use serde_json::Map;
 
-use super::{Asked, template::PodMaker};
+use super::{Asked, domains::domains, template::PodMaker};
 
 /// Pods of one question.
 const PODS_MAX: usize = 256;
 /// Nodes that are named for one reason.
 const NODES_MAX: usize = 100;
+/// Pods whose node is named in one topology domain.
+const PODS_OF_DOMAIN_MAX: usize = 16;
 
 /// What is known of one pod.
 enum Fate {
@@ -107,17 +109,40 @@ fn members(engine: &Engine, gang: &ObjectKey) -> BTreeSet<String> {
     summary["children"].as_object().into_iter().flat_map(Map::keys).cloned().collect()
 }
 
+/// What becomes of pods in the whole cluster; of a gang that finds no place together also what would in each domain of its network.
 fn explained(engine: &Engine, pods: &[Arc<Pod>], now: Moment) -> ScheduleExplanationStatus {
+    let whole = explanation(engine, pods, String::new(), now);
+    let domains = if whole.schedulable { Vec::new() } else { domains(engine, pods) };
+    let by_domain = domains.into_iter().map(|domain| {
+        let mut explanation = explanation(&domain.alone(engine, now), pods, domain.name, now);
+        let results = [&mut explanation.schedule_explanation, &mut explanation.preempt_explanation];
+        for result in results.into_iter().flatten() {
+            result.feasible_scheduling_result.truncate(PODS_OF_DOMAIN_MAX);
+        }
+        explanation
+    });
+    ScheduleExplanationStatus {
+        schedulable: whole.schedulable,
+        schedulable_after_preemption: whole.schedulable_after_preemption,
+        failed_message: whole.failed_message.clone(),
+        detailed_explanation: std::iter::once(whole).chain(by_domain).collect(),
+        last_update_time: None,
+    }
+}
+
+fn explanation(engine: &Engine, pods: &[Arc<Pod>], topology_domain: String, now: Moment) -> DetailedExplanation {
     let uids: Vec<_> = pods.iter().map(|pod| pod.uid.clone()).collect();
     let outcomes = engine.copy().would_all(&uids, now);
     let fates: Vec<(&Arc<Pod>, Fate)> =
         pods.iter().map(|pod| (pod, fate(engine, pod, outcomes.get(&pod.uid), now))).collect();
-    let failed = fates.iter().find_map(|(pod, fate)| match fate {
+    let failed = fates.iter().filter_map(|(pod, fate)| match fate {
         Fate::Node(_) => None,
         Fate::None { why, .. } => {
             Some((*pod, if pods.len() > 1 { format!("{}: {why}", pod.key) } else { why.clone() }))
         }
     });
+    // A member of a gang that was tried says more than one that waits for that one's turn.
+    let failed = failed.min_by_key(|(pod, _)| !outcomes.contains_key(&pod.uid));
     let feasible = |fate: &Fate| match fate {
         Fate::Node(node) => Some(Arc::clone(node)),
         Fate::None { .. } => None,
@@ -134,21 +159,14 @@ fn explained(engine: &Engine, pods: &[Arc<Pod>], now: Moment) -> ScheduleExplana
         without.sort();
     }
     let preempting = (!without.schedulable).then(|| result(&fates, with_room, &failed_message));
-    let schedulable_after_preemption = preempting.as_ref().is_some_and(|result| result.schedulable);
-    ScheduleExplanationStatus {
+    DetailedExplanation {
+        topology_domain,
         schedulable: without.schedulable,
-        schedulable_after_preemption,
-        failed_message: failed_message.clone(),
-        detailed_explanation: vec![DetailedExplanation {
-            topology_domain: String::new(),
-            schedulable: without.schedulable,
-            schedulable_after_preemption,
-            failed_message,
-            schedule_explanation: Some(without),
-            preempt_explanation: preempting,
-            node_possible_victims: victims(&fates),
-        }],
-        last_update_time: None,
+        schedulable_after_preemption: preempting.as_ref().is_some_and(|result| result.schedulable),
+        failed_message,
+        schedule_explanation: Some(without),
+        preempt_explanation: preempting,
+        node_possible_victims: victims(&fates),
     }
 }
 

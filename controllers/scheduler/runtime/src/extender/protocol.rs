@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::extender::{NodeVictims, Victims, Words};
+use koord_engine::extender::{Extender, NodeVictims, Victims, Words};
 use koord_runtime::uid::Uid;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-
-use super::Webhook;
 
 /// An answer. `null` says nothing.
 pub(super) trait Result: DeserializeOwned + Default {
@@ -63,16 +61,17 @@ impl Filtered {
     pub(super) fn among(
         self,
         asked: &[Arc<str>],
-        webhook: &Webhook,
+        knows_objects: bool,
+        extender: &Extender,
     ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, Words>), String> {
         if !self.error.is_empty() {
             return Err(self.error);
         }
         let listed = || Some(self.nodes?.items.into_iter().flatten().map(|node| node.metadata.name).collect());
-        let names: Vec<String> = self.nodenames.filter(|_| webhook.knows_objects).or_else(listed).unwrap_or_default();
+        let names: Vec<String> = self.nodenames.filter(|_| knows_objects).or_else(listed).unwrap_or_default();
         let known = |name: &String| asked.iter().find(|asked| ***asked == **name).cloned();
         let unknown = |name: &String| {
-            let url = &webhook.extender.url;
+            let url = &extender.url;
             format!("extender {url:?} claims a filtered node {name:?} which is not found in the input node list")
         };
         let accepted = names.iter().map(|name| known(name).ok_or_else(|| unknown(name)));

@@ -206,3 +206,13 @@ async fn pods_are_bound_by_an_extender_or_the_reason_is_known() {
     webhook.bind(&pod, &Uid::from("u"), "n1").await.unwrap();
     assert_eq!(webhook.bind(&pod, &Uid::from("u"), "n2").await.unwrap_err().to_string(), "no");
 }
+
+#[tokio::test]
+async fn ratings_beyond_all_bounds_are_cut_off() {
+    let said = said(|verb, _| match verb {
+        "filter" => Reply::Says(json!({"NodeNames": ["n1", "n2"]})),
+        _ => Reply::Says(json!([{"Host": "n1", "Score": i64::MAX}, {"Host": "n2", "Score": i64::MIN}])),
+    });
+    let most = verbs::ADDED_SCORE_MAX;
+    assert_eq!(said.await.unwrap(), format!("n1 {most}, n2 -{most}"));
+}

@@ -10,6 +10,7 @@ use crate::feed::object;
 const DURATION_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
 const POD_DURATION_BUCKETS: &[f64] = &exponential_buckets::<20>(0.01, 2.0);
 const POINT_BUCKETS: &[f64] = &exponential_buckets::<12>(0.0001, 2.0);
+const PLUGIN_BUCKETS: &[f64] = &exponential_buckets::<20>(0.00001, 1.5);
 const ATTEMPT_BUCKETS: &[f64] = &exponential_buckets::<5>(1.0, 2.0);
 const VICTIM_BUCKETS: &[f64] = &exponential_buckets::<7>(1.0, 2.0);
 
@@ -136,6 +137,18 @@ pub(super) const REQUESTS: Description = Description::gauge(
     "What the pods request that wait, by part of the queue as in `scheduler_pending_pods`: cores, bytes and numbers.",
 )
 .advice("What the cluster lacks, as far as the pods of `unschedulable` wait for room; what they wait for otherwise `scheduler_unschedulable_pods` says.");
+pub(super) const GIVEN_TWICE: Description = Description::gauge(
+    "koord_scheduler_given_twice",
+    &["what", "whose"],
+    "CPUs, devices, virtual functions and claimed devices that are given to more pods than may have them, by what they are and whose the pods are: this scheduler's alone (own), or also those of other schedulers (others). They are looked for with the audit of the sums.",
+)
+.advice("`own` above 0: a defect, or two installations with one scheduler name. The event GivenTwice and the log name the pods: delete one of them, and report it. `others`: give each scheduler its own nodes.");
+pub(super) const OVERCOMMITTED: Description = Description::gauge(
+    "koord_scheduler_nodes_overcommitted",
+    &["resource", "whose"],
+    "Nodes that offer less of a resource than their pods request, by whose pods request more than there is: this scheduler's alone (own), or only together with those of other schedulers (others). Reservations do not count, their owners do.",
+)
+.advice("`own`: the nodes have shrunk, as batch resources do, or pods were bound by hand or resized. `others`: give each scheduler its own nodes.");
 pub(super) const EXTENSION_POINTS: Description = Description::histogram(
     "scheduler_framework_extension_point_duration_seconds",
     &["extension_point", "status", "profile"],
@@ -143,6 +156,14 @@ pub(super) const EXTENSION_POINTS: Description = Description::histogram(
     "Time of the parts of attempts: Filter (the whole search, from PreFilter to Score), PostFilter, Reserve, Permit; PreBind and Bind are requests to the API server, of which PreBind has one for each object that is written.",
 )
 .advice("`Filter` and `PostFilter` long: constraints that concern every node. `PreBind` and `Bind` long: the API server is slow; see `rest_client_request_duration_seconds`.");
+
+pub(super) const PLUGIN_EXECUTION: Description = Description::histogram(
+    "scheduler_plugin_execution_duration_seconds",
+    &["plugin", "extension_point", "status"],
+    PLUGIN_BUCKETS,
+    "Time that a plugin takes at an extension point, in every tenth attempt. PreFilter and PreScore: what is asked anew, since the rest is kept. Filter and Score: one node, the one that was found or one that was refused last, asked once more; scores that compare nodes with each other have PreScore alone. PreBind: without requests to the API server.",
+)
+.advice("A plugin whose `PreFilter`, `PreScore` or `PostFilter` is long looks at the whole cluster: find the constraints of pods that make it. `Filter` and `Score` count once for each node that is asked.");
 
 /// The scheduler's own metrics: kube-scheduler's, then Koordinator's.
 pub const METRICS: &[Description] = &{
@@ -184,7 +205,10 @@ pub const METRICS: &[Description] = &{
         DISAGREEMENTS,
         STALE,
         REQUESTS,
+        GIVEN_TWICE,
+        OVERCOMMITTED,
         EXTENSION_POINTS,
+        PLUGIN_EXECUTION,
         timeouts,
         evaluated,
         feasible,

@@ -146,7 +146,8 @@ pub(super) struct OfKoordinator {
 impl OfKoordinator {
     pub(super) fn new(metrics: &Registries) -> Result<Self> {
         let none: &[&str] = &[];
-        let gauges = [PHASE, RESERVED, QUOTA_SPEC, QUOTA_AMOUNTS, WAITING_GANGS, families::REQUESTS];
+        let of_engine = [families::REQUESTS, families::GIVEN_TWICE, families::OVERCOMMITTED];
+        let gauges = [PHASE, RESERVED, QUOTA_SPEC, QUOTA_AMOUNTS, WAITING_GANGS];
         Ok(Self {
             timeouts: metrics.counter(TIMEOUTS)?,
             evaluated: metrics.histogram(EVALUATED)?.with_label_values(none),
@@ -158,6 +159,7 @@ impl OfKoordinator {
             quota_status: metrics.histogram(QUOTA_STATUS)?.with_label_values(none),
             gauges: gauges
                 .into_iter()
+                .chain(of_engine)
                 .map(|gauge| Ok((gauge.name, metrics.float_gauge(gauge)?)))
                 .collect::<Result<_>>()?,
             figures: BTreeMap::new(),

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use koord_api::reservation::Reservation;
 use koord_engine::{
     engine::{Attempt, Outcome},
     extender::{Answer, Question},
@@ -16,7 +17,7 @@ use koord_runtime::{
 
 use super::{
     Next, Scheduler,
-    work::{Purpose, Work, bind},
+    work::{Purpose, Work, as_known, bind},
 };
 use crate::extender::{Asked, Webhook};
 
@@ -51,13 +52,16 @@ impl fmt::Debug for Webhook {
 impl Work {
     /// Sends it.
     pub(crate) async fn send(&self, api: &Api, kind: ResourceKind) -> Result<(), ReconcileError> {
-        match (&self.purpose, &self.write.action) {
-            (Purpose::BindBy(webhook, _), Action::Bind { uid, node, .. }) => {
-                webhook.bind(&self.write.key, uid, node).await
-            }
-            _ if kind == self.write.kind => api.write(&self.write).await.map(drop),
-            _ => api.write(&Write { kind, ..self.write.clone() }).await.map(drop),
+        if let (Purpose::BindBy(webhook, _), Action::Bind { uid, node, .. }) = (&self.purpose, &self.write.action) {
+            return webhook.bind(&self.write.key, uid, node).await;
         }
+        let answer = if kind == self.write.kind {
+            api.write(&self.write).await?
+        } else {
+            api.write(&Write { kind, ..self.write.clone() }).await?
+        };
+        self.purpose.answered(&answer.body);
+        Ok(())
     }
 }
 
@@ -117,10 +121,19 @@ impl Scheduler {
 
     /// The binding of an attempt, by a webhook where one is interested.
     pub(super) fn bind(&self, attempt: Box<Attempt>) -> Work {
+        self.bind_after(attempt, None)
+    }
+
+    /// The same, after a write whose answer has this Reservation.
+    pub(super) fn bind_after(&self, attempt: Box<Attempt>, answered: Option<&Reservation>) -> Work {
         let webhook = self.binder(&attempt);
         match (bind(attempt), webhook) {
             (Work { write, purpose: Purpose::Bind(attempt) }, Some(webhook)) => {
                 Work { write, purpose: Purpose::BindBy(webhook, attempt) }
+            }
+            (Work { write, purpose: Purpose::Bind(attempt) }, None) => {
+                let write = as_known(write, &attempt.pod, self.engine.cluster(), answered);
+                Work { write, purpose: Purpose::Bind(attempt) }
             }
             (work, _) => work,
         }

@@ -1,9 +1,12 @@
 //! An audit of the sums of the engine and of plugins, a few nodes or one plugin at a time: what differs from the objects is reported
-//! and set right.
+//! and set right. What is given to more pods than may have it is only reported.
 
 use std::time::Duration;
 
-use koord_engine::cluster::{Mismatch, Subject, Turn};
+use koord_engine::{
+    cluster::{Mismatch, Subject, Turn},
+    engine::{Excess, Whose},
+};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     clock::Moment,
@@ -40,6 +43,7 @@ impl Scheduler {
         self.auditing.looked = Some(self.clock.moment());
         self.is_working = true;
         let (found, next) = self.engine.audit(self.auditing.next, ROWS);
+        let excesses = self.engine.excesses(self.auditing.next, ROWS);
         self.is_working = false;
         self.auditing.next = next.unwrap_or_default();
         if let Some(measures) = &self.measures {
@@ -48,6 +52,7 @@ impl Scheduler {
             }
         }
         found.iter().take(REPORTS_MAX).for_each(|mismatch| self.mismatched(mismatch));
+        excesses.iter().take(REPORTS_MAX).for_each(|excess| self.exceeded(excess));
         if let (None, Some(measures)) = (next, &self.measures) {
             measures.audited(self.clock.now());
         }
@@ -61,16 +66,31 @@ impl Scheduler {
 
     fn mismatched(&self, Mismatch { subject, sum, details }: &Mismatch) {
         tracing::error!(?subject, sum, details, "a sum of the scheduling engine was wrong, and is corrected");
-        let (object, of) = match subject {
-            Subject::Node(name) => {
-                let Some(node) = self.node(name) else { return };
-                (node, " of the node")
-            }
-            Subject::Object { kind, key, uid } => ((*kind, key.clone(), uid.clone()), ""),
-            Subject::Cluster => return,
-        };
+        let Some(object) = self.named(subject) else { return };
+        let of = if matches!(subject, Subject::Node(_)) { " of the node" } else { "" };
         let message = format!("the scheduler's sum {sum}{of} was wrong and is corrected: {details}");
         self.warn(object, ("Auditing", "SumCorrected"), message);
+    }
+
+    /// Something is given to more pods than may have it. Where pods of other schedulers have it too, only the log says so.
+    fn exceeded(&self, Excess { subject, what, details, whose }: &Excess) {
+        if *whose == Whose::Others {
+            tracing::warn!(?subject, what, details, "something is given twice, and another scheduler is part of it");
+            return;
+        }
+        tracing::error!(?subject, what, details, "something is given to more pods than may have it");
+        if let Some(object) = self.named(subject) {
+            self.warn(object, ("Auditing", "GivenTwice"), details.clone());
+        }
+    }
+
+    /// What an audit is about, as an event names it.
+    fn named(&self, subject: &Subject) -> Option<Named> {
+        match subject {
+            Subject::Node(name) => self.node(name),
+            Subject::Object { kind, key, uid } => Some((*kind, key.clone(), uid.clone())),
+            Subject::Cluster => None,
+        }
     }
 
     /// Whether the engine can be looked at, and was not lately.

@@ -7,7 +7,10 @@ use koord_engine::{
     plugin::Explanation,
     pod::Pod,
 };
-use koord_runtime::error::{Fault, ReconcileError};
+use koord_runtime::{
+    clock::Moment,
+    error::{Fault, ReconcileError},
+};
 
 use super::{
     COMPONENT, Next, Scheduler,
@@ -39,8 +42,8 @@ impl Scheduler {
             (Purpose::Lock(plugin, uid), Err(error)) => {
                 self.not_prepared(&uid, format!("running PreBind plugin {plugin:?}: {error}"));
             }
-            (Purpose::Give(attempt), Ok(())) => {
-                let work = self.bind(attempt);
+            (Purpose::Give(attempt, answered), Ok(())) => {
+                let work = self.bind_after(attempt, answered.get().map(|answered| &**answered));
                 self.further.push_back(work);
             }
             (Purpose::BindBy(webhook, attempt), Err(error)) if webhook.extender.is_ignorable => {
@@ -52,7 +55,7 @@ impl Scheduler {
                 self.bound(attempt, &by, result);
             }
             (Purpose::BindBy(_, attempt), result) => self.bound(attempt, "", result),
-            (Purpose::Give(attempt), Err(error)) => {
+            (Purpose::Give(attempt, _), Err(error)) => {
                 self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
             }
             (Purpose::Keep, result) => self.kept(&work.write, &result),
@@ -81,7 +84,7 @@ impl Scheduler {
     }
 
     /// The request to bind a pod has ended. `by` begins what is said of an error.
-    fn bound(&mut self, attempt: Box<Attempt>, by: &str, result: Result<(), ReconcileError>) {
+    pub(super) fn bound(&mut self, attempt: Box<Attempt>, by: &str, result: Result<(), ReconcileError>) {
         let now = self.clock.moment();
         let Outcome::Bind { node, .. } = &attempt.outcome else { return };
         match result {
@@ -90,13 +93,18 @@ impl Scheduler {
             Err(error) if error.stale && error.message.contains(&format!("is already assigned to node {node:?}")) => {
                 self.scheduled(&attempt, node);
             }
+            // Others have changed it: it is bound as it is known then. Tries end with the Reservation, for which no pod stands any more.
+            Err(error) if error.stale && attempt.pod.is_reservation() => self.bind_later(now + Self::CONFLICT, attempt),
             Err(error) if is_doubtful(&error) => {
-                self.doubts += 1;
-                let after = error.retry.wished().unwrap_or(Self::DOUBT);
-                self.doubtful.insert((now + after, self.doubts), attempt);
+                self.bind_later(now + error.retry.wished().unwrap_or(Self::DOUBT), attempt);
             }
             Err(error) => self.bind_failed(&attempt, by, &error),
         }
+    }
+
+    fn bind_later(&mut self, at: Moment, attempt: Box<Attempt>) {
+        self.doubts += 1;
+        self.doubtful.insert((at, self.doubts), attempt);
     }
 
     fn scheduled(&mut self, attempt: &Attempt, node: &str) {

@@ -1,7 +1,10 @@
-//! Labels and annotations that make no sense: what they ask for does not count, and an event of their object says so.
+//! What in objects makes no sense: it does not count, and an event of the object names it with what is expected.
+
+mod kinds;
+mod told;
+mod waiting;
 
 use std::{
-    collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher as _},
     time::Duration,
 };
@@ -9,37 +12,55 @@ use std::{
 use koord_api::{catalogue, node_resource_topology::v1alpha1::NodeResourceTopology, protocol::ProtocolError};
 use koord_engine::{columns::Row, engine::Attempt};
 use koord_resource::controller::ResourceKind;
-use koord_runtime::{clock::Moment, uid::Uid};
+use koord_runtime::clock::Moment;
 
+use self::{
+    kinds::KINDS,
+    told::{Part, Told},
+};
 use super::{Scheduler, audit::Named};
 use crate::report;
 
-/// How often nodes are looked at.
+/// How often nodes, pods that wait and other objects are looked at.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How many of them at once.
+/// How many of each at once.
 const ROWS: usize = 64;
-/// Of how many objects it is remembered what was said; with more it is said again.
-const TOLD_MAX: usize = 1024;
+/// How many events one look at an object gives.
+const SAID_MAX: usize = 16;
 /// How much of a value is shown.
 const VALUE_MAX: usize = 120;
 
-/// How far the nodes have been looked at, and what was said.
+/// How far nodes, pods that wait and other objects have been looked at, and what was said.
 #[derive(Default)]
 pub(super) struct Ignored {
     looked: Option<Moment>,
     next: usize,
     /// By row, what the texts of its node, of the report of its CPUs and of its pods were when they were read.
     read: Vec<[u64; 3]>,
-    told: BTreeMap<Uid, Vec<String>>,
+    /// The next of the pods that wait.
+    waiting: usize,
+    /// The kind of the next object, and its number among the objects of the kind.
+    kind: usize,
+    object: usize,
+    /// By kind, how often objects had changed when the last look at all of them began.
+    changes: [u64; kinds::COUNT],
+    told: Told,
 }
 
 impl Scheduler {
-    /// Looks at the next nodes, at what is reported of their CPUs, and at what their pods were given, if that was not done lately.
+    /// Looks at the next nodes, other objects and pods that wait, if that was not done lately.
     pub(crate) fn tell_ignored(&mut self) {
         if !self.may_look(self.ignored.looked, PERIOD) {
             return;
         }
         self.ignored.looked = Some(self.clock.moment());
+        self.tell_of_nodes();
+        self.tell_of_objects();
+        self.tell_of_waiting();
+    }
+
+    /// Looks at the next nodes, at what is reported of their CPUs, and at what their pods were given.
+    fn tell_of_nodes(&mut self) {
         let width = self.engine.cluster().width();
         self.ignored.read.resize(width, [0; 3]);
         let end = width.min(self.ignored.next + ROWS);
@@ -47,13 +68,36 @@ impl Scheduler {
             let Some(row) = Row::at(index) else { continue };
             let mut read = self.ignored.read[index];
             for (object, said) in self.remarks(row, &mut read) {
-                if self.ignored.is_new(&object.2, &said) {
-                    self.say_ignored(&object, said);
-                }
+                let part = if object.0 == ResourceKind::POD { Part::Given } else { Part::Object };
+                self.say_once(part, &object, said);
             }
             self.ignored.read[index] = read;
         }
         self.ignored.next = if end == width { 0 } else { end };
+    }
+
+    /// Looks at the next objects of other kinds. A kind whose objects are as they were is passed over.
+    fn tell_of_objects(&mut self) {
+        for _ in 0..KINDS.len() {
+            let (index, from) = (self.ignored.kind, self.ignored.object);
+            let kind = &KINDS[index];
+            let objects = self.engine.cluster().objects();
+            let changes = (kind.changes)(objects);
+            let is_other = from > 0 || std::mem::replace(&mut self.ignored.changes[index], changes) != changes;
+            if is_other {
+                let page = (kind.look)(objects, from);
+                if page.is_last {
+                    (self.ignored.kind, self.ignored.object) = ((index + 1) % KINDS.len(), 0);
+                } else {
+                    self.ignored.object = from + ROWS;
+                }
+                for (object, said) in page.said {
+                    self.say_once(Part::Object, &object, said);
+                }
+                return;
+            }
+            self.ignored.kind = (index + 1) % KINDS.len();
+        }
     }
 
     /// What there is to say of a node, of the report of its CPUs and of its pods. What is as it was when it was read is not read again:
@@ -91,35 +135,24 @@ impl Scheduler {
     }
 
     /// A pod, or one that stands for an object, has its place in spite of what makes no sense.
-    pub(super) fn tell_ignored_of(&self, attempt: &Attempt) {
+    pub(super) fn tell_ignored_of(&mut self, attempt: &Attempt) {
         let pod = &attempt.pod;
         let (kind, key) = report::subject(pod);
         let said = ignored(pod.template.labels.iter().chain(pod.template.annotations.iter()));
-        self.say_ignored(&(kind, key.clone(), pod.uid.clone()), said);
+        self.say_once(Part::Wishes, &(kind, key.clone(), pod.uid.clone()), said);
+    }
+
+    /// Says it, if it was not said of this part of the object as it is.
+    fn say_once(&mut self, part: Part, object: &Named, said: Vec<String>) {
+        if self.ignored.told.is_new(part, &object.2, &said) {
+            self.say_ignored(object, said);
+        }
     }
 
     fn say_ignored(&self, object: &Named, said: Vec<String>) {
-        for message in said {
+        for message in said.into_iter().take(SAID_MAX) {
             self.warn(object.clone(), ("Scheduling", "Ignored"), message);
         }
-    }
-}
-
-impl Ignored {
-    /// Whether this was not said yet of the object as it is.
-    fn is_new(&mut self, uid: &Uid, said: &[String]) -> bool {
-        if said.is_empty() {
-            self.told.remove(uid);
-            return false;
-        }
-        if self.told.get(uid).is_some_and(|told| told == said) {
-            return false;
-        }
-        if self.told.len() >= TOLD_MAX {
-            self.told.clear();
-        }
-        self.told.insert(uid.clone(), said.to_vec());
-        true
     }
 }
 
@@ -133,10 +166,20 @@ fn is_other(read: &mut u64, texts: impl Iterator<Item = impl Hash>) -> bool {
 
 /// What is said of those that make no sense.
 fn ignored<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
-    let wrong = pairs.filter_map(|(name, text)| catalogue::find(name)?.check(text).err());
-    let said = wrong.map(|ProtocolError { key, value, reason, expected }| {
-        let shown = value.char_indices().nth(VALUE_MAX).map_or(&*value, |(end, _)| &value[..end]);
-        format!("{key} is ignored: {reason}; expected {expected}, and it has {shown:?}")
-    });
-    said.collect()
+    pairs.flat_map(|(name, text)| findings(name, text)).collect()
+}
+
+/// What is said of a label or annotation: that it cannot be read, or what of it hardly does what was meant.
+fn findings(name: &str, text: &str) -> Vec<String> {
+    match catalogue::find(name).map(|entry| entry.check(text)) {
+        Some(Err(error)) => vec![unreadable(error, "is ignored")],
+        _ => catalogue::doubts(name, text).iter().map(|doubt| format!("{name}: {doubt}")).collect(),
+    }
+}
+
+/// What is said of a text that cannot be read and has this effect.
+fn unreadable(error: ProtocolError, effect: &str) -> String {
+    let ProtocolError { key, value, reason, expected } = error;
+    let shown = value.char_indices().nth(VALUE_MAX).map_or(&*value, |(end, _)| &value[..end]);
+    format!("{key} {effect}: {reason}; expected {expected}, and it has {shown:?}")
 }

@@ -1,8 +1,13 @@
 //! Writes that follow from attempts.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
+use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_engine::{
+    cluster::Cluster,
     engine::{Attempt, Outcome},
     plugin::Patch,
     pod::Pod,
@@ -39,8 +44,9 @@ pub(super) enum Purpose {
     Prepare(Box<Attempt>, usize),
     /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
     Lock(&'static str, Uid),
-    /// What a pod is given, written before it is bound where the binding cannot carry it.
-    Give(Box<Attempt>),
+    /// What a pod is given, written before it is bound where the binding cannot carry it; and the Reservation as the answer to that write has
+    /// it, where the pod stands for one.
+    Give(Box<Attempt>, OnceLock<Box<Reservation>>),
     /// The binding of this attempt.
     Bind(Box<Attempt>),
     /// The same, by a webhook.
@@ -59,7 +65,7 @@ impl Purpose {
     /// The attempt whose pod is to be bound; none of writes beside bindings.
     pub(super) fn binding(&self) -> Option<&Attempt> {
         match self {
-            Self::Prepare(attempt, _) | Self::Give(attempt) | Self::Bind(attempt) | Self::BindBy(_, attempt) => {
+            Self::Prepare(attempt, _) | Self::Give(attempt, _) | Self::Bind(attempt) | Self::BindBy(_, attempt) => {
                 Some(attempt.as_ref())
             }
             Self::Lock(..) | Self::Keep | Self::Explain | Self::Condemn { .. } | Self::Evict { .. } => None,
@@ -69,9 +75,19 @@ impl Purpose {
     /// The extension point that the write is, and the pod for which it is; none of writes beside bindings.
     pub(super) fn part(&self) -> Option<(&'static str, &Pod)> {
         match self {
-            Self::Prepare(attempt, _) | Self::Give(attempt) => Some(("PreBind", &attempt.pod)),
+            Self::Prepare(attempt, _) | Self::Give(attempt, _) => Some(("PreBind", &attempt.pod)),
             Self::Bind(attempt) | Self::BindBy(_, attempt) => Some(("Bind", &attempt.pod)),
             Self::Lock(..) | Self::Keep | Self::Explain | Self::Condemn { .. } | Self::Evict { .. } => None,
+        }
+    }
+
+    /// Keeps the Reservation that the body of the answer to the write has, if a write of the same Reservation follows.
+    pub(super) fn answered(&self, body: &str) {
+        if let Self::Give(attempt, answered) = self
+            && attempt.pod.is_reservation()
+            && let Ok(reservation) = serde_json::from_str::<Reservation>(body)
+        {
+            _ = answered.set(Box::new(reservation));
         }
     }
 }
@@ -89,7 +105,7 @@ pub(super) fn give(attempt: Box<Attempt>) -> Work {
     }
     let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
     let (kind, key) = report::subject(&attempt.pod);
-    Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt) }
+    Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt, OnceLock::new()) }
 }
 
 /// What the binding of a pod writes into it: annotations, where nothing else is to be written there. The API server stores them together with
@@ -110,6 +126,36 @@ pub(super) fn bind(attempt: Box<Attempt>) -> Work {
     let action = Action::Bind { uid: attempt.pod.uid.clone(), node, annotations };
     let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
     Work { write, purpose: Purpose::Bind(attempt) }
+}
+
+/// A Reservation is bound as it is known: what others have written into it since, such as its end, is not undone. The write of its
+/// annotations before the binding has changed its resourceVersion; the one that was answered is used where the answer has the known status.
+pub(super) fn as_known(mut write: Write, pod: &Pod, cluster: &Cluster, answered: Option<&Reservation>) -> Write {
+    let known = known(pod, cluster);
+    let object = match (known, answered) {
+        (Some(known), Some(answered)) if known.status == answered.status => Some(answered),
+        _ => known,
+    };
+    let revision = object.and_then(|object| object.metadata.resource_version.as_deref());
+    if let (Action::Patch { patch, .. }, Some(revision)) = (&mut write.action, revision) {
+        patch["metadata"]["resourceVersion"] = revision.into();
+    }
+    write
+}
+
+/// Whether a Reservation is known to have the node of this attempt: an earlier try, of which nobody knew what became, has bound it.
+pub(super) fn is_bound_already(attempt: &Attempt, cluster: &Cluster) -> bool {
+    let Outcome::Bind { node, .. } = &attempt.outcome else { return false };
+    known(&attempt.pod, cluster).is_some_and(|object| {
+        object.status.phase == Some(ReservationPhase::Available) && object.status.node_name == **node
+    })
+}
+
+/// The Reservation that a pod stands for, as it is known.
+fn known<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
+    let reference = pod.reservation.as_ref()?;
+    let entry = cluster.objects().entry::<Reservation>(reference.key.as_str()).filter(|entry| entry.uid == pod.uid)?;
+    entry.get::<Reservation>()
 }
 
 /// The plugin that binds the pod of this attempt.

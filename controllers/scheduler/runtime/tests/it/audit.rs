@@ -1,9 +1,11 @@
-//! A sum that is wrong is found, reported and set right.
+//! A sum that is wrong is found, reported and set right; what is given twice is reported.
+
+use std::collections::BTreeSet;
 
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
-    plugin::Plugin,
+    plugin::{GivenTwice, Plugin},
     pod::Pod,
     state::State,
 };
@@ -12,7 +14,7 @@ use koord_runtime::metrics::Audience;
 
 use super::*;
 
-/// A plugin whose sums of every node and of the cluster are wrong at first.
+/// A plugin whose sums of every node and of the cluster are wrong at first, and that gives the same seat of every node twice.
 struct Careless;
 
 #[derive(Clone, Debug)]
@@ -28,6 +30,12 @@ impl Plugin for Careless {
 
     fn state(&self) -> Option<Box<dyn State>> {
         Some(Box::new(Sums { wrong: Vec::new(), is_right: false }))
+    }
+
+    fn given_twice(&self, _: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        let details = "seat 1 is given to ns/a, ns/b".to_owned();
+        let given = |_| GivenTwice { what: "seat", details, pods: BTreeSet::new(), subject: None };
+        row.map(given).into_iter().collect()
     }
 }
 
@@ -78,6 +86,13 @@ async fn a_wrong_sum_is_counted_told_and_set_right() {
     assert!((10.0..=20.0).contains(&round), "a round ends every second: {round}");
     let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
     let events = events["items"].as_array().cloned().unwrap_or_default();
+    let line = r#"koord_scheduler_given_twice{what="seat",whose="own"} 1"#;
+    assert!(text.lines().any(|one| one == line), "{text}");
+    let twice = events.iter().filter(|event| event["reason"] == "GivenTwice");
+    let twice: Vec<_> = twice
+        .map(|event| (&event["involvedObject"]["name"], &event["message"], event["count"].as_u64().unwrap_or(1)))
+        .collect();
+    assert_eq!(twice, [(&json!("only"), &json!("seat 1 is given to ns/a, ns/b"), 1)], "once");
     let corrected: Vec<_> = events.iter().filter(|event| event["reason"] == "SumCorrected").collect();
     let mut said: Vec<(&Value, &Value)> =
         corrected.iter().map(|event| (&event["involvedObject"]["name"], &event["message"])).collect();

@@ -2,12 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use koord_api::{
+    node_resource_topology::{v1alpha1, v1alpha2},
+    reservation::Reservation,
+};
 use koord_config::scheduler::SchedulerConfiguration;
+use koord_resource::{
+    declare::Profile as Hardening,
+    document::{Declared, custom_resource_definition},
+};
 use koord_scheduler_plugins::build;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::*;
+use super::{explanations::profile_with, *};
 
 fn gangs() -> Profile {
     const SHIPPED: &str = include_str!("../../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
@@ -182,6 +190,113 @@ async fn a_condition_keeps_the_time_since_which_it_holds() {
     stage.add_node("n2", "1");
     stage.pass(310).await;
     assert_eq!(condition(), ("0/2 ".to_owned(), since), "it has no node since then");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_that_ends_while_it_is_bound_does_not_come_back() {
+    const RESERVATIONS: &str = "/apis/scheduling.koordinator.sh/v1alpha1/reservations";
+    let stage = Stage::new();
+    let definition = custom_resource_definition(&[Declared::of::<Reservation>()], Hardening::Hardened);
+    stage.send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    stage.add_node("only", "4");
+    let (gate, open) = watch::channel(false);
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&held);
+    let client = client(&stage.server, move |request| {
+        let path = request.uri().path();
+        let is_held = path.starts_with(RESERVATIONS) && path.ends_with("/status");
+        if is_held && !*open.borrow() {
+            seen.lock().push(path.trim_start_matches(RESERVATIONS).to_owned());
+        }
+        let mut open = open.clone();
+        async move {
+            if is_held {
+                open.wait_for(|is_open| *is_open).await.unwrap();
+            }
+        }
+    });
+    let stop = CancellationToken::new();
+    let (manager, ..) = stage.program(client, profile_with(&["Reservation"]), "one");
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    for name in ["changed", "ended"] {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+        let template = json!({"spec": {"schedulerName": "koord-scheduler", "containers": [container]}});
+        let owners = json!([{"labelSelector": {"matchLabels": {"app": "web"}}}]);
+        let reservation = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation",
+            "metadata": {"name": name}, "spec": {"template": template, "owners": owners, "ttl": "1h"}});
+        stage.send(Method::POST, RESERVATIONS, &reservation);
+    }
+    stage.pass(3).await;
+    let mut bindings = held.lock().clone();
+    bindings.sort();
+    assert_eq!(bindings, ["/changed/status", "/ended/status"], "both are on their way");
+    let path = |name: &str| format!("{RESERVATIONS}/{name}");
+    stage.send(Method::PATCH, &path("changed"), &json!({"metadata": {"annotations": {"note": "1"}}}));
+    stage.send(Method::PATCH, &format!("{}/status", path("ended")), &json!({"status": {"phase": "Failed"}}));
+    gate.send_replace(true);
+    stage.pass(3).await;
+    let known = |name: &str| {
+        let status = stage.send(Method::GET, &path(name), &Value::Null)["status"].clone();
+        format!("{} {}", status["phase"], status["nodeName"])
+    };
+    assert_eq!(["changed", "ended"].map(known), [r#""Available" "only""#, r#""Failed" null"#]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_with_cpus_is_bound_by_two_writes_without_a_conflict() {
+    const RESERVATIONS: &str = "/apis/scheduling.koordinator.sh/v1alpha1/reservations";
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let stage = Stage::new();
+    let versions = [Declared::of::<v1alpha1::NodeResourceTopology>(), Declared::of::<v1alpha2::NodeResourceTopology>()];
+    stage.send(Method::POST, DEFINITIONS, &custom_resource_definition(&versions, Hardening::Hardened));
+    let definition = custom_resource_definition(&[Declared::of::<Reservation>()], Hardening::Hardened);
+    stage.send(Method::POST, DEFINITIONS, &definition);
+    stage.add_node("only", "8");
+    let cpus: Vec<Value> = (0..8).map(|id| json!({"id": id, "core": id / 2, "node": 0, "socket": 0})).collect();
+    let cpus = json!({"detail": cpus}).to_string();
+    let cpu = json!({"name": "cpu", "capacity": "8", "allocatable": "8", "available": "8"});
+    let zones = json!([{"name": "node-0", "type": "Node", "resources": [cpu]}]);
+    let metadata = json!({"name": "only", "annotations": {"node.koordinator.sh/cpu-topology": cpus}});
+    let report = json!({"apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
+        "metadata": metadata, "topologyPolicies": [], "zones": zones});
+    stage.send(Method::POST, "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies", &report);
+    let writes = Arc::new(Mutex::new(Vec::new()));
+    let (seen, router) = (Arc::clone(&writes), stage.server.router());
+    let service = service_fn(move |request: http::Request<Body>| {
+        let (seen, router) = (Arc::clone(&seen), router.clone());
+        async move {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            let answer = router.oneshot(request).await;
+            if method != Method::GET && path.starts_with(RESERVATIONS) {
+                let code = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+                seen.lock().push(format!("{method} {} {code}", path.trim_start_matches(RESERVATIONS)));
+            }
+            answer
+        }
+    });
+    let stop = CancellationToken::new();
+    let profile = profile_with(&["Reservation", "NodeNUMAResource"]);
+    let (manager, ..) = stage.program(Client::new(service, "default"), profile, "one");
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    let resources = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "2"}});
+    let container = json!({"name": "c", "image": "i", "resources": resources});
+    let spec = json!({"schedulerName": "koord-scheduler", "priority": 9500, "containers": [container]});
+    let template = json!({"metadata": {"labels": {"koordinator.sh/qosClass": "LSR"}}, "spec": spec});
+    let owners = json!([{"labelSelector": {"matchLabels": {"app": "web"}}}]);
+    let reservation = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation",
+        "metadata": {"name": "cpus"}, "spec": {"template": template, "owners": owners, "ttl": "1h"}});
+    stage.send(Method::POST, RESERVATIONS, &reservation);
+    stage.pass(3).await;
+    let bound = stage.send(Method::GET, &format!("{RESERVATIONS}/cpus"), &Value::Null);
+    assert_eq!(bound["status"]["phase"], "Available", "{bound}");
+    assert!(bound["metadata"]["annotations"]["scheduling.koordinator.sh/resource-status"].is_string(), "{bound}");
+    assert_eq!(writes.lock().clone(), ["PATCH /cpus 200", "PATCH /cpus/status 200"]);
     stop.cancel();
     running.await.unwrap().unwrap();
 }

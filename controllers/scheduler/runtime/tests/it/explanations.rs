@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use koord_api::{pod_group::PodGroup, schedule_explanation::ScheduleExplanation};
+use koord_api::{
+    cluster_network_topology::ClusterNetworkTopology, pod_group::PodGroup, schedule_explanation::ScheduleExplanation,
+};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::{
     declare::Profile as Hardening,
@@ -32,7 +34,9 @@ fn stage(writes: bool) -> Stage {
     let clock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
     let environment = Timed(SeededEnvironment::new(1, Timestamp::UNIX_EPOCH), Arc::clone(&clock));
     let stage = Stage { explains: Some(writes), clock, ..Stage::of(Box::new(environment)) };
-    for declared in [Declared::of::<ScheduleExplanation>(), Declared::of::<PodGroup>()] {
+    let kinds =
+        [Declared::of::<ScheduleExplanation>(), Declared::of::<PodGroup>(), Declared::of::<ClusterNetworkTopology>()];
+    for declared in kinds {
         stage.send(Method::POST, DEFINITIONS, &custom_resource_definition(&[declared], Hardening::Compatible));
     }
     stage
@@ -163,8 +167,14 @@ fn gangs() -> Profile {
 
 /// A profile with these plugins of Koordinator.
 pub(super) fn profile_with(plugins: &[&str]) -> Profile {
+    configured(plugins, &json!([]))
+}
+
+/// The same with these arguments.
+fn configured(plugins: &[&str], arguments: &Value) -> Profile {
     let enabled: Vec<Value> = plugins.iter().map(|name| json!({"name": name})).collect();
-    let profile = json!({"schedulerName": "koord-scheduler", "plugins": {"multiPoint": {"enabled": enabled}}});
+    let points = json!({"multiPoint": {"enabled": enabled}});
+    let profile = json!({"schedulerName": "koord-scheduler", "plugins": points, "pluginConfig": arguments});
     let document = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile],
     });
@@ -223,6 +233,78 @@ async fn where_it_is_wanted_one_is_written_for_each_pod_and_gang_that_waits() {
     stage.pass(3600).await;
     assert_eq!(stage.explanation("train")["code"], json!(404), "its hour is over, and nothing waits");
     assert_eq!(stage.explanation("large")["metadata"]["name"], json!("large"), "it waits still and has a new one");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gang_without_a_place_in_the_network_is_explained_by_topology_domain() {
+    let stage = stage(false);
+    for (name, block) in [("n1", "b1"), ("n2", "b1"), ("n3", "b2"), ("n4", "b2"), ("n5", "b2")] {
+        stage.add_node(name, "4");
+        let labels = json!({"t/block": block, "t/spine": "s1"});
+        stage.send(Method::PATCH, &format!("/api/v1/nodes/{name}"), &json!({"metadata": {"labels": labels}}));
+    }
+    let layers = json!([
+        {"labelKey": ["t/spine"], "parentTopologyLayer": "ClusterTopologyLayer", "topologyLayer": "SpineLayer"},
+        {"labelKey": ["t/block"], "parentTopologyLayer": "SpineLayer", "topologyLayer": "BlockLayer"},
+        {"parentTopologyLayer": "BlockLayer", "topologyLayer": "NodeTopologyLayer"},
+    ]);
+    let topology = json!({
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "ClusterNetworkTopology",
+        "metadata": {"name": "default"}, "spec": {"networkTopologySpec": layers},
+    });
+    let made = stage.send(Method::POST, "/apis/scheduling.koordinator.sh/v1alpha1/clusternetworktopologies", &topology);
+    assert_eq!(made["metadata"]["name"], json!("default"), "{made}");
+    let together = r#"{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}"#;
+    let annotations = json!({"gang.scheduling.koordinator.sh/network-topology-spec": together});
+    let group = json!({
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": "train", "annotations": annotations}, "spec": {"minMember": 4},
+    });
+    stage.send(Method::POST, "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups", &group);
+    for number in 0..4 {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "4"}}});
+        let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+        let labels = json!({"pod-group.scheduling.sigs.k8s.io": "train"});
+        let metadata = json!({"name": format!("train-{number}"), "labels": labels});
+        stage.send(Method::POST, PODS, &json!({"metadata": metadata, "spec": spec}));
+    }
+    let aware = json!([{"name": "Coscheduling", "args": {"awareNetworkTopology": true}}]);
+    let (manager, ..) =
+        stage.program(client(&stage.server, |_| std::future::ready(())), configured(&["Coscheduling"], &aware), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(15).await;
+    stage.ask("why-train", &json!({"questionObjectKey": "train"}));
+    stage.pass(10).await;
+    let status = stage.status("why-train");
+    let said = |domain: usize| {
+        let explanation = &status["detailedExplanation"][domain];
+        let text = |field: &str| explanation[field].as_str().unwrap_or_default().to_owned();
+        (text("topologyDomain"), text("failedMessage"))
+    };
+    let (whole, message) = said(0);
+    assert_eq!((&*whole, message.as_str()), ("", status["failedMessage"].as_str().unwrap_or_default()));
+    let places = "BlockLayer/b1: 2;topology topologyNode BlockLayer/b2: 3";
+    assert!(message.contains(places), "what was tried says why: {status}");
+    for (index, domain, slots) in [(1, "BlockLayer/b2", 3), (2, "BlockLayer/b1", 2)] {
+        let (name, message) = said(index);
+        assert_eq!(name, domain, "those with most nodes first: {status}");
+        let words = format!(
+            "desiredOfferSlot: 4, topology topologyNode {domain}: {slots}, 0/{slots} nodes are available: {slots} \
+             Insufficient cpu."
+        );
+        assert!(message.contains(&words), "{message}");
+    }
+    assert_eq!(status["detailedExplanation"].as_array().map(Vec::len), Some(3), "{status}");
+
+    stage.add_node("n6", "4");
+    stage.send(Method::PATCH, "/api/v1/nodes/n6", &json!({"metadata": {"labels": {"t/block": "b2", "t/spine": "s1"}}}));
+    stage.pass(90).await;
+    let status = stage.status("why-train");
+    assert_eq!(status["schedulable"], json!(true), "{status}");
+    assert_eq!(status["detailedExplanation"].as_array().map(Vec::len), Some(1), "{status}");
     stop.cancel();
     running.await.unwrap().unwrap();
 }

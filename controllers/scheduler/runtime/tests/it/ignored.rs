@@ -1,6 +1,15 @@
 //! What makes no sense in labels and annotations is ignored, and told.
 
-use koord_api::node_resource_topology::{v1alpha1, v1alpha2};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use koord_api::{
+    cluster_network_topology::ClusterNetworkTopology,
+    device::Device,
+    elastic_quota::ElasticQuota,
+    node_resource_topology::{v1alpha1, v1alpha2},
+    pod_group::PodGroup,
+    reservation::Reservation,
+};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::{
     declare::Profile as Hardening,
@@ -10,18 +19,31 @@ use koord_scheduler_plugins::build;
 
 use super::*;
 
-/// What was told so far: of which kind of object, how often, and the message.
-fn told(stage: &Stage) -> Vec<String> {
+/// What was told so far in events of this reason: of which kind of object, how often, and the message.
+fn told(stage: &Stage, reason: &str) -> Vec<String> {
     let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
     let events = events["items"].as_array().cloned().unwrap_or_default();
-    let ignored = events.iter().filter(|event| event["reason"] == "Ignored");
-    let mut said: Vec<String> = ignored
+    let of_reason = events.iter().filter(|event| event["reason"] == reason);
+    let mut said: Vec<String> = of_reason
         .map(|event| {
             format!("{} {} {}", event["involvedObject"]["kind"], event["count"].as_u64().unwrap_or(1), event["message"])
         })
         .collect();
     said.sort();
     said
+}
+
+/// A profile with these plugins, wherever they have a part.
+fn profile_of(plugins: &[&str]) -> Profile {
+    let enabled: Vec<Value> = plugins.iter().map(|name| json!({"name": name})).collect();
+    let args = json!([{"name": "ElasticQuota", "args": {"quotaGroupNamespace": "kube-system"}}]);
+    let points = json!({"multiPoint": {"enabled": enabled}});
+    let profile = json!({"schedulerName": "koord-scheduler", "plugins": points, "pluginConfig": args});
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile],
+    });
+    let profiles = SchedulerConfiguration::of(&document).unwrap().profiles;
+    build(&profiles[0].resolved(), &|_| false).unwrap().profile
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,7 +67,7 @@ async fn an_annotation_that_makes_no_sense_is_told_once_of_its_object_and_hurts_
     assert_eq!(["odd", "plain", "bound"].map(|name| stage.place(name)), ["odd", "odd", "odd"]);
     stage.send(Method::PATCH, &format!("{PODS}/bound"), &annotated(DEVICES, &"[".repeat(200)));
     stage.pass(200).await;
-    let said = told(&stage);
+    let said = told(&stage, "Ignored");
     let [node, odd, bound] = &said[..] else { panic!("{said:#?}") };
     assert!(node.starts_with(r#""Node" 1 "#) && node.contains(&format!("{THRESHOLDS} is ignored: ")), "{node}");
     assert!(odd.starts_with(r#""Pod" 1 "#) && odd.contains("min-available is ignored: "), "{odd}");
@@ -77,10 +99,172 @@ async fn cpus_of_a_node_that_cannot_be_read_are_told_of_its_topology() {
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(200).await;
-    let said = told(&stage);
+    let said = told(&stage, "Ignored");
     let [report] = &said[..] else { panic!("{said:#?}") };
     let expected = format!(r#""NodeResourceTopology" 1 "{CPUS} is ignored: "#);
     assert!(report.starts_with(&expected), "{report}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_of_a_gang_whose_minimum_is_no_number_learns_why_it_waits() {
+    const MINIMUM: &str = "gang.scheduling.koordinator.sh/min-available";
+    const MODE: &str = "gang.scheduling.koordinator.sh/mode";
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    let annotations = json!({"gang.scheduling.koordinator.sh/name": "g", MINIMUM: "two", MODE: "strict"});
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+    let pod = json!({"metadata": {"name": "member", "annotations": annotations}, "spec": spec});
+    stage.send(Method::POST, PODS, &pod);
+    let profile = profile_of(&["Coscheduling"]);
+    let (manager, ..) = stage.program(Client::new(stage.server.router(), "default"), profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(200).await;
+    let waits = format!("{MINIMUM} cannot be read, and the pod waits until it is corrected: ");
+    assert!(stage.place("member").starts_with(&waits), "{}", stage.place("member"));
+    let failed = told(&stage, "FailedScheduling");
+    let [event] = &failed[..] else { panic!("{failed:#?}") };
+    assert!(event.starts_with(&format!(r#""Pod" 1 "{waits}"#)) && event.contains("; expected an integer"), "{event}");
+    let ignored = told(&stage, "Ignored");
+    let [event] = &ignored[..] else { panic!("{ignored:#?}") };
+    assert!(event.starts_with(&format!(r#""Pod" 1 "{MODE}: "#)) && event.contains("did you mean Strict?"), "{event}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_condition_of_a_held_member_whose_write_failed_is_written_again() {
+    const MINIMUM: &str = "gang.scheduling.koordinator.sh/min-available";
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    let annotations = json!({"gang.scheduling.koordinator.sh/name": "g", MINIMUM: "two"});
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+    let pod = json!({"metadata": {"name": "member", "annotations": annotations}, "spec": spec});
+    stage.send(Method::POST, PODS, &pod);
+    let is_open = Arc::new(AtomicBool::new(false));
+    let open = Arc::clone(&is_open);
+    let is_taken = move |path: &str| !path.contains("/member/status") || open.load(Ordering::Relaxed);
+    let client = rerouted(&stage.server, move |path| is_taken(path).then(|| path.to_owned()));
+    let (manager, ..) = stage.program(client, profile_of(&["Coscheduling"]), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(20).await;
+    assert_eq!(stage.place("member"), "-");
+    is_open.store(true, Ordering::Relaxed);
+    stage.pass(5).await;
+    assert!(stage.place("member").starts_with(&format!("{MINIMUM} cannot be read")), "{}", stage.place("member"));
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_refused_for_an_annotation_keeps_the_words_of_the_attempt_and_has_the_hint_beside_them() {
+    const AFFINITY: &str = "scheduling.koordinator.sh/reservation-affinity";
+    const REFUSED: &str = "invalid character 'b' looking for beginning of object key string";
+    let stage = Stage::new();
+    let definition = custom_resource_definition(&[Declared::of::<Reservation>()], Hardening::Hardened);
+    stage.send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    stage.add_node("only", "4");
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+    let pod = json!({"metadata": {"name": "owner", "annotations": {AFFINITY: "{bad"}}, "spec": spec});
+    stage.send(Method::POST, PODS, &pod);
+    let profile = profile_of(&["Reservation"]);
+    let (manager, ..) = stage.program(Client::new(stage.server.router(), "default"), profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(200).await;
+    assert_eq!(stage.place("owner"), REFUSED);
+    let failed = told(&stage, "FailedScheduling");
+    let [event] = &failed[..] else { panic!("{failed:#?}") };
+    assert!(event.ends_with(&format!(r#""{REFUSED}""#)), "{event}");
+    let hints = told(&stage, "Ignored");
+    let [hint] = &hints[..] else { panic!("{hints:#?}") };
+    let expected = format!(r#""Pod" 1 "{AFFINITY} cannot be read, and the pod waits until it is corrected: "#);
+    assert!(hint.starts_with(&expected) && hint.contains("; expected "), "{hint}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_every_kind_that_the_scheduler_reads_are_told_what_of_them_makes_no_sense() {
+    let stage = Stage::new();
+    for declared in [
+        Declared::of::<ElasticQuota>(),
+        Declared::of::<PodGroup>(),
+        Declared::of::<Device>(),
+        Declared::of::<Reservation>(),
+        Declared::of::<ClusterNetworkTopology>(),
+    ] {
+        let definition = custom_resource_definition(&[declared], Hardening::Hardened);
+        stage.send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    }
+    let (sigs, koordinator) = ("scheduling.sigs.k8s.io/v1alpha1", "scheduling.koordinator.sh/v1alpha1");
+    let shared_weight = json!({"quota.scheduling.koordinator.sh/shared-weight": "{"});
+    let mode = json!({"gang.scheduling.koordinator.sh/mode": "strict"});
+    let order = json!({"scheduling.koordinator.sh/reservation-order": "first"});
+    let owners = json!([{"labelSelector": {"matchLabels": {"a": "b"}}}]);
+    let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+    for (path, group, object) in [
+        (
+            "namespaces/default/elasticquotas",
+            sigs,
+            json!({"kind": "ElasticQuota", "metadata": {"name": "team", "annotations": shared_weight}, "spec": {}}),
+        ),
+        (
+            "namespaces/default/podgroups",
+            sigs,
+            json!({"kind": "PodGroup", "metadata": {"name": "gang", "annotations": mode}, "spec": {"minMember": 2}}),
+        ),
+        (
+            "devices",
+            koordinator,
+            json!({"kind": "Device", "metadata": {"name": "odd"},
+                "spec": {"devices": [{"type": "tpu", "minor": 0, "health": true}]}}),
+        ),
+        (
+            "reservations",
+            koordinator,
+            json!({"kind": "Reservation", "metadata": {"name": "kept", "labels": order},
+                "spec": {"template": template, "owners": owners, "ttl": "1h"}}),
+        ),
+        (
+            "clusternetworktopologies",
+            koordinator,
+            json!({"kind": "ClusterNetworkTopology", "metadata": {"name": "default"}, "spec": {"networkTopologySpec": [
+                {"topologyLayer": "NodeTopologyLayer", "parentTopologyLayer": "RackLayer"},
+            ]}}),
+        ),
+    ] {
+        let mut object = object;
+        object["apiVersion"] = group.into();
+        let answer = stage.send(Method::POST, &format!("/apis/{group}/{path}"), &object);
+        assert_eq!(answer["kind"], object["kind"], "{answer}");
+    }
+    let templates = json!({"metadata": {"name": "gpu-shared-resource-templates"}, "data": {"data.yaml": "a: ["}});
+    stage.send(Method::POST, "/api/v1/namespaces/default/configmaps", &templates);
+    let profile = profile_of(&["ElasticQuota", "Coscheduling", "DeviceShare", "Reservation"]);
+    let (manager, ..) = stage.program(Client::new(stage.server.router(), "default"), profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(200).await;
+    let said = told(&stage, "Ignored");
+    let expected = [
+        r#""ClusterNetworkTopology" 1 "spec.networkTopologySpec[0].parentTopologyLayer: "#,
+        r#""ConfigMap" 1 "data[data.yaml]: "#,
+        r#""Device" 1 "spec.devices[0].type: "#,
+        r#""ElasticQuota" 1 "quota.scheduling.koordinator.sh/shared-weight is ignored: "#,
+        r#""PodGroup" 1 "gang.scheduling.koordinator.sh/mode: "#,
+        r#""Reservation" 1 "scheduling.koordinator.sh/reservation-order is ignored: "#,
+    ];
+    assert_eq!(said.len(), expected.len(), "{said:#?}");
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(said.starts_with(expected), "{said}");
+    }
     stop.cancel();
     running.await.unwrap().unwrap();
 }

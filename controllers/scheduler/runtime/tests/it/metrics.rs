@@ -58,6 +58,28 @@ async fn attempts_queues_and_sizes_are_measured() {
     running.await.unwrap().unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn plugins_are_measured_in_the_tenth_attempt() {
+    let stage = Stage::new();
+    stage.add_node("only", "64");
+    let (stop, (manager, metrics)) = (CancellationToken::new(), stage.measured("one"));
+    let running = tokio::spawn(manager.run(stop.clone()));
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i"] {
+        stage.add_pod(name, "1");
+    }
+    stage.pass(5).await;
+    let family = "scheduler_plugin_execution_duration_seconds";
+    assert!(!metrics.text(&[Audience::Runtime]).contains(&format!("{family}_count")), "nine attempts");
+    stage.add_pod("j", "1");
+    stage.pass(5).await;
+    assert_eq!(stage.place("j"), "only");
+    let text = metrics.text(&[Audience::Runtime]);
+    let line = r#"{extension_point="Filter",plugin="NodeResourcesFit",status="Success"} 1"#;
+    assert!(text.lines().any(|known| known == format!("{family}_count{line}")), "{text}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
 /// Decides by a measure that is always too old.
 struct Outdated;
 

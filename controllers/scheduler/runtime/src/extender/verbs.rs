@@ -1,0 +1,126 @@
+//! What extenders are asked to do, and what their answers amount to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use koord_engine::{
+    extender::{Extender, RATING_MAX, Victims, Words},
+    plugin::SCORE_MAX,
+};
+
+use super::protocol::{self, Bound, Filtered, Preempted, Rated};
+
+/// What extenders add to the score of a node lies between this and its negative: sums with the scores of plugins stay in 64 bits.
+pub const ADDED_SCORE_MAX: i64 = 1 << 48;
+
+/// A verb of the protocol, with what its answers are checked against.
+pub trait Verb: Copy {
+    /// What an answer amounts to.
+    type Answer;
+
+    /// What is appended to the URL of the extender.
+    fn path(extender: &Extender) -> &str;
+
+    /// Reads and checks the body of an answer; in words why it cannot be used.
+    fn check(&self, extender: &Extender, body: &[u8]) -> Result<Self::Answer, String>;
+}
+
+/// Filters nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Filter<'a> {
+    /// The nodes of the question: the extender may explain why they are refused.
+    pub asked: &'a BTreeSet<Arc<str>>,
+    /// Those that are left for it: it may accept them.
+    pub left: &'a [Arc<str>],
+    /// Whether it knows all nodes, so that it answers with names.
+    pub knows_objects: bool,
+}
+
+/// Rates nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Prioritize;
+
+/// Chooses victims of preemption.
+#[derive(Clone, Copy, Debug)]
+pub struct Preempt;
+
+/// Binds a pod.
+#[derive(Clone, Copy, Debug)]
+pub struct Bind;
+
+impl Verb for Filter<'_> {
+    /// The nodes that are accepted, and why others are refused.
+    type Answer = (Vec<Arc<str>>, BTreeMap<Arc<str>, Words>);
+
+    fn path(extender: &Extender) -> &str {
+        &extender.filter
+    }
+
+    fn check(&self, extender: &Extender, body: &[u8]) -> Result<Self::Answer, String> {
+        let (accepted, mut words) =
+            read::<Self, Filtered>(extender, body)?.among(self.left, self.knows_objects, extender)?;
+        words.retain(|node, _| self.asked.contains(node));
+        Ok((accepted, words))
+    }
+}
+
+impl Verb for Prioritize {
+    /// What is added to the score of each node that is named, within [`ADDED_SCORE_MAX`].
+    type Answer = BTreeMap<String, i64>;
+
+    fn path(extender: &Extender) -> &str {
+        &extender.prioritize
+    }
+
+    fn check(&self, extender: &Extender, body: &[u8]) -> Result<Self::Answer, String> {
+        let Rated(scores) = read::<Self, Rated>(extender, body)?;
+        let mut added = BTreeMap::new();
+        for (node, score) in scores {
+            let scaled = score.saturating_mul(extender.weight).saturating_mul(SCORE_MAX / RATING_MAX);
+            let sum = added.entry(node).or_insert(0);
+            *sum = plus(*sum, scaled);
+        }
+        Ok(added)
+    }
+}
+
+impl Verb for Preempt {
+    type Answer = Victims;
+
+    fn path(extender: &Extender) -> &str {
+        &extender.preempt
+    }
+
+    fn check(&self, extender: &Extender, body: &[u8]) -> Result<Self::Answer, String> {
+        read::<Self, Preempted>(extender, body)?.checked(extender.is_ignorable)
+    }
+}
+
+impl Verb for Bind {
+    type Answer = ();
+
+    fn path(extender: &Extender) -> &str {
+        &extender.bind
+    }
+
+    fn check(&self, extender: &Extender, body: &[u8]) -> Result<Self::Answer, String> {
+        let Bound { error } = read::<Self, Bound>(extender, body)?;
+        if error.is_empty() { Ok(()) } else { Err(error) }
+    }
+}
+
+/// The URL of a verb.
+pub(super) fn url<V: Verb>(extender: &Extender) -> String {
+    format!("{}/{}", extender.url.trim_end_matches('/'), V::path(extender))
+}
+
+/// The sum of what is added to a score.
+pub(super) fn plus(one: i64, other: i64) -> i64 {
+    one.saturating_add(other).clamp(-ADDED_SCORE_MAX, ADDED_SCORE_MAX)
+}
+
+fn read<V: Verb, T: protocol::Result>(extender: &Extender, body: &[u8]) -> Result<T, String> {
+    T::read(body).map_err(|why| format!("the answer of the extender at {} cannot be read: {why}", url::<V>(extender)))
+}

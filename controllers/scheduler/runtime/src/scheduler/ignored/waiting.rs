@@ -1,0 +1,84 @@
+//! Pods that wait: what they say that is ignored, and what cannot be read and keeps them waiting.
+
+use std::sync::Arc;
+
+use koord_api::{
+    catalogue,
+    gang::{DEPRECATED_MIN_AVAILABLE, MIN_AVAILABLE},
+};
+use koord_engine::{plugin::ReasonCode, pod::Pod};
+
+use super::{ROWS, findings, told::Part, unreadable};
+use crate::{
+    feed::Said,
+    report,
+    scheduler::{
+        COMPONENT, Scheduler,
+        work::{Purpose, Work, subject},
+    },
+};
+
+impl Scheduler {
+    /// Looks at the next pods that wait.
+    pub(super) fn tell_of_waiting(&mut self) {
+        let from = self.ignored.waiting;
+        let page = self.engine.queue().refusals().skip(from).take(ROWS);
+        // No plugin stops a pod whose attempt ended in an error. What a Reservation itself says is reported of the object.
+        let page = page.map(|(pod, by)| (Arc::clone(pod), !by.is_empty() || !pod.is_reservation()));
+        let page: Vec<(Arc<Pod>, bool)> = page.collect();
+        self.ignored.waiting = if page.len() < ROWS { 0 } else { from + ROWS };
+        for (pod, _) in page.iter().filter(|(_, is_looked_at)| *is_looked_at) {
+            self.tell_of_waiting_pod(pod);
+        }
+    }
+
+    fn tell_of_waiting_pod(&mut self, pod: &Arc<Pod>) {
+        const EFFECT: &str = "cannot be read, and the pod waits until it is corrected";
+        // The minimum of a gang counts only where nothing else declares the gang. Its members are not tried then.
+        let held = self.engine.not_tried(pod);
+        let is_undeclared = held.is_some_and(|(_, reason)| matches!(reason.code, ReasonCode::GangUndeclared));
+        let texts = pod.template.labels.iter().chain(pod.template.annotations.iter()).chain(pod.given.iter());
+        let (mut holding, mut others) = (Vec::new(), Vec::new());
+        for (name, text) in texts {
+            match catalogue::find(name).map(|entry| entry.check(text)) {
+                Some(Err(error)) if is_minimum(name) && is_undeclared => holding.push(unreadable(error, EFFECT)),
+                Some(Err(error)) if !is_minimum(name) && catalogue::refuses_pod(name) => {
+                    others.push(unreadable(error, EFFECT));
+                }
+                _ => others.extend(findings(name, text)),
+            }
+        }
+        // It is compared with the condition that the pod has: a write that failed is sent again at the next look.
+        if !holding.is_empty() && !pod.is_reservation() {
+            self.write_why_it_waits(pod, &holding.join("; "));
+        }
+        let all: Vec<String> = holding.iter().chain(&others).cloned().collect();
+        if !self.ignored.told.is_new(Part::Wishes, &pod.uid, &all) {
+            return;
+        }
+        // Attempts write the event and the condition of a pod that is tried, in the original's words.
+        for message in &holding {
+            self.events.record(COMPONENT, report::failed(pod, message));
+        }
+        let (kind, key) = report::subject(pod);
+        self.say_ignored(&(kind, key.clone(), pod.uid.clone()), others);
+    }
+
+    fn write_why_it_waits(&mut self, pod: &Pod, message: &str) {
+        let Some(Said { unscheduled, nominated, generation }) = self.feed.pods.said(pod) else { return };
+        if unscheduled.as_deref() == Some(message) {
+            return;
+        }
+        let since = unscheduled.is_none().then(|| self.clock.now());
+        let nominated = (nominated.as_deref(), nominated.as_deref());
+        let write = report::unscheduled((pod, generation), ("Unschedulable", message), nominated, since);
+        if !self.in_flight.contains_key(&subject(&write)) {
+            self.further.push_back(Work { write, purpose: Purpose::Explain });
+        }
+    }
+}
+
+/// Whether a text under this name is the minimum of a gang.
+fn is_minimum(name: &str) -> bool {
+    [MIN_AVAILABLE.name(), DEPRECATED_MIN_AVAILABLE.name()].contains(&name)
+}
