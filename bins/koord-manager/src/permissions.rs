@@ -42,6 +42,7 @@ mod tests {
             ("slo.koordinator.sh", "nodemetrics", "patch"),
             ("config.koordinator.sh", "clustercolocationprofiles", "watch"),
             ("coordination.k8s.io", "leases", "update"),
+            ("coordination.k8s.io", "leases", "watch"),
             ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "patch"),
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");

@@ -18,7 +18,7 @@ const VALUES: &str = "\
 const SWITCHES: &str = "\
     disable-http2-serving permit-address-sharing permit-port-sharing \
     authentication-skip-lookup authentication-tolerate-lookup-failure \
-    async-log profiling contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
+    async-log contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
     debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager";
 
 /// Flags that have a second name of one letter.

@@ -176,7 +176,7 @@ mod tests {
         let arguments = ["koord-scheduler".to_owned(), format!("--config={}", file.display())];
         let configuration = Configuration::with_hooks(&Options::from_arguments(arguments).unwrap(), hooks);
         let folder = format!("{}/", folder.path().display());
-        configuration.map_err(|error| error.to_string().replace(&folder, ""))
+        configuration.map_err(|error| format!("{error:#}").replace(&folder, ""))
     }
 
     /// A hook that does nothing.
@@ -211,7 +211,17 @@ mod tests {
     #[test]
     fn a_file_that_is_too_long_is_refused() {
         let message = configured(&format!("{HEAD}{}", "#".repeat(1 << 20))).unwrap_err();
-        assert_eq!(message, "--config config.yaml cannot be read");
+        assert_eq!(message, "--config config.yaml cannot be read: it is longer than 1 MiB");
+    }
+
+    #[test]
+    fn an_integer_that_is_too_large_is_named_with_its_place_and_its_bound() {
+        let weight = "profiles:\n- schedulerName: a\n  plugins:\n    score:\n      enabled:\n      - name: NodeAffinity\n        weight: 99999999999\n";
+        assert_eq!(
+            configured(&format!("{HEAD}parallelism: 2147483648\n{weight}")).unwrap_err(),
+            "config.yaml:3: parallelism: must be 2147483647 or less\n\
+             config.yaml:10: profiles[0].plugins.score.enabled[0].weight: must be 2147483647 or less"
+        );
     }
 
     #[test]

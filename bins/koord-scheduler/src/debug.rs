@@ -16,15 +16,19 @@ use crate::services::refused;
 /// Most bytes of the value of a flag.
 const VALUE_BYTES_MAX: usize = 64;
 
-/// The routes.
-pub(crate) fn routes(dumps: Dumps) -> Router {
-    Router::new()
+/// The routes. Where profiling is on, who asks for a profile learns how one is taken.
+pub(crate) fn routes(dumps: Dumps, has_profiling: bool) -> Router {
+    let router = Router::new()
         .route("/debug/flags/v", put(set_verbosity))
         .route("/debug/flags/s", put(set_scores).with_state(dumps.clone()))
         .route("/debug/flags/f", put(set_refusals).with_state(dumps))
-        .route("/debug/flags/{flag}", put(not_logged))
-        .route("/debug/pprof/", get(no_profiles))
-        .route("/debug/pprof/{*profile}", get(no_profiles))
+        .route("/debug/flags/{flag}", put(not_logged));
+    if !has_profiling {
+        return router;
+    }
+    ["/debug/pprof", "/debug/pprof/", "/debug/pprof/{*profile}"]
+        .into_iter()
+        .fold(router, |router, path| router.route(path, get(no_profiles)))
 }
 
 /// Sets how much is logged, as `-v` does.
@@ -95,6 +99,6 @@ async fn not_logged(Path(flag): Path<String>) -> Response {
 }
 
 async fn no_profiles() -> Response {
-    let message = "profiles are not served: perf record -g -p PID takes one from outside, and /metrics has the time that decisions take";
+    let message = "profiles are not served: perf record --call-graph dwarf -p PID, or samply record -p PID, takes one from outside, and /metrics has the time that decisions take";
     refused(StatusCode::NOT_IMPLEMENTED, message)
 }

@@ -12,7 +12,7 @@ use koord_program::{
     gates::Gates,
     logs,
 };
-use koord_runtime::{key::ObjectKey, manager::ListenAddress};
+use koord_runtime::{key::ObjectKey, manager::ListenAddress, otlp::Endpoint};
 use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
 use koord_webhook::TlsPolicy;
 use serde_json::{Map, Value, json};
@@ -128,6 +128,13 @@ pub struct Options {
     /// Namespace of the Lease.
     #[arg(long, value_name = "NAMESPACE")]
     leader_elect_resource_namespace: Option<String>,
+    /// Answer /debug/pprof with how profiles are taken; the configuration counts where there is one.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set,
+          value_parser = switch)]
+    profiling: Option<bool>,
+    /// Send traces of what becomes of pods to this OpenTelemetry collector, by OTLP over HTTP, such as http://localhost:4318; empty sends none.
+    #[arg(long, default_value = "", value_name = "URL")]
+    otlp_endpoint: String,
     /// How long a pod that was refused waits for an event that may help before it is tried again anyway.
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span)]
     pub pod_max_in_unschedulable_pods_duration: Duration,
@@ -189,6 +196,8 @@ pub struct Checked {
     pub auditor: Option<AuditorSettings>,
     /// Which metrics are shown.
     pub exposition: Exposition,
+    /// Where traces are sent.
+    pub traces: Option<Endpoint>,
 }
 
 impl Options {
@@ -203,6 +212,10 @@ impl Options {
         let auditor = self.auditor.check()?;
         self.clients.check()?;
         let exposition = self.metrics.check()?;
+        let traces = match self.otlp_endpoint.as_str() {
+            "" => None,
+            address => Some(address.parse::<Endpoint>().map_err(|reason| wrong("otlp-endpoint", reason))?),
+        };
         let version = self.tls_min_version.as_deref().filter(|version| !version.is_empty());
         let tls = version.map_or(Ok(TlsPolicy::default()), |version| TlsPolicy::default().since(version));
         let tls = tls.map_err(|reason| wrong("tls-min-version", reason))?;
@@ -215,7 +228,7 @@ impl Options {
         match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
             (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
-            _ => Ok(Checked { options: self, gates, tls, unserved_suites, auditor, exposition }),
+            _ => Ok(Checked { options: self, gates, tls, unserved_suites, auditor, exposition, traces }),
         }
     }
 
@@ -292,6 +305,9 @@ impl Options {
             ];
             let connection = connection.into_iter().map(|(key, value)| (key.to_owned(), value));
             lay_over(document, "clientConnection", connection.collect());
+            if let (Some(profiling), Some(members)) = (self.profiling, document.as_object_mut()) {
+                members.insert("enableProfiling".to_owned(), profiling.into());
+            }
         } else if let Some(file) = &self.kubeconfig
             && document["clientConnection"]["kubeconfig"].as_str().is_none_or(str::is_empty)
         {

@@ -102,6 +102,7 @@ mod tests {
             ("scheduling.koordinator.sh", "clusternetworktopologies", "watch"),
             ("scheduling.koordinator.sh", "clusternetworktopologies/status", "patch"),
             ("coordination.k8s.io", "leases", "update"),
+            ("coordination.k8s.io", "leases", "watch"),
             ("events.k8s.io", "events", "create"),
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");

@@ -9,9 +9,11 @@ use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
-    kubeconfig::{Selection, config},
+    kubeconfig::{Selection, config, server_url},
 };
-use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
+use koord_runtime::{
+    key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint, random::Random,
+};
 use koord_scheduler_plugins::{self as registry, BuiltProfile, build_with, elastic_quota::HookFactories};
 use koord_scheduler_runtime::{
     AuditorSettings, Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
@@ -43,6 +45,8 @@ pub struct Settings {
     pub exposition: Exposition,
     /// How the same is served with TLS.
     pub secure: Option<Secure>,
+    /// Where traces are sent.
+    pub traces: Option<Endpoint>,
     /// How long a pod that was refused waits for an event that may help.
     pub parked_max: Duration,
     /// Plugins whose controllers run.
@@ -78,6 +82,7 @@ impl Settings {
             listen,
             exposition: Exposition::default(),
             secure,
+            traces: None,
             parked_max,
             controllers,
             monitoring,
@@ -99,7 +104,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
 
 /// Runs the scheduler of these options with further plugins until `stop`.
 pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: CancellationToken) -> Result<()> {
-    let Checked { options, gates, tls, unserved_suites, auditor, exposition } = checked;
+    let Checked { options, gates, tls, unserved_suites, auditor, exposition, traces } = checked;
     if let Some(line) = options.version.line() {
         println!("{line}");
         return Ok(());
@@ -116,6 +121,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         listen: options.listen(),
         exposition: options.metrics.with_manifest(exposition),
         secure: options.secure(tls),
+        traces,
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         controllers: options.controllers(),
         explain_waiting: options.explain_waiting,
@@ -148,7 +154,7 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings);
-    let Settings { configuration, listen, exposition, secure, parked_max, monitoring, .. } = settings;
+    let Settings { configuration, listen, exposition, secure, traces, parked_max, monitoring, .. } = settings;
     let Settings { controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, .. } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
@@ -159,7 +165,7 @@ async fn run_profiles(
         namespaces: Vec::new(),
         metrics: listen,
         health: listen,
-        traces: None,
+        traces,
         lease_namespace: None,
         requests_per_second: values.client_connection.qps as f32,
         requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
@@ -177,7 +183,8 @@ async fn run_profiles(
     let measures = Measures::of(&engine, core.metrics())?;
     stopwatch.start(measures.hook_latency(), Arc::clone(&clock));
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
-    let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
+    let scheduler = scheduler.measured_by(measures).traced(core.tracer().clone()).monitored(monitoring);
+    let scheduler = scheduler.extended_by(webhooks);
     let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
     let is_elected = values.leader_election.leader_elect != Some(false);
     let scheduler =
@@ -187,10 +194,11 @@ async fn run_profiles(
         None => scheduler,
     };
     explain(core, scheduler.asking(), transformers, explain_waiting);
+    let debug = debug::routes(dumps, values.enable_profiling != Some(false));
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
-    manager.serve_also(configz.merge(services).merge(debug::routes(dumps)));
+    manager.serve_also(configz.merge(services).merge(debug));
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }
@@ -293,10 +301,10 @@ fn election(configured: &LeaderElection, identity: String) -> Option<LeaderElect
 /// The API server: of `--master`, of the kubeconfig, or of the pod.
 async fn api_server(options: &Options, configuration: &Configuration) -> Result<Config> {
     let kubeconfig = Some(&*configuration.values.client_connection.kubeconfig).filter(|file| !file.is_empty());
-    let Some(master) = &options.master else {
+    let Some(master) = options.master.as_deref().filter(|master| !master.is_empty()) else {
         return of_kubeconfig(kubeconfig).await;
     };
-    let url = master.parse().map_err(|error| anyhow!("--master {master:?} is no URL: {error}"))?;
+    let url = server_url(master).map_err(|reason| anyhow!("--master {reason}"))?;
     if kubeconfig.is_none() {
         return Ok(Config::new(url));
     }

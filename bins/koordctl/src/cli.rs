@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, and how it is explained.
 
 mod bench;
+mod coexist;
 mod config;
 mod crd;
 mod doctor;
@@ -22,6 +23,7 @@ pub use koord_program::output::OutputFormat;
 
 pub use self::{
     bench::BenchArgs,
+    coexist::{CoexistCheckArgs, CoexistCommand},
     config::{ConfigCommand, EffectiveArgs},
     crd::{CrdArgs, CrdCommand, Profile},
     doctor::{Check, DoctorArgs},
@@ -77,6 +79,12 @@ Where koord-manager runs with other names than the default ones (SECRET_NAME, SE
 VALIDATING_WEBHOOK_NAME), set the same environment variables here. Exit code: 0 when nothing is wrong, 1 when there
 are warnings, 2 when something does not work or the cluster cannot be reached.")]
     Doctor(DoctorArgs),
+    /// Look at schedulers that run beside each other in a cluster
+    Coexist {
+        /// What to say of them.
+        #[command(subcommand)]
+        command: CoexistCommand,
+    },
     /// Say how what the manager writes comes about, term by term, and why a change of a quota would be refused
     Explain {
         /// What to explain.
@@ -106,9 +114,10 @@ Examples:
   koordctl why gang shop/train                     # which members have their places, which wait, and why
   koordctl why reservation r-1                     # of a Reservation
   koordctl why web-0 -n shop --history             # what the scheduler that runs has found out in its last attempts
+  koordctl why gang shop/train --history           # … of all members of a gang
 
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
-none. For a pod that waits the smallest changes are named with which it would be placed; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
+none. For a pod that waits the smallest changes are named with which it would be placed, and the pods whose end would let it in; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
     /// Play what koord-scheduler would make of pods in virtual time, and compare configurations
     #[command(after_help = "\
@@ -188,6 +197,7 @@ impl Command {
     pub fn output(&self) -> Option<OutputFormat> {
         match self {
             Self::Doctor(args) => Some(args.answer.output),
+            Self::Coexist { command: CoexistCommand::Check(args) } => Some(args.answer.output),
             Self::Plan(args) => Some(args.answer.output),
             Self::Why(args) => Some(args.answer.output),
             Self::Simulate(args) => Some(args.answer.output),

@@ -8,28 +8,25 @@ mod certificates;
 mod cluster;
 mod configuration;
 mod definitions;
-mod finding;
-mod lease;
+pub(crate) mod finding;
+pub(crate) mod lease;
 mod nodes;
-mod objects;
+pub(crate) mod objects;
 mod obstacle;
 mod permissions;
 mod server;
 mod webhooks;
 
-use std::fmt::Write as _;
-
 use anyhow::{Result, anyhow, ensure};
 use koord_manager::GATES;
 use koord_program::gates::Gates;
-use serde_json::{Value, json};
 
 use self::{
     cluster::Cluster,
-    finding::{Finding, Report, Severity},
+    finding::{Findings, Report},
 };
 use crate::{
-    Answer, FAILED,
+    Answer,
     cli::{Check, DoctorArgs, OutputFormat},
     screen::Screen,
 };
@@ -40,31 +37,24 @@ pub async fn run(args: &DoctorArgs, screen: Screen) -> Result<Answer> {
     let wanted = |check: &Check| (args.only.is_empty() || args.only.contains(check)) && !args.skip.contains(check);
     let checks: Vec<Check> = Check::ALL.into_iter().filter(wanted).collect();
     ensure!(!checks.is_empty(), "--skip leaves nothing of --only to look at; leave one of them out");
-    let mut findings = Vec::new();
-    let mut looked_at = Vec::new();
+    let (mut findings, mut looked_at) = (Vec::new(), Vec::new());
     match Cluster::reach(args).await {
         Err(finding) => findings.push(*finding),
         Ok(cluster) => {
             for check in checks {
-                let mut report = Report::new(check);
+                let mut report = Report::new(check.name());
                 look(check, &cluster, args, &mut report).await;
                 findings.extend(report.findings);
-                looked_at.push(check);
+                looked_at.push(check.name());
             }
         }
     }
-    // The worst first; of equals in the order of the checks.
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    let code = match findings.first().map(|finding| finding.severity) {
-        None | Some(Severity::Note) => 0,
-        Some(Severity::Warning) => 1,
-        Some(Severity::Error) => FAILED,
-    };
+    let found = Findings::of(findings, looked_at);
     let text = match args.answer.output {
-        OutputFormat::Table => to_text(&findings, &looked_at, screen),
-        format => format.document(&to_json(&findings, &looked_at))?,
+        OutputFormat::Table => found.to_text(screen),
+        format => format.document(&found.to_json())?,
     };
-    Ok(Answer { text, code })
+    Ok(Answer { text, code: found.code() })
 }
 
 async fn look(check: Check, cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
@@ -80,38 +70,4 @@ async fn look(check: Check, cluster: &Cluster, args: &DoctorArgs, report: &mut R
         Check::Nodes => nodes::look(cluster, args, report).await,
         Check::Allocations => allocations::look(cluster, report).await,
     }
-}
-
-fn to_json(findings: &[Finding], looked_at: &[Check]) -> Value {
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    json!({
-        "checks": looked_at.iter().map(|check| check.name()).collect::<Vec<_>>(),
-        "errors": count(Severity::Error), "warnings": count(Severity::Warning), "notes": count(Severity::Note),
-        "findings": findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
-    })
-}
-
-fn to_text(findings: &[Finding], looked_at: &[Check], screen: Screen) -> String {
-    let mut text = String::new();
-    for Finding { check, severity, object, problem, remedy } in findings {
-        let _ = writeln!(text, "{:<7}  {:<13}  {object}", severity.word(), check.name());
-        let _ = writeln!(text, "{}", screen.wrapped(problem, "    ", "    "));
-        let _ = writeln!(text, "{}", screen.wrapped(remedy, "    → ", "      "));
-    }
-    let names: Vec<&str> = looked_at.iter().map(|check| check.name()).collect();
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let found = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
-    let end = match names.as_slice() {
-        [] => format!("{found}; nothing else was looked at"),
-        names if errors + warnings == 0 => format!("nothing is wrong with: {}", names.join(", ")),
-        names => format!("{found}; looked at: {}", names.join(", ")),
-    };
-    let gap = if names.is_empty() || errors + warnings > 0 { "\n" } else { "" };
-    let _ = writeln!(text, "{gap}{}", screen.wrapped(&end, "", "  "));
-    text
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

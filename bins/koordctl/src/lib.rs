@@ -9,6 +9,7 @@
 mod allocations;
 pub mod bench;
 pub mod cli;
+pub mod coexist;
 pub mod config;
 pub mod connect;
 pub mod crd;
@@ -74,6 +75,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
         cli::Command::Doctor(args) => doctor::run(&args, screen).await,
+        cli::Command::Coexist { command } => coexist::run(&command, screen).await,
         cli::Command::Explain { command } => explain::run(&command, screen).await,
         cli::Command::Profile { command } => profile::run(&command, screen).await,
         cli::Command::Plan(args) => plan::run(&args, screen).await,

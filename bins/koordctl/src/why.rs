@@ -7,6 +7,7 @@ mod gang;
 mod history;
 mod new_pod;
 mod objects;
+mod owners;
 mod unblock;
 
 use std::sync::Arc;
@@ -23,8 +24,9 @@ use koord_runtime::{
     uid::Uid,
 };
 use koord_scheduler::{Configuration, Options, snapshot};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::unblock::Unblocked;
 pub(crate) use self::{new_pod::prioritize, objects::Objects};
 use crate::{
     Answer,
@@ -35,6 +37,7 @@ use crate::{
 };
 
 /// What is asked about.
+#[derive(Clone, Copy)]
 enum Asked<'a> {
     Pod(&'a str),
     NewPod,
@@ -67,8 +70,15 @@ impl<'a> Asked<'a> {
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let asked = Asked::of(args)?;
     if args.history {
-        let Asked::Pod(pod) = asked else { bail!("--history is about a pod: koordctl why POD --history") };
-        return history::tell(pod, args, screen).await;
+        return match asked {
+            Asked::Pod(pod) => history::tell(pod, args, screen).await,
+            Asked::Gang(gang) => history::tell_gang(gang, args, screen).await,
+            Asked::NewPod | Asked::Reservation(_) => {
+                bail!(
+                    "--history is about a pod or a gang: koordctl why POD --history, koordctl why gang GANG --history"
+                )
+            }
+        };
     }
     let (configuration, gates) = configuration(&args.scheduler)?;
     let (source, time, mut objects) = if args.filename.is_empty() {
@@ -84,9 +94,15 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     objects.transformers = koord_scheduler::transformers(&gates);
     let mut engine = snapshot(&configuration, gates, source, now).await?;
     let uid = match asked {
-        Asked::Gang(gang) => return gang::explain(&engine, gang, args, screen),
+        Asked::Gang(gang) => return gang::explain(&engine, &mut objects, gang, args, screen).await,
         Asked::Pod(name) => pod(&engine, name, args)?,
-        Asked::Reservation(name) => reservation(&engine, name)?,
+        Asked::Reservation(name) => match reservation(&engine, name) {
+            Ok(uid) => uid,
+            Err(unknown) => {
+                let usage = owners::usage(&engine, name).ok_or(unknown)?;
+                return without_place(&usage, args, screen);
+            }
+        },
         Asked::NewPod => new_pod::add(&mut engine, &mut objects, args).await?,
     };
     let known: Vec<String> = engine.cluster().rows().map(|(_, node)| node.name.to_string()).collect();
@@ -95,19 +111,42 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
         bail!("there is no node {node}; {}", question(node, names).unwrap_or_else(|| few(&known)));
     }
     let why = engine.copy().why(&uid, Moment::default()).ok_or_else(|| anyhow!("the pod is gone"))?;
-    let unblock = if answer::is_placed(&why) || args.node.is_some() {
-        Vec::new()
+    let unblocked = if answer::is_placed(&why) || args.node.is_some() {
+        Unblocked::default()
     } else {
         unblock::unblock(&engine, &mut objects, &why).await?
     };
+    let usage = match asked {
+        Asked::Reservation(name) if args.node.is_none() => owners::usage(&engine, name),
+        _ => None,
+    };
     let text = match args.answer.output {
-        OutputFormat::Table => match &args.node {
-            Some(node) => answer::on_node(&why, node, screen),
-            None => answer::everywhere(&why, &unblock, screen) + &served(&engine, &why),
-        },
-        format => format.document(&answer::document(&why, &unblock, args.node.as_deref()))?,
+        OutputFormat::Table => {
+            if let Some(node) = &args.node {
+                answer::on_node(&why, node, screen)
+            } else {
+                let users = usage.map(|usage| format!("\n{}", usage.to_text(screen))).unwrap_or_default();
+                answer::everywhere(&why, &unblocked, screen) + &served(&engine, &why) + &users
+            }
+        }
+        format => {
+            let mut document = answer::document(&why, &unblocked, args.node.as_deref());
+            if let Some(usage) = usage {
+                document["reservation"] = usage.document();
+            }
+            format.document(&document)?
+        }
     };
     Ok(Answer { text, code: u8::from(!answer::is_placed(&why)) })
+}
+
+/// What is said of a Reservation that is over, or of which no pod can be made.
+fn without_place(usage: &owners::Usage<'_>, args: &WhyArgs, screen: Screen) -> Result<Answer> {
+    let text = match args.answer.output {
+        OutputFormat::Table => format!("{}\n\n{}", usage.summary(), usage.to_text(screen)),
+        format => format.document(&json!({"summary": usage.summary(), "reservation": usage.document()}))?,
+    };
+    Ok(Answer { text, code: 1 })
 }
 
 /// Which schedulers the configuration has, where the pod's is none of them, and what helps.

@@ -8,8 +8,8 @@ fn parse(line: &str) -> Result<Checked, String> {
 
 #[test]
 fn the_defaults_are_the_originals() {
-    let Checked { options, .. } = parse("").unwrap();
-    assert_eq!(options.listen().unwrap().address.to_string(), "0.0.0.0:10251");
+    let Checked { options, traces, .. } = parse("").unwrap();
+    assert_eq!((options.listen().unwrap().address.to_string().as_str(), traces), ("0.0.0.0:10251", None));
     assert_eq!(options.pod_max_in_unschedulable_pods_duration, Duration::from_mins(5));
     let monitoring = (options.scheduler_monitor_period, options.scheduling_timeout);
     assert_eq!(monitoring, (Duration::from_secs(10), Duration::from_secs(30)));
@@ -124,6 +124,20 @@ fn flags_of_leader_election_count_over_the_file_and_a_kubeconfig_where_it_names_
 }
 
 #[test]
+fn profiling_is_the_flags_where_there_is_no_file() {
+    let document = |line: &str, without_file| {
+        let mut document = json!({});
+        parse(line).unwrap().options.apply_to(&mut document, without_file);
+        document["enableProfiling"].clone()
+    };
+    assert_eq!((document("", true), document("--profiling", true)), (Value::Null, json!(true)));
+    assert_eq!(
+        (document("--profiling=false", true), document("--profiling=false", false)),
+        (json!(false), Value::Null)
+    );
+}
+
+#[test]
 fn a_wrong_flag_says_what_would_be_right() {
     assert!(parse("--confi=x").unwrap_err().contains("'--config'"));
     assert!(parse("--preset=gang").unwrap_err().contains("'gang-only'"));
@@ -133,6 +147,9 @@ fn a_wrong_flag_says_what_would_be_right() {
     assert!(parse("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA").unwrap_err().contains("none of TLS_RSA_WITH_RC4"));
     let line = "--tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305,TLS_AES_128_GCM_SHA256,TLS_X";
     assert_eq!(parse(line).unwrap().unserved_suites, ["TLS_X"]);
+    let error = parse("--otlp-endpoint=collector:4318").unwrap_err();
+    assert!(error.contains("--otlp-endpoint: \"collector:4318\" is no address such as"), "{error}");
+    assert!(parse("--otlp-endpoint=http://collector:4318").unwrap().traces.is_some());
     assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
     assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
     assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));

@@ -77,6 +77,21 @@ async fn verbosity_is_set_and_resources_of_pods_are_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn profiles_are_refused_with_what_takes_them_and_unknown_where_profiling_is_off() {
+    let server = Server::start().await;
+    for (more, code, says) in [("", 501, "samply record -p PID"), ("enableProfiling: false\n", 404, "")] {
+        let port = free();
+        let (mut program, _) = server.logged(&format!("{CONFIG}{more}"), port).await;
+        for path in ["/debug/pprof", "/debug/pprof/", "/debug/pprof/heap"] {
+            let (status, text) = request(port, "GET", path, "").await;
+            assert!(status.starts_with(&format!("HTTP/1.1 {code} ")), "{path}: {status} {text}");
+            assert!(text.contains(says) && text.contains("perf record") != says.is_empty(), "{path}: {text}");
+        }
+        assert_eq!(program.terminate(), Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn services_of_plugins_take_parameters_and_health_is_counted() {
     let server = Server::start().await;
     server.add_node("only", "8").await;

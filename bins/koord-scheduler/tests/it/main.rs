@@ -11,3 +11,4 @@ mod readiness;
 mod replicas;
 mod rights;
 mod secure;
+mod traces;

@@ -68,6 +68,7 @@ fn without_an_api_server_it_says_how_to_name_one() {
     let folder = tempfile::tempdir().unwrap();
     let remedy = "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account";
     ends(&mut program(), 1, &["koord-scheduler: no cluster is known: ", remedy]);
+    ends(program().arg("--master="), 1, &["koord-scheduler: no cluster is known: ", remedy]);
     let absent = folder.path().join("absent").display().to_string();
     ends(program().arg(format!("--kubeconfig={absent}")), 1, &[&absent, "cannot be read: No such file"]);
     let config = format!("{HEAD}clientConnection: {{kubeconfig: {absent}}}\n");
@@ -75,7 +76,11 @@ fn without_an_api_server_it_says_how_to_name_one() {
     ends(program().arg("--config").arg(file), 1, &[&absent, "cannot be read: No such file"]);
     let (head, flag) = (write(folder.path(), "head.yaml", HEAD), format!("--kubeconfig={absent}"));
     ends(program().arg("--config").arg(head).arg(flag), 1, &[&absent, "cannot be read: No such file"]);
-    ends(program().arg("--master=not a url"), 1, &["--master \"not a url\" is no URL"]);
+    for master in ["not a url", "not-a-url", "10.0.0.1:6443", "http://:6443", "/api"] {
+        let problem =
+            format!("koord-scheduler: --master {master:?} is no URL of an API server; write one with http:// or");
+        ends(program().arg(format!("--master={master}")), 1, &[&problem, "such as https://10.0.0.1:6443"]);
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ const SHIPPED: &str = include_str!("../../koord-scheduler.config.yaml");
 /// Rights that may stay unused here, each with the reason why they are needed all the same: resource (none for every one), verb.
 const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[
     (None, "list", "a server that cannot stream the first look at a kind is asked for a list"),
+    (Some("leases"), "watch", "a replica that waits watches the Lease of the one that leads"),
     (Some("events"), "patch", "an event that occurs again is counted in the one that was recorded"),
     (Some("reservations"), "delete", "reservations that have ended are removed after a while"),
     (Some("reservations"), "patch", "a reservation that is bound with a gang says so"),

@@ -20,7 +20,7 @@ pub struct WhyArgs {
     /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The last attempts of the pod instead, as the scheduler that runs has kept them, newest first
+    /// The last attempts of the pod, or of the members of the gang, instead, as the scheduler that runs has kept them, newest first
     #[arg(long, conflicts_with_all = ["file", "node", "filename", "at"])]
     pub history: bool,
     /// URL of the HTTP port of the scheduler that is asked for --history; in a cluster after kubectl port-forward

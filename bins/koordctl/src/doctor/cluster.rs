@@ -32,7 +32,7 @@ impl Cluster {
     /// Asks the server for its version; a finding when it cannot be asked.
     pub(super) async fn reach(args: &DoctorArgs) -> Result<Self, Box<Finding>> {
         let unreachable = |problem: String, remedy: &str| {
-            let (check, severity) = (Check::Server, Severity::Error);
+            let (check, severity) = (Check::Server.name(), Severity::Error);
             Box::new(Finding { check, severity, object: "API server".to_owned(), problem, remedy: remedy.to_owned() })
         };
         let reached = connect::reach(&args.answer.cluster).await;

@@ -1,13 +1,15 @@
-//! What a check finds.
+//! What checks find, and how it is shown.
+
+use std::{cmp::Reverse, fmt::Write as _};
 
 use serde_json::{Value, json};
 
 use super::obstacle::Obstacle;
-use crate::cli::Check;
+use crate::{FAILED, screen::Screen};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Severity {
+pub(crate) enum Severity {
     /// Good to know.
     Note,
     /// Something is not as expected, or could not be checked.
@@ -17,7 +19,7 @@ pub(super) enum Severity {
 }
 
 impl Severity {
-    pub(super) fn word(self) -> &'static str {
+    fn word(self) -> &'static str {
         match self {
             Self::Note => "note",
             Self::Warning => "warning",
@@ -28,8 +30,9 @@ impl Severity {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
-pub(super) struct Finding {
-    pub(super) check: Check,
+pub(crate) struct Finding {
+    /// The check that found it.
+    pub(super) check: &'static str,
     pub(super) severity: Severity,
     /// Kind and name.
     pub(super) object: String,
@@ -39,26 +42,26 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    pub(super) fn to_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let Self { check, severity, object, problem, remedy } = self;
         json!({
-            "check": check.name(), "severity": severity.word(), "object": object, "problem": problem, "remedy": remedy,
+            "check": check, "severity": severity.word(), "object": object, "problem": problem, "remedy": remedy,
         })
     }
 }
 
 /// What one check has found.
-pub(super) struct Report {
-    check: Check,
-    pub(super) findings: Vec<Finding>,
+pub(crate) struct Report {
+    check: &'static str,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Report {
-    pub(super) fn new(check: Check) -> Self {
+    pub(crate) fn new(check: &'static str) -> Self {
         Self { check, findings: Vec::new() }
     }
 
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         severity: Severity,
         object: impl Into<String>,
@@ -69,15 +72,15 @@ impl Report {
         self.findings.push(Finding { check, severity, object, problem: problem.into(), remedy: remedy.into() });
     }
 
-    pub(super) fn error(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub(crate) fn error(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
         self.add(Severity::Error, object, problem, remedy);
     }
 
-    pub(super) fn warning(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub(crate) fn warning(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
         self.add(Severity::Warning, object, problem, remedy);
     }
 
-    pub(super) fn note(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub(crate) fn note(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
         self.add(Severity::Note, object, problem, remedy);
     }
 
@@ -95,4 +98,66 @@ impl Report {
         };
         self.warning(path.clone(), format!("cannot be looked at: {message}"), remedy);
     }
+}
+
+/// All that was found, the worst first, and the checks that were made.
+pub(crate) struct Findings {
+    list: Vec<Finding>,
+    looked_at: Vec<&'static str>,
+}
+
+impl Findings {
+    /// What was found in the order of the checks.
+    pub(crate) fn of(mut list: Vec<Finding>, looked_at: Vec<&'static str>) -> Self {
+        list.sort_by_key(|finding| Reverse(finding.severity));
+        Self { list, looked_at }
+    }
+
+    /// The exit code: 0 when nothing is wrong, 1 when there are warnings, 2 when there are errors.
+    pub(crate) fn code(&self) -> u8 {
+        match self.list.first().map(|finding| finding.severity) {
+            None | Some(Severity::Note) => 0,
+            Some(Severity::Warning) => 1,
+            Some(Severity::Error) => FAILED,
+        }
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.list.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// For programs.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "checks": self.looked_at,
+            "errors": self.count(Severity::Error), "warnings": self.count(Severity::Warning),
+            "notes": self.count(Severity::Note),
+            "findings": self.list.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// For people.
+    pub(crate) fn to_text(&self, screen: Screen) -> String {
+        let mut text = String::new();
+        for Finding { check, severity, object, problem, remedy } in &self.list {
+            let _ = writeln!(text, "{:<7}  {check:<13}  {object}", severity.word());
+            let _ = writeln!(text, "{}", screen.wrapped(problem, "    ", "    "));
+            let _ = writeln!(text, "{}", screen.wrapped(remedy, "    → ", "      "));
+        }
+        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
+        let found = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
+        let names = self.looked_at.join(", ");
+        let end = match names.as_str() {
+            "" => format!("{found}; nothing else was looked at"),
+            names if errors + warnings == 0 => format!("nothing is wrong with: {names}"),
+            names => format!("{found}; looked at: {names}"),
+        };
+        let gap = if names.is_empty() || errors + warnings > 0 { "\n" } else { "" };
+        let _ = writeln!(text, "{gap}{}", screen.wrapped(&end, "", "  "));
+        text
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -14,15 +14,16 @@ const OF_SCHEDULER: &str = "koord-scheduler";
 /// Clocks of machines differ by little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
 
-struct Lease {
-    namespace: String,
-    holder: String,
+/// What is read of a Lease.
+pub(crate) struct Lease {
+    pub(crate) namespace: String,
+    pub(crate) holder: String,
     renewed: Option<Timestamp>,
     lasts: SignedDuration,
 }
 
 impl Lease {
-    fn read(object: &Value) -> Self {
+    pub(crate) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Self {
@@ -37,7 +38,8 @@ impl Lease {
         self.renewed.map(|renewed| now.duration_since(renewed))
     }
 
-    fn is_held(&self, now: Timestamp) -> bool {
+    /// Whether its holder has renewed it in time.
+    pub(crate) fn is_held(&self, now: Timestamp) -> bool {
         !self.holder.is_empty() && self.age(now).is_some_and(|age| age <= self.lasts)
     }
 }

@@ -98,6 +98,6 @@ fn caches(args: &DoctorArgs, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
 }
 
 /// Whether a collection does not exist: that a definition is missing is a finding of another check.
-pub(super) fn is_absent(error: &anyhow::Error) -> bool {
+pub(crate) fn is_absent(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }

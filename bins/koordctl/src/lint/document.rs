@@ -2,7 +2,10 @@
 
 use std::cell::OnceCell;
 
-use koord_api::{catalogue, quota, slo_config};
+use koord_api::{
+    catalogue::{self, Doubt},
+    quota, slo_config,
+};
 use koord_config::LeaderElection;
 use koord_resource::{
     admission::{Denial, Operation},
@@ -12,12 +15,16 @@ use koord_resource::{
         Schema,
         structural::{prune, validate_object},
     },
-    yaml::place::{self, Line, Step, line_of, steps},
+    yaml::{
+        place::{self, Line, Step, line_of, steps},
+        too_long,
+    },
 };
 use serde_json::Value;
 
 use super::{Finding, Parsed, configuration, flags};
 use crate::{
+    files::CONFIGURATION_BYTES_MAX,
     names::question,
     reviewer::{Resource, Reviewer},
 };
@@ -35,6 +42,8 @@ pub(super) struct Document<'t> {
     findings: Vec<Finding>,
     /// Fields that the schema of the present object refuses.
     refused: Vec<String>,
+    /// Labels and annotations of it with a value that hardly does what was meant.
+    doubted: Vec<String>,
 }
 
 impl<'t> Document<'t> {
@@ -76,6 +85,7 @@ impl<'t> Document<'t> {
             return self.component(kind, object);
         }
         self.refused.clear();
+        self.doubted.clear();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.keys(object);
         if let Some(declared) = self.declared(group, version, kind) {
@@ -105,6 +115,9 @@ impl<'t> Document<'t> {
     /// A configuration of a component, which is no object of the API server.
     fn component(&mut self, kind: koord_config::Kind, document: &Value) {
         kind.name().clone_into(&mut self.object);
+        if self.text.len() as u64 > CONFIGURATION_BYTES_MAX && kind == koord_config::Kind::Scheduler {
+            return self.unreadable(too_long(CONFIGURATION_BYTES_MAX));
+        }
         let document = &LeaderElection::without_unset(document);
         for problem in kind.check(document) {
             self.find(&problem.path, problem.to_string(), problem.suggestion);
@@ -150,7 +163,8 @@ impl<'t> Document<'t> {
         for warning in reviewed.warnings {
             let field = warning.split(": ").next().unwrap_or_default();
             // A quota that no file holds may be in the cluster; a key whose value is wrong was found already.
-            if (field == quota && !has_quotas) || self.refused.iter().any(|refused| refused == field) {
+            let is_known = self.refused.iter().chain(&self.doubted).any(|known| known == field);
+            if (field == quota && !has_quotas) || is_known {
                 continue;
             }
             self.add(&steps(field), false, warning, None);
@@ -187,15 +201,20 @@ impl<'t> Document<'t> {
     fn keys(&mut self, object: &Value) {
         for part in ["labels", "annotations"] {
             for (name, value) in object["metadata"][part].as_object().into_iter().flatten() {
-                let (Some(entry), Some(text)) = (catalogue::find(name), value.as_str()) else { continue };
-                if let Err(error) = entry.check(text) {
-                    let at = ["metadata", part, name].map(|step| Step::Key(step.to_owned()));
-                    self.find(
-                        &at,
-                        format!("{name}: {text:?} is wrong: {}", error.reason),
-                        Some(format!("expected {}", error.expected)),
-                    );
-                    self.refused.push(format!("metadata.{part}[{name}]"));
+                let Some(text) = value.as_str() else { continue };
+                let at = ["metadata", part, name].map(|step| Step::Key(step.to_owned()));
+                let field = format!("metadata.{part}[{name}]");
+                if let Some(Err(error)) = catalogue::find(name).map(|entry| entry.check(text)) {
+                    let wrong = format!("{name}: {text:?} is wrong: {}", error.reason);
+                    self.find(&at, wrong, Some(format!("expected {}", error.expected)));
+                    self.refused.push(field);
+                    continue;
+                }
+                let doubts = catalogue::doubts(name, text);
+                self.doubted.extend((!doubts.is_empty()).then_some(field));
+                for Doubt { field, problem, remedy } in doubts {
+                    let field = if field.is_empty() { field } else { format!("{field}: ") };
+                    self.add(&at, false, format!("{name}: {field}{problem}"), Some(remedy));
                 }
             }
         }

@@ -62,6 +62,14 @@ fn a_configuration_stands_alone_in_its_file() {
 }
 
 #[test]
+fn a_configuration_that_koord_scheduler_would_not_read_to_its_end_is_too_long() {
+    let configuration = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    let of_length = |bytes: usize| found(&format!("{configuration}{}", "#".repeat(bytes - configuration.len())));
+    assert_eq!(of_length(1 << 20), [""; 0]);
+    assert_eq!(of_length((1 << 20) + 1), ["f.yaml:1: document: it is longer than 1 MiB"]);
+}
+
+#[test]
 fn leader_election_is_checked_as_the_components_check_it() {
     let configuration = |members: &str| {
         let mut found = found(&format!(
@@ -209,6 +217,48 @@ spec:
         "{found:?}"
     );
     assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn values_that_can_be_read_and_hardly_do_what_was_meant_are_warnings() {
+    let text = "\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  annotations:
+    gang.scheduling.koordinator.sh/name: g
+    gang.scheduling.koordinator.sh/min-available: \"2\"
+    gang.scheduling.koordinator.sh/mode: nonstrict
+    scheduling.koordinator.sh/device-allocate-hint: '{\"rdma\":{\"allocateStrategi\":\"ApplyForAll\"}}'
+spec:
+  containers:
+  - {name: c, image: i}
+---
+apiVersion: scheduling.sigs.k8s.io/v1alpha1
+kind: ElasticQuota
+metadata:
+  name: team
+  namespace: default
+  annotations:
+    quota.scheduling.koordinator.sh/shared-weight: '{\"cpu\":\"-1\"}'
+spec:
+  min: {cpu: 1}
+  max: {cpu: 2}
+";
+    let found = found(text);
+    assert_eq!(
+        found[0],
+        "f.yaml:8: Pod web: warning: gang.scheduling.koordinator.sh/mode: \"nonstrict\" is not known\n    did you mean NonStrict?"
+    );
+    assert_eq!(
+        found[1],
+        "f.yaml:9: Pod web: warning: scheduling.koordinator.sh/device-allocate-hint: rdma.allocateStrategi: there is no such field\n    did you mean allocateStrategy?"
+    );
+    assert_eq!(
+        found[2],
+        "f.yaml:20: ElasticQuota team: warning: quota.scheduling.koordinator.sh/shared-weight: cpu: \"-1\" is negative\n    expected an amount of at least 0"
+    );
 }
 
 fn arguments(files: Vec<PathBuf>) -> LintArgs {

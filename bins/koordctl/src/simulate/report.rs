@@ -12,7 +12,7 @@ use self::{
 };
 use super::{
     Played, Run,
-    summary::{compared, percent, reasons, seconds},
+    summary::{compared, percent, reasons, seconds, shown},
 };
 
 const STYLE: &str = include_str!("report/style.css");
@@ -55,14 +55,12 @@ fn lines(runs: &[Run], point: impl Fn(&Sample) -> Option<(f64, f64)>) -> Vec<Lin
     runs.iter().map(of).collect()
 }
 
-/// The first resources of all runs: cpu, memory and GPUs.
+/// The first resources of all runs, by which they are compared.
 fn resources(runs: &[Run]) -> Vec<&str> {
+    /// More curves than these nobody reads.
+    const MAX: usize = 6;
     let first = runs.first().map(|run| run.outcome.resources.as_slice()).unwrap_or_default();
-    first
-        .iter()
-        .map(|resource| resource.name.as_str())
-        .filter(|name| ["cpu", "memory", "gpus"].contains(name))
-        .collect()
+    shown(first).take(MAX).collect()
 }
 
 fn utilisation(runs: &[Run]) -> String {

@@ -77,7 +77,7 @@ pub(super) fn compared(runs: &[Run]) -> Vec<Vec<String>> {
 }
 
 /// The names of resources; those that stand for GPUs are left out where whole GPUs are counted.
-fn shown(resources: &[Utilisation]) -> impl Iterator<Item = &str> {
+pub(super) fn shown(resources: &[Utilisation]) -> impl Iterator<Item = &str> {
     let has_gpus = resources.iter().any(|resource| resource.name == "gpus");
     let names = resources.iter().map(|resource| resource.name.as_str());
     names.filter(move |name| !has_gpus || *name == "gpus" || !name.contains("gpu"))

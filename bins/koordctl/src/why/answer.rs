@@ -10,7 +10,7 @@ use koord_engine::{
 };
 use serde_json::{Value, json};
 
-use super::unblock::Unblock;
+use super::unblock::{Unblock, Unblocked};
 use crate::{names::few, screen::Screen, table};
 
 /// Whether the pod has a node, or would be given one.
@@ -73,9 +73,9 @@ fn codes(reasons: &[Reason]) -> String {
 }
 
 /// A line for each remedy: changes with which it would be placed, or else what helps against the codes of what stops it.
-fn remedies(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
+fn remedies(why: &Why, unblocked: &Unblocked, screen: Screen) -> String {
     let lines: Vec<String> = match &why.decision {
-        Ok(decision) if unblock.is_empty() && waits(why) => {
+        Ok(decision) if unblocked.answers.is_empty() && waits(why) => {
             let codes = stopping(decision);
             if codes.is_empty() && !decision.nodes.is_empty() {
                 vec!["no small change was found with which it would be placed".to_owned()]
@@ -83,9 +83,13 @@ fn remedies(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
                 codes.into_iter().map(|code| format!("{code}: {}", code.remedy())).collect()
             }
         }
-        _ => unblock.iter().map(Unblock::to_text).collect(),
+        _ => unblocked.answers.iter().map(Unblock::to_text).collect(),
     };
-    lines.iter().map(|line| screen.wrapped(line, "", "    ").trim_end().to_owned() + "\n").collect()
+    lines
+        .iter()
+        .chain(&unblocked.limits)
+        .map(|line| screen.wrapped(line, "", "    ").trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// The codes of what holds or rejects the pod as a whole, or else of what refuses it on nodes.
@@ -102,12 +106,12 @@ fn stopping(Decision { held, rejected, nodes, .. }: &Decision) -> BTreeSet<Reaso
 
 /// All nodes: those that take the pod by their score, and the others by what they lack. What helps comes first where that is the same on all
 /// nodes, and last otherwise.
-pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
+pub(super) fn everywhere(why: &Why, unblocked: &Unblocked, screen: Screen) -> String {
     let mut text = summary(why) + "\n";
     let Ok(decision) = &why.decision else { return text };
     text.extend(rejection(decision).map(|line| line + "\n"));
     text.extend(decision.remarks.iter().map(remark));
-    let remedies = remedies(why, unblock, screen);
+    let remedies = remedies(why, unblocked, screen);
     let is_stopped_everywhere = decision.held.is_some() || decision.rejected.is_some();
     if is_stopped_everywhere {
         text += &remedies;
@@ -205,12 +209,13 @@ fn details(reasons: &[Reason]) -> Vec<Value> {
 }
 
 /// The same for programs.
-pub(super) fn document(why: &Why, unblock: &[Unblock], node: Option<&str>) -> Value {
+pub(super) fn document(why: &Why, unblocked: &Unblocked, node: Option<&str>) -> Value {
     let Why { pod, node: has, decision } = why;
     let mut answer = json!({
         "pod": subject(pod), "scheduler": pod.template.scheduler, "node": has, "placed": is_placed(why), "summary": summary(why),
     });
-    answer["unblock"] = unblock.iter().map(Unblock::document).collect();
+    answer["unblock"] = unblocked.answers.iter().map(Unblock::document).collect();
+    answer["unblockLimits"] = json!(unblocked.limits);
     let Decision { held, rejected, remarks, nodes, outcome } = match decision {
         Ok(decision) => decision,
         Err(reason) => {

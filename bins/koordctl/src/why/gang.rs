@@ -10,7 +10,12 @@ use koord_engine::{
 use koord_runtime::clock::Moment;
 use serde_json::{Value, json};
 
-use super::{answer, service};
+use super::{
+    answer,
+    objects::Objects,
+    service,
+    unblock::{Unblock, Unblocked, unblock},
+};
 use crate::{
     Answer,
     cli::{OutputFormat, WhyArgs},
@@ -32,10 +37,18 @@ struct Member {
     would: Option<String>,
     /// Why it waits.
     reason: String,
+    /// What the engine says of it.
+    why: Why,
 }
 
 /// Says what becomes of a gang.
-pub(super) fn explain(engine: &Engine, name: &str, args: &WhyArgs, screen: Screen) -> Result<Answer> {
+pub(super) async fn explain(
+    engine: &Engine,
+    objects: &mut Objects,
+    name: &str,
+    args: &WhyArgs,
+    screen: Screen,
+) -> Result<Answer> {
     let gangs = service(engine, "Coscheduling", &["gangs"])
         .ok_or_else(|| anyhow!("this configuration has no plugin Coscheduling"))?;
     let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace) };
@@ -58,18 +71,37 @@ pub(super) fn explain(engine: &Engine, name: &str, args: &WhyArgs, screen: Scree
     };
     let summary =
         format!("gang {id} has {} members and needs {needs}, {placed} have their places: {verdict}", members.len());
+    let is_placed = is_enough(placed + would);
+    let stuck = members.iter().find(|member| member.node.is_none()).filter(|_| !is_placed);
+    let unblocked = match stuck {
+        Some(member) => unblock(engine, objects, &member.why).await?,
+        None => Unblocked::default(),
+    };
     let text = match args.answer.output {
         OutputFormat::Table => {
             let header = ["MEMBER", "STATE", "NODE", "WHY"].map(str::to_owned).to_vec();
             let rows = members.iter().map(Member::row);
-            format!("{summary}\n\n{}", table::lines(&std::iter::once(header).chain(rows).collect::<Vec<_>>(), screen))
+            let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+            format!("{summary}\n\n{}{}", table::lines(&rows, screen), unblocking(stuck, &unblocked, screen))
         }
         format => format.document(&json!({
             "gang": id, "summary": summary, "needs": needs, "declared": gang["hasGangInit"], "mode": gang["mode"],
             "group": gang["gangGroup"], "members": members.iter().map(Member::document).collect::<Vec<_>>(),
+            "unblock": unblocked.answers.iter().map(Unblock::document).collect::<Vec<_>>(),
+            "unblockOf": stuck.map(|member| &member.key), "unblockLimits": unblocked.limits,
         }))?,
     };
-    Ok(Answer { text, code: u8::from(!is_enough(placed + would)) })
+    Ok(Answer { text, code: u8::from(!is_placed) })
+}
+
+/// What would help a member that has no place, and so its gang.
+fn unblocking(stuck: Option<&Member>, unblocked: &Unblocked, screen: Screen) -> String {
+    let Some(member) = stuck else { return String::new() };
+    let lines = unblocked.answers.iter().map(|one| format!("{} {}", member.key, one.to_text()));
+    let lines: Vec<String> = lines.chain(unblocked.limits.iter().cloned()).collect();
+    let wrapped = lines.iter().map(|line| screen.wrapped(line, "", "    ").trim_end().to_owned() + "\n");
+    let text: String = wrapped.collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 fn members(engine: &Engine, gang: &Value) -> Vec<Member> {
@@ -79,13 +111,13 @@ fn members(engine: &Engine, gang: &Value) -> Vec<Member> {
     let member = |key: &str| {
         let pod = pods.get(key)?;
         let why = engine.copy().why(&pod.uid, Moment::default())?;
-        Some(Member::of(key, &why, would.get(&pod.uid).map(ToString::to_string)))
+        Some(Member::of(key, why, would.get(&pod.uid).map(ToString::to_string)))
     };
     names.filter_map(|key| member(key)).collect()
 }
 
 impl Member {
-    fn of(key: &str, why: &Why, would: Option<String>) -> Self {
+    fn of(key: &str, why: Why, would: Option<String>) -> Self {
         let decision = why.decision.as_ref().ok();
         let held = decision.and_then(|decision| decision.held.as_ref());
         let node = why.node.as_ref().map(ToString::to_string);
@@ -96,9 +128,9 @@ impl Member {
             (None, None, Some(Outcome::Bind { node, .. } | Outcome::Waiting { node })) => {
                 ("waits", format!("{node} would take it"))
             }
-            (None, None, Some(Outcome::Asks { .. }) | None) => ("waits", answer::summary(why)),
+            (None, None, Some(Outcome::Asks { .. }) | None) => ("waits", answer::summary(&why)),
         };
-        Self { key: key.to_owned(), state, would: would.filter(|_| node.is_none()), node, reason }
+        Self { key: key.to_owned(), state, would: would.filter(|_| node.is_none()), node, reason, why }
     }
 
     fn row(&self) -> Vec<String> {

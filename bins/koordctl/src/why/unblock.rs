@@ -1,9 +1,13 @@
 //! The smallest changes with which a pod that waits would be placed. Each is tried on a copy of the engine before it is said.
 //!
 //! Candidates come from the refusals: for every node the changes that may make the plugins accept it, for a quota more of it, for a
-//! gang more members. Those of one change go first; of several amounts the one that gives up least.
+//! gang more members. Those of one change go first; of several amounts the one that gives up least. What need not be changed, but ends at
+//! some time, comes after them.
 
 mod change;
+mod deadline;
+mod ended;
+mod found;
 mod gang;
 mod on_node;
 mod quota;
@@ -24,8 +28,10 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
 
+pub(super) use self::found::{Unblock, Unblocked};
 use self::{
     change::Change,
+    ended::{Ends, ends},
     on_node::Refusal,
     requests::Subject,
     trials::{Placement, Trials},
@@ -43,44 +49,32 @@ const TOGETHER_MAX: usize = 4;
 /// Nodes whose double is tried, and nodes whose thresholds are.
 const NODES_MAX: usize = 3;
 
-/// What would unblock a pod: verified changes, with where the pod would then go.
-pub(super) struct Unblock {
-    changes: Vec<Change>,
-    placement: Placement,
-    /// How many nodes the same holds for, as far as their refusals say.
-    nodes: usize,
-}
-
 /// Changes that may help together.
 struct Combination {
     changes: Vec<Change>,
     nodes: usize,
 }
 
-impl Unblock {
-    pub(super) fn to_text(&self) -> String {
-        let texts: Vec<&str> = self.changes.iter().map(|change| &*change.text).collect();
-        let Placement { node, waits } = &self.placement;
-        let waits = if *waits { ", and wait there for its gang," } else { "" };
-        let nodes = if self.nodes > 1 { format!(" [{} nodes are alike]", self.nodes) } else { String::new() };
-        format!("would be placed on {node}{waits} if {}{nodes}", texts.join(" and "))
-    }
-
-    pub(super) fn document(&self) -> Value {
-        let changes: Vec<Value> = self.changes.iter().map(Change::document).collect();
-        let Placement { node, waits } = &self.placement;
-        json!({"node": node, "waitsForGang": waits, "alike": self.nodes, "text": self.to_text(), "changes": changes})
-    }
+/// What would unblock a pod that waits: at most five changes, and then at most two ends of others.
+pub(super) async fn unblock(engine: &Engine, objects: &mut Objects, why: &Why) -> Result<Unblocked> {
+    let Ok(decision) = &why.decision else { return Ok(Unblocked::default()) };
+    let Some(subject) = subject(&why.pod, objects).await? else { return Ok(Unblocked::default()) };
+    let (mut answers, is_short) = {
+        let trials = Trials::of(engine, objects, why.pod.uid.clone(), TRIALS_MAX);
+        let mut search = Search { engine, subject, pod: &why.pod, decision, trials, answers: Vec::new() };
+        search.run().await?;
+        (search.answers, search.trials.is_short())
+    };
+    let Ends { answers: by_end, limit } = ends(engine, objects, &why.pod, decision, is_about_gang(decision)).await?;
+    answers.extend(by_end);
+    let short = is_short.then(|| format!("not all changes were tried: at most {TRIALS_MAX} are for one pod"));
+    Ok(Unblocked { answers, limits: short.into_iter().chain(limit).collect() })
 }
 
-/// What would unblock a pod that waits; at most five answers, the smallest changes first.
-pub(super) async fn unblock(engine: &Engine, objects: &mut Objects, why: &Why) -> Result<Vec<Unblock>> {
-    let Ok(decision) = &why.decision else { return Ok(Vec::new()) };
-    let Some(subject) = subject(&why.pod, objects).await? else { return Ok(Vec::new()) };
-    let trials = Trials::of(engine, objects, why.pod.uid.clone(), TRIALS_MAX);
-    let mut search = Search { engine, subject, pod: &why.pod, decision, trials, answers: Vec::new() };
-    search.run().await?;
-    Ok(search.answers)
+/// Whether a pod waits for others of its gang, with which it is placed.
+fn is_about_gang(decision: &Decision) -> bool {
+    let is_held = matches!(decision.held, Some(("Coscheduling", _)));
+    is_held || matches!(decision.outcome, Some(Outcome::Waiting { .. }))
 }
 
 /// The object that the pod is, or stands for.
@@ -104,8 +98,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(&mut self) -> Result<()> {
-        let is_held = matches!(self.decision.held, Some(("Coscheduling", _)));
-        if is_held || matches!(self.decision.outcome, Some(Outcome::Waiting { .. })) {
+        if is_about_gang(self.decision) {
             return self.gang().await;
         }
         for Combination { changes, nodes } in self.combinations() {

@@ -6,6 +6,7 @@ mod agreement;
 mod bad_input;
 mod bench;
 mod cluster;
+mod coexist;
 mod commands;
 mod data_dir;
 mod doctor;

@@ -22,11 +22,12 @@ const ALONE: [&str; 3] =
 const PROGRAMS: [&str; 5] = ["koordctl", "kubectl", "koord-scheduler", "helm", "curl"];
 
 /// Commands in the text that are run elsewhere, with the reason.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     ("koordctl up", "the cluster of this page"),
     ("koordctl up --scenario scheduling", "scheduling_scenario.rs"),
     ("koordctl explain quota --what-if", "explain.rs"),
     ("koordctl profile test", "profile.rs"),
+    ("koordctl coexist check", "coexist.rs"),
     ("kubectl drain", "a comparison"),
     ("kubectl port-forward", "the embedded server has no pods to forward to"),
 ];

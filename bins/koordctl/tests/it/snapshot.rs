@@ -204,6 +204,31 @@ fn the_queue_of_a_scheduler_that_runs_is_shown() {
     let (code, text) = history("none");
     assert_eq!(code, Some(1));
     assert!(text.starts_with("default/none has not been tried lately: "), "{text}");
+    for mut object in gang(2, 2, "1000").into_iter().skip(1) {
+        object["metadata"]["namespace"] = json!("default");
+        let path = match object["kind"].as_str() {
+            Some("Pod") => "/api/v1/namespaces/default/pods",
+            _ => "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups",
+        };
+        api.create(path, &object).unwrap();
+    }
+    let of_gang =
+        |gang: &str| koordctl().args(["why", "gang", gang, "--history", "--scheduler", &url]).output().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let output = of_gang("train");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        if lines.any(|line| line.contains(" default/m") && line.contains(" refused ")) {
+            assert_eq!(output.status.code(), Some(0), "{text}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{output:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let unknown = of_gang("none");
+    let error = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(unknown.status.code() == Some(2) && error.contains("knows no gang default/none"), "{error}");
     drop(up);
     let gone = show("large");
     let error = String::from_utf8_lossy(&gone.stderr).into_owned();

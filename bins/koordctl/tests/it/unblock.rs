@@ -125,13 +125,100 @@ fn a_request_becomes_as_small_as_the_largest_gap() {
         [
             "would be placed on n2 if it requested at most 2500m of cpu (it requests 3) [2 nodes are alike]",
             "would be placed on n1-like if there were another node like n1, with nothing on it",
+            "would be placed on n2 if pod shop/b ended",
+            "would be placed on n1 if pod shop/a ended",
         ]
     );
     let text = asked(&objects, &["large"]).unwrap().text;
     assert!(
-        text.ends_with("\nwould be placed on n1-like if there were another node like n1, with nothing on it\n"),
+        text.contains("\nwould be placed on n1-like if there were another node like n1, with nothing on it\n"),
         "{text}"
     );
+    assert!(text.ends_with("\nwould be placed on n1 if pod shop/a ended\n"), "{text}");
+}
+
+/// What would unblock `p` by the ends of others.
+fn ends(objects: &[Value]) -> Vec<String> {
+    unblock(objects, "p").into_iter().filter(|text| text.contains(" ended")).collect()
+}
+
+#[test]
+fn what_is_in_the_way_is_named_with_when_it_ends() {
+    let running = |name: &str, cpu: &str| on("n1", requesting(name, &json!({"cpu": cpu})));
+    let mut timed = running("timed", "3");
+    let limits = json!({
+        "metadata": {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": true}]},
+        "spec": {"activeDeadlineSeconds": 600}, "status": {"startTime": "2026-01-01T00:00:00Z"},
+    });
+    merge(&mut timed, &limits);
+    let job = |seconds: u32| {
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "shop", "uid": "j"},
+            "spec": {"activeDeadlineSeconds": seconds}, "status": {"startTime": "2026-01-01T00:00:00Z"},
+        })
+    };
+    let of = |job: Value| {
+        [node("n1", &json!({})), running("small", "1"), timed.clone(), job, requesting("p", &json!({"cpu": "3"}))]
+    };
+    let expected =
+        |at: &str| vec![format!("would be placed on n1 if pod shop/timed ended (expected by 2026-01-01T00:{at}:00Z)")];
+    assert_eq!(ends(&of(job(3600))), expected("10"), "its own deadline comes first");
+    assert_eq!(ends(&of(job(300))), expected("05"), "the deadline of its Job comes first");
+    let answer = document(&of(job(300)), "p");
+    let change = &answer["unblock"].as_array().unwrap().last().unwrap()["changes"][0];
+    assert_eq!((&change["kind"], &change["expectedAt"]), (&json!("podEnded"), &json!("2026-01-01T00:05:00Z")));
+    assert_eq!(answer["unblockLimits"], json!([]));
+}
+
+#[test]
+fn two_pods_of_a_node_a_gang_and_a_reservation_may_end_for_a_pod() {
+    let running = |name: &str, cpu: &str| on("n1", requesting(name, &json!({"cpu": cpu})));
+    let whole = requesting("p", &json!({"cpu": "4"}));
+    let pair = [node("n1", &json!({})), running("a", "2"), running("b", "2"), whole.clone()];
+    assert_eq!(ends(&pair), ["would be placed on n1 if pod shop/a ended and pod shop/b ended"]);
+    let mut daemon = running("b", "2");
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": true}]);
+    merge(&mut daemon, &json!({"metadata": {"ownerReferences": owner}}));
+    assert_eq!(
+        ends(&[node("n1", &json!({})), running("a", "2"), daemon, whole.clone()]),
+        [""; 0],
+        "it would come again"
+    );
+
+    let mut members = gang(3, 3, "1");
+    for member in members.iter_mut().filter(|object| object["kind"] == "Pod") {
+        member["spec"]["nodeName"] = json!("n1");
+    }
+    members.push(whole);
+    assert_eq!(ends(&members), ["would be placed on n1 if gang shop/train (3 pods) ended"]);
+
+    let template = json!({"spec": {
+        "schedulerName": "koord-scheduler", "containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}],
+    }});
+    let reservation = json!({
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation",
+        "metadata": {"name": "r", "uid": "r", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"template": template, "owners": [{"labelSelector": {"matchLabels": {"app": "db"}}}], "ttl": "1h"},
+        "status": {"phase": "Available", "nodeName": "n1", "allocatable": {"cpu": "3"}},
+    });
+    let objects = [node("n1", &json!({})), reservation, requesting("p", &json!({"cpu": "2"}))];
+    assert_eq!(ends(&objects), ["would be placed on n1 if reservation r ended (expected by 2026-01-01T01:00:00Z)"]);
+}
+
+#[test]
+fn it_is_said_that_not_every_end_was_tried() {
+    let container = json!([{"name": "c", "image": "app:1"}]);
+    let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}});
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    let mut objects = vec![node("n1", &json!({"status": {"allocatable": {"pods": "100"}}}))];
+    objects.extend(
+        (0..60).map(|number| on("n1", pod(&format!("q{number}"), &json!({"spec": {"containers": container}})))),
+    );
+    objects.push(pod("p", &json!({"spec": {"containers": container, "affinity": apart}})));
+    let limits = document(&objects, "p")["unblockLimits"].clone();
+    let limit = limits[0].as_str().unwrap_or_default();
+    assert!(limit.starts_with("only 48 of ") && limit.ends_with(" that might let it in were tried"), "{limits}");
+    assert!(asked(&objects, &["p"]).unwrap().text.contains(limit));
 }
 
 #[test]
@@ -353,8 +440,17 @@ fn a_gang_says_how_many_are_missing_and_what_becomes_of_its_members() {
         said(&gang(3, 3, "1")),
         (0, "gang shop/train has 3 members and needs 3, 0 have their places: it would be placed".to_owned())
     );
+    let missing = "\nshop/m0 would be placed on n1 if 1 more pod like it were in gang shop/train (2 of 3 are)\n";
+    let text = asked(&gang(2, 3, "1"), &["gang", "train"]).unwrap().text;
+    assert!(text.contains(missing), "{text}");
+    let json: Value =
+        serde_json::from_str(&asked(&gang(2, 3, "1"), &["gang", "train", "-o", "json"]).unwrap().text).unwrap();
+    let kinds = json["unblock"].as_array().unwrap().iter().map(|one| &one["changes"][0]["kind"]);
+    assert_eq!(kinds.collect::<Vec<_>>(), ["gangMembers", "gangMinimum"]);
+    assert_eq!(json["unblockOf"], json!("shop/m0"));
     let json: Value =
         serde_json::from_str(&asked(&gang(3, 3, "1"), &["gang", "train", "-o", "json"]).unwrap().text).unwrap();
+    assert_eq!((&json["unblock"], &json["unblockOf"]), (&json!([]), &Value::Null));
     assert_eq!((&json["members"][0]["pod"], &json["members"][0]["wouldBe"]), (&json!("shop/m0"), &json!("n1")));
     assert_eq!(
         asked(&gang(1, 1, "1"), &["gang", "shop/trai"]).unwrap_err(),
@@ -428,6 +524,62 @@ fn a_reservation_is_asked_about_as_a_pod_is() {
     assert!(
         asked(&objects, &["reservation", "s"]).unwrap_err().starts_with("there is no reservation s to be placed; ")
     );
+}
+
+#[test]
+fn a_reservation_names_the_pods_that_use_it_and_why_others_do_not() {
+    let template = json!({"spec": {
+        "schedulerName": "koord-scheduler", "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+    }});
+    let reservation = |name: &str, status: &Value| {
+        json!({
+            "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation",
+            "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {
+                "template": template, "owners": [{"labelSelector": {"matchLabels": {"app": "web"}}}], "ttl": "1h",
+                "allocateOnce": false,
+            },
+            "status": status,
+        })
+    };
+    let user = json!([{"namespace": "shop", "name": "user", "uid": "user"}]);
+    let available = json!({"phase": "Available", "nodeName": "n1", "allocatable": {"cpu": "2"}, "currentOwners": user});
+    let allocated = json!({"scheduling.koordinator.sh/reservation-allocated": "{\"name\":\"r\",\"uid\":\"r\"}"});
+    let named = json!({"scheduling.koordinator.sh/reservation-affinity": "{\"name\":\"r\"}"});
+    let ready =
+        json!([{"type": "Ready", "status": "False", "reason": "Expired", "message": "it was not used in time"}]);
+    let objects = [
+        node("n1", &json!({})),
+        node("n2", &json!({})),
+        reservation("r", &available),
+        reservation("old", &json!({"phase": "Failed", "nodeName": "n1", "conditions": ready})),
+        on("n1", pod("user", &json!({"metadata": {"uid": "user", "annotations": allocated}}))),
+        on("n2", pod("elsewhere", &json!({}))),
+        requesting("waits", &json!({"cpu": "16"})),
+        pod("named", &json!({"metadata": {"labels": {"app": "db"}, "annotations": named}})),
+    ];
+    let answer: Value =
+        serde_json::from_str(&asked(&objects, &["reservation", "r", "-o", "json"]).unwrap().text).unwrap();
+    let about = &answer["reservation"];
+    assert_eq!(
+        [&about["phase"], &about["node"], &about["accepted"]],
+        [&json!("Available"), &json!("n1"), &json!(true)]
+    );
+    assert_eq!((&about["matching"], &about["users"]), (&json!(3), &json!(1)), "{about:#}");
+    let pods = about["pods"].as_array().unwrap();
+    let names: Vec<&Value> = pods.iter().map(|pod| &pod["pod"]).collect();
+    assert_eq!(names, ["shop/user", "shop/named", "shop/waits", "shop/elsewhere"], "{about:#}");
+    assert_eq!((&pods[0]["uses"], &pods[0]["reason"]), (&json!(true), &Value::Null));
+    assert_eq!((&pods[1]["matches"], &pods[1]["code"]), (&json!(false), &json!("ReservationOwnerMismatch")));
+    assert!(pods[2]["matches"] == true && pods[2]["code"].is_string(), "{about:#}");
+    assert_eq!(pods[3]["reason"], json!("the pod is on n2, and the Reservation is on n1"));
+    let text = asked(&objects, &["reservation", "r"]).unwrap().text;
+    assert!(text.contains("\npods that match its owners: 3, that use it: 1\nPOD "), "{text}");
+
+    let old = asked(&objects, &["reservation", "old"]).unwrap();
+    assert_eq!(old.code, 1);
+    assert!(old.text.starts_with("Reservation old (Failed) is on n1: it was not used in time\n"), "{}", old.text);
+    assert!(old.text.contains("ReservationExpired"), "{}", old.text);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A change of objects that might let a pod be placed.
 
+use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
-use koord_runtime::key::ObjectKey;
+use koord_runtime::{key::ObjectKey, uid::Uid};
 use serde_json::{Value, json};
 
 /// A change that belongs together, in words and as edits of objects.
@@ -19,6 +20,10 @@ pub(super) struct Change {
     pub(super) edits: Vec<Edit>,
     /// New objects.
     pub(super) added: Vec<Value>,
+    /// Pods that end, whose objects have edits that say so.
+    pub(super) ended: Vec<Uid>,
+    /// When it comes about by itself, as far as that is known.
+    pub(super) expected_at: Option<Timestamp>,
 }
 
 /// A value in an object.
@@ -38,7 +43,8 @@ impl Change {
     /// A change by edits.
     pub(super) fn of(kind: &'static str, text: impl Into<String>, edits: Vec<Edit>) -> Self {
         let text = text.into();
-        Self { kind, detail: text.clone(), text, loss: 0, edits, added: Vec::new() }
+        let detail = text.clone();
+        Self { kind, detail, text, loss: 0, edits, added: Vec::new(), ended: Vec::new(), expected_at: None }
     }
 
     /// With another word for what distinguishes it.
@@ -61,10 +67,14 @@ impl Change {
             let key = ObjectKey::new(text("/metadata/namespace"), text("/metadata/name"));
             json!({"kind": text("/kind"), "object": key.to_string()})
         });
-        json!({
+        let mut document = json!({
             "kind": self.kind, "text": self.text,
             "edits": edits.collect::<Vec<_>>(), "added": added.collect::<Vec<_>>(),
-        })
+        });
+        if let Some(at) = self.expected_at {
+            document["expectedAt"] = json!(at.to_string());
+        }
+        document
     }
 }
 

@@ -26,6 +26,12 @@ impl<'a> Short<'a> {
     }
 }
 
+/// The resources of which a quota has too little, by the words of the refusal.
+pub(super) fn exceeded(message: &str) -> Vec<String> {
+    let short = Short::of(message);
+    short.into_iter().flat_map(|short| short.resources).map(str::to_owned).collect()
+}
+
 /// More of `max`, of `min`, and of both: as much as is used and requested.
 pub(super) fn larger(engine: &Engine, request: &koord_resource::ResourceList, message: &str) -> Vec<Vec<Change>> {
     let Some(short) = Short::of(message) else { return Vec::new() };

@@ -8,7 +8,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, key::ObjectKey, uid::Uid};
 use serde_json::Value;
 
-use super::change::Change;
+use super::change::{Change, Edit};
 use crate::why::objects::Objects;
 
 /// Attempts of other pods that are played before a gang is given up.
@@ -23,6 +23,8 @@ pub(super) struct Trials<'a> {
     pub(super) in_turn: bool,
     /// Trials that may still be made.
     left: u32,
+    /// Whether more were wanted.
+    is_short: bool,
 }
 
 /// The pod is placed.
@@ -37,7 +39,17 @@ pub(super) struct Placement {
 impl<'a> Trials<'a> {
     /// So many trials for a pod.
     pub(super) fn of(engine: &'a Engine, objects: &'a mut Objects, uid: Uid, trials_max: u32) -> Self {
-        Self { engine, objects, uid, in_turn: false, left: trials_max }
+        Self { engine, objects, uid, in_turn: false, left: trials_max, is_short: false }
+    }
+
+    /// Whether no trial may be made any more.
+    pub(super) fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Whether more trials were wanted than may be made.
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short
     }
 
     /// Where an attempt would place the pod after these changes; none where it would not, or too much was tried already.
@@ -56,10 +68,14 @@ impl<'a> Trials<'a> {
 
     /// A copy of the engine with these changes.
     async fn changed(&mut self, changes: &[&Change]) -> Result<Option<Engine>> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        let Some(left) = self.left.checked_sub(1) else {
+            self.is_short = true;
+            return Ok(None);
+        };
         self.left = left;
         let mut changed: BTreeMap<(ResourceKind, ObjectKey), Value> = BTreeMap::new();
-        for edit in changes.iter().flat_map(|change| &change.edits) {
+        let edits: Vec<&Edit> = changes.iter().flat_map(|change| applied(change)).collect();
+        for edit in edits {
             let key = (edit.kind, edit.key.clone());
             if !changed.contains_key(&key) {
                 let Some(object) = self.objects.get(edit.kind, &edit.key).await? else { return Ok(None) };
@@ -71,6 +87,14 @@ impl<'a> Trials<'a> {
         let mut engine = self.engine.copy();
         let changed = changed.into_values().chain(added).collect();
         koord_scheduler::amend(&mut engine, changed, self.objects.transformers).await?;
+        for uid in changes.iter().flat_map(|change| &change.ended) {
+            engine.remove_pod(uid, Moment::default());
+        }
         Ok(Some(engine))
     }
+}
+
+/// The edits of a change that are made; a pod of which one says that it has ended is removed instead.
+fn applied(change: &Change) -> impl Iterator<Item = &Edit> {
+    change.edits.iter().filter(move |edit| change.ended.is_empty() || edit.kind != ResourceKind::POD)
 }

@@ -54,7 +54,10 @@ fn permissions_that_are_missing_are_found() {
     }
     let (found, _) = findings(&cluster, &["--only=permissions"]);
     let leases = "leases.coordination.k8s.io in namespace koordinator-system";
-    assert!(found.iter().any(|(_, _, why)| why == &format!("it may not create, get, update {leases}")), "{found:?}");
+    assert!(
+        found.iter().any(|(_, _, why)| why == &format!("it may not create, get, update, watch {leases}")),
+        "{found:?}"
+    );
 
     cluster.delete(&format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts/koord-manager"));
     finds(&cluster, "permissions", "error", "ServiceAccount koordinator-system/koord-manager", "it is not there");

@@ -1,0 +1,121 @@
+//! Which scheduler places pods where, and pods that wait for a scheduler that does not run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+
+use super::{
+    DEFAULT_SCHEDULER, Ours, Situation,
+    world::{Pod, World},
+};
+use crate::{
+    doctor::finding::Report,
+    names::{few, question},
+};
+
+/// How long a scheduler may take to report something about a new pod.
+const REPORTED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// What a scheduler has in the cluster.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Share<'w> {
+    /// Its pods on nodes, without those of DaemonSets.
+    pub(super) pods: usize,
+    /// Pods of DaemonSets on nodes.
+    pub(super) daemons: usize,
+    /// Pods without a node.
+    pub(super) waiting: usize,
+    /// The nodes of its pods, without those of DaemonSets.
+    pub(super) nodes: BTreeSet<&'w str>,
+}
+
+/// How many pods each scheduler has on a node.
+pub(super) type Counts<'w> = BTreeMap<&'w str, usize>;
+
+/// Which scheduler has what.
+pub(super) struct Census<'w> {
+    pub(super) schedulers: BTreeMap<&'w str, Share<'w>>,
+    /// The nodes on which pods of koord-scheduler and of others are, those of DaemonSets apart.
+    pub(super) shared: BTreeMap<&'w str, Counts<'w>>,
+}
+
+impl<'w> Census<'w> {
+    pub(super) fn of(world: &'w World, ours: &Ours) -> Self {
+        let mut schedulers = BTreeMap::<&str, Share<'_>>::new();
+        let mut shared = BTreeMap::<&str, Counts<'_>>::new();
+        for pod in &world.pods {
+            let share = schedulers.entry(pod.scheduler.as_str()).or_default();
+            match pod.node.as_deref() {
+                None => share.waiting += 1,
+                Some(_) if pod.is_daemon => share.daemons += 1,
+                Some(node) => {
+                    share.pods += 1;
+                    share.nodes.insert(node);
+                    *shared.entry(node).or_default().entry(pod.scheduler.as_str()).or_default() += 1;
+                }
+            }
+        }
+        shared.retain(|_, pods| {
+            let of_ours = pods.keys().filter(|scheduler| ours.serves(scheduler)).count();
+            of_ours > 0 && of_ours < pods.len()
+        });
+        Self { schedulers, shared }
+    }
+
+    /// How many of the shared nodes have pods of a scheduler.
+    pub(super) fn shared_by(&self, scheduler: &str) -> usize {
+        self.shared.values().filter(|pods| pods.contains_key(scheduler)).count()
+    }
+}
+
+pub(super) fn look(situation: &Situation<'_>, report: &mut Report) {
+    shared_nodes(situation, report);
+    unserved(situation, report);
+}
+
+fn shared_nodes(Situation { ours, census, .. }: &Situation<'_>, report: &mut Report) {
+    if census.shared.is_empty() {
+        return;
+    }
+    let nodes: Vec<String> = census.shared.keys().map(|node| (*node).to_owned()).collect();
+    let of_nodes = census.shared.values().flat_map(BTreeMap::keys);
+    let others: BTreeSet<&str> = of_nodes.copied().filter(|scheduler| !ours.serves(scheduler)).collect();
+    let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
+    report.warning(
+        format!("Node {}", few(&nodes)),
+        format!(
+            "koord-scheduler shares them with {}: each decides before it sees what the other has just placed, and the kubelet rejects a pod for which \
+             too little is left (OutOfcpu, OutOfmemory)",
+            few(&others)
+        ),
+        "give each scheduler nodes of its own (a taint and a label, with tolerations and nodeSelector in the pods), or all pods one scheduler \
+         (schedulerName in a ClusterColocationProfile); koord_scheduler_node_conflicts_total counts rejected pods",
+    );
+}
+
+/// Pods of which no scheduler has ever reported anything.
+fn unserved(Situation { world, ours, census, now, .. }: &Situation<'_>, report: &mut Report) {
+    let mut waiting = BTreeMap::<&str, Vec<String>>::new();
+    let is_old = |created| now.duration_since(created) > REPORTED_WITHIN;
+    let waits = |pod: &&Pod| pod.node.is_none() && !pod.is_reported && pod.created.is_some_and(is_old);
+    for pod in world.pods.iter().filter(waits) {
+        waiting.entry(pod.scheduler.as_str()).or_default().push(pod.key.clone());
+    }
+    for (scheduler, pods) in waiting {
+        let working = census.schedulers.iter().filter(|(_, share)| share.pods > 0).map(|(name, _)| *name);
+        let known = working.chain(ours.names.iter().map(String::as_str)).chain([DEFAULT_SCHEDULER]);
+        let known: BTreeSet<&str> = known.filter(|name| *name != scheduler).collect();
+        let remedy = if ours.serves(scheduler) {
+            "see whether koord-scheduler leads and what it says: koordctl doctor --only lease; kubectl -n koordinator-system logs deploy/koord-scheduler"
+                .to_owned()
+        } else {
+            let meant = question(scheduler, known).map(|question| format!("; {question}")).unwrap_or_default();
+            format!("run the scheduler of this name, or create the pods with the schedulerName of one that runs{meant}")
+        };
+        report.error(
+            format!("Pod {}", few(&pods)),
+            format!("schedulerName is {scheduler:?}, and no scheduler has reported anything about them: none of this name runs"),
+            remedy,
+        );
+    }
+}
