@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_resource::Quantity;
 use serde_json::Value;
 
-/// Amounts by the names of resources: cpu in thousandths of cores, all else in units.
-pub type Amounts = BTreeMap<String, i64>;
+pub use crate::json::Amounts;
+use crate::{
+    devices::Devices,
+    json::{amount, amounts, embedded, list, number, text},
+};
 
 /// What of a node's parts something has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Parts {
     pub cpus: BTreeSet<u32>,
     /// Of each NUMA node.
     pub zones: BTreeMap<u32, Amounts>,
+    /// Other devices.
+    pub others: Devices,
 }
 
 /// The GPUs that a pod requests.
@@ -226,7 +230,8 @@ impl Node {
             bind: label("cpu-bind-policy"),
             ..Self::default()
         };
-        for device in device.map(|device| list(&device["spec"]["devices"])).unwrap_or_default() {
+        let devices = device.map(|device| list(&device["spec"]["devices"])).unwrap_or_default();
+        for device in devices.iter().filter(|device| device["type"] == "gpu") {
             let parts = (number(&device["minor"]), number(&device["topology"]["nodeID"]));
             if let (Some(minor), Some(zone)) = parts {
                 node.gpus.insert(minor, (device["health"] == true, zone));
@@ -395,6 +400,7 @@ impl Parts {
             gpus: gpus.filter_map(|gpu| Some((number(&gpu["minor"])?, amounts(&gpu["resources"])))).collect(),
             cpus: cpus(text(&status["cpuset"]).as_deref().unwrap_or_default()),
             zones: zones.filter_map(|zone| Some((number(&zone["node"])?, amounts(&zone["resources"])))).collect(),
+            others: Devices::of(&devices),
         }
     }
 }
@@ -415,31 +421,4 @@ pub fn sum<'a>(all: impl IntoIterator<Item = &'a Amounts>) -> Amounts {
         *sum.entry(name.clone()).or_default() += amount;
     }
     sum
-}
-
-fn text(value: &Value) -> Option<String> {
-    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
-fn number(value: &Value) -> Option<u32> {
-    value.as_u64().and_then(|number| u32::try_from(number).ok())
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The JSON in a text.
-fn embedded(value: &Value) -> Value {
-    value.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-}
-
-fn amounts(value: &Value) -> Amounts {
-    let named = value.as_object().into_iter().flatten();
-    named.map(|(name, quantity)| (name.clone(), amount(name, quantity))).collect()
-}
-
-fn amount(name: &str, quantity: &Value) -> i64 {
-    let quantity: Option<Quantity> = quantity.as_str().and_then(|text| text.parse().ok());
-    quantity.map_or(0, |quantity| if name == "cpu" { quantity.milli_value() } else { quantity.value() })
 }

@@ -1,5 +1,8 @@
 //! What must hold of all that was given out.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
@@ -52,6 +55,7 @@ fn whole(facts: &Facts, node: &Node, wrong: &mut Vec<String>) {
     if !twice.is_empty() {
         wrong.push(format!("{name} gives out CPUs {twice:?} twice"));
     }
+    wrong.extend(usage.others.excesses().into_iter().map(|what| format!("{name} gives out {what}")));
     for (zone, used) in &usage.zones {
         let most = node.zones.get(zone).cloned().unwrap_or_default();
         wrong.extend(over(used, &most).map(|what| format!("{name} gives out {what} of NUMA node {zone}")));

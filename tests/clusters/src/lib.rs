@@ -6,8 +6,10 @@
 //! objects alone ([`facts`]), and share no code with the plugins.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod devices;
 pub mod draw;
 pub mod facts;
+mod json;
 pub mod laws;
 pub mod room;
 mod usage;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Amounts, Facts, Node, Parts, Pod, Reservation, sum};
+use crate::{
+    devices::Devices,
+    facts::{Amounts, Facts, Node, Parts, Pod, Reservation, sum},
+};
 
 /// What is taken of a node.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +18,8 @@ pub(crate) struct Usage {
     pub(crate) cpus: BTreeMap<u32, usize>,
     /// Of each NUMA node.
     pub(crate) zones: BTreeMap<u32, Amounts>,
+    /// Of other devices.
+    pub(crate) others: Devices,
 }
 
 impl Usage {
@@ -53,6 +58,8 @@ impl Usage {
         for cpu in &parts.cpus {
             *self.cpus.entry(*cpu).or_default() += 1;
         }
+        let others = std::mem::take(&mut self.others);
+        self.others = others.joined(parts.others.clone(), |one, other| one + other, |one, other| one + other);
     }
 
     fn and(self, other: Self) -> Self {
@@ -81,6 +88,7 @@ impl Usage {
             let entry = self.cpus.entry(cpu).or_default();
             *entry = count(*entry, times);
         }
+        self.others = self.others.joined(other.others, amount, count);
         self
     }
 }

@@ -4,9 +4,11 @@
 //! `fuzz/`, outside the workspace; the tests here run the same functions on the seeds.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+mod extending;
 mod scheduling;
 
-pub use scheduling::{configuration, scheduler};
+pub use extending::extender;
+pub use scheduling::{configuration, explanation, scheduler};
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},
@@ -286,7 +288,7 @@ pub fn watch(data: &[u8]) {
     for line in text.lines() {
         reflector.ask(now, &random, &store);
         if choice == 2 {
-            reflector.page(line, now, &random, &store);
+            let _ = reflector.page(line, now, &random, &store);
         }
         if reflector.line(line, now, &random, &store).is_err() {
             let failure = Failure { code: Some(410), ..Failure::default() };
@@ -294,7 +296,7 @@ pub fn watch(data: &[u8]) {
         }
         now = now + Span::from_mins(1);
     }
-    reflector.closed(now, &random);
+    let _ = reflector.closed(now, &random);
     reflector.ask(now, &random, &store);
 }
 
@@ -312,11 +314,13 @@ mod tests {
     /// The name of a program, and what it calls.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 14] = [
+    const TARGETS: [Target; 16] = [
         ("annotation", super::annotation),
         ("cel", super::cel),
         ("configuration", super::configuration),
         ("duration", super::duration),
+        ("explanation", super::explanation),
+        ("extender", super::extender),
         ("go_json", super::go_json),
         ("overlay", super::overlay),
         ("patch", super::patch),

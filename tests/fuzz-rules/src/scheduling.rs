@@ -1,6 +1,7 @@
 //! koord-scheduler, in a cluster of which one object may be or say anything.
 
 mod cluster;
+mod questions;
 mod switches;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use koord_schema::patch;
 use serde_json::{Value, json};
 use tokio::runtime;
 
+pub use self::questions::explanation;
 use self::{
     cluster::{APART, BYSTANDERS, cluster},
     switches::Switches,
@@ -81,16 +83,22 @@ fn says(object: &mut Value, key: &str, text: &str) {
 fn holds(objects: Vec<Value>, switches: &Switches) {
     in_time(|| {
         // Objects that cannot be read are left out.
-        let Some(mut engine) = engine(objects, switches) else { return };
-        let mut bound = false;
-        let mut attempts = 0;
-        while let Some(attempt) = engine.attempt(Moment::default()) {
-            bound |= attempt.pod.key.namespace() == APART && matches!(attempt.outcome, Outcome::Bind { .. });
-            attempts += 1;
-            assert!(attempts < ATTEMPTS_MAX, "{} is tried for ever: {:?}", attempt.pod.key, attempt.outcome);
+        if let Some(engine) = engine(objects, switches) {
+            goes_on(engine);
         }
-        assert!(bound, "the pod that has nothing to do with it has no node");
     });
+}
+
+/// Attempts come to an end, and one of them gives a node to the pod that has nothing to do with the others.
+fn goes_on(mut engine: Engine) {
+    let mut bound = false;
+    let mut attempts = 0;
+    while let Some(attempt) = engine.attempt(Moment::default()) {
+        bound |= attempt.pod.key.namespace() == APART && matches!(attempt.outcome, Outcome::Bind { .. });
+        attempts += 1;
+        assert!(attempts < ATTEMPTS_MAX, "{} is tried for ever: {:?}", attempt.pod.key, attempt.outcome);
+    }
+    assert!(bound, "the pod that has nothing to do with it has no node");
 }
 
 /// A configuration that is found right can be completed, read and built, or says which plugin's arguments cannot be used; the same again

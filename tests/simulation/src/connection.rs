@@ -155,7 +155,7 @@ impl Connection {
                 let answer = refusal.unwrap_or_else(|| list(&path, &query, reflector.revision().0, world));
                 if answer.is_success() {
                     let panics = world.panics.count();
-                    reflector.page(&answer.body, now, random, &*self.watch.sink);
+                    let _ = reflector.page(&answer.body, now, random, &*self.watch.sink);
                     self.heard = now;
                     let (is_first, revision) = (!query.contains("continue="), reflector.revision().0);
                     world.shows(|witness| witness.page(plural, &answer.body, is_first, revision));
@@ -203,7 +203,8 @@ impl Connection {
             if world.faulty() {
                 world.note(format_args!("{path}: the server ends the watch"));
             }
-            return reflector.closed(now, random);
+            let _ = reflector.closed(now, random);
+            return;
         }
         let (fault, is_new) = match self.held.take() {
             Some(held) => {
@@ -233,7 +234,8 @@ impl Connection {
             }
             Some(Fault::Closed) => {
                 world.struck(Fault::Closed);
-                return reflector.closed(now, random);
+                let _ = reflector.closed(now, random);
+                return;
             }
             Some(by @ (Fault::Expired | Fault::Missed)) => {
                 world.struck(if by == Fault::Missed && names_one_twice(&open.coming) { by } else { Fault::Expired });
@@ -289,7 +291,11 @@ impl Connection {
                 open.came.push_back(line);
             }
         }
-        if ends { reflector.closed(now, random) } else { self.line = Line::Open(open) }
+        if ends {
+            let _ = reflector.closed(now, random);
+        } else {
+            self.line = Line::Open(open);
+        }
     }
 }
 

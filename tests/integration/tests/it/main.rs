@@ -20,6 +20,7 @@ mod readme;
 mod scrape;
 mod servers;
 mod suite;
+mod taken_over;
 mod traces;
 mod watchers;
 mod webhooks;

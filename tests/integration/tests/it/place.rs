@@ -35,6 +35,7 @@ const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[
         "list",
         "a server that cannot stream the first look at a kind, as this one and newer ones do, is asked for a list",
     ),
+    (Some("leases"), "watch", "a replica that waits watches the Lease of the one that leads"),
     (
         Some("elasticquotas"),
         "get",

@@ -9,4 +9,5 @@
 
 mod apiserver;
 mod differential;
+mod scheduler_recordings;
 mod servers;
