@@ -42,9 +42,8 @@ impl Scheduler {
         for (name, text) in texts {
             match catalogue::find(name).map(|entry| entry.check(text)) {
                 Some(Err(error)) if is_minimum(name) && is_undeclared => holding.push(unreadable(error, EFFECT)),
-                Some(Err(error)) if !is_minimum(name) && catalogue::refuses_pod(name) => {
-                    others.push(unreadable(error, EFFECT));
-                }
+                // The attempt has said it, in the original's words.
+                Some(Err(_)) if !is_minimum(name) && catalogue::refuses_pod(name) => {}
                 _ => others.extend(findings(name, text)),
             }
         }
@@ -56,7 +55,6 @@ impl Scheduler {
         if !self.ignored.told.is_new(Part::Wishes, &pod.uid, &all) {
             return;
         }
-        // Attempts write the event and the condition of a pod that is tried, in the original's words.
         for message in &holding {
             self.events.record(COMPONENT, report::failed(pod, message));
         }
