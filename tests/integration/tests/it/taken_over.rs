@@ -373,11 +373,12 @@ async fn a_nominated_pod_gets_the_place_that_was_made_for_it() {
 /// when it knows all.
 fn said(object: &Value) -> String {
     let mut object = object.clone();
+    let is_quota = object["kind"] == "ElasticQuota";
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.remove("managedFields");
-    if object["kind"] == "ElasticQuota" {
-        let metadata = object["metadata"].as_object_mut().unwrap();
-        ["resourceVersion", "generation"].map(|key| metadata.remove(key));
+    if is_quota {
+        metadata.remove("resourceVersion");
+        metadata.remove("generation");
     }
     object.to_string()
 }
