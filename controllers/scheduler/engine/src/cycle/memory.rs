@@ -29,7 +29,7 @@ pub(super) struct Known {
     renewals: u64,
 }
 
-/// What a plugin has to be asked then.
+/// What is wrong where candidates that are shared are not those of a search that begins anew.
 const APART: &str = "a plugin tells workloads apart by more than its marks say";
 
 impl Memory {
