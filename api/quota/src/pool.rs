@@ -51,6 +51,8 @@ struct Group {
 /// How a total is divided that is not enough.
 #[derive(Debug)]
 enum Contested {
+    /// Once, among children of one weight, as many mostly have: what each of them gets, and how many get one more.
+    Evenly { share: i128, residual: usize },
     /// Once: the parts of each weight, in the order of weights, and how many children get one more.
     Once { parts: Vec<Part>, residual: usize },
     /// Round by round: what each child may use.
@@ -147,13 +149,15 @@ impl Pool {
         if self.last.as_ref().is_none_or(|(divided, _)| *divided != total) {
             self.last = Some((total, self.contested(total)));
         }
+        // Less than the request, which is an i64.
+        let with = |share: i128| i64::try_from(i128::from(child.own()) + share).unwrap_or(child.request);
         match &self.last {
             Some((_, Contested::InRounds(runtimes))) => runtimes.get(place).copied().unwrap_or(0),
-            Some((_, Contested::Once { parts, residual })) => {
-                let share = self.share(parts, *residual, place, child.weight);
-                // Less than the request, which is an i64.
-                i64::try_from(i128::from(child.own()) + share).unwrap_or(child.request)
+            Some((_, Contested::Evenly { share, residual })) => {
+                let rank: usize = self.needy.values().map(|group| group.rank(place)).sum();
+                with(*share + i128::from(rank < *residual))
             }
+            Some((_, Contested::Once { parts, residual })) => with(self.share(parts, *residual, place, child.weight)),
             None => 0,
         }
     }
@@ -195,6 +199,17 @@ impl Pool {
     /// How a total is divided that is not enough.
     fn contested(&mut self, total: i64) -> Contested {
         let left = i128::from(total) - self.own;
+        if self.needy.len() == 1
+            && let Some((_, group)) = self.needy.iter_mut().next()
+        {
+            let count = group.places.len() as i128;
+            let share = left / count;
+            if group.least(&self.children) <= share {
+                return Contested::InRounds(in_rounds(total, &self.children, |place| place));
+            }
+            let residual = usize::try_from(left - share * count).unwrap_or(usize::MAX);
+            return Contested::Evenly { share, residual };
+        }
         let divided = divided(left, || self.needy.iter().map(|(weight, group)| (*weight, group.places.len())));
         let mut parts: Vec<Part> = Vec::with_capacity(divided.len());
         let mut given = 0;
@@ -229,7 +244,7 @@ impl Pool {
         // Of equal remainders the first places get one more.
         let equal = parts.iter().filter(|part| part.remainder == remainder);
         let groups = equal.filter_map(|part| self.needy.get(&part.weight));
-        let rank: usize = groups.map(|group| group.places.partition_point(|known| *known < place)).sum();
+        let rank: usize = groups.map(|group| group.rank(place)).sum();
         share + i128::from(rank < more)
     }
 }
@@ -246,6 +261,11 @@ impl Group {
             self.places.insert(at, place);
         }
         self.heed(need);
+    }
+
+    /// How many of them come before a place.
+    fn rank(&self, place: usize) -> usize {
+        self.places.partition_point(|known| *known < place)
     }
 
     fn remove(&mut self, place: usize) {

@@ -21,11 +21,14 @@ const INT32_MAX: u32 = i32::MAX.unsigned_abs();
 /// assert_eq!(cpus.to_string(), "0-2,8,10-11");
 /// # Ok::<(), koord_scheduling::ParseCpuSetError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuSet(
     /// A bit for each CPU. The last word is not 0, so that equal sets have equal words.
-    SmallVec<[u64; 4]>,
+    SmallVec<[u64; INLINE_WORDS]>,
 );
+
+/// The words of most machines, for which no memory is allocated.
+const INLINE_WORDS: usize = 4;
 
 /// Why a text is no set of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,17 +68,39 @@ impl CpuSet {
     pub fn insert(&mut self, cpu: u32) {
         let (word, bit) = place(cpu);
         if cpu <= CPU_MAX {
-            self.0.resize(self.0.len().max(word + 1), 0);
+            if word >= self.0.len() {
+                self.0.resize(word + 1, 0);
+            }
             self.0[word] |= bit;
         }
     }
 
+    /// Adds the CPUs of another set.
+    #[inline]
+    pub fn insert_all(&mut self, other: &Self) {
+        if other.0.len() > self.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
+    }
+
+    /// Removes the CPUs of another set.
+    #[inline]
+    pub fn remove_all(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word &= !other);
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+    }
+
     /// The CPUs in either set.
+    #[inline]
     pub fn union(&self, other: &Self) -> Self {
         self.combined(other, |one, other| one | other)
     }
 
     /// The CPUs in both sets.
+    #[inline]
     pub fn intersection(&self, other: &Self) -> Self {
         self.combined(other, |one, other| one & other)
     }
@@ -87,18 +112,28 @@ impl CpuSet {
     }
 
     /// The CPUs that are not in the other set.
+    #[inline]
     pub fn difference(&self, other: &Self) -> Self {
         self.combined(other, |one, other| one & !other)
     }
 
     /// Whether all CPUs are in the other set too.
+    #[inline]
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.difference(other).is_empty()
+        self.0.len() <= other.0.len() && self.0.iter().zip(&other.0).all(|(one, other)| one & !other == 0)
     }
 
     /// The CPUs with the lowest numbers, at most `count`.
     pub fn first(&self, count: usize) -> Self {
-        self.iter().take(count).collect()
+        let mut left = count;
+        Self::of_words(self.0.len(), |at| {
+            let mut rest = self.word(at);
+            while left > 0 && rest != 0 {
+                rest &= rest - 1;
+                left -= 1;
+            }
+            self.word(at) & !rest
+        })
     }
 
     /// The CPUs in order.
@@ -109,14 +144,43 @@ impl CpuSet {
         })
     }
 
-    fn combined(&self, other: &Self, operation: fn(u64, u64) -> u64) -> Self {
-        let words = self.0.len().max(other.0.len());
-        let word = |of: &Self, at: usize| of.0.get(at).copied().unwrap_or(0);
-        let mut combined: SmallVec<_> = (0..words).map(|at| operation(word(self, at), word(other, at))).collect();
-        while combined.last() == Some(&0) {
-            combined.pop();
+    #[inline]
+    fn combined(&self, other: &Self, operation: impl Fn(u64, u64) -> u64) -> Self {
+        Self::of_words(self.words().max(other.words()), |at| operation(self.word(at), other.word(at)))
+    }
+
+    /// How many words the set has.
+    #[inline]
+    pub(crate) fn words(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The CPUs from 64 times `at` on, the first of which is the lowest bit; none behind the last word.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.0.get(at).copied().unwrap_or(0)
+    }
+
+    /// The set of these words.
+    #[inline]
+    pub(crate) fn of_words(count: usize, mut word: impl FnMut(usize) -> u64) -> Self {
+        let mut words = if count <= INLINE_WORDS {
+            SmallVec::from_buf_and_len([0; INLINE_WORDS], count)
+        } else {
+            SmallVec::from_elem(0, count)
+        };
+        words.iter_mut().enumerate().for_each(|(at, place)| *place = word(at));
+        while words.last() == Some(&0) {
+            words.pop();
         }
-        Self(combined)
+        Self(words)
+    }
+}
+
+impl Clone for CpuSet {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self::of_words(self.words(), |at| self.word(at))
     }
 }
 
@@ -216,6 +280,8 @@ mod tests {
     fn the_first_cpus_are_those_with_the_lowest_numbers() {
         let cpus: CpuSet = "8,0-2,10-11".parse().unwrap();
         assert_eq!([0, 2, 4, 9].map(|count| cpus.first(count).to_string()), ["", "0-1", "0-2,8", "0-2,8,10-11"]);
+        let cpus: CpuSet = "60-70,500".parse().unwrap();
+        assert_eq!([4, 6, 12].map(|count| cpus.first(count).to_string()), ["60-63", "60-65", "60-70,500"]);
     }
 
     proptest! {
@@ -233,6 +299,11 @@ mod tests {
                 prop_assert_eq!(one.difference(&other).contains(cpu), a && !b);
             }
             prop_assert_eq!(one.is_subset(&other), one.difference(&other).is_empty());
+            let mut sum = one.clone();
+            sum.insert_all(&other);
+            prop_assert_eq!(&sum, &one.union(&other));
+            sum.remove_all(&other);
+            prop_assert_eq!(sum, one.difference(&other));
             prop_assert_eq!(one.union(&other).len() + one.intersection(&other).len(), one.len() + other.len());
         }
     }

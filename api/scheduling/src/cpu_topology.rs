@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{CPU_MAX, CpuSet};
+use crate::{CPU_MAX, CpuSet, siblings::Siblings};
 
 /// Where a CPU (a hardware thread) sits. Numbers of cores are unique in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +26,11 @@ pub struct CpuTopology {
     nodes: Vec<(u32, CpuSet)>,
     sockets: Vec<(u32, CpuSet)>,
     places: Vec<NumaPlace>,
+    all: CpuSet,
+    /// None where CPUs are numbered irregularly.
+    siblings: Option<Siblings>,
+    has_even_cores: bool,
+    mean_cpus_per_core: usize,
 }
 
 /// A NUMA node whose cores are in no other one, and which is in one socket.
@@ -37,6 +42,8 @@ pub struct NumaPlace {
     pub socket: u32,
     /// The places of its cores among all, in order.
     cores: Vec<usize>,
+    /// The place of its socket among all.
+    socket_at: usize,
 }
 
 impl FromIterator<Cpu> for CpuTopology {
@@ -53,17 +60,29 @@ impl FromIterator<Cpu> for CpuTopology {
         };
         let (cores, nodes, sockets) = (grouped(|cpu| cpu.core), grouped(|cpu| cpu.node), grouped(|cpu| cpu.socket));
         let places = places(&cores, &nodes, &sockets);
-        Self { cpus: cpus.into_values().collect(), cores, nodes, sockets, places }
+        let is_even = cores.iter().all(|(_, core)| core.len() * cores.len() == cpus.len());
+        Self {
+            all: cpus.keys().copied().collect(),
+            siblings: Siblings::of(&cores),
+            has_even_cores: is_even && !places.is_empty(),
+            mean_cpus_per_core: cpus.len().checked_div(cores.len()).unwrap_or(0),
+            cpus: cpus.into_values().collect(),
+            cores,
+            nodes,
+            sockets,
+            places,
+        }
     }
 }
 
 /// All NUMA nodes; none where the cores of one are in several, or one is in several sockets.
 fn places(cores: &[(u32, CpuSet)], nodes: &[(u32, CpuSet)], sockets: &[(u32, CpuSet)]) -> Vec<NumaPlace> {
     let place = |(node, cpus): &(u32, CpuSet)| {
-        let (socket, _) = sockets.iter().find(|(_, socket)| cpus.is_subset(socket))?;
+        let socket_at = sockets.iter().position(|(_, socket)| cpus.is_subset(socket))?;
+        let (socket, _) = sockets.get(socket_at)?;
         let touched = cores.iter().enumerate().filter(|(_, (_, core))| core.common(cpus) > 0);
         let own = touched.map(|(at, (_, core))| core.is_subset(cpus).then_some(at));
-        Some(NumaPlace { node: *node, socket: *socket, cores: own.collect::<Option<_>>()? })
+        Some(NumaPlace { node: *node, socket: *socket, cores: own.collect::<Option<_>>()?, socket_at })
     };
     nodes.iter().map(place).collect::<Option<_>>().unwrap_or_default()
 }
@@ -76,8 +95,9 @@ impl CpuTopology {
     }
 
     /// All CPUs.
-    pub fn cpus(&self) -> CpuSet {
-        self.cpus.iter().map(|cpu| cpu.id).collect()
+    #[inline]
+    pub fn cpus(&self) -> &CpuSet {
+        &self.all
     }
 
     /// The CPUs of each core, in the order of the cores.
@@ -111,6 +131,23 @@ impl CpuTopology {
         place.cores.iter().filter_map(|at| self.cores.get(*at).map(|(_, cpus)| cpus))
     }
 
+    /// The CPUs of a NUMA node's socket, of all its NUMA nodes.
+    pub fn socket_of(&self, place: &NumaPlace) -> Option<&CpuSet> {
+        self.sockets.get(place.socket_at).map(|(_, cpus)| cpus)
+    }
+
+    /// Whether all cores have as many CPUs, and no core is in several NUMA nodes, nor a NUMA node in several sockets.
+    #[inline]
+    pub fn has_even_cores(&self) -> bool {
+        self.has_even_cores
+    }
+
+    /// CPUs per core on average, rounded down; 0 without cores.
+    #[inline]
+    pub fn mean_cpus_per_core(&self) -> usize {
+        self.mean_cpus_per_core
+    }
+
     /// CPUs per core; 0 without cores. Cores of different sizes count as the smallest.
     pub fn cpus_per_core(&self) -> usize {
         self.cores.iter().map(|(_, cpus)| cpus.len()).min().unwrap_or(0)
@@ -118,8 +155,27 @@ impl CpuTopology {
 
     /// The cores of which no CPU is missing in a set, as CPUs.
     pub fn whole_cores(&self, cpus: &CpuSet) -> CpuSet {
-        let whole = self.cores.iter().map(|(_, core)| core).filter(|core| core.common(cpus) == core.len());
-        whole.fold(CpuSet::default(), |sum, core| sum.union(core))
+        match &self.siblings {
+            Some(siblings) => siblings.whole_cores(cpus, &self.all),
+            None => self.all.difference(&self.with_siblings(&self.all.difference(cpus))),
+        }
+    }
+
+    /// The CPUs of a set, all of this topology, and all others of their cores.
+    pub fn with_siblings(&self, cpus: &CpuSet) -> CpuSet {
+        if let Some(siblings) = &self.siblings {
+            return siblings.with_siblings(cpus);
+        }
+        let touched = self.cores.iter().map(|(_, core)| core).filter(|core| core.common(cpus) > 0);
+        touched.fold(CpuSet::default(), |sum, core| sum.union(core))
+    }
+
+    /// Of each core the first CPU that is in a set of CPUs of this topology.
+    pub fn first_of_cores(&self, cpus: &CpuSet) -> CpuSet {
+        if let Some(siblings) = &self.siblings {
+            return siblings.first_of_cores(cpus);
+        }
+        self.cores.iter().filter_map(|(_, core)| core.intersection(cpus).iter().next()).collect()
     }
 }
 

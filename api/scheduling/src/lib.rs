@@ -28,6 +28,7 @@ mod numa_mask;
 mod pod_requests;
 mod resources;
 mod selector;
+mod siblings;
 mod taints;
 
 pub use cpu_set::{CPU_MAX, CpuSet, ParseCpuSetError};

@@ -111,7 +111,7 @@ impl NodeNuma {
         });
         let known = self.topology.cpus();
         let unknown = self.cpus.iter().filter(|_| !known.is_empty()).filter_map(|(pod, cpus)| {
-            let cpus = cpus.difference(&known);
+            let cpus = cpus.difference(known);
             (!cpus.is_empty()).then(|| CpuConflict::Unknown { cpus, pod: pod.clone() })
         });
         shared.chain(unknown).collect()

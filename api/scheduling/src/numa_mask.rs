@@ -8,6 +8,9 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NumaMask(u64);
 
+/// Of so many NUMA nodes there are all subsets.
+const NODES_MAX: usize = 16;
+
 impl NumaMask {
     /// The largest number of a NUMA node.
     pub const NODE_MAX: u32 = 63;
@@ -67,10 +70,15 @@ impl NumaMask {
         (self.len(), self.0).cmp(&(other.len(), other.0))
     }
 
+    /// The subsets of one NUMA node each, which are the first of [`Self::subsets`].
+    #[inline]
+    pub fn singles(self) -> impl Iterator<Item = Self> {
+        self.iter().take(NODES_MAX).map(|node| Self(1 << node))
+    }
+
     /// All subsets that are not empty: those of one NUMA node first, then those of two, each in the order of their
     /// first NUMA nodes. Of more than 16 NUMA nodes, the first 16 count.
     pub fn subsets(self) -> impl Iterator<Item = Self> {
-        const NODES_MAX: usize = 16;
         let nodes: SmallVec<[u32; NODES_MAX]> = self.iter().take(NODES_MAX).collect();
         let count = nodes.len();
         // The first NUMA node is the highest bit of a choice: among choices of equally many bits larger ones come first.

@@ -189,7 +189,7 @@ pub struct ReservationStatus {
     #[koord(default = "Pending")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<ReservationPhase>,
-    /// The conditions `Scheduled` and `Ready`.
+    /// The conditions `Scheduled` and `Ready`, and with a feature gate of koord-scheduler `Accepted` and `Matched`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ReservationCondition>,
     /// The pods that currently use the Reservation.
@@ -229,6 +229,10 @@ words! {
         Scheduled = "Scheduled",
         /// Whether owners may use it.
         Ready = "Ready",
+        /// Whether it makes sense, its owners above all.
+        Accepted = "Accepted",
+        /// Whether pods use it.
+        Matched = "Matched",
     }
 }
 
@@ -245,6 +249,14 @@ words! {
         Succeeded = "Succeeded",
         /// It expired.
         Expired = "Expired",
+        /// It makes sense.
+        Accepted = "Accepted",
+        /// It makes no sense, as the message says.
+        Invalid = "Invalid",
+        /// Pods use it.
+        Used = "Used",
+        /// No pod uses it.
+        Unused = "Unused",
     }
 }
 
@@ -252,7 +264,7 @@ words! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationCondition {
-    /// Type of the condition: `Scheduled` or `Ready`.
+    /// Type of the condition: `Scheduled`, `Ready`, `Accepted` or `Matched`.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<ReservationConditionType>,
     /// `True`, `False` or `Unknown`.

@@ -18,7 +18,7 @@ const fn stable(name: &'static str) -> Gate {
 }
 
 /// Every gate that `--feature-gates` takes (`spec/scheduler.md` 1.6 and 4.1), with those of Kubernetes that are set on schedulers.
-/// `CrossSchedulerPreemption` is our own.
+/// `CrossSchedulerPreemption` and `ReservationConditions` are our own.
 pub const GATES: &[Gate] = &[
     alpha("CompatibleCSIStorageCapacity"),
     alpha("DisableCSIStorageCapacityInformer"),
@@ -38,6 +38,7 @@ pub const GATES: &[Gate] = &[
     alpha("SkipReservationFitsNode"),
     alpha("DevicePluginAdaption"),
     alpha("CleanExpiredReservationAllocated"),
+    alpha("ReservationConditions"),
     alpha("SkipFilterWithNominatedPods"),
     beta("DynamicSchedulerCheck", true),
     beta("CSIStorageCapacity", true),
@@ -93,7 +94,7 @@ pub const GATES: &[Gate] = &[
 ];
 
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 20] = [
+const BUILT: [&str; 21] = [
     "CrossSchedulerNomination",
     "CrossSchedulerPreemption",
     "SkipFilterWithNominatedPods",
@@ -107,6 +108,7 @@ const BUILT: [&str; 20] = [
     "OmitNodeLabelsForReservation",
     "SkipReservationFitsNode",
     "CleanExpiredReservationAllocated",
+    "ReservationConditions",
     "DevicePluginAdaption",
     "ResizePod",
     "SyncBarrier",

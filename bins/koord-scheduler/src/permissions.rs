@@ -73,7 +73,7 @@ pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
 
 /// A rule about all objects of a kind.
 const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None }
+    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
 }
 
 #[cfg(test)]

@@ -104,6 +104,9 @@ pub fn lint(files: &[File], reviewer: &Reviewer) -> Vec<Finding> {
         if parsed.is_surplus {
             document.unreadable("more than one document, where one is expected".to_owned());
         }
+        if parsed.is_page {
+            document.page();
+        }
         match &parsed.objects {
             Err(error) => document.unreadable(error.clone()),
             Ok(objects) => {

@@ -16,13 +16,10 @@ use prometheus::{IntCounterVec, IntGaugeVec};
 
 use crate::metrics::Metrics;
 
-/// The check that passes whenever somebody answers.
-const PING: &str = "ping";
-
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// The checks of a program. Without any, it is healthy and ready.
-#[derive(Clone, Default)]
+/// The checks of a program. Without others than `ping`, it is healthy and ready.
+#[derive(Clone)]
 pub struct Health {
     live: Arc<RwLock<BTreeMap<String, Check>>>,
     ready: Arc<RwLock<BTreeMap<String, Check>>>,
@@ -44,8 +41,17 @@ impl Slis {
     }
 }
 
+impl Default for Health {
+    /// With the check `ping` of `/healthz` and `/livez`, which passes whenever the program answers.
+    fn default() -> Self {
+        let health = Self { live: Arc::default(), ready: Arc::default(), slis: None };
+        health.live("ping", || Ok(()));
+        health
+    }
+}
+
 impl Health {
-    /// Without checks yet. What comes of them whenever a page is asked for is counted at `/metrics/slis`.
+    /// With `ping` alone, too. What comes of checks whenever a page is asked for is counted at `/metrics/slis`.
     pub fn measured(metrics: &Metrics) -> Self {
         let slis = Slis { last: metrics.health_check.clone(), all: metrics.health_checks.clone() };
         Self { slis: Some(slis), ..Self::default() }
@@ -67,7 +73,7 @@ impl Health {
     }
 
     /// The endpoints. `/readyz/NAME` asks one check, `?verbose` says what came of each, and `?exclude=NAME` leaves one out, as in
-    /// programs of Kubernetes. `ping` passes whenever somebody answers.
+    /// programs of Kubernetes.
     pub fn router(&self) -> Router {
         Router::new()
             .route("/healthz", get(all).with_state(self.page("healthz")))
@@ -93,10 +99,6 @@ struct Page {
 }
 
 impl Page {
-    fn is_live(&self) -> bool {
-        self.name != "readyz"
-    }
-
     fn run(&self, name: &str, check: &Check) -> Result<(), String> {
         let result = check();
         if let Some(slis) = &self.slis {
@@ -111,7 +113,7 @@ async fn all(State(page): State<Page>, Query(query): Query<Vec<(String, String)>
     let excluded: BTreeSet<&str> =
         query.iter().filter(|(key, _)| key == "exclude").map(|(_, name)| name.as_str()).collect();
     let mut failed = false;
-    let mut line = |(name, check): (&String, &Check)| {
+    let line = |(name, check): (&String, &Check)| {
         if excluded.contains(name.as_str()) {
             return format!("[+]{name} excluded: ok\n");
         }
@@ -123,8 +125,7 @@ async fn all(State(page): State<Page>, Query(query): Query<Vec<(String, String)>
             }
         }
     };
-    let ping = page.is_live().then(|| format!("[+]{PING} ok\n"));
-    let lines: String = ping.into_iter().chain(page.checks.read().iter().map(&mut line)).collect();
+    let lines: String = page.checks.read().iter().map(line).collect();
     match (failed, is_verbose) {
         (true, _) => (StatusCode::INTERNAL_SERVER_ERROR, lines),
         (false, true) => (StatusCode::OK, format!("{lines}{} check passed\n", page.name)),
@@ -133,9 +134,6 @@ async fn all(State(page): State<Page>, Query(query): Query<Vec<(String, String)>
 }
 
 async fn one(State(page): State<Page>, Path(name): Path<String>) -> (StatusCode, String) {
-    if page.is_live() && name == PING {
-        return (StatusCode::OK, "ok".to_owned());
-    }
     match page.checks.read().get(&name).map(|check| page.run(&name, check)) {
         None => (StatusCode::NOT_FOUND, format!("there is no check {name:?}")),
         Some(Ok(())) => (StatusCode::OK, "ok".to_owned()),
@@ -173,6 +171,8 @@ mod tests {
         assert_eq!((one("caches").await.0, one("x").await.0), (StatusCode::OK, StatusCode::NOT_FOUND));
         let text = metrics.text(&[Audience::Slis]);
         for line in [
+            r#"kubernetes_healthcheck{name="ping",type="healthz"} 1"#,
+            r#"kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1"#,
             r#"kubernetes_healthcheck{name="caches",type="readyz"} 1"#,
             r#"kubernetes_healthcheck{name="webhook-ready",type="readyz"} 0"#,
             r#"kubernetes_healthchecks_total{name="caches",status="success",type="readyz"} 3"#,

@@ -2,10 +2,9 @@
 
 use koord_engine::{
     cluster::Cluster,
-    columns::Row,
     event::Events,
-    labels::Labels,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
+    node::Node,
+    plugin::{Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score, score_of_node},
 };
 
 pub(crate) struct SpotNodes;
@@ -16,11 +15,14 @@ impl Plugin for SpotNodes {
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        if may_be_interrupted(request) { PreFilter::Skip } else { PreFilter::Nodes(Box::new(Steady)) }
+        if may_be_interrupted(request) {
+            return PreFilter::Skip;
+        }
+        PreFilter::of_node(|node| Refusal::unresolvable(0).when(is_spot(node)))
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
-        may_be_interrupted(request).then(|| -> Box<dyn Score> { Box::new(Spot) })
+        may_be_interrupted(request).then(|| score_of_node(|node| if is_spot(node) { SCORE_MAX } else { 0 }))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -33,35 +35,9 @@ impl Plugin for SpotNodes {
 }
 
 fn may_be_interrupted(request: &Request<'_>) -> bool {
-    is_true(&request.template().labels, "example.com/interruptible")
+    request.template().labels.get("example.com/interruptible") == Some("true")
 }
 
-fn is_spot(cluster: &Cluster, row: Row) -> bool {
-    cluster.node(row).is_some_and(|node| is_true(&node.labels, "example.com/spot"))
-}
-
-fn is_true(labels: &Labels, key: &str) -> bool {
-    labels.get(key) == Some("true")
-}
-
-/// Refuses nodes that may be taken away.
-struct Steady;
-
-impl Filter for Steady {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        if is_spot(cluster, row) { Err(Refusal::unresolvable(0)) } else { Ok(()) }
-    }
-}
-
-/// Prefers them.
-struct Spot;
-
-impl Score for Spot {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        if is_spot(cluster, row) { SCORE_MAX } else { 0 }
-    }
-
-    fn is_local(&self) -> bool {
-        true
-    }
+fn is_spot(node: &Node) -> bool {
+    node.labels.get("example.com/spot") == Some("true")
 }

@@ -18,6 +18,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+const SOURCES: [&str; 2] = [include_str!("../src/main.rs"), include_str!("../src/spot_nodes.rs")];
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -119,7 +120,14 @@ async fn spot_nodes_are_for_pods_that_may_be_interrupted() {
 #[test]
 fn the_readme_shows_the_sources() {
     let readme = include_str!("../README.md");
-    for source in [include_str!("../src/main.rs"), include_str!("../src/spot_nodes.rs")] {
+    for source in SOURCES {
         assert!(readme.contains(&format!("```rust\n{source}```")), "copy the sources into README.md");
     }
+}
+
+#[test]
+fn the_sources_have_forty_lines_beside_comments() {
+    let lines = SOURCES.into_iter().flat_map(str::lines).map(str::trim);
+    let count = lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
+    assert!(count <= 40, "{count}; README.md and docs/scheduler.md say forty");
 }

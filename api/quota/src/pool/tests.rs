@@ -23,6 +23,14 @@ fn what_is_enough_is_what_is_requested_and_what_is_not_is_shared_by_weight() {
 }
 
 #[test]
+fn what_is_not_enough_is_shared_evenly_by_children_of_one_weight() {
+    let mut pool: Pool = [child(2, 50, 10), child(2, 90, 10), child(2, 5, 10)].into_iter().collect();
+    assert_eq!(runtimes(&mut pool, 46), [10 + 11, 10 + 10, 5], "the first gets what cannot be divided");
+    assert_eq!(runtimes(&mut pool, 135), [50, 80, 5], "the first is satisfied, and the second gets the rest");
+    assert_eq!(runtimes(&mut pool, 145), [50, 90, 5]);
+}
+
+#[test]
 fn mins_beyond_the_total_shrink_where_they_are_scaled() {
     let mut pool: Pool = [child(1, 60, 60), child(1, 60, 60)].into_iter().collect();
     let mut of = |scales_min| [0, 1].map(|place| pool.runtime(100, scales_min, place));

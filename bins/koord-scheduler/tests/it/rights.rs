@@ -31,12 +31,12 @@ pub(crate) const USER: &str = "scheduler";
 const NAMESPACE: &str = "koordinator-system";
 pub(crate) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/koordinator-system/leases";
 const SHIPPED: &str = include_str!("../../koord-scheduler.config.yaml");
 
 /// Rights that may stay unused here, each with the reason why they are needed all the same: resource (none for every one), verb.
 const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[
     (None, "list", "a server that cannot stream the first look at a kind is asked for a list"),
-    (Some("leases"), "watch", "a replica that waits watches the Lease of the one that leads"),
     (Some("events"), "patch", "an event that occurs again is counted in the one that was recorded"),
     (Some("reservations"), "delete", "reservations that have ended are removed after a while"),
     (Some("reservations"), "patch", "a reservation that is bound with a gang says so"),
@@ -189,6 +189,9 @@ async fn what_the_roles_grant_is_what_the_program_asks_for() {
     let options = Options { token_file: Some(tokens), recorder: Some(recorder.clone()), ..Options::default() };
     let server = Server::start_with(options).await;
     server.install().await;
+    // It waits for another replica, which then goes with its Lease.
+    let another = json!({"holderIdentity": "another", "leaseDurationSeconds": 3600});
+    server.post(LEASES, &json!({"metadata": {"name": "koord-scheduler"}, "spec": another})).await;
     let (port, secure) = (free(), free());
     let mut program = server.program(&server.config_of("secret"), port);
     let mut program = Running(
@@ -201,6 +204,12 @@ async fn what_the_roles_grant_is_what_the_program_asks_for() {
             .unwrap(),
     );
     is_ready(&mut program, port).await;
+    let begin = Instant::now();
+    while !recorder.asked_by(USER).iter().any(|asked| (&*asked.resource, &*asked.verb) == ("leases", "watch")) {
+        assert!(begin.elapsed() < MAX, "it does not watch the Lease that another holds");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.send(Method::DELETE, &format!("{LEASES}/koord-scheduler"), &json!({})).await;
     server.occasions().await;
     let refused = format!("forbidden: User {USER:?} cannot get path \"/metrics\"");
     assert_eq!(secure_answer(secure, Some("secret"), "/metrics").await, (403, refused));

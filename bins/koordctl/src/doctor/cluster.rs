@@ -2,6 +2,7 @@
 
 use http::header;
 use jiff::Timestamp;
+use koord_manager::webhook_defaults;
 use koord_webhook::Environment;
 use kube::Client;
 use serde_json::Value;
@@ -42,7 +43,7 @@ impl Cluster {
             "POD_NAMESPACE" => Some(args.namespace.clone()),
             name => std::env::var(name).ok(),
         };
-        let installed = Environment::from(environment)
+        let installed = Environment::of(webhook_defaults(), environment)
             .map_err(|error| unreachable(error.to_string(), "unset the variable, or set it as koord-manager has it"))?;
         Ok(Self { client, now: args.at.unwrap_or_else(Timestamp::now), version, server_time: time, installed })
     }

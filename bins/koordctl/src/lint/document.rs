@@ -62,6 +62,14 @@ impl<'t> Document<'t> {
         self.find(&[], error, None);
     }
 
+    /// The document is a part of a list: what the other parts hold is not known.
+    pub(super) fn page(&mut self) {
+        "document".clone_into(&mut self.object);
+        let message = "it holds a part of a list only: metadata.continue names the next".to_owned();
+        let remedy = "save the whole list: kubectl get -o yaml".to_owned();
+        self.find(&steps("metadata.continue"), message, Some(remedy));
+    }
+
     fn find(&mut self, at: &[Step], message: String, suggestion: Option<String>) {
         self.add(at, true, message, suggestion);
     }

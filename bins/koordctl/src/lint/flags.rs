@@ -1,6 +1,6 @@
 //! The flags and environment of koord-manager in a Deployment.
 
-use koord_manager::Options;
+use koord_manager::{Options, webhook_defaults};
 use koord_webhook::Environment;
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ fn environment(at: &str, container: &Value, mistakes: &mut Vec<Mistake>) {
         let variable = variables.iter().find(|variable| variable["name"] == name)?;
         variable["value"].as_str().filter(|value| !value.contains("$(")).map(str::to_owned)
     };
-    if let Err(error) = Environment::from(written) {
+    if let Err(error) = Environment::of(webhook_defaults(), written) {
         let message = error.to_string();
         let index = variables.iter().position(|variable| {
             variable["name"].as_str().is_some_and(|name| message.contains(&format!("variable {name}=")))

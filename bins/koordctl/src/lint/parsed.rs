@@ -14,6 +14,8 @@ pub(crate) struct Parsed<'t> {
     pub(crate) objects: Result<Vec<Value>, String>,
     /// It stands after another document in a file with the configuration of a component, which reads files of one document.
     pub(super) is_surplus: bool,
+    /// It is one page of a list, as the API server answers a request with a limit.
+    pub(super) is_page: bool,
 }
 
 impl Parsed<'_> {
@@ -26,7 +28,9 @@ impl Parsed<'_> {
 /// The documents of a file.
 pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
     let parse = |(start, text)| {
-        let objects = match koord_resource::yaml::parse(text) {
+        let read = koord_resource::yaml::parse(text);
+        let is_page = read.as_ref().is_ok_and(is_page);
+        let objects = match read {
             Ok(Value::Null) => Ok(Vec::new()),
             Ok(mut value) if value["kind"] == "List" => {
                 Ok(value["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
@@ -35,7 +39,7 @@ pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
             Ok(value) => Ok(vec![value]),
             Err(error) => Err(error.to_string()),
         };
-        Parsed { file: &file.name, start, text, objects, is_surplus: false }
+        Parsed { file: &file.name, start, text, objects, is_surplus: false, is_page }
     };
     let mut parsed: Vec<Parsed<'_>> = documents(&file.text).into_iter().map(parse).collect();
     let mut objects = parsed.iter().filter_map(|document| document.objects.as_ref().ok()).flatten();
@@ -44,6 +48,11 @@ pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
         with_content.skip(1).for_each(|document| document.is_surplus = true);
     }
     parsed
+}
+
+/// Whether a list names the page that follows.
+fn is_page(document: &Value) -> bool {
+    document["items"].is_array() && document["metadata"]["continue"].as_str().is_some_and(|token| !token.is_empty())
 }
 
 /// The documents of a file with the line at which each starts.

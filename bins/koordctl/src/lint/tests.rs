@@ -338,3 +338,19 @@ fn broken_text_is_a_finding() {
     assert_eq!(found("a: [1").len(), 1);
     assert_eq!(found("5"), ["f.yaml:1: document: an object needs apiVersion and kind"]);
 }
+
+#[test]
+fn one_page_of_a_list_is_a_part_only_and_its_objects_are_looked_at() {
+    let page = |kind: &str, token: &str| {
+        let odd = "- {apiVersion: slo.koordinator.sh/v2, kind: NodeSLO, metadata: {name: n1}}";
+        found(&format!("apiVersion: v1\nkind: {kind}\nmetadata:\n  continue: {token}\nitems:\n{odd}\n"))
+    };
+    let part = "f.yaml:4: document: it holds a part of a list only: metadata.continue names the next\n    save the whole list: kubectl get -o yaml";
+    let of_list = page("List", "abc");
+    assert_eq!((of_list[0].as_str(), of_list.len()), (part, 2), "{of_list:?}");
+    assert!(of_list[1].contains("NodeSLO n1: there is no NodeSLO of slo.koordinator.sh/v2"), "{of_list:?}");
+    assert_eq!(page("PodList", "abc"), [part]);
+    assert_eq!(page("PodList", "''"), [""; 0], "the last page, or all");
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, continue: abc}\n";
+    assert_eq!(found(object), [""; 0], "no list");
+}

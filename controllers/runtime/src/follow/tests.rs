@@ -1,5 +1,8 @@
 //! Which failures are reported, by the logs of a program whose API server is behind a broken gateway. On paused time.
 
+#[path = "../../tests/it/answers.rs"]
+mod answers;
+
 use std::{
     fmt::{self, Write as _},
     io,
@@ -13,13 +16,14 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use futures::{StreamExt as _, stream};
+use futures::stream;
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use kube::Client;
 use parking_lot::Mutex;
 use tracing::{Event, Level, Metadata, field::Field, span, subscriber::DefaultGuard};
 
+use self::answers::open;
 use super::*;
 use crate::{
     Core,
@@ -137,12 +141,6 @@ fn is_watch(query: &str) -> bool {
 
 fn list(revision: u32) -> Response {
     format!(r#"{{"kind":"PodList","metadata":{{"resourceVersion":"{revision}"}},"items":[]}}"#).into_response()
-}
-
-/// A watch that sends these lines and stays open.
-fn open(lines: &str) -> Response {
-    let sent = stream::iter([Ok::<_, io::Error>(Bytes::from(lines.to_owned()))]);
-    Response::new(Body::from_stream(sent.chain(stream::pending())))
 }
 
 /// A watch that sends these lines and breaks.

@@ -90,7 +90,7 @@ pub(super) const QUEUE_LONGEST: Description = Description::gauge(
     "Time that the key longest in work has been so.",
 )
 .unit(Unit::Seconds)
-.advice("Every write ends after 30 seconds; above that the process hangs: restart it and report it.");
+.advice("Above 300: a worker does not finish its key, although every request is given up after 30 seconds. `rest_client_rate_limiter_duration_seconds` high: raise the limit of requests. Otherwise keep the log, restart the process, and report it.");
 pub(super) const LEADER: Description = Description::gauge(
     "leader_election_master_status",
     &["name"],

@@ -12,7 +12,7 @@ use koord_runtime::{
     clock::{ScaledClock, SharedClock},
     events::{Event, EventSink, EventType, Regarded},
     key::ObjectKey,
-    manager::{Manager, Settings},
+    manager::Manager,
     metrics::Metrics,
     random::Random,
     recorder::Recorder,
@@ -22,7 +22,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::{send, server};
+use crate::manager::{send, server, settings};
 
 const NEW: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const CORE: &str = "/api/v1/namespaces/default/events";
@@ -45,16 +45,8 @@ impl Program {
         let recorder = Arc::new(recorder);
         let sink = Arc::clone(&recorder) as Arc<dyn EventSink>;
         let core = Core::new("test", Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), sink);
-        let settings = Settings {
-            requests_per_second: 0.0,
-            requests_burst: 0,
-            leader_election: None,
-            metrics: None,
-            health: None,
-            host: "here".to_owned(),
-        };
         let stop = CancellationToken::new();
-        tokio::spawn(Manager::timed_by(clock, core, client, events, settings).run(stop.clone()));
+        tokio::spawn(Manager::timed_by(clock, core, client, events, settings(None)).run(stop.clone()));
         Self { recorder, stop }
     }
 

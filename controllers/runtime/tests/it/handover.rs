@@ -26,7 +26,7 @@ use koord_runtime::{
     Core,
     clock::{ScaledClock, SharedClock},
     lease::LeaderElectionConfig,
-    manager::{Manager, RunError, Settings},
+    manager::{Manager, RunError},
     metrics::Metrics,
     random::Random,
     recorder::Recorder,
@@ -40,7 +40,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::manager::{send, server};
+use crate::{
+    answers::open,
+    manager::{send, server, settings},
+};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cards";
@@ -97,14 +100,7 @@ impl Replica {
         let (recorder, events) = Recorder::new(Arc::clone(&clock));
         let (random, metrics) = (Random::seeded(seed), Metrics::new().unwrap());
         let core = Core::new("cards", Arc::clone(&clock), random, metrics, Arc::new(recorder));
-        let settings = Settings {
-            requests_per_second: 0.0,
-            requests_burst: 0,
-            leader_election: Some(LeaderElectionConfig::new("kube-system", "cards", identity)),
-            metrics: None,
-            health: None,
-            host: "test".to_owned(),
-        };
+        let settings = settings(Some(LeaderElectionConfig::new("kube-system", "cards", identity)));
         let manager = Manager::timed_by(clock, core, Client::new(router, "default"), events, settings);
         let (leads, stop) = (manager.leading(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
@@ -165,11 +161,6 @@ fn behind(
             }
         }
     }))
-}
-
-/// A watch that never sends anything.
-fn silent() -> Response {
-    Response::new(Body::from_stream(stream::pending::<Result<Bytes, io::Error>>()))
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,7 +227,7 @@ async fn a_watch_that_hangs_holds_nothing_up() {
     for is_released in [true, false] {
         let (server, asked) = (server(), Arc::new(Asked::default()));
         let mut leader = Leader::new(&server);
-        let mut replica = Replica::start("b", 7, behind(&server, &asked, || Some(silent())));
+        let mut replica = Replica::start("b", 7, behind(&server, &asked, || Some(open(""))));
         leader.renew_for(Duration::from_mins(1)).await;
         let (reads, watches) = asked.counts();
         assert!(reads >= 13 && watches <= 5, "{reads} reads and {watches} watches in a minute");

@@ -1,6 +1,7 @@
 //! The runtime as a whole.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod answers;
 mod connections;
 mod events;
 mod handover;

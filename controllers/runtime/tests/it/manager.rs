@@ -62,7 +62,8 @@ fn client(server: &Server) -> Client {
     Client::new(server.router(), "default")
 }
 
-fn settings(leader_election: Option<LeaderElectionConfig>) -> Settings {
+/// Without a limit of requests, and without ports.
+pub(crate) fn settings(leader_election: Option<LeaderElectionConfig>) -> Settings {
     Settings {
         requests_per_second: 0.0,
         requests_burst: 0,

@@ -43,7 +43,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    manager::{send, server},
+    manager::{send, server, settings},
     name_cards::{COMPONENT, NameCards, NodeView},
 };
 
@@ -58,17 +58,6 @@ fn manager(server: &Server, client: Client, injector: Injector, settings: Settin
     core.inject_panics(injector);
     core.add(NameCards::SPEC, COMPONENT, NameCards::wire).unwrap();
     Manager::timed_by(clock, core, client, events, settings)
-}
-
-fn settings() -> Settings {
-    Settings {
-        requests_per_second: 0.0,
-        requests_burst: 0,
-        leader_election: None,
-        metrics: None,
-        health: None,
-        host: "test".to_owned(),
-    }
 }
 
 fn cards(server: &Server) -> usize {
@@ -101,8 +90,7 @@ async fn what_panics_at_first_does_its_work_in_the_end_and_is_counted() {
     ];
     for (place, label, task) in cases {
         let server = server();
-        let leader_election = Some(LeaderElectionConfig::new("kube-system", "cards", "one"));
-        let settings = Settings { leader_election, ..settings() };
+        let settings = settings(Some(LeaderElectionConfig::new("kube-system", "cards", "one")));
         let client = Client::new(server.router(), "default");
         let manager = manager(&server, client, at_first(place, 3), settings);
         let (core, health, stop) = (Arc::clone(manager.core()), manager.health().clone(), CancellationToken::new());
@@ -123,7 +111,7 @@ async fn what_panics_at_first_does_its_work_in_the_end_and_is_counted() {
 async fn a_task_that_cannot_go_on_ends_the_program_with_its_name() {
     let server = server();
     let client = Client::new(server.router(), "default");
-    let manager = manager(&server, client, at_first(Place::Watch, u32::MAX), settings());
+    let manager = manager(&server, client, at_first(Place::Watch, u32::MAX), settings(None));
     let tasks = manager.tasks().clone();
     let ended = tokio::time::timeout(Duration::from_mins(10), manager.run(CancellationToken::new())).await.unwrap();
     let Err(RunError::Task(TaskError::GivenUp { task, last })) = ended else { panic!("{ended:?}") };
@@ -142,7 +130,7 @@ async fn a_watch_without_word_from_the_server_makes_the_program_unready_but_not_
         async move { if is_down { StatusCode::SERVICE_UNAVAILABLE.into_response() } else { next.run(request).await } }
     }));
     let client = Client::new(router, "default");
-    let manager = manager(&server, client, Arc::new(|_| {}), settings());
+    let manager = manager(&server, client, Arc::new(|_| {}), settings(None));
     let (core, health, stop) = (Arc::clone(manager.core()), manager.health().clone(), CancellationToken::new());
     assert_eq!(health.is_ready(), Err("caches: caches are not complete: Node, ConfigMap".to_owned()));
     let running = tokio::spawn(manager.run(stop.clone()));
@@ -172,7 +160,7 @@ async fn what_the_server_answers_instead_of_objects_is_in_the_words_of_readiness
             let is_broken = broken.load(Ordering::Relaxed);
             async move { if is_broken { (code, "<html>no").into_response() } else { next.run(request).await } }
         }));
-        let manager = manager(&server, Client::new(router, "default"), Arc::new(|_| {}), settings());
+        let manager = manager(&server, Client::new(router, "default"), Arc::new(|_| {}), settings(None));
         let (health, stop) = (manager.health().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -205,12 +193,8 @@ async fn a_write_that_waited_until_the_lease_was_lost_is_not_started() {
     };
     // Two lists or watches and one write at once; then the limit.
     let limit = (0.1, 3);
-    let settings = Settings {
-        requests_per_second: limit.0,
-        requests_burst: limit.1,
-        leader_election: Some(leader_election),
-        ..settings()
-    };
+    let settings =
+        Settings { requests_per_second: limit.0, requests_burst: limit.1, ..settings(Some(leader_election)) };
     let manager = manager(&server, Client::new(router, "default"), Arc::new(|_| {}), settings);
     let (mut leads, stop) = (manager.leading(), CancellationToken::new());
     let running = tokio::spawn(manager.run(stop.clone()));
@@ -234,7 +218,7 @@ async fn a_task_of_the_leader_is_drained_before_the_lease_is_released() {
     let server = server();
     let leader_election = Some(LeaderElectionConfig::new("kube-system", "cards", "one"));
     let client = Client::new(server.router(), "default");
-    let mut manager = manager(&server, client, Arc::new(|_| {}), Settings { leader_election, ..settings() });
+    let mut manager = manager(&server, client, Arc::new(|_| {}), settings(leader_election));
     let holder = {
         let server = server.clone();
         move || {
@@ -267,7 +251,7 @@ async fn a_task_of_the_leader_is_drained_before_the_lease_is_released() {
 async fn pods_are_bound_evicted_and_deleted_only_as_decided() {
     let server = server();
     let client = Client::new(server.router(), "default");
-    let manager = manager(&server, client, Arc::new(|_| {}), settings());
+    let manager = manager(&server, client, Arc::new(|_| {}), settings(None));
     let path = "/api/v1/namespaces/default/pods";
     let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let create = |name: &str| {
@@ -357,7 +341,7 @@ async fn one_watch_feeds_caches_and_other_sinks() {
     core.sink(ResourceKind::NODE, &Selection::default(), |_| Arc::clone(&names) as _);
     assert_eq!(core.watches().len(), 1);
     let stop = CancellationToken::new();
-    let manager = Manager::timed_by(clock, core, Client::new(server.router(), "default"), events, settings());
+    let manager = Manager::timed_by(clock, core, Client::new(server.router(), "default"), events, settings(None));
     let running = tokio::spawn(manager.run(stop.clone()));
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!((nodes.read().len(), names.0.lock().unwrap().clone()), (2, vec!["n1".to_owned(), "n2".to_owned()]));

@@ -58,12 +58,17 @@ impl Top {
 }
 
 impl Best {
-    /// The scores of all rows.
-    pub fn new(scores: &[Option<i64>]) -> Self {
-        let rows = scores.iter().flatten().count();
-        let scores: Vec<i64> = scores.iter().map(|score| score.unwrap_or(NONE)).collect();
-        let blocks = vec![None; scores.len().div_ceil(BLOCK)];
-        Self { scores, blocks, rows }
+    /// The scores of these of so many rows, each named once; the others cannot be chosen.
+    pub fn new(width: usize, rows: &[Row], of_rows: &[i64]) -> Self {
+        let mut scores = vec![NONE; width];
+        rows.iter().zip(of_rows).for_each(|(row, score)| scores[row.index()] = *score);
+        Self { scores, blocks: vec![None; width.div_ceil(BLOCK)], rows: rows.len() }
+    }
+
+    /// The rows that can be chosen.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        let rows = self.scores.iter().enumerate().filter(|(_, score)| **score != NONE);
+        rows.filter_map(|(index, _)| Row::at(index))
     }
 
     /// Adds to the score of each row that can be chosen what its number gives, where it has one.
@@ -134,11 +139,17 @@ mod tests {
 
     use super::*;
 
+    fn best(scores: &[Option<i64>]) -> Best {
+        let scored = scores.iter().enumerate().filter_map(|(index, score)| Some((Row::at(index)?, (*score)?)));
+        let (rows, of_rows): (Vec<Row>, Vec<i64>) = scored.unzip();
+        Best::new(scores.len(), &rows, &of_rows)
+    }
+
     #[test]
     fn nothing_is_chosen_where_nothing_can_be() {
-        assert_eq!((Best::default().top(), Best::new(&[]).choose(0)), (None, None));
-        assert_eq!((Best::new(&[None, None]).top(), Best::new(&[None]).choose(0)), (None, None));
-        assert_eq!(Best::new(&[None, Some(-1)]).choose(0), Row::at(1));
+        assert_eq!((Best::default().top(), best(&[]).choose(0)), (None, None));
+        assert_eq!((best(&[None, None]).top(), best(&[None]).choose(0)), (None, None));
+        assert_eq!(best(&[None, Some(-1)]).choose(0), Row::at(1));
     }
 
     proptest! {
@@ -147,7 +158,7 @@ mod tests {
             mut scores in proptest::collection::vec(proptest::option::of(0..4_i64), 1..200),
             changes in proptest::collection::vec((0..200_usize, proptest::option::of(0..4_i64), any::<bool>()), 0..40),
         ) {
-            let mut best = Best::new(&scores);
+            let mut best = best(&scores);
             for (index, score, adds) in changes {
                 let index = index % scores.len();
                 scores[index] = score;
@@ -161,6 +172,8 @@ mod tests {
                 let highest = scores.iter().flatten().max().copied();
                 let rows: Vec<usize> = (0..scores.len()).filter(|at| highest.is_some() && scores[*at] == highest).collect();
                 prop_assert_eq!(best.len(), scores.iter().flatten().count());
+                let chosen = (0..scores.len()).filter(|at| scores[*at].is_some()).filter_map(Row::at);
+                prop_assert!(best.rows().eq(chosen));
                 prop_assert_eq!(best.top(), highest.map(|score| (score, rows.len() as u32)));
                 for (nth, row) in rows.iter().enumerate() {
                     prop_assert_eq!(best.choose(nth as u32), Row::at(*row));

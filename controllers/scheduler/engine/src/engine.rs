@@ -8,12 +8,18 @@ mod tests;
 
 mod asking;
 mod attempting;
+mod audit;
+mod binding;
 mod excess;
 mod jobs;
 mod judge;
 mod laps;
+mod refusing;
+mod reserving;
 mod room;
 mod told;
+mod turns;
+mod upkeep;
 mod verdicts;
 mod waiting;
 mod why;
@@ -24,7 +30,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write::Write};
+use koord_core::{clock::Moment, key::ObjectKey, random::Random, write::Write};
 use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
@@ -38,12 +44,11 @@ pub use self::{
     why::{Decision, Why},
 };
 use crate::{
-    cluster::{Cluster, Mismatch, Turn},
-    columns::Row,
+    cluster::Cluster,
     cycle::{Memory, Profile},
     event::Event,
     extender::Question,
-    plugin::{Explanation, Orders, Patch, Prepared, Searched, Upkeep},
+    plugin::{Patch, Searched},
     pod::Pod,
     policy::Policy,
     queue::{Queue, Return, Timings, Tried},
@@ -250,195 +255,6 @@ impl Engine {
         self.cluster.wake_at()
     }
 
-    /// The next attempt; none where no pod is to be tried now.
-    pub fn attempt(&mut self, now: Moment) -> Option<Attempt> {
-        let attempt = self.next_attempt(now)?;
-        self.verdicts.note(&attempt, self.cluster.time());
-        Some(attempt)
-    }
-
-    /// The pods whose turn came in the last [`Engine::attempt`] and that were not tried, because they are being deleted. They have left
-    /// the queue.
-    pub fn skipped(&self) -> &[Arc<Pod>] {
-        &self.skipped
-    }
-
-    fn next_attempt(&mut self, now: Moment) -> Option<Attempt> {
-        self.skipped.clear();
-        self.settle(now);
-        if let Some(ready) = self.ready.pop_front() {
-            return Some(ready);
-        }
-        let attempt = self.attempt_asked(now).or_else(|| self.attempt_next(now))?;
-        // What plugins order follows at once.
-        self.ready.push_back(attempt);
-        self.ready.pop_front()
-    }
-
-    /// An attempt to place the next pod of the queue.
-    fn attempt_next(&mut self, now: Moment) -> Option<Attempt> {
-        if self.is_held() {
-            return None;
-        }
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.flush(now, &judge);
-        loop {
-            let (pod, tried) = self.next(now)?;
-            match self.profile_of(&pod) {
-                Some(_) if pod.deleting => {
-                    self.queue.done(&pod.uid);
-                    self.skipped.push(pod);
-                }
-                Some(index) if self.asking.is_open() && self.consults(index, &pod) => self.asking.line_up(&pod, tried),
-                Some(index) => return Some(self.attempt_with(index, pod, tried, now)),
-                None => self.queue.done(&pod.uid),
-            }
-        }
-    }
-
-    /// The pod that a plugin wants to be next, or the first of the queue.
-    fn next(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
-        let mut last = None;
-        loop {
-            let wanted = self.wanted();
-            // Who wants the same pod again has not learnt that it is not there.
-            let Some(uid) = wanted.filter(|uid| last.as_ref() != Some(uid)) else { return self.queue.pop(now) };
-            if let Some(popped) = self.queue.pop_this(&uid, now) {
-                return Some(popped);
-            }
-            let mut orders = Orders::default();
-            for profile in self.profiles.clone() {
-                profile.plugins.iter().for_each(|plugin| plugin.not_there(&uid, &mut self.cluster, &mut orders));
-            }
-            self.carry_out(orders, now);
-            last = Some(uid);
-        }
-    }
-
-    /// Whether there is something to attempt now.
-    pub fn has_work(&self, now: Moment) -> bool {
-        let is_over = self.waiting.first_end().is_some_and(|end| end <= now);
-        let is_ready = !self.ready.is_empty() || self.asking.has_work();
-        self.is_unsettled || is_ready || is_over || self.queue.has_work(now) && !self.is_held()
-    }
-
-    /// When there may be something to attempt without a further change; none where only a change helps.
-    pub fn wake_at(&self) -> Option<Moment> {
-        let waiting = self.waiting.first_end();
-        self.queue.wake_at().filter(|_| !self.is_held()).into_iter().chain(waiting).min()
-    }
-
-    /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
-    /// there any more: it was deleted, or bound by somebody else.
-    pub fn prepared(&self, attempt: &Attempt) -> Option<Prepared> {
-        let placed = self.cluster.pod(&attempt.pod.uid).filter(|placed| placed.pod.node.is_none())?;
-        let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;
-        let mut result = Prepared::Done;
-        for plugin in &profile.plugins {
-            let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
-            match plugin.prepared(placed, &self.cluster) {
-                Prepared::Pending(timeout) if result == Prepared::Done => result = Prepared::Pending(words(timeout)),
-                Prepared::Done | Prepared::Pending(_) => {}
-                write @ Prepared::Write(..) => result = write,
-                Prepared::Failed(why) => return Some(Prepared::Failed(words(why))),
-            }
-        }
-        Some(result)
-    }
-
-    /// Compares sums with what the objects amount to, of so many rows or of a part of the cluster as a whole, and sets right what
-    /// differs. Gives what differed, and where to go on; nowhere after the last part of a round.
-    pub fn audit(&mut self, turn: Turn, rows: usize) -> (Vec<Mismatch>, Option<Turn>) {
-        let (found, next) = match turn {
-            Turn::Rows(from) => {
-                let end = from.saturating_add(rows).min(self.cluster.width());
-                let among = (from..end).filter_map(Row::at);
-                let found: Vec<Mismatch> = among.flat_map(|row| self.cluster.audit(row)).collect();
-                (found, Some(if end < self.cluster.width() { Turn::Rows(end) } else { Turn::Whole(0) }))
-            }
-            Turn::Whole(part) => {
-                let next = part + 1;
-                (self.cluster.audit_whole(part), (next < self.cluster.audit_parts()).then_some(Turn::Whole(next)))
-            }
-        };
-        if !found.is_empty() {
-            // What was decided by a wrong sum is decided anew.
-            self.memories.iter_mut().for_each(Memory::clear);
-            self.is_unsettled = true;
-        }
-        (found, next)
-    }
-
-    /// A whole round of [`Engine::audit`].
-    pub fn audit_all(&mut self) -> Vec<Mismatch> {
-        let (mut found, mut turn) = (Vec::new(), Some(Turn::default()));
-        while let Some(at) = turn {
-            let (some, next) = self.audit(at, usize::MAX);
-            found.extend(some);
-            turn = next;
-        }
-        found
-    }
-
-    /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
-    pub fn upkeep(&self) -> Upkeep {
-        self.upkeep_of(|_| true)
-    }
-
-    /// The same of some plugins, by their names.
-    pub fn upkeep_of(&self, is_asked: impl Fn(&str) -> bool) -> Upkeep {
-        let mut plugins = BTreeMap::new();
-        let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        for plugin in all.filter(|plugin| is_asked(plugin.name())) {
-            plugins.entry(plugin.name()).or_insert(plugin);
-        }
-        plugins.values().fold(Upkeep::default(), |mut all, plugin| {
-            let upkeep = plugin.upkeep(&self.cluster);
-            all.writes.extend(upkeep.writes);
-            all.not_after(upkeep.again);
-            all
-        })
-    }
-
-    /// What of [`Engine::upkeep_of`] these plugins is not to wait until that is asked again.
-    pub fn urgent_of(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<Write> {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        let plugins = plugins.filter(|plugin| is_asked(plugin.name()));
-        plugins.flat_map(|plugin| plugin.urgent(&mut self.cluster)).collect()
-    }
-
-    /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
-    pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
-        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
-        let plugins = profile.iter().flat_map(|profile| &profile.plugins);
-        plugins.fold(Explanation::default(), |mut all, plugin| {
-            let Explanation { write, events } = plugin.explain(pod, message, &self.cluster);
-            all.write = all.write.or(write);
-            all.events.extend(events);
-            all
-        })
-    }
-
-    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. Room is made for it no longer,
-    /// unless it is another scheduler's by now, as its status says. Says no where the pod was bound or deleted by others meanwhile.
-    pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) -> bool {
-        let Attempt { pod, tried, .. } = attempt;
-        let is_assumed = self.cluster.pod(&pod.uid).is_some_and(|placed| placed.pod.node.is_none());
-        if is_assumed {
-            self.unreserve(pod, *tried, Return::Failed, true, now);
-            let is_foreign = |pod: &&Arc<Pod>| self.profile_of(pod).is_none();
-            // It was given to another scheduler while its binding was on its way.
-            if let Some(pod) = self.cluster.pending_pod(&pod.uid).filter(is_foreign).cloned() {
-                self.queue.remove(&pod.uid);
-                if self.cluster.policy().keeps_foreign_nominations {
-                    let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
-                    self.make_room(&pod, row, now);
-                }
-            }
-        }
-        is_assumed
-    }
-
     /// Forgets all objects, and all that was assumed.
     pub fn clear(&mut self) {
         let profiles = &self.profiles;
@@ -470,31 +286,6 @@ impl Engine {
     fn give_back(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, now: Moment) {
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
-    }
-
-    /// Takes a pod from its place that is not to be bound, and puts it back into the queue. Its own absence does not help it.
-    fn unreserve(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, helps_others: bool, now: Moment) {
-        let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
-        let mut orders = Orders::default();
-        if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
-            for (_, plugin) in profile.among(&profile.reserves).rev() {
-                plugin.unreserved(&placed, &mut self.cluster, &mut orders);
-            }
-        }
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
-        if helps_others {
-            self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &judge);
-        }
-        self.carry_out(orders, now);
-    }
-
-    /// An eviction that an attempt ordered has failed. Who waits for it waits no longer.
-    pub fn eviction_failed(&mut self, victim: &Uid, now: Moment) {
-        if let Some(by) = self.cluster.not_evicted(victim) {
-            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-            self.queue.release(&by, now, &judge);
-        }
     }
 }
 

@@ -32,7 +32,9 @@ pub use self::{
     found::{Alike, Found, Refusals, Searched, Verdict, abridged, unavailable},
     given_twice::GivenTwice,
     marks::Marks,
-    nodes::{Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize},
+    nodes::{
+        Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node,
+    },
     plan::Plan,
     profile::{AddError, Profile},
     query::{NoAnswer, Query},

@@ -40,7 +40,7 @@ impl Template {
     ) -> Result<Self, ParseQuantityError> {
         let terms = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
-        let requests = amounts(spec, of_container, of_pod)?;
+        let requests = requests(spec)?;
         let wishes = annotations.iter().filter(|(key, _)| is_wish(key));
         let spread = spec.topology_spread_constraints.iter().flatten();
         Ok(Self {
@@ -70,7 +70,7 @@ impl Template {
 
     /// The same, of a pod whose containers are resized: it counts with what these request.
     pub fn resized(self, spec: &PodSpec) -> Result<Self, ParseQuantityError> {
-        Ok(Self { requests: amounts(spec, of_container, of_pod)?, assumed_usage: assumed_usage(spec)?, ..self })
+        Ok(Self { requests: requests(spec)?, assumed_usage: assumed_usage(spec)?, ..self })
     }
 }
 
@@ -136,21 +136,31 @@ pub fn is_given(key: &str) -> bool {
     key.strip_prefix("scheduling.koordinator.sh/").is_some_and(|name| GIVEN.contains(&name))
 }
 
+/// What the pod requests, with its overhead.
+fn requests(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
+    let mut requests = amounts(spec, of_container, of_pod)?;
+    requests.add(&overhead(spec)?);
+    Ok(requests)
+}
+
+/// The amounts of all resources that the containers or the pod name, without the overhead.
 fn amounts(spec: &PodSpec, of_container: OfContainer, of_pod: OfPod) -> Result<ResourceList, ParseQuantityError> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let lists = containers.filter_map(of_container).chain(of_pod(spec)).chain(spec.overhead.as_ref());
+    let lists = containers.filter_map(of_container).chain(of_pod(spec));
     let names: BTreeSet<&str> = lists.flatten().map(|(name, _)| &**name).collect();
     let sources = (of_container, of_pod);
     names.into_iter().map(|name| Ok((name, amount(spec, name, &Quantity::default(), sources)?))).collect()
 }
 
 fn assumed_usage(spec: &PodSpec) -> Result<[i64; 2], ParseQuantityError> {
+    let overhead = overhead(spec)?;
     let assumed = |(name, text): (&str, &str)| {
         // Where a pod requests something as a whole, the amounts that its containers name are all that they request.
         let is_whole = of_pod(spec).is_some_and(|whole| !whole.is_empty());
-        let is_named = is_whole && amounts(spec, of_container, of_pod)?.contains(name);
+        let is_named = is_whole && requests(spec)?.contains(name);
         let absent = if is_named { Quantity::default() } else { text.parse()? };
-        Ok(koord_scheduling::count(name, &amount(spec, name, &absent, (of_container, of_pod))?))
+        let used = amount(spec, name, &absent, (of_container, of_pod))? + overhead.amount(name);
+        Ok(koord_scheduling::count(name, &used))
     };
     let [cpu, memory] = ASSUMED.map(assumed);
     Ok([cpu?, memory?])
@@ -161,16 +171,12 @@ fn overhead(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
     named.map(|(name, amount)| Ok((&**name, amount.0.parse()?))).collect()
 }
 
-/// The overhead adds to what is limited, and limits nothing itself.
+/// The overhead adds to limits that are not 0, and limits nothing itself (`PodLimits` of k8s.io/component-helpers).
 fn limits(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
-    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let named = |name: &str| limits_of_pod(spec).is_some_and(|amounts| amounts.contains_key(name));
-    let is_limited = |name: &str| {
-        named(name)
-            || containers.clone().filter_map(limits_of_container).any(|amounts: &Amounts| amounts.contains_key(name))
-    };
-    let with_overhead = amounts(spec, limits_of_container, limits_of_pod)?;
-    Ok(with_overhead.filtered(|name, _| is_limited(name)))
+    let mut limits = amounts(spec, limits_of_container, limits_of_pod)?;
+    let overhead = overhead(spec)?.filtered(|name, _| !limits.amount(name).is_zero());
+    limits.add(&overhead);
+    Ok(limits)
 }
 
 /// Kubernetes' own QoS class: that of the pod as a whole where it has resources, and else of all containers.
@@ -195,7 +201,7 @@ fn qos(spec: &PodSpec) -> Result<&'static str, ParseQuantityError> {
     Ok(kubernetes_qos(bounds))
 }
 
-/// The amount of one resource, where containers that do not name it count `absent`.
+/// The amount of one resource without the overhead, where containers that do not name it count `absent`.
 fn amount(
     spec: &PodSpec,
     name: &str,
@@ -215,7 +221,7 @@ fn amount(
         requests.init_container(container(each)?, each.restart_policy.as_deref() == Some("Always"));
     }
     let whole = amount(of_pod(spec))?;
-    Ok(requests.total(|sum| whole.unwrap_or(sum), amount(spec.overhead.as_ref())?.as_ref()))
+    Ok(requests.total(|sum| whole.unwrap_or(sum), None))
 }
 
 fn of_container(container: &Container) -> Option<&Amounts> {
@@ -320,6 +326,20 @@ mod tests {
         assert!(limits(json!({})).is_empty());
         let limits = limits(json!({"cpu": "2"}));
         assert_eq!((limits.amount("cpu").to_string(), limits.get("memory")), ("3".to_owned(), None));
+    }
+
+    #[test]
+    fn an_overhead_does_not_add_to_limits_of_0() {
+        let container = |cpu: &str| json!({"name": "c", "resources": {"limits": {"cpu": cpu, "memory": "1Mi"}}});
+        let limits = |mut spec: serde_json::Value| {
+            spec["overhead"] = json!({"cpu": "1", "memory": "1Mi"});
+            let template = template(spec);
+            ["cpu", "memory"].map(|name| template.limits.get(name).map(ToString::to_string).unwrap_or_default())
+        };
+        assert_eq!(limits(json!({"containers": [container("0")]})), ["0", "2Mi"]);
+        assert_eq!(limits(json!({"containers": [container("0"), container("1m")]})), ["1001m", "3Mi"]);
+        let whole = json!({"containers": [container("1")], "resources": {"limits": {"cpu": "0"}}});
+        assert_eq!(limits(whole), ["0", "2Mi"], "the limit of the pod as a whole counts");
     }
 
     #[test]

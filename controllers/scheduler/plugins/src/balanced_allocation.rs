@@ -9,7 +9,7 @@ use koord_engine::{
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;
 
-use crate::reservation::CountedTwice;
+use crate::{node_resources_fit::is_counted_once, reservation::CountedTwice};
 
 /// Scores nodes by how little the used shares of their resources differ.
 #[derive(Clone, Debug)]
@@ -54,13 +54,13 @@ impl Plugin for BalancedAllocation {
     }
 }
 
-impl Score for Requests {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let twice = CountedTwice::on(cluster, row);
+impl Requests {
+    /// The score of a node, of whose resources so much is counted twice.
+    fn rate(&self, cluster: &Cluster, row: Row, twice: impl Fn(ResourceId) -> i64) -> i64 {
         let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
         let share = |(id, request): &(ResourceId, i64)| {
             let offered = allocatable.get(*id);
-            let used = requested.get(*id).saturating_sub(twice.of(*id)).saturating_add(*request);
+            let used = requested.get(*id).saturating_sub(twice(*id)).saturating_add(*request);
             (offered > 0).then(|| (used as f64 / offered as f64).min(1.0))
         };
         let spread = match &self.0[..] {
@@ -68,6 +68,20 @@ impl Score for Requests {
             several => spread(&several.iter().filter_map(share).collect::<SmallVec<[f64; 4]>>()),
         };
         ((1.0 - spread) * SCORE_MAX as f64) as i64
+    }
+}
+
+impl Score for Requests {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let twice = CountedTwice::on(cluster, row);
+        self.rate(cluster, row, |resource| twice.of(resource))
+    }
+
+    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        if is_counted_once(cluster) {
+            return rows.iter().map(|row| self.rate(cluster, *row, |_| 0)).collect();
+        }
+        rows.iter().map(|row| self.score(cluster, *row)).collect()
     }
 
     fn is_local(&self) -> bool {

@@ -25,7 +25,10 @@ mod upkeep;
 
 use std::collections::BTreeSet;
 
-use koord_api::{elastic_quota, quota::DEFAULT_QUOTA};
+use koord_api::{
+    elastic_quota,
+    quota::{DEFAULT_QUOTA, ROOT_QUOTA},
+};
 use koord_config::scheduler::ElasticQuotaArgs;
 use koord_core::uid::Uid;
 use koord_engine::{
@@ -126,7 +129,10 @@ impl Plugin for ElasticQuotaPlugin {
         let Some(quotas) = cluster.state::<Quotas>() else { return Vec::new() };
         let Some(unknown) = quotas.unknown_to(request.template()) else { return Vec::new() };
         let counted_in = quotas.quota_of(request.template()).map_or("none", |name| name);
-        let text = format!("there is no quota {unknown}; the pod counts in {counted_in}");
+        let text = match &*unknown {
+            ROOT_QUOTA => format!("{ROOT_QUOTA} takes no pods of its own; the pod counts in {counted_in}"),
+            unknown => format!("there is no quota {unknown}; the pod counts in {counted_in}"),
+        };
         ReasonCode::QuotaNotFound.says(text).with("quota", unknown).with("counted_in", counted_in).into()
     }
 
@@ -204,7 +210,10 @@ impl SameQuota<'_> {
         self.lower.may_evict(placed, cluster) && quota.map(|quota| &**quota) == self.quota
     }
 
-    /// Whether a pod goes already. QUIRK: whoever deleted it, and though the quota itself must not evict it.
+    /// Whether a pod goes already.
+    ///
+    /// QUIRK: whoever deleted it (`a_victim_that_is_going_matters_to_pods_of_its_quota_only`), and though the quota itself must not
+    /// evict it (`a_pod_of_the_default_quota_stays_nominated_while_its_victims_are_going`).
     fn makes_way(&self, placed: &Placed, cluster: &Cluster) -> bool {
         (placed.pod.deleting || cluster.is_evicted(placed)) && self.is_lower(placed, cluster)
     }

@@ -204,9 +204,13 @@ impl From<TooBusy> for Refusal {
 }
 
 impl Ask {
+    fn loads<'a>(&self, cluster: &'a Cluster) -> Option<&'a Loads> {
+        cluster.state::<LoadsBySettings>()?.at(self.loads?)
+    }
+
     /// What is known of a node, and by what it is judged.
     fn view<'a>(&self, cluster: &'a Cluster, row: Row) -> Option<(&'a Settings, View<'a>)> {
-        let loads = cluster.state::<LoadsBySettings>()?.at(self.loads?)?;
+        let loads = self.loads(cluster)?;
         Some((loads.settings(), loads.view(row)?))
     }
 }
@@ -215,6 +219,14 @@ impl Filter for Ask {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let view = self.view(cluster, row);
         view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod).map_err(Refusal::from))
+    }
+
+    fn filter_rows(&self, cluster: &Cluster, rows: &mut Vec<Row>, refused: &mut dyn FnMut(Row, Refusal)) {
+        let Some(loads) = self.loads(cluster) else { return };
+        rows.retain(|row| {
+            let checked = loads.view(*row).map_or(Ok(()), |view| loads.settings().check(view, &self.pod));
+            checked.map_err(|reason| refused(*row, reason.into())).is_ok()
+        });
     }
 
     /// What is tried adds nothing to the load of a node (3A.3).
@@ -226,6 +238,12 @@ impl Filter for Ask {
 impl Score for Ask {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         self.view(cluster, row).map_or(0, |(settings, view)| settings.score(view, &self.pod))
+    }
+
+    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        let Some(loads) = self.loads(cluster) else { return vec![0; rows.len()] };
+        let score = |row: &Row| loads.view(*row).map_or(0, |view| loads.settings().score(view, &self.pod));
+        rows.iter().map(score).collect()
     }
 
     fn is_local(&self) -> bool {

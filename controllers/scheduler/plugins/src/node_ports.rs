@@ -52,7 +52,7 @@ impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let mut pods = cluster.pods_on(row);
         let is_taken = pods.any(|placed| conflict(&self.0.host_ports, &placed.pod.template.host_ports));
-        if is_taken { Err(Refusal::resolvable(0, 0)) } else { Ok(()) }
+        Refusal::resolvable(0, 0).when(is_taken)
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {

@@ -11,7 +11,7 @@ use koord_engine::{
 };
 use koord_scheduling::ResourceId;
 
-use crate::reservation::CountedTwice;
+use crate::reservation::{CountedTwice, Kept};
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -185,6 +185,16 @@ impl Plugin for NodeResourcesFit {
 }
 
 impl Requests {
+    /// Whether a node has enough of everything, where nothing is counted twice and no amount is too large to be subtracted: most nodes
+    /// do, and are asked nothing else.
+    fn fits(&self, cluster: &Cluster, row: Row) -> bool {
+        let (offered, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
+        self.0.iter().all(|(resource, request)| {
+            let left = offered.get(*resource).checked_sub(requested.get(*resource));
+            left.is_some_and(|left| *request <= left)
+        })
+    }
+
     /// What is refused beside what others request of the node and what this adds for each of these requests.
     fn check(&self, cluster: &Cluster, row: Row, further: impl Fn(i64) -> i64) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
@@ -211,15 +221,29 @@ impl Filter for Requests {
         self.check(cluster, row, |_| 0)
     }
 
+    fn filter_rows(&self, cluster: &Cluster, rows: &mut Vec<Row>, refused: &mut dyn FnMut(Row, Refusal)) {
+        let is_counted_once = is_counted_once(cluster);
+        rows.retain(|row| {
+            let fits = is_counted_once && self.fits(cluster, *row);
+            fits || self.filter(cluster, *row).map_err(|refusal| refused(*row, refusal)).is_ok()
+        });
+    }
+
     fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
         let alike = i64::try_from(alike).unwrap_or(i64::MAX);
         Some(self.check(cluster, row, |request| request.saturating_mul(alike)))
     }
 }
 
-impl Score for Allocation {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
+/// Whether nothing is reserved, so that nothing counts twice on any node.
+pub(crate) fn is_counted_once(cluster: &Cluster) -> bool {
+    cluster.state::<Kept>().is_none_or(Kept::is_empty)
+}
+
+impl Allocation {
+    /// The score of a node, of whose resources so much is counted twice.
+    fn rate(&self, cluster: &Cluster, row: Row, twice: impl Fn(ResourceId) -> i64) -> i64 {
+        let assumed_usage = cluster.assumed_usage(row);
         let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
         let (mut score, mut weights) = (0, 0);
         for Counted { id, weight, request, assumed } in &self.resources {
@@ -228,7 +252,7 @@ impl Score for Allocation {
                 continue;
             }
             let before = assumed.map_or_else(|| requested.get(*id), |which| assumed_usage[which]);
-            let before = before.saturating_sub(twice.of(*id));
+            let before = before.saturating_sub(twice(*id));
             let of_resource = self.strategy.score(before.saturating_add(*request), offered);
             // A line may give 0, which counts as little as a resource that is not there.
             if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && of_resource <= 0 {
@@ -242,6 +266,20 @@ impl Score for Allocation {
             (_, Strategy::RequestedToCapacityRatio(_)) => (score + weights / 2) / weights,
             _ => score / weights,
         }
+    }
+}
+
+impl Score for Allocation {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let twice = CountedTwice::on(cluster, row);
+        self.rate(cluster, row, |resource| twice.of(resource))
+    }
+
+    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        if is_counted_once(cluster) {
+            return rows.iter().map(|row| self.rate(cluster, *row, |_| 0)).collect();
+        }
+        rows.iter().map(|row| self.score(cluster, *row)).collect()
     }
 
     fn is_local(&self) -> bool {

@@ -134,4 +134,18 @@ mod tests {
             assert_eq!(scored_in(&plus, &mut cluster, &spec), Some(vec![score]));
         }
     }
+
+    #[test]
+    fn what_a_pod_requests_as_a_whole_counts_instead_of_its_containers() {
+        let mut cluster = cluster(&[node("a", &json!({"status": {"allocatable": {"cpu": "4"}}}))]);
+        let containers = json!([{"resources": {"requests": {"cpu": "500m"}}}, {}]);
+        let plus = NodeResourcesFitPlus { resources: vec![("cpu".to_owned(), MostAllocated, 1)] };
+        // 500m and the 100m of the container that requests nothing, or one core.
+        assert_eq!(scored_in(&plus, &mut cluster, &json!({"containers": containers})), Some(vec![15]));
+        let whole = json!({"containers": containers, "resources": {"requests": {"cpu": "1"}}});
+        assert_eq!(scored_in(&plus, &mut cluster, &whole), Some(vec![25]));
+        // A pod that runs counts alike.
+        cluster.place(pod("x", &whole), &"a".into(), Holds::default());
+        assert_eq!(scored_in(&plus, &mut cluster, &whole), Some(vec![50]));
+    }
 }

@@ -3,9 +3,8 @@
 use k8s_openapi::api::core::v1::Taint;
 use koord_engine::{
     cluster::Cluster,
-    columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    plugin::{Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
@@ -24,7 +23,10 @@ impl Plugin for NodeUnschedulable {
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        if is_tolerated(request.template()) { PreFilter::Skip } else { PreFilter::Nodes(Box::new(*self)) }
+        if is_tolerated(request.template()) {
+            return PreFilter::Skip;
+        }
+        PreFilter::of_node(|node| Refusal::unresolvable(0).when(node.unschedulable))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -53,17 +55,6 @@ fn is_tolerated(template: &Template) -> bool {
         ..Taint::default()
     };
     template.tolerations.iter().any(|toleration| tolerates(toleration, &taint))
-}
-
-impl Filter for NodeUnschedulable {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let is_cordoned = cluster.node(row).is_some_and(|node| node.unschedulable);
-        if is_cordoned { Err(Refusal::unresolvable(0)) } else { Ok(()) }
-    }
-
-    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
-        Some(Filter::filter(self, cluster, row))
-    }
 }
 
 #[cfg(test)]

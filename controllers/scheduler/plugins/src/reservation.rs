@@ -7,6 +7,7 @@
 mod amounts;
 mod ask;
 mod attempt;
+mod conditions;
 mod figures;
 mod fits;
 mod info;

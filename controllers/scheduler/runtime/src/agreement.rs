@@ -1,10 +1,12 @@
 //! Who has just become leader decides nothing before its caches agree with the API server: what the last leader bound counts then.
 //!
-//! Each collection is read once, consistently. A cache agrees when its watch has come as far as that, or when it holds the same:
-//! of a collection that does not change, a watch says nothing for a minute. A cache that lacks an object because something panicked agrees
-//! with nobody: it is listed anew first.
+//! Each collection is asked once for its revision, consistently, when its cache is complete; none waits for another. A cache agrees when
+//! its watch has come as far as that, or when it holds the same: of a collection that does not change, a watch says nothing for a minute.
+//! Its objects are read while the watch has not come as far. A cache that lacks an object because something panicked agrees with nobody:
+//! it is listed anew first.
 
 use std::{
+    panic::resume_unwind,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -21,12 +23,17 @@ use koord_runtime::{
     key::ObjectKey,
 };
 use serde::Deserialize;
+use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::Feed;
+use crate::feed::{Pods, Watched};
 
-/// How often caches are looked at, and how soon a request that has failed is made again.
+/// How often it is looked how far a watch has come.
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+/// The longest pause between two looks at what a cache holds, and how soon a request that has failed is made again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Collections that are read at one time.
+const READS_MAX: usize = 8;
 /// So many times longer is waited while a cache is known to lack something: whoever gives out devices then gives them out twice.
 const LACKING: u32 = 6;
 /// How often a collection is fetched anew of which a cache lacks something.
@@ -40,13 +47,24 @@ const PAGES_MAX: usize = 50;
 const WITHOUT_NODE: &str = "&fieldSelector=spec.nodeName%3D";
 
 /// A collection as it was read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Snapshot {
     revision: Revision,
     /// What was read; none where that was not all.
-    objects: Option<Vec<(ObjectKey, Revision)>>,
+    objects: Option<Objects>,
     /// How many there are in all, of pods.
     pods: usize,
+}
+
+type Objects = Vec<(ObjectKey, Revision)>;
+
+/// What reads collections. Cheap to clone.
+#[derive(Clone)]
+struct Reader {
+    clock: SharedClock,
+    api: Api,
+    /// One for each collection that may be read now.
+    slots: Arc<Semaphore>,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +104,7 @@ struct ItemMetadata {
 /// be read to compare it, or lacks an object is known to be wrong, and is waited for [`LACKING`] times as long: not for ever, so that
 /// a collection that an API server cannot serve does not end all scheduling.
 pub(crate) async fn agree(
-    feed: &Feed,
+    caches: &Watched,
     clock: &SharedClock,
     api: &Api,
     end: &CancellationToken,
@@ -95,21 +113,12 @@ pub(crate) async fn agree(
     let mut behind: Vec<&'static str> = Vec::new();
     let lacks = AtomicBool::new(true);
     let agreed = async {
-        while !feed.is_complete() {
-            clock.sleep(PAUSE).await;
-        }
-        let mut open = Vec::new();
-        for watch in feed.all_watches().filter(|watch| watch.idle().is_none()) {
-            behind = vec![watch.kind.kind];
-            // A request that fails is made again until it succeeds.
-            if let Some(snapshot) = read(watch, feed, clock, api).await {
-                open.push((watch, snapshot));
-            }
-        }
+        let mut open = read_all(caches, clock, api, &mut behind).await;
+        let mut pause = LOOK;
         for looks in 0.. {
-            open.retain(|(watch, snapshot)| !snapshot.agrees(watch, feed));
-            let owing: Vec<&Arc<Watch>> = feed.all_watches().filter(|watch| watch.sink.owes()).collect();
-            let lagging = open.iter().map(|(watch, _)| *watch);
+            open.retain(|(watch, snapshot)| !snapshot.agrees(watch, &caches.pods));
+            let owing: Vec<&Arc<Watch>> = caches.watches.iter().filter(|watch| watch.sink.owes()).collect();
+            let lagging = open.iter().map(|(watch, _)| watch);
             behind = lagging.chain(owing.iter().copied()).map(|watch| watch.kind.kind).collect();
             if behind.is_empty() {
                 return;
@@ -120,7 +129,8 @@ pub(crate) async fn agree(
                     watch.list_again();
                 }
             }
-            clock.sleep(PAUSE).await;
+            clock.sleep(pause).await;
+            pause = PAUSE.min(pause * 2);
         }
     };
     let patience = async {
@@ -142,56 +152,109 @@ pub(crate) async fn agree(
     !is_over
 }
 
-/// What the collection of a watch is; none where the watch has come as far already, or the API server does not serve it any more.
-async fn read(watch: &Watch, feed: &Feed, clock: &SharedClock, api: &Api) -> Option<Snapshot> {
-    loop {
-        match snapshot(watch, feed, api).await {
-            Ok(snapshot) => return snapshot,
-            Err(_) if watch.idle().is_some() => return None,
-            Err(error) => {
-                tracing::warn!(%error, kind = watch.kind.kind, "what a cache is compared with could not be read");
+/// Reads all collections, each when its cache is complete. Gives those with which their caches do not agree yet; `unread` has the kinds
+/// of the others meanwhile.
+async fn read_all(
+    caches: &Watched,
+    clock: &SharedClock,
+    api: &Api,
+    unread: &mut Vec<&'static str>,
+) -> Vec<(Arc<Watch>, Snapshot)> {
+    let (clock, slots) = (Arc::clone(clock), Arc::new(Semaphore::new(READS_MAX)));
+    let reader = Reader { clock, api: api.clone(), slots };
+    let (mut reads, mut open) = (JoinSet::new(), Vec::new());
+    for watch in &caches.watches {
+        unread.push(watch.kind.kind);
+        let (reader, watch) = (reader.clone(), Arc::clone(watch));
+        reads.spawn(async move {
+            let snapshot = reader.read(&watch).await;
+            (watch, snapshot)
+        });
+    }
+    while let Some(read) = reads.join_next().await {
+        let (watch, snapshot) = read.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        if let Some(at) = unread.iter().position(|kind| *kind == watch.kind.kind) {
+            unread.swap_remove(at);
+        }
+        open.extend(snapshot.map(|snapshot| (watch, snapshot)));
+    }
+    open
+}
+
+impl Reader {
+    /// What the collection of a watch is when the cache is complete; none where the watch has come as far already, or the API server does
+    /// not serve it any more.
+    async fn read(&self, watch: &Watch) -> Option<Snapshot> {
+        while !watch.is_complete() {
+            self.clock.sleep(LOOK).await;
+        }
+        while watch.idle().is_none() {
+            match self.snapshot(watch).await {
+                Ok(snapshot) => return snapshot,
+                Err(_) if watch.idle().is_some() => break,
+                Err(error) => {
+                    tracing::warn!(%error, kind = watch.kind.kind, "what a cache is compared with could not be read");
+                }
             }
+            // A request that fails is made again until it succeeds.
+            self.clock.sleep(PAUSE).await;
         }
-        clock.sleep(PAUSE).await;
+        None
     }
-}
 
-async fn snapshot(watch: &Watch, feed: &Feed, api: &Api) -> Result<Option<Snapshot>, String> {
-    let is_of_pods = watch.kind == ResourceKind::POD;
-    let selected = match watch.selection.fields.as_str() {
-        "" => String::new(),
-        fields => format!("&fieldSelector={}", fields.replace('=', "%3D")),
-    };
-    let first = page(watch, api, if is_of_pods { 1 } else { PAGE }, &selected, "").await?;
-    let mut snapshot = Snapshot { revision: revision(&first.metadata.resource_version)?, ..Snapshot::default() };
-    if snapshot.agrees(watch, feed) {
-        return Ok(None);
-    }
-    snapshot.pods = first.items.len() + first.metadata.remaining_item_count;
-    let mut page_read = if is_of_pods { page(watch, api, PAGE, WITHOUT_NODE, "").await? } else { first };
-    let selected = if is_of_pods { WITHOUT_NODE } else { &selected };
-    let mut objects = Vec::new();
-    for _ in 0..PAGES_MAX {
-        for Item { metadata } in page_read.items {
-            objects.push((ObjectKey::new(&metadata.namespace, &metadata.name), revision(&metadata.resource_version)?));
+    async fn snapshot(&self, watch: &Watch) -> Result<Option<Snapshot>, String> {
+        let _slot = self.slots.acquire().await;
+        let selected = match watch.selection.fields.as_str() {
+            "" => String::new(),
+            fields => format!("&fieldSelector={}", fields.replace('=', "%3D")),
+        };
+        let first = self.page(watch, 1, &selected, "").await?;
+        let revision = revision(&first.metadata.resource_version)?;
+        let pods = first.items.len() + first.metadata.remaining_item_count;
+        // A look at the watch before the objects are read.
+        tokio::select! {
+            biased;
+            () = self.reached(watch, revision) => Ok(None),
+            objects = self.objects(watch, &selected, first) => Ok(Some(Snapshot { revision, objects: objects?, pods })),
         }
-        if page_read.metadata.token.is_empty() {
-            snapshot.objects = Some(objects);
-            break;
-        }
-        page_read = page(watch, api, PAGE, selected, &page_read.metadata.token).await?;
     }
-    Ok(Some(snapshot))
-}
 
-async fn page(watch: &Watch, api: &Api, limit: usize, selected: &str, token: &str) -> Result<Page, String> {
-    let token = if token.is_empty() { String::new() } else { format!("&continue={}", encoded(token)) };
-    let uri = format!("{}?limit={limit}{selected}{token}", watch.path());
-    let answer = api.list(uri, Part::Metadata).await.map_err(|error| error.message)?;
-    if answer.code != 200 {
-        return Err(format!("status {}: {}", answer.code, answer.body));
+    /// Waits until a watch has come as far.
+    async fn reached(&self, watch: &Watch, revision: Revision) {
+        while watch.revision() < revision {
+            self.clock.sleep(LOOK).await;
+        }
     }
-    serde_json::from_str(&answer.body).map_err(|error| error.to_string())
+
+    /// The objects that are compared, of a collection that begins with this page of one object; none where there are too many.
+    async fn objects(&self, watch: &Watch, selected: &str, first: Page) -> Result<Option<Objects>, String> {
+        let is_of_pods = watch.kind == ResourceKind::POD;
+        let selected = if is_of_pods { WITHOUT_NODE } else { selected };
+        let is_all = !is_of_pods && first.metadata.token.is_empty();
+        let mut page = if is_all { first } else { self.page(watch, PAGE, selected, "").await? };
+        let mut objects = Vec::new();
+        for _ in 0..PAGES_MAX {
+            for Item { metadata } in page.items {
+                let key = ObjectKey::new(&metadata.namespace, &metadata.name);
+                objects.push((key, revision(&metadata.resource_version)?));
+            }
+            if page.metadata.token.is_empty() {
+                return Ok(Some(objects));
+            }
+            page = self.page(watch, PAGE, selected, &page.metadata.token).await?;
+        }
+        Ok(None)
+    }
+
+    async fn page(&self, watch: &Watch, limit: usize, selected: &str, token: &str) -> Result<Page, String> {
+        let token = if token.is_empty() { String::new() } else { format!("&continue={}", encoded(token)) };
+        let uri = format!("{}?limit={limit}{selected}{token}", watch.path());
+        let answer = self.api.list(uri, Part::Metadata).await.map_err(|error| error.message)?;
+        if answer.code != 200 {
+            return Err(format!("status {}: {}", answer.code, answer.body));
+        }
+        serde_json::from_str(&answer.body).map_err(|error| error.to_string())
+    }
 }
 
 fn revision(text: &str) -> Result<Revision, String> {
@@ -207,17 +270,17 @@ fn encoded(token: &str) -> String {
 }
 
 impl Snapshot {
-    fn agrees(&self, watch: &Watch, feed: &Feed) -> bool {
+    fn agrees(&self, watch: &Watch, pods: &Pods) -> bool {
         watch.revision() >= self.revision
-            || self.objects.as_ref().is_some_and(|objects| self.is_held(objects, watch, feed))
+            || self.objects.as_ref().is_some_and(|objects| self.is_held(objects, watch, pods))
     }
 
     /// Whether a cache holds just these objects, none of them older.
-    fn is_held(&self, objects: &[(ObjectKey, Revision)], watch: &Watch, feed: &Feed) -> bool {
+    fn is_held(&self, objects: &[(ObjectKey, Revision)], watch: &Watch, pods: &Pods) -> bool {
         let sizes = watch.sink.sizes();
         let all = sizes.objects + sizes.quarantined;
         let is_complete = if watch.kind == ResourceKind::POD {
-            all == self.pods && feed.pods.without_node() == objects.len()
+            all == self.pods && pods.without_node() == objects.len()
         } else {
             all == objects.len()
         };

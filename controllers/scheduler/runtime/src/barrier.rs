@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::Feed;
+use crate::{agreement::LOOK, feed::Pods};
 
-/// How often the cache is looked at, and how soon a write that has failed is tried again.
+/// How soon a write that has failed is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a new leader writes before it decides, and how long it waits until it has seen that.
@@ -44,11 +44,11 @@ struct Metadata {
 
 impl SyncBarrier {
     /// Waits until the cache holds what was written of pods before, or until the time or the lead is over.
-    pub(crate) async fn pass(&self, feed: &Feed, clock: &SharedClock, api: &Api, end: &CancellationToken) {
+    pub(crate) async fn pass(&self, pods: &Pods, clock: &SharedClock, api: &Api, end: &CancellationToken) {
         let seen = async {
             let Some(written) = self.written(clock, api).await else { return };
-            while feed.pods.revision() < written {
-                clock.sleep(PAUSE).await;
+            while pods.revision() < written {
+                clock.sleep(LOOK).await;
             }
         };
         tokio::select! {

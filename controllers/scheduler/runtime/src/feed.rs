@@ -26,8 +26,7 @@ use koord_runtime::{
 };
 
 use self::object::{Kind, Whole};
-use self::pods::Pods;
-pub(crate) use self::pods::Said;
+pub(crate) use self::pods::{Pods, Said};
 pub(crate) use self::shown::Objects;
 use crate::{extender::Webhook, transform::Transformers, view::NodeView};
 
@@ -69,12 +68,19 @@ pub enum Delta {
 
 /// The caches, and the stream of their changes.
 pub struct Feed {
-    pub(crate) pods: Pods,
+    pub(crate) pods: Arc<Pods>,
     pub(crate) nodes: Arc<Store<NodeView>>,
     nodes_watches: Vec<Arc<Watch>>,
     others: Vec<Followed>,
     pub(crate) objects: Option<Objects>,
     pub(crate) stream: ChangeStream<Delta>,
+}
+
+/// The caches as they are compared with the API server, whoever takes the stream of their changes meanwhile.
+pub(crate) struct Watched {
+    pub(crate) pods: Arc<Pods>,
+    /// What feeds all caches.
+    pub(crate) watches: Vec<Arc<Watch>>,
 }
 
 /// The cache of a kind that plugins read.
@@ -134,7 +140,7 @@ impl Feed {
     /// The same, with pods as these transformers make them.
     pub fn transforming(core: &mut Core, reads: &Reads, transformers: Transformers) -> Self {
         let (sender, stream) = changes();
-        let pods = Pods::of(core, &sender, transformers);
+        let pods = Arc::new(Pods::of(core, &sender, transformers));
         let nodes = core.store(&Selection::default());
         sender.follow(&nodes, |change: &Change<NodeView>| {
             Some(match &change.new {
@@ -192,9 +198,10 @@ impl Feed {
         self.watches().find(|watch| watch.kind == kind).map_or(kind, |watch| watch.asked())
     }
 
-    /// What feeds all caches.
-    pub(crate) fn all_watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
-        self.pods.watches.iter().chain(&self.nodes_watches).chain(self.watches())
+    /// The caches without the stream.
+    pub(crate) fn watched(&self) -> Watched {
+        let watches = self.pods.watches.iter().chain(&self.nodes_watches).chain(self.watches());
+        Watched { pods: Arc::clone(&self.pods), watches: watches.map(Arc::clone).collect() }
     }
 
     fn watches(&self) -> impl Iterator<Item = &Arc<Watch>> {

@@ -30,7 +30,7 @@ pub struct Questions(mpsc::Sender<Question>);
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// Another replica schedules.
+    /// Another replica schedules, or this one does not yet.
     #[error("the instance is not leader")]
     NotLeading,
     /// There is no such path, or it names a pod that is not known.
@@ -101,7 +101,7 @@ impl Questions {
 }
 
 impl Question {
-    /// Answers by what an engine knows now; without one, another replica schedules.
+    /// Answers by what an engine knows now; without one, this replica does not schedule.
     pub(crate) fn answer(self, engine: Option<(&Engine, Moment)>) {
         let known = engine.ok_or(Unanswered::NotLeading);
         // Whoever asked may be gone.

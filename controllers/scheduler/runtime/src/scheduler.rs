@@ -8,6 +8,7 @@ mod ended;
 mod ignored;
 mod monitor;
 mod prepare;
+mod repeated;
 mod spans;
 mod upkeep;
 mod work;
@@ -38,6 +39,7 @@ use self::{
     ignored::Ignored,
     monitor::Monitor,
     prepare::{Preparing, may_take_effect},
+    repeated::Repeated,
     spans::Spans,
     upkeep::Upkeeps,
     work::{Subject, is_bound_already, subject},
@@ -70,6 +72,8 @@ pub struct Scheduler {
     preparing: Preparing,
     /// Writes beside attempts.
     upkeeps: Upkeeps,
+    /// Conditions that say why pods are not tried: the messages.
+    held: Repeated<String>,
     /// Writes that are on their way, by object, with those that come after.
     in_flight: BTreeMap<Subject, InFlight>,
     /// What follows from the last attempt beside its first write.
@@ -97,6 +101,9 @@ pub struct Scheduler {
     is_working: bool,
     has_led: bool,
     is_leading: bool,
+    /// Whether the engine had all objects when it caught up last. That the caches are complete does not say so: they may have become
+    /// it since, with deltas that nobody has applied.
+    knows_all: bool,
 }
 
 /// A write that is on its way.
@@ -139,6 +146,7 @@ impl Scheduler {
             doubts: 0,
             preparing: Preparing::default(),
             upkeeps: Upkeeps::default(),
+            held: Repeated::default(),
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
             measures: None,
@@ -158,6 +166,7 @@ impl Scheduler {
             is_working: false,
             has_led: false,
             is_leading: false,
+            knows_all: false,
         }
     }
 
@@ -204,7 +213,7 @@ impl Scheduler {
             self.timed_out(&pod, "binding", lasts);
         }
         if let Some(measures) = &mut self.measures {
-            measures.set_deciding(self.is_leading && self.feed.is_complete());
+            measures.set_deciding(self.is_leading && self.knows_all);
             measures.observe(&self.engine, self.clock.moment());
         }
     }
@@ -268,9 +277,12 @@ impl Scheduler {
 
     /// Applies the deltas that are there already. Says whether there may be more.
     pub fn catch_up(&mut self) -> bool {
+        // Looked at before the deltas are taken: those that made the caches complete are among them.
+        let is_complete = self.feed.is_complete();
         let deltas = self.feed.stream.take(Self::DELTAS_MAX);
         let is_behind = deltas.len() == Self::DELTAS_MAX;
         self.apply(deltas);
+        self.knows_all = is_complete && !is_behind;
         is_behind
     }
 
@@ -329,7 +341,7 @@ impl Scheduler {
     }
 
     fn decide(&mut self) -> Next {
-        if !self.feed.is_complete() {
+        if !self.knows_all {
             return Next::Rest;
         }
         self.recover();
@@ -406,8 +418,8 @@ impl Scheduler {
     }
 
     /// Whether all objects are known, without which nothing is decided.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.feed.is_complete()
+    pub(crate) fn knows_all(&self) -> bool {
+        self.knows_all
     }
 
     /// Whether there is something to do now.
@@ -423,7 +435,7 @@ impl Scheduler {
 
     /// When there may be something to do without a delta; none where only a delta helps.
     pub fn wake_at(&self) -> Option<Moment> {
-        if !self.feed.is_complete() {
+        if !self.knows_all {
             return None;
         }
         let doubtful = self.doubtful.first_key_value().map(|((at, _), _)| *at);
@@ -448,6 +460,7 @@ impl Scheduler {
         self.preparing = Preparing::default();
         self.upkeeps = Upkeeps::default();
         self.upkeeps.changed();
+        self.held = Repeated::default();
         self.further.clear();
         self.in_flight.values_mut().for_each(|write| write.after.clear());
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}

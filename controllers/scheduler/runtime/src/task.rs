@@ -1,7 +1,7 @@
 //! The tasks around the scheduler: the one of the leader, which sends what it decides, and the one of every other replica,
 //! which only follows the cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use koord_runtime::{
     api::Api,
@@ -51,7 +51,7 @@ pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) 
             let follow = async {
                 loop {
                     until(&mut leading, false).await;
-                    follow(&mut *scheduler.lock().await, &clock, &mut leading).await;
+                    follow_until(&mut *scheduler.lock().await, &clock, until(&mut leading, true)).await;
                 }
             };
             tokio::select! { biased; () = end.cancelled() => {}, () = follow => {} }
@@ -63,12 +63,17 @@ pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) 
 async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end: CancellationToken) {
     // Questions that have no answer when the lead ends are dropped with this.
     let (mut writes, mut asked) = (JoinSet::new(), JoinSet::new());
-    if let Some(barrier) = scheduler.barrier.clone() {
-        barrier.pass(&scheduler.feed, clock, &api, &end).await;
-    }
-    if let Some(limit) = scheduler.agrees_within
-        && !agree(&scheduler.feed, clock, &api, &end, limit).await
-    {
+    let (caches, barrier, within) = (scheduler.feed.watched(), scheduler.barrier.clone(), scheduler.agrees_within);
+    let agreed = async {
+        if let Some(barrier) = &barrier {
+            barrier.pass(&caches.pods, clock, &api, &end).await;
+        }
+        match within {
+            Some(limit) => agree(&caches, clock, &api, &end, limit).await,
+            None => true,
+        }
+    };
+    if !follow_until(scheduler, clock, agreed).await {
         scheduler.disagreed();
     }
     scheduler.lead();
@@ -160,7 +165,7 @@ async fn wait(
     const LONG: Duration = Duration::from_secs(1);
     /// A cache becomes complete without a delta, such as one of a kind that has no object.
     const INCOMPLETE: Duration = Duration::from_millis(20);
-    let (longest, after) = if scheduler.is_complete() { (LONG, PAUSE) } else { (INCOMPLETE, PAUSE_OF_FOLLOWER) };
+    let (longest, after) = if scheduler.knows_all() { (LONG, PAUSE) } else { (INCOMPLETE, PAUSE_OF_FOLLOWER) };
     let pause = scheduler.wake_at().map_or(longest, |at| at.since(clock.moment()).min(longest));
     let moment = clock.sleep(pause);
     tokio::select! {
@@ -192,14 +197,16 @@ impl Arrivals {
     }
 }
 
-/// Follows the cluster until this replica leads.
-async fn follow(scheduler: &mut Scheduler, clock: &SharedClock, leading: &mut watch::Receiver<bool>) {
+/// Follows the cluster, and decides nothing, until this is over: a standby until it leads, a leader until it may decide. The engine fills
+/// while the caches do, and no deltas pile up.
+async fn follow_until<T>(scheduler: &mut Scheduler, clock: &SharedClock, over: impl Future<Output = T>) -> T {
+    let mut over = pin!(over);
     let mut arrivals = Arrivals::default();
     loop {
         let moment = clock.sleep(Measures::INTERVAL);
         tokio::select! {
             biased;
-            () = until(leading, true) => return,
+            ended = &mut over => return ended,
             Some(question) = scheduler.questions.recv() => question.answer(None),
             deltas = arrivals.next(&mut scheduler.feed.stream, clock, PAUSE_OF_FOLLOWER) => scheduler.apply(deltas),
             () = moment => {}

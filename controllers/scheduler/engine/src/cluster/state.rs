@@ -4,9 +4,8 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
     fmt::Debug,
-    hash::{BuildHasherDefault, Hasher},
+    hash::{Hash, Hasher},
     sync::Arc,
 };
 
@@ -78,10 +77,22 @@ pub trait State: Any + Send + Sync + Debug {
 #[derive(Debug, Default)]
 pub(crate) struct States {
     states: Vec<Box<dyn State>>,
-    /// The place of each by its type. States are looked up several times for every node, those too that no plugin has; they are never
-    /// listed from here, for the order of types is another in each program.
-    places: HashMap<TypeId, usize, BuildHasherDefault<OfType>>,
+    places: Places,
 }
+
+/// The place of each state by its type. States are looked up several times for every node, those too that no plugin has; they are never
+/// listed from here, for the order of types is another in each program.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// No two states have the same slot; [`FREE`] where none has it. Who looks here compares the types.
+    slots: Vec<usize>,
+    /// By which hashes are multiplied so that it is so. The highest bits are the slot.
+    factor: u64,
+    shift: u32,
+}
+
+/// The place of no state.
+const FREE: usize = usize::MAX;
 
 /// The hash of a type is a part of its number, which is one already.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,28 +112,62 @@ impl Hasher for OfType {
     }
 }
 
+impl Places {
+    /// Where the state of a type is, if there is one.
+    #[inline]
+    fn get(&self, type_: TypeId) -> Option<usize> {
+        self.slots.get(self.slot(type_)).copied()
+    }
+
+    #[inline]
+    fn slot(&self, type_: TypeId) -> usize {
+        let mut hash = OfType::default();
+        type_.hash(&mut hash);
+        (hash.finish().wrapping_mul(self.factor) >> self.shift) as usize
+    }
+
+    /// Of these types, in the order of their places. They are all different, and two of so many seldom have the same of so many slots:
+    /// one of the first factors will do.
+    fn of(types: &[TypeId]) -> Self {
+        let width = types.len().pow(2).next_power_of_two().max(2);
+        let shift = u64::BITS - width.trailing_zeros();
+        let with = |factor| Self { slots: vec![FREE; width], factor, shift }.with(types);
+        (1..).step_by(2).find_map(with).unwrap_or_default()
+    }
+
+    /// With these types; none where two of them would have the same slot.
+    fn with(mut self, types: &[TypeId]) -> Option<Self> {
+        for (place, type_) in types.iter().enumerate() {
+            let slot = self.slot(*type_);
+            let is_taken = std::mem::replace(self.slots.get_mut(slot)?, place) != FREE;
+            if is_taken {
+                return None;
+            }
+        }
+        Some(self)
+    }
+}
+
 impl States {
     pub(crate) fn get<T: State>(&self) -> Option<&T> {
-        (&**self.states.get(self.place(TypeId::of::<T>())?)? as &dyn Any).downcast_ref()
+        (&**self.states.get(self.places.get(TypeId::of::<T>())?)? as &dyn Any).downcast_ref()
     }
 
     pub(crate) fn get_mut<T: State>(&mut self) -> Option<&mut T> {
-        let place = self.place(TypeId::of::<T>())?;
+        let place = self.places.get(TypeId::of::<T>())?;
         (&mut **self.states.get_mut(place)? as &mut dyn Any).downcast_mut()
-    }
-
-    fn place(&self, type_: TypeId) -> Option<usize> {
-        self.places.get(&type_).copied()
     }
 
     /// Adds a state; one whose type is there joins that.
     pub(crate) fn add(&mut self, state: Box<dyn State>) {
-        let type_ = (&*state as &dyn Any).type_id();
-        if let Some(place) = self.place(type_) {
+        let type_of = |state: &dyn State| (state as &dyn Any).type_id();
+        let mut types: Vec<TypeId> = self.states.iter().map(|state| type_of(&**state)).collect();
+        if let Some(place) = types.iter().position(|known| *known == type_of(&*state)) {
             self.states[place].join(state);
         } else {
-            self.places.insert(type_, self.states.len());
+            types.push(type_of(&*state));
             self.states.push(state);
+            self.places = Places::of(&types);
         }
     }
 
@@ -142,5 +187,50 @@ impl States {
 impl Clone for States {
     fn clone(&self) -> Self {
         Self { states: self.states.iter().map(|state| state.copy()).collect(), places: self.places.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    struct Of<const NUMBER: usize>(usize);
+
+    impl<const NUMBER: usize> State for Of<NUMBER> {
+        fn copy(&self) -> Box<dyn State> {
+            Box::new(*self)
+        }
+
+        fn join(&mut self, _: Box<dyn State>) {
+            self.0 += 1;
+        }
+    }
+
+    fn number<const NUMBER: usize>(states: &mut States) -> [Option<usize>; 2] {
+        [states.get::<Of<NUMBER>>().map(|state| state.0), states.get_mut::<Of<NUMBER>>().map(|state| state.0)]
+    }
+
+    #[test]
+    fn states_are_found_by_their_types_and_those_of_one_type_join() {
+        let mut states = States::default();
+        assert_eq!(number::<0>(&mut states), [None; 2]);
+        let added: [Box<dyn State>; 7] = [
+            Box::new(Of::<0>(0)),
+            Box::new(Of::<1>(10)),
+            Box::new(Of::<2>(20)),
+            Box::new(Of::<1>(99)),
+            Box::new(Of::<3>(30)),
+            Box::new(Of::<4>(40)),
+            Box::new(Of::<3>(99)),
+        ];
+        for state in added {
+            states.add(state);
+        }
+        assert_eq!(states.len(), 5);
+        let mut states = states.clone();
+        assert_eq!([number::<0>(&mut states), number::<1>(&mut states)], [[Some(0); 2], [Some(11); 2]]);
+        assert_eq!([number::<2>(&mut states), number::<3>(&mut states)], [[Some(20); 2], [Some(31); 2]]);
+        assert_eq!([number::<4>(&mut states), number::<5>(&mut states)], [[Some(40); 2], [None; 2]]);
     }
 }

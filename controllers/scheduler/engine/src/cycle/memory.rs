@@ -13,15 +13,15 @@ use crate::{
 #[derive(Default)]
 pub struct Memory {
     /// By their number, with when they were used last.
-    pub(super) kept: BTreeMap<u64, (u64, Candidates)>,
-    pub(super) classes: BTreeMap<ClassId, Known>,
-    pub(super) searches: u64,
+    kept: BTreeMap<u64, (u64, Candidates)>,
+    classes: BTreeMap<ClassId, Known>,
+    searches: u64,
     /// How many nodes the next sample passes over first.
-    pub(super) next: usize,
+    passed_over: usize,
 }
 
 /// Which candidates are those of a class.
-pub(super) struct Known {
+struct Known {
     /// Keeps its id from becoming another one's.
     class: Arc<Class>,
     number: u64,
@@ -74,16 +74,19 @@ impl Memory {
         cluster: &mut Cluster,
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
-        let is_asked_as =
-            |candidates: &Candidates, cluster: &Cluster| candidates.is_asked_as(profile, request, prepared, cluster);
-        let number = *self.kept.iter().find(|(_, (_, kept))| is_asked_as(kept, cluster))?.0;
+        let is_alike = |kept: &Candidates| kept.is_asked_as(profile, request, prepared, cluster);
+        let number = *self.kept.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
+        // What is prepared again meanwhile is what was prepared for this class: they are asked alike afterwards too.
         let candidates = self.take(number, profile, request, cluster, timing)?;
-        // What has changed meanwhile may be something that these are not asked alike.
-        let is_shared = is_asked_as(&candidates, cluster);
-        debug_assert!(!is_shared || candidates.are_as_anew(profile, request, cluster), "{APART}");
-        is_shared.then_some(candidates)
+        debug_assert!(
+            candidates.is_asked_as(profile, request, prepared, cluster)
+                && candidates.are_as_anew(profile, request, cluster),
+            "{APART}"
+        );
+        Some(candidates)
     }
 
+    /// Takes candidates for a class, up to date; none where everything is to be asked anew, which holds for all classes that share them.
     fn take(
         &mut self,
         number: u64,
@@ -117,6 +120,16 @@ impl Memory {
         self.kept.insert(number, (self.searches, candidates));
     }
 
+    /// How many nodes the next sample passes over first.
+    pub(super) fn passed_over(&self) -> usize {
+        self.passed_over
+    }
+
+    /// The next sample passes over so many nodes first.
+    pub(super) fn pass_over(&mut self, nodes: usize) {
+        self.passed_over = nodes;
+    }
+
     /// Forgets what is known of nodes, as when a profile changes.
     pub fn clear(&mut self) {
         self.kept.clear();
@@ -135,7 +148,7 @@ mod tests {
         columns::Row,
         cycle::Found,
         node::Node,
-        plugin::{Filter, Marks, Plugin, PreFilter, Refusal},
+        plugin::{Filter, Marks, Plugin, PreFilter, Refusal, Score},
         pod::{Pod, Template},
     };
 
@@ -238,6 +251,52 @@ mod tests {
             assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), expected);
         }
         assert_eq!(memory.kept.len(), 2);
+    }
+
+    /// Prefers no node; what it says may have to be prepared again for every pod.
+    #[derive(Clone, Copy)]
+    struct Prefers {
+        follows_rows: bool,
+    }
+
+    impl Plugin for Prefers {
+        fn name(&self) -> &'static str {
+            "Prefers"
+        }
+
+        fn marks(&self) -> Marks {
+            Marks::NONE
+        }
+
+        fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+            Some(Box::new(*self))
+        }
+    }
+
+    impl Score for Prefers {
+        fn follows_rows(&self) -> bool {
+            self.follows_rows
+        }
+
+        fn score(&self, _: &Cluster, _: Row) -> i64 {
+            0
+        }
+
+        fn is_local(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn workloads_share_what_is_known_of_nodes_after_a_score_was_prepared_again() {
+        let plugins = [false, true].map(|follows_rows| Arc::new(Prefers { follows_rows }) as Arc<dyn Plugin>);
+        let profile = Profile { scores: vec![(0, 1), (1, 1)], ..Profile::of("test", plugins.to_vec()) };
+        let (mut cluster, mut memory) = (cluster(), Memory::default());
+        let (first, second) = (pod(&[("job", "1")]), pod(&[("job", "2")]));
+        for pod in [&first, &first, &second, &first] {
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
+        }
+        assert_eq!(memory.kept.len(), 1);
     }
 
     #[test]

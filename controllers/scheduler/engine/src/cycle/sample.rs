@@ -48,7 +48,7 @@ impl Profile {
     /// The nodes of the next search.
     pub(super) fn sample(&self, prepared: &Prepared, memory: &Memory, cluster: &Cluster) -> Sample {
         let enough = self.sampled_percent.and_then(|_| self.enough_of(prepared.nodes(cluster)));
-        let from = enough.map_or(0, |_| memory.next % cluster.len().max(1));
+        let from = enough.map_or(0, |_| memory.passed_over() % cluster.len().max(1));
         Sample { enough: enough.unwrap_or(usize::MAX), from, asked: 0 }
     }
 }
@@ -57,7 +57,7 @@ impl Memory {
     /// The next search begins where this one has ended.
     pub(super) fn go_on_after(&mut self, sample: Sample, cluster: &Cluster) {
         if !sample.is_of_all() {
-            self.next = (sample.from + sample.asked) % cluster.len().max(1);
+            self.pass_over((sample.from + sample.asked) % cluster.len().max(1));
         }
     }
 }

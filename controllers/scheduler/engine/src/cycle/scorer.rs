@@ -1,5 +1,6 @@
 //! How one plugin compares nodes, and what is kept of its scores.
 
+use super::all_rows::APART;
 use crate::{
     best::Best,
     cluster::Cluster,
@@ -113,6 +114,14 @@ impl Scorer {
         });
     }
 
+    /// The scores of these rows, before anything is scaled.
+    pub(super) fn of_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        let scores = self.score.score_rows(cluster, rows);
+        let is_own = |(row, score): (&Row, &i64)| self.score.score(cluster, *row) == *score;
+        debug_assert!(rows.len() == scores.len() && rows.iter().zip(&scores).all(is_own), "{APART}");
+        scores
+    }
+
     /// What the score of a row has of this, where it depends on the class and the node alone.
     pub(super) fn local(&self, cluster: &Cluster, row: Row) -> i64 {
         if self.is_local { self.weight * self.score.score(cluster, row) } else { 0 }
@@ -156,9 +165,10 @@ impl Scorer {
         if is_uniform {
             self.withdraw(best);
         } else if self.scaled.is_empty() {
-            let rows = (0..cluster.width()).map(Row::at);
-            let score = |row: Row| best.score(row).map(|_| self.score.score(cluster, row));
-            self.scaled = rows.map(|row| row.and_then(score)).collect();
+            let rows: Vec<Row> = best.rows().collect();
+            let scores = self.of_rows(cluster, &rows);
+            self.scaled = vec![None; cluster.width()];
+            rows.iter().zip(scores).for_each(|(row, score)| self.scaled[row.index()] = Some(score));
             self.now = self.highest_but(|_| false);
             self.highest = self.now.score;
             self.add_by_scaled(best, |score| self.scale_by(score, self.highest));
@@ -230,7 +240,7 @@ impl Scorer {
             let rate = |row: &Row| *inherited[row.index()].get_or_insert_with(|| score.score(cluster, *row));
             rows.iter().map(rate).collect()
         } else {
-            rows.iter().map(|row| self.score.score(cluster, *row)).collect()
+            self.of_rows(cluster, rows)
         };
         self.score.normalize(&mut scores);
         scores

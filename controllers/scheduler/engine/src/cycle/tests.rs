@@ -5,8 +5,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    hold::Holds,
     node::Node,
-    plugin::{Filter, Plugin, ReasonCode, Refusal, SCORE_MAX, Scale, Score, Searched, lowest_is_best, normalize},
+    plugin::{
+        Filter, Plugin, PreFilter, ReasonCode, Refusal, SCORE_MAX, Scale, Score, Searched, lowest_is_best, normalize,
+    },
     pod::{Pod, Template},
 };
 
@@ -420,12 +423,13 @@ fn a_sample_that_finds_nothing_has_asked_every_node() {
     let mut cluster = Cluster::default();
     (0..150).for_each(|number| _ = cluster.set_node(node(number, 1000)));
     let sampling = Profile { sampled_percent: Some(1), ..profile(true) };
-    let mut memory = Memory { next: 120, ..Memory::default() };
+    let mut memory = Memory::default();
+    memory.pass_over(120);
     let found = sampling.search(&pod(1, &template("2")), &mut cluster, &mut memory, |_| 0);
     let verdict = Verdict { plugin: 0, refusal: Refusal::unresolvable(0) };
     let refusals: Vec<(Verdict, u32)> =
         refusals(found).into_iter().map(|(verdict, nodes, _)| (verdict, nodes)).collect();
-    assert_eq!((refusals, memory.next), (vec![(verdict, 150)], 120));
+    assert_eq!((refusals, memory.passed_over()), (vec![(verdict, 150)], 120));
 }
 
 /// Has one thing to give on each node.

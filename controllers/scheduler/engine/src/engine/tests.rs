@@ -4,7 +4,7 @@ mod timing;
 
 use std::time::Duration;
 
-use koord_core::key::ObjectKey;
+use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduling::ResourceId;
 
 use super::*;
@@ -15,8 +15,8 @@ use crate::{
     hold::Holds,
     node::Node,
     plugin::{
-        Attempted, Filter, Operands, Permit, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection,
-        Request,
+        Attempted, Filter, Operands, Orders, Permit, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal,
+        Rejection, Request,
     },
     pod::Template,
     state::State,

@@ -8,7 +8,7 @@ use std::{
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Attempt, Engine, Outcome, attempting::rejected};
+use super::{Attempt, Engine, Outcome, refusing::rejected};
 use crate::{
     plugin::{Orders, Reason, ReasonCode, Rejection},
     pod::Pod,

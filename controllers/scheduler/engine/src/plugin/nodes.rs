@@ -6,6 +6,7 @@ use super::SCORE_MAX;
 use crate::{
     cluster::{Cluster, Placed},
     columns::Row,
+    node::Node,
 };
 
 /// The result of PreFilter.
@@ -20,10 +21,23 @@ pub enum PreFilter {
     None(Refusal),
 }
 
+impl PreFilter {
+    /// Each node is asked by what is reported of it alone: the function sees neither pods nor other nodes, so its answer holds for
+    /// all pods of the class until the node changes. Beside the node it may depend on the class, and on nothing else.
+    pub fn of_node(filter: impl Fn(&Node) -> Result<(), Refusal> + Send + Sync + 'static) -> Self {
+        Self::Nodes(Box::new(OfNode(filter)))
+    }
+}
+
 /// What a plugin asks of a node for one pod, or for all pods of a class.
 pub trait Filter: Send + Sync {
     /// Whether the pod may run there.
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal>;
+
+    /// The same of many nodes: keeps those rows where the pod may run, and hands over why each of the others is refused, in their order.
+    fn filter_rows(&self, cluster: &Cluster, rows: &mut Vec<Row>, refused: &mut dyn FnMut(Row, Refusal)) {
+        rows.retain(|row| self.filter(cluster, *row).map_err(|refusal| refused(*row, refusal)).is_ok());
+    }
 
     /// What [`Filter::filter`] would say after so many pods of the class were placed there; none where only placing them tells. A node
     /// that takes no more after some of them takes no more after all that follow, and nothing is refused in Reserve that is not here.
@@ -74,6 +88,11 @@ pub trait Score: Send + Sync {
     /// The score of a node that passed all filters: from 0 to [`SCORE_MAX`], unless [`Score::normalize`] brings it there.
     fn score(&self, cluster: &Cluster, row: Row) -> i64;
 
+    /// The same of many nodes.
+    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        rows.iter().map(|row| self.score(cluster, *row)).collect()
+    }
+
     /// Brings the scores of all nodes that passed between 0 and [`SCORE_MAX`].
     fn normalize(&self, scores: &mut [i64]) {
         if let Some(scale) = self.scale() {
@@ -107,6 +126,35 @@ pub trait Score: Send + Sync {
     }
 }
 
+/// Compares nodes by what is reported of them alone, from 0 to [`SCORE_MAX`]. As with [`PreFilter::of_node`], a score holds for all
+/// pods of the class until the node changes, and may depend on both alone.
+pub fn score_of_node(score: impl Fn(&Node) -> i64 + Send + Sync + 'static) -> Box<dyn Score> {
+    Box::new(OfNode(score))
+}
+
+/// A function of a node. A row without a node is not refused, and its score is 0.
+struct OfNode<F>(F);
+
+impl<F: Fn(&Node) -> Result<(), Refusal> + Send + Sync> Filter for OfNode<F> {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        cluster.node(row).map_or(Ok(()), |node| (self.0)(node))
+    }
+
+    fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {
+        Some(self.filter(cluster, row))
+    }
+}
+
+impl<F: Fn(&Node) -> i64 + Send + Sync> Score for OfNode<F> {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        cluster.node(row).map_or(0, |node| (self.0)(node))
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
 /// What a score becomes beside the highest score of all nodes that passed.
 pub type Scale = fn(score: i64, highest: i64) -> i64;
 
@@ -130,6 +178,11 @@ impl Refusal {
     /// A reason that lies in the node.
     pub const fn unresolvable(reason: u16) -> Self {
         Self { reason, resolvable: false, operand: 0 }
+    }
+
+    /// The answer about a node that is refused for this reason, or not.
+    pub const fn when(self, is_refused: bool) -> Result<(), Self> {
+        if is_refused { Err(self) } else { Ok(()) }
     }
 }
 
@@ -158,7 +211,31 @@ pub fn normalize(scores: &mut [i64], scale: Scale) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    #[test]
+    fn functions_of_a_node_are_asked_about_that_node() {
+        let mut cluster = Cluster::default();
+        for (name, unschedulable) in [("open", false), ("cordoned", true)] {
+            cluster.set_node(Arc::new(Node { name: name.into(), unschedulable, ..Node::default() }));
+        }
+        let [open, cordoned] = ["open", "cordoned"].map(|name| cluster.row(name).unwrap());
+        let refusal = Refusal::resolvable(3, 4);
+        let PreFilter::Nodes(filter) = PreFilter::of_node(move |node| refusal.when(node.unschedulable)) else {
+            panic!("nodes are asked")
+        };
+        for (row, expected) in [(open, Ok(())), (cordoned, Err(refusal))] {
+            assert_eq!(filter.filter(&cluster, row), expected);
+            assert_eq!(filter.filter_after(&cluster, row, 7), Some(expected), "pods on the node do not matter");
+        }
+        let score = score_of_node(|node| i64::from(node.unschedulable) * SCORE_MAX);
+        assert_eq!([open, cordoned].map(|row| score.score(&cluster, row)), [0, SCORE_MAX]);
+        assert!(filter.is_local() && score.is_local());
+        cluster.remove_node("cordoned");
+        assert_eq!((filter.filter(&cluster, cordoned), score.score(&cluster, cordoned)), (Ok(()), 0));
+    }
 
     #[test]
     fn normalised_scores_keep_their_order_or_turn_it_round() {

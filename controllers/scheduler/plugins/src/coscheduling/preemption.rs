@@ -164,7 +164,7 @@ impl Attempt<'_> {
         costs: &BTreeMap<Row, i64>,
     ) -> Result<Vec<Row>, String> {
         let cluster = self.rehearsal.cluster();
-        // A node on which nobody has to go costs nothing.
+        // A node on which nobody has to go comes before one whose pods cost nothing because they are the least important ones.
         let cost = |row: Row| costs.get(&row).map_or((0, false), |cost| (*cost, true));
         rows.sort_by_cached_key(|row| (cost(*row), cluster.node(*row).map(|node| Arc::clone(&node.name))));
         let (pods, nodes) = (self.rehearsal.pods().len(), self.rehearsal.cluster().len());

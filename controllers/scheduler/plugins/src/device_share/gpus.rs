@@ -45,6 +45,26 @@ pub(super) struct Gpu {
     pub(super) free_percent: u8,
 }
 
+/// What a pod has of each of its GPUs, by the memory of the model that was asked about last: most GPUs have the same.
+pub(super) struct Each<'r> {
+    requested: &'r Amounts,
+    completed: Option<(i64, Amounts)>,
+}
+
+impl<'r> Each<'r> {
+    pub(super) fn of(request: &'r GpuRequest) -> Self {
+        Self { requested: &request.each, completed: None }
+    }
+
+    fn on(&mut self, memory: i64) -> &Amounts {
+        if self.completed.as_ref().is_some_and(|(known, _)| *known != memory) {
+            self.completed = None;
+        }
+        let (_, completed) = self.completed.get_or_insert_with(|| (memory, completed(memory, self.requested)));
+        completed
+    }
+}
+
 impl Gpu {
     fn of(device: &Device) -> Self {
         let total = percent(&device.total).unwrap_or(0);
@@ -77,15 +97,9 @@ impl Gpus {
     }
 
     /// Whether so many of them have as much free of each.
-    fn have(&self, count: usize, each: &Amounts, takes_empty: bool) -> bool {
-        // Most nodes have one model of GPUs, and so much memory in each.
-        let memory = self.alike.first().map_or(0, |alike| alike.memory);
-        let of_first = completed(memory, each);
-        let fits = |alike: &&Alike| {
-            let of_other = (alike.memory != memory).then(|| completed(alike.memory, each));
-            alike.fits(of_other.as_ref().unwrap_or(&of_first), takes_empty)
-        };
-        self.alike.iter().filter(fits).map(|alike| alike.count).sum::<usize>() >= count
+    fn have(&self, count: usize, each: &mut Each<'_>, takes_empty: bool) -> bool {
+        let fit = self.alike.iter().filter(|alike| alike.fits(each.on(alike.memory), takes_empty));
+        fit.map(|alike| alike.count).sum::<usize>() >= count
     }
 
     /// How many pods get so many of them, one after the other, with as much of each; none where it matters which of them are taken
@@ -127,9 +141,9 @@ impl DeviceRequest {
 impl NodeDevices {
     /// Whether a pod gets [any GPUs](DeviceRequest::any_gpus) of a node that does not keep to partitions: as the allocator says, which also
     /// looks for the best ones.
-    pub(super) fn has_any_gpus(&self, request: &GpuRequest) -> Result<(), Refused> {
+    pub(super) fn has_any_gpus(&self, request: &GpuRequest, each: &mut Each<'_>) -> Result<(), Refused> {
         let has_scopes = self.has_scopes_for(request);
-        if self.gpus.have(request.count, &request.each, has_scopes) { Ok(()) } else { Err(self.too_few(has_scopes)) }
+        if self.gpus.have(request.count, each, has_scopes) { Ok(()) } else { Err(self.too_few(has_scopes)) }
     }
 
     /// The same after so many pods have got theirs; none where only placing them tells.

@@ -96,7 +96,8 @@ impl Search<'_> {
         (found.depth, found.worth, found.used_scopes, if self.request.is_shared { found.score } else { 0 })
     }
 
-    /// GPUs of this scope: the first ones, or the best one to share.
+    /// GPUs of this scope: the first ones, or the best one to share, which is the first of those that are alike. By its score the scope is
+    /// compared with others that are as deep and as much in use.
     fn take(&self, scope: &Scope, depth: usize, used_scopes: usize) -> Option<Found> {
         let seen = scope.minors.iter().filter_map(|minor| self.seen.get(minor));
         let fitting = seen.filter_map(|seen| Some((seen, Share::new(seen.minor, seen.share(&self.request.each)?))));
@@ -203,6 +204,29 @@ mod tests {
         assert_eq!(two("gpu0:60 gpu1:50").allocate(&share(40)), "gpu0:40", "the first of two that are used");
         assert_eq!(two("gpu0:60 gpu1:60").allocate(&share(50)), "U Insufficient GPU Devices");
         assert_eq!(Case::new(FOUR).used("gpu2:50").packing().allocate(&share(30)), "gpu2:30");
+    }
+
+    /// Scores by hand, of the memory in percent: for a share of 30, a GPU that nobody uses has 70 where the emptiest is best, and 30 where the
+    /// fullest is; one that is used has 0 and 100.
+    #[test]
+    fn a_share_goes_to_the_best_gpu_of_the_best_switch_and_to_the_first_of_alike_ones() {
+        let pod = json!({"requests": list("gpu-core=30 gpu-memory-ratio=30")});
+        for (gpus, used, emptiest, fullest) in [
+            // Of one switch: 0 70 0 70 and 100 30 100 30, then 70 0 0 70 and 30 100 100 30.
+            ("gpu0@0/0 gpu1@0/0 gpu2@0/0 gpu3@0/0", "gpu0:60 gpu2:50", "gpu1:30", "gpu0:30"),
+            ("gpu0@0/0 gpu1@0/0 gpu2@0/0 gpu3@0/0", "gpu1:60 gpu2:50", "gpu0:30", "gpu1:30"),
+            // One that has too little left is none of them: 70 - 0 70 and 30 - 100 30.
+            ("gpu0@0/0 gpu1@0/0 gpu2@0/0 gpu3@0/0", "gpu1:71 gpu2:50", "gpu0:30", "gpu2:30"),
+            // Of two switches: - 0 beside 70 0, and - 100 beside 30 100.
+            (FOUR, "gpu0 gpu1:50 gpu3:50", "gpu2:30", "gpu1:30"),
+            // - 70 beside 0 -, and - 30 beside 100 -.
+            (FOUR, "gpu0 gpu2:50 gpu3", "gpu1:30", "gpu2:30"),
+            // 0 70 beside 0 70, and 100 30 beside 100 30.
+            (FOUR, "gpu0:50 gpu2:50", "gpu1:30", "gpu0:30"),
+        ] {
+            let allocated = [Case::new(gpus), Case::new(gpus).packing()].map(|case| case.used(used).allocate(&pod));
+            assert_eq!(allocated, [emptiest, fullest], "{gpus} with {used}");
+        }
     }
 
     #[test]

@@ -150,7 +150,8 @@ impl fmt::Display for Shortage {
         let Details { bound, path, limit, used, request, exceeded } = &*self.0;
         let own = path.last().map_or("", |name| name);
         match bound {
-            // QUIRK: the limit is called the runtime where it is the `max` too.
+            // QUIRK: the limit is called the runtime where it is the `max` too
+            // (`without_runtimes_only_max_counts_though_it_is_called_runtime`).
             Bound::Own | Bound::Max => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
             Bound::Above => write!(f, "Insufficient quotas, quotaNameTopo: [{}], runtime: ", path.join(" "))?,
             Bound::NonPreemptible => write!(f, "Insufficient non-preemptible quotas, quotaName: {own}, min: ")?,

@@ -39,10 +39,10 @@ impl Clone for Division {
 }
 
 impl Division {
-    /// A child requests something else of these resources, or is guaranteed it.
-    pub(super) fn renew(&self, child: usize, claimant: &Claimant<'_>, resources: &ResourceList) {
+    /// A child requests something else, or is guaranteed it.
+    pub(super) fn renew(&self, child: usize, claimant: &Claimant<'_>) {
         if let Some(table) = &mut *self.0.lock() {
-            table.renew(child, claimant, resources);
+            table.renew(child, claimant);
         }
     }
 
@@ -92,8 +92,8 @@ impl Table {
         Self(resources.iter().map(column).collect())
     }
 
-    fn renew(&mut self, child: usize, claimant: &Claimant<'_>, resources: &ResourceList) {
-        for Column { resource, pool, .. } in self.0.iter_mut().filter(|column| resources.contains(&column.resource)) {
+    fn renew(&mut self, child: usize, claimant: &Claimant<'_>) {
+        for Column { resource, pool, .. } in &mut self.0 {
             if let Some(known) = pool.child(child) {
                 let request = count(resource, claimant.request.amount(resource));
                 pool.set(child, ChildAmounts { request, guaranteed: claimant.guaranteed(resource), ..known });

@@ -266,8 +266,8 @@ impl Forest {
         nodes.map(|node| node.claimant(self.settings.guarantees_usage)).collect()
     }
 
-    /// The division of what is above a quota takes these resources of it as they are now.
-    fn renew_above(&self, number: usize, resources: &ResourceList) {
+    /// The division of what is above a quota takes it as it is now.
+    fn renew_above(&self, number: usize) {
         let node = &self.nodes[number];
         let division = match node.above {
             Above::Quota(parent) => &self.nodes[parent].division,
@@ -275,7 +275,7 @@ impl Forest {
             Above::Nothing => return,
         };
         if let Some(share) = node.share {
-            division.renew(share, &node.claimant(self.settings.guarantees_usage), resources);
+            division.renew(share, &node.claimant(self.settings.guarantees_usage));
         }
     }
 
@@ -301,7 +301,7 @@ impl Forest {
             if kind == Kind::Request {
                 change = node.renew_requests(&change);
                 if !change.is_zero() {
-                    self.renew_above(at, &change);
+                    self.renew_above(at);
                 }
             }
             match above {
@@ -326,7 +326,7 @@ impl Forest {
                 Above::Root(root) => self.roots[root].allocated.add(&change),
                 Above::Nothing => {}
             }
-            self.renew_above(number, &change);
+            self.renew_above(number);
         }
     }
 
@@ -372,8 +372,8 @@ impl Node {
         let Self { quota, sums, request, limited, .. } = self;
         resources.mapped(|name, _| {
             let of_pods = sums.request.amount(name);
-            let least = quota.min.get(name).filter(|min| !quota.lends && *min > of_pods);
-            let wanted = least.unwrap_or(of_pods);
+            let min = if quota.lends { None } else { quota.min.get(name) };
+            let wanted = min.filter(|min| *min > of_pods).unwrap_or(of_pods);
             request.insert(name, wanted.clone());
             let within = quota.max.get(name).map_or(wanted, |max| wanted.min(max)).clone();
             let mut change = within.clone();

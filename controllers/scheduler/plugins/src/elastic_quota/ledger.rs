@@ -66,7 +66,7 @@ impl Ledger {
 
     /// A pod is gone: it does not request any more.
     pub fn unrequest(&mut self, pod: Counted<'_>) {
-        let negated = ResourceList::new().minus(pod.requests);
+        let negated = pod.requests.mapped(|_, amount| -amount.clone());
         self.count(Counted { requests: &negated, ..pod }, -1, Kind::of_known(pod.is_preemptible));
     }
 
@@ -77,7 +77,7 @@ impl Ledger {
 
     /// A pod is not placed any more.
     pub fn unplace(&mut self, pod: Counted<'_>) {
-        let negated = ResourceList::new().minus(pod.requests);
+        let negated = pod.requests.mapped(|_, amount| -amount.clone());
         self.count(Counted { requests: &negated, ..pod }, -1, Kind::of_placed(pod.is_preemptible));
     }
 

@@ -14,7 +14,7 @@ use koord_scheduling::{Cpu, CpuSet, CpuTopology};
 
 pub use self::case::CpuCase;
 use super::{
-    ledger::Held,
+    ledger::{Held, Ledger},
     policy::{Bind, Exclusive, Fill},
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Offer<'a> {
     /// Where each CPU sits.
     pub(crate) topology: &'a CpuTopology,
     /// What pods have of them.
-    pub(crate) held: &'a BTreeMap<u32, Held>,
+    pub(crate) ledger: &'a Ledger,
     /// How many pods may have the same CPU.
     pub(crate) refs_max: u32,
     /// Which NUMA nodes are filled first.
@@ -48,6 +48,9 @@ pub(crate) fn take_preferred(
     needed: usize,
     wish: Wish,
 ) -> Option<CpuSet> {
+    if preferred.is_empty() {
+        return take(offer, available, needed, wish);
+    }
     let preferred = available.intersection(preferred);
     let of_preferred = take(offer, &preferred, needed.min(preferred.len()), wish)?;
     let rest = take(offer, &available.difference(&preferred), needed - of_preferred.len(), wish)?;
@@ -110,8 +113,7 @@ impl<'a> Accumulator<'a> {
             result: CpuSet::default(),
         };
         if wish.exclusive != Exclusive::None {
-            let exclusive = offer.held.iter().filter(|(_, held)| held.is_exclusive(wish.exclusive));
-            for cpu in exclusive.filter_map(|(cpu, _)| offer.topology.get(*cpu)) {
+            for cpu in offer.ledger.held_by(wish.exclusive).iter().filter_map(|cpu| offer.topology.get(cpu)) {
                 accumulator.block(cpu);
             }
         }
@@ -320,7 +322,7 @@ impl<'a> Accumulator<'a> {
         if self.offer.refs_max <= 1 {
             return 0;
         }
-        cpus.iter().filter_map(|cpu| self.offer.held.get(&cpu.id)).map(Held::refs).sum()
+        cpus.iter().filter_map(|cpu| self.offer.ledger.held().get(&cpu.id)).map(Held::refs).sum()
     }
 }
 

@@ -178,11 +178,15 @@ impl<'a> Stock<'a> {
 
     /// What one of so many NUMA nodes gets of what remains.
     fn even_part(&self, resource: ResourceId, remaining: i64, nodes: usize) -> i64 {
-        let nodes = i64::try_from(nodes).unwrap_or(i64::MAX);
-        let Some(wanted) = self.order.cpus.filter(|_| resource == ResourceId::CPU) else { return remaining / nodes };
+        // Mostly there is one, and dividing takes longer than all else.
+        let share = |amount: i64| if nodes == 1 { amount } else { amount / i64::try_from(nodes).unwrap_or(i64::MAX) };
+        let Some(wanted) = self.order.cpus.filter(|_| resource == ResourceId::CPU) else { return share(remaining) };
+        let cpus = share(remaining / 1000);
+        if !wanted.is_required || wanted.wish.bind != Bind::FullPcpus {
+            return cpus * 1000;
+        }
         let per_core = i64::try_from(self.node.cpus_per_core()).unwrap_or(1).max(1);
-        let unit = if wanted.is_required && wanted.wish.bind == Bind::FullPcpus { per_core } else { 1 };
-        remaining / 1000 / nodes / unit * unit * 1000
+        cpus / per_core * per_core * 1000
     }
 
     /// NUMA nodes in the order in which they are asked for a part: those with less of the resource first.
@@ -214,8 +218,8 @@ impl<'a> Stock<'a> {
 
     /// The NUMA nodes of a set, with what the pod may have of each.
     pub(super) fn zones(&self, affinity: NumaMask) -> impl Iterator<Item = (&NumaZone, &ResourceVector)> {
-        let zones = self.node.zones.iter().enumerate().filter(move |(_, zone)| affinity.contains(zone.number));
-        zones.map(|(at, zone)| (zone, self.share(at)))
+        let places = affinity.iter().filter_map(|number| self.node.place_of(number));
+        places.filter_map(|at| Some((self.node.zones.get(at)?, self.share(at))))
     }
 
     /// How many CPUs are taken of a NUMA node that gives so much cpu.
@@ -232,7 +236,7 @@ impl<'a> Stock<'a> {
             return Err(Shortage::Cpus);
         }
         let (node, fill) = (self.node, self.order.fill);
-        let offer = Offer { topology: &node.cpus, held: node.ledger.held(), refs_max: node.refs_max, fill };
+        let offer = Offer { topology: &node.cpus, ledger: &node.ledger, refs_max: node.refs_max, fill };
         let take = |available: &CpuSet, needed: usize| {
             take_preferred(offer, available, &self.limits.preferred, needed, wanted.wish).ok_or(Shortage::Cpus)
         };
@@ -262,15 +266,12 @@ impl CpuOrder {
         match self.wish.bind {
             _ if !self.is_required => Cow::Borrowed(available),
             Bind::FullPcpus => Cow::Owned(node.cpus.whole_cores(available)),
-            Bind::SpreadByPcpus => {
-                let first = node.cpus.cores().filter_map(|(_, core)| core.intersection(available).iter().next());
-                Cow::Owned(first.collect())
-            }
+            Bind::SpreadByPcpus => Cow::Owned(node.cpus.first_of_cores(available)),
         }
     }
 
     fn is_fulfilled(&self, node: &NumaNode, cpus: &CpuSet) -> bool {
-        let cores = node.cpus.cores().filter(|(_, core)| !core.intersection(cpus).is_empty()).count();
+        let cores = node.cpus.first_of_cores(cpus).len();
         match self.wish.bind {
             Bind::FullPcpus => cores * node.cpus_per_core() == cpus.len(),
             Bind::SpreadByPcpus => cores == cpus.len(),

@@ -22,6 +22,7 @@ use super::{
     state::{NumaHold, NumaState},
     wanted::{Mismatch, Wanted},
     ways::{Way, ways},
+    zone::NumaZone,
 };
 use crate::{
     reservation::{
@@ -362,6 +363,9 @@ impl Asked {
         let Place { cluster, row, state, node } = place;
         let numbered = self.numbered(state);
         let order = self.order(terms, &numbered, node).ok()?;
+        let scorer = Scorer { fill: self.settings.fill, weights: &numbered.weights };
+        let is_bound = order.cpus.is_some();
+        let cpu = self.cpu(node, is_bound);
         let take = |stock: &Stock<'_>| {
             let affinity = match terms.policy {
                 Policy::BestEffort => None,
@@ -370,29 +374,26 @@ impl Asked {
             // One NUMA node that gives everything gives something.
             let one = affinity.filter(|affinity| affinity.len() == 1 && stock.requests().next().is_some());
             let givers = one.or_else(|| stock.givers(affinity)).ok_or_else(|| Refused::resolvable(Vec::new()))?;
-            let mut allocated = ResourceVector::default();
-            // Without what a reservation and its owners both have.
-            stock.node.zones_of(givers).for_each(|zone| allocated.add(&zone.allocated));
-            Ok((givers, stock.node.ledger.cpu_count(), allocated))
-        };
-        let (givers, cpus, allocated) = self.first(place, &Source::Any, &order, take).ok()?;
-        let is_bound = order.cpus.is_some();
-        // QUIRK: for a pod with CPUs of its own, those of all pods of the node count, and no cpu that pods share
-        // (spec/scheduler.md 3B.10; `beside_cpus_of_its_own_all_those_of_the_node_count`).
-        let bound_cpu = is_bound.then(|| amplify(milli(cpus), node.cpu_ratio));
-        if givers.is_empty() {
-            let requested_cpu = bound_cpu.unwrap_or_else(|| Self::plain_requested_cpu(cluster, row));
-            return Some(self.score_with_cpu(requested_cpu.saturating_add(self.cpu(node, is_bound)), cluster, row));
-        }
-        let scorer = Scorer { fill: self.settings.fill, weights: &numbered.weights };
-        Some(scorer.score(|resource| {
-            let total = node.zones_of(givers).fold(0_i64, |sum, zone| sum.saturating_add(zone.total.get(resource)));
-            if resource == ResourceId::CPU
-                && let Some(bound_cpu) = bound_cpu
-            {
-                return (bound_cpu.saturating_add(self.cpu(node, is_bound)), total);
+            // QUIRK: for a pod with CPUs of its own, those of all pods of the node count, and no cpu that pods share
+            // (spec/scheduler.md 3B.10; `beside_cpus_of_its_own_all_those_of_the_node_count`).
+            let bound_cpu = is_bound.then(|| amplify(milli(stock.node.ledger.cpu_count()), node.cpu_ratio));
+            if givers.is_empty() {
+                let requested_cpu = bound_cpu.unwrap_or_else(|| Self::plain_requested_cpu(cluster, row));
+                return Ok(self.score_with_cpu(requested_cpu.saturating_add(cpu), cluster, row));
             }
-            (order.requests.get(resource).saturating_add(allocated.get(resource)), total)
-        }))
+            let sum = |of: fn(&NumaZone) -> &ResourceVector, resource| {
+                let amounts = stock.node.zones_of(givers).map(|zone| of(zone).get(resource));
+                amounts.fold(0, i64::saturating_add)
+            };
+            Ok(scorer.score(|resource| {
+                let requested = match bound_cpu.filter(|_| resource == ResourceId::CPU) {
+                    Some(bound_cpu) => bound_cpu.saturating_add(cpu),
+                    // Without what a reservation and its owners both have.
+                    None => order.requests.get(resource).saturating_add(sum(|zone| &zone.allocated, resource)),
+                };
+                (requested, sum(|zone| &zone.total, resource))
+            }))
+        };
+        self.first(place, &Source::Any, &order, take).ok()
     }
 }

@@ -77,6 +77,6 @@ impl Stock<'_> {
         let [_, nodes, _, cpus] = self.node.cpus.counts();
         let is_plain = wanted.wish.exclusive == Exclusive::None && self.node.refs_max <= 1;
         let is_free = self.limits.required.is_empty() && self.limits.preferred.is_empty();
-        is_plain && is_free && self.node.has_even_cores && wanted.needed <= cpus / nodes.max(1)
+        is_plain && is_free && self.node.cpus.has_even_cores() && wanted.needed <= cpus / nodes.max(1)
     }
 }

@@ -19,7 +19,7 @@ impl Stock<'_> {
     /// the pod requests. The policy SingleNUMANode is fulfilled by each of them, where no other plugin has a say.
     pub(crate) fn alone(&self, rules: Rules) -> impl Iterator<Item = NumaMask> {
         let is_asked = self.requests().next().is_some();
-        let singles = rules.all.subsets().take_while(move |affinity| is_asked && affinity.len() == 1);
+        let singles = rules.all.singles().filter(move |_| is_asked);
         singles.filter(move |affinity| rules.keep_apart(*affinity) && self.givers(Some(*affinity)).is_some())
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Held([u32; Exclusive::COUNT]);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
     cpus: BTreeMap<u32, Held>,
+    /// The CPUs that pods of each exclusive policy have.
+    by_policy: [CpuSet; Exclusive::COUNT],
     shares: BTreeMap<u32, ResourceVector>,
     /// How many pods have exactly these CPUs.
     sets: BTreeMap<CpuSet, u32>,
@@ -89,6 +91,7 @@ impl Ledger {
         for cpu in allocation.cpus.iter() {
             self.cpus.entry(cpu).or_default().0[allocation.exclusive.index()] += 1;
         }
+        self.by_policy[allocation.exclusive.index()].insert_all(&allocation.cpus);
         self.share_out(allocation, ResourceVector::add);
         if !allocation.cpus.is_empty() {
             *self.sets.entry(allocation.cpus.clone()).or_default() += 1;
@@ -97,15 +100,20 @@ impl Ledger {
 
     /// Takes out what was added before.
     pub(crate) fn remove(&mut self, allocation: &Allocation) {
+        let mut given_back = CpuSet::default();
         for cpu in allocation.cpus.iter() {
             if let Some(held) = self.cpus.get_mut(&cpu) {
                 let refs = &mut held.0[allocation.exclusive.index()];
                 *refs = refs.saturating_sub(1);
+                if *refs == 0 {
+                    given_back.insert(cpu);
+                }
                 if held.refs() == 0 {
                     self.cpus.remove(&cpu);
                 }
             }
         }
+        self.by_policy[allocation.exclusive.index()].remove_all(&given_back);
         self.share_out(allocation, ResourceVector::subtract);
         if let Some(pods) = self.sets.get_mut(&allocation.cpus) {
             *pods -= 1;
@@ -137,6 +145,11 @@ impl Ledger {
         &self.cpus
     }
 
+    /// The CPUs that pods of an exclusive policy have.
+    pub(crate) fn held_by(&self, exclusive: Exclusive) -> &CpuSet {
+        &self.by_policy[exclusive.index()]
+    }
+
     /// How many different CPUs pods have.
     pub(crate) fn cpu_count(&self) -> usize {
         self.cpus.len()
@@ -149,6 +162,9 @@ impl Ledger {
 
     /// The CPUs that as many pods have as may.
     pub(crate) fn exhausted(&self, refs_max: u32) -> CpuSet {
+        if refs_max <= 1 {
+            return self.by_policy.iter().fold(CpuSet::default(), |sum, cpus| sum.union(cpus));
+        }
         self.cpus.iter().filter(|(_, held)| held.refs() >= refs_max).map(|(cpu, _)| *cpu).collect()
     }
 
@@ -199,6 +215,11 @@ mod tests {
             for allocation in &kept {
                 ledger.add(allocation);
             }
+            for exclusive in [Exclusive::None, Exclusive::Pcpu, Exclusive::NumaNode] {
+                let of_policy = ledger.held().iter().filter(|(_, held)| held.is_exclusive(exclusive));
+                prop_assert_eq!(ledger.held_by(exclusive), &of_policy.map(|(cpu, _)| *cpu).collect());
+            }
+            prop_assert_eq!(ledger.exhausted(1), ledger.held().keys().copied().collect());
             let before = ledger.clone();
             for allocation in &tried {
                 ledger.add(allocation);

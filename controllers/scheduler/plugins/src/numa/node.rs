@@ -82,8 +82,6 @@ pub(crate) struct NumaNode {
     pub(crate) is_ratio_unreadable: bool,
     /// What pods have.
     pub(crate) ledger: Ledger,
-    /// Whether no core is in several NUMA nodes, and all have as many CPUs; it follows from the CPUs.
-    pub(crate) has_even_cores: bool,
     /// The CPUs that a pod may have, which follow from the rest.
     pub(crate) available: CpuSet,
     /// All NUMA nodes, which follow from the zones.
@@ -221,7 +219,6 @@ impl NumaNode {
             cpu_ratio: settings.ratios.ratio("cpu"),
             is_ratio_unreadable: settings.is_ratio_unreadable,
             ledger,
-            has_even_cores: false,
             available: CpuSet::default(),
             all: NumaMask::default(),
         };
@@ -230,9 +227,6 @@ impl NumaNode {
 
     /// The same with what follows from the rest.
     pub(crate) fn settled(mut self) -> Self {
-        let per_core = self.cpus_per_core();
-        self.has_even_cores =
-            self.cpus.places().next().is_some() && self.cpus.cores().all(|(_, core)| core.len() == per_core);
         self.all = NumaMask::of(self.zones.iter().map(|zone| zone.number)).unwrap_or_default();
         self.settle();
         self
@@ -240,8 +234,7 @@ impl NumaNode {
 
     fn settle(&mut self) {
         let unavailable = self.ledger.exhausted(self.refs_max).union(&self.reserved);
-        let all = self.cpus.nodes().fold(CpuSet::default(), |sum, (_, cpus)| sum.union(cpus));
-        self.available = all.difference(&unavailable);
+        self.available = self.cpus.cpus().difference(&unavailable);
         self.zones.iter_mut().for_each(|zone| zone.settle(&self.ledger, &self.available, self.cpu_ratio));
     }
 
@@ -259,8 +252,7 @@ impl NumaNode {
 
     /// CPUs per core, on average; 0 without CPUs.
     pub(crate) fn cpus_per_core(&self) -> usize {
-        let [cores, _, _, cpus] = self.cpus.counts();
-        cpus.checked_div(cores).unwrap_or(0)
+        self.cpus.mean_cpus_per_core()
     }
 
     /// All NUMA nodes; none of them where a number is too large.
@@ -282,7 +274,7 @@ impl NumaNode {
 
     /// The NUMA nodes of a set.
     pub(crate) fn zones_of(&self, affinity: NumaMask) -> impl Iterator<Item = &NumaZone> {
-        self.zones.iter().filter(move |zone| affinity.contains(zone.number))
+        affinity.iter().filter_map(|number| self.zone(number))
     }
 
     /// The CPUs that a pod may have.

@@ -186,7 +186,8 @@ impl Tally {
 
 /// Whether a constraint of a pod counts the pods of another template.
 ///
-/// QUIRK: a selector that selects everything counts no pods, though it counts the pod itself.
+/// QUIRK: a selector that selects everything counts no pods, though it counts the pod itself
+/// (`a_selector_of_everything_counts_the_pod_itself_and_no_other`).
 fn counts(constraint: &SpreadConstraint, template: &Template, other: &Template) -> bool {
     let is_everything = constraint.selector.as_ref().is_some_and(koord_scheduling::Selector::is_everything);
     !is_everything && template.namespace == other.namespace && selects(constraint, &other.labels)

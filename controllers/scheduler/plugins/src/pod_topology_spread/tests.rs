@@ -88,6 +88,15 @@ fn a_domain_takes_no_more_than_the_skew_above_the_emptiest() {
 }
 
 #[test]
+fn a_selector_of_everything_counts_the_pod_itself_and_no_other() {
+    let mut world = world(&FOUR, &[(2, "foo"), (2, "foo"), (3, "bar")]);
+    let mut everything = |skew_max| said(&mut world, "foo", &spec(&[over("zone", skew_max, "*", &json!({}))]));
+    assert_eq!(everything(1), "+ + + +", "three in the second zone would be too many");
+    // The API server takes no such skew. Only with it a pod that does not count itself would fit.
+    assert_eq!(everything(0), "U U U U");
+}
+
+#[test]
 fn nodes_count_where_they_have_all_labels() {
     let pods = [(0, "foo"), (1, "foo"), (2, "foo"), (3, "foo")];
     let mut typo = world(&["zone=1", "zon=1", "zone=2", "zone=2"], &pods);

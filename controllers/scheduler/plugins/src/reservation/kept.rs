@@ -26,7 +26,7 @@ use koord_engine::{
 use koord_resource::ResourceList;
 use koord_scheduling::{ResourceId, ResourceVector};
 
-pub(super) use self::matching::{Asks, Matched};
+pub(super) use self::matching::{Asks, Matched, Unused};
 use self::matching::{Changes, Matching};
 use super::{
     Amounts, Match, NodeRoom, Owners, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over, owners::marks,
@@ -65,6 +65,8 @@ pub(crate) struct Kept {
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
     /// Those whose owners on nodes have changed since they were taken out of here.
     used_anew: BTreeSet<Uid>,
+    /// Why the last pod that was refused does not use a Reservation, where that is kept.
+    unused: BTreeMap<Uid, Unused>,
     /// The reservations that may be matched by other pods than before.
     changes: Changes,
     matching: Matching,
@@ -379,6 +381,9 @@ impl State for Kept {
             self.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
             self.note_shared(uid);
             self.note_use(uid, &placed.pod);
+            if !cluster.is_trial() {
+                self.unused.remove(uid);
+            }
         }
     }
 
@@ -434,6 +439,7 @@ impl State for Kept {
         let before = old.and_then(|old| self.forget(cluster, &uid(old)));
         if let (Some(old), None) = (old, new) {
             self.used_anew.remove(&uid(old));
+            self.unused.remove(&uid(old));
         }
         let assumed = new.and_then(|new| assumed_on(cluster.pod(&uid(new))?, cluster));
         let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(cluster, new, assumed));

@@ -168,7 +168,8 @@ fn reference(consumer: &Consumer) -> ObjectReference {
     }
 }
 
-fn set_condition(
+/// Sets a condition, in its place or as the last one.
+pub(super) fn set_condition(
     status: &mut ReservationStatus,
     type_: ReservationConditionType,
     is_true: bool,

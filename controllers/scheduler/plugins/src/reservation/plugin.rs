@@ -16,8 +16,8 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Explanation, Figure, Found, Marks, NoAnswer, Patch, Plugin, PostFilter, PreFilter, Query, Reason, ReasonCode,
-        Refusal, Rejection, Request, Score, StandIn, Upkeep,
+        Explanation, Figure, Found, Marks, NoAnswer, Orders, Patch, Plugin, PostFilter, PreFilter, Query, Reason,
+        ReasonCode, Refusal, Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Width},
@@ -30,6 +30,7 @@ use super::{
     Amounts, ReservePod, Wish,
     ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, TERMINATING, Taking, Wanted, among},
     attempt::Attempt,
+    conditions::Conditions,
     figures::figures,
     info::AllocatePolicy,
     kept::{Allocated, Asks, Assumed, Kept, Matched, keeps, object_of},
@@ -65,6 +66,8 @@ struct Changes {
     trusts_node: bool,
     /// The owners of Reservations that are gone are written so.
     cleans_owners: bool,
+    /// Further conditions of Reservations are written.
+    conditions: Conditions,
 }
 
 impl Reservation {
@@ -92,6 +95,7 @@ impl Reservation {
                 omits_node_labels: gates("OmitNodeLabelsForReservation"),
                 trusts_node: gates("SkipReservationFitsNode"),
                 cleans_owners: gates("CleanExpiredReservationAllocated"),
+                conditions: Conditions(gates("ReservationConditions")),
             },
             attempt: Attempt::default(),
             texts: Arc::default(),
@@ -325,6 +329,19 @@ impl Plugin for Reservation {
         }
     }
 
+    fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
+        if self.changes.conditions == Conditions::default() || request.pod.is_reservation() {
+            return;
+        }
+        let Ok(wish) = wish(request.pod) else { return };
+        let known = &*cluster;
+        let unused =
+            known.state::<Kept>().map(|kept| kept.unused(&self.asks(request, &wish, known), found)).unwrap_or_default();
+        if let Some(kept) = cluster.state_mut::<Kept>() {
+            kept.note_unused(unused);
+        }
+    }
+
     fn stand_in(&self, object: &Object) -> StandIn {
         let Some(reservation) = object.get::<ReservationObject>() else { return StandIn::None };
         let status = &reservation.status;
@@ -337,14 +354,14 @@ impl Plugin for Reservation {
     }
 
     fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {
-        upkeep::bound(placed, cluster)
+        upkeep::bound(placed, cluster, self.changes.conditions)
     }
 
     fn explain(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Explanation {
         let asks = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
         let said = asks.then(|| message::of_reservations(message)).flatten();
         Explanation {
-            write: upkeep::unschedulable(pod, message, cluster),
+            write: upkeep::unschedulable(pod, message, cluster, self.changes.conditions),
             events: said.map(|said| ("FailedScheduling-Reservation", said)).into_iter().collect(),
         }
     }
@@ -353,7 +370,7 @@ impl Plugin for Reservation {
         cluster
             .state::<Kept>()
             .map(|kept| {
-                let mut upkeep = upkeep::all(kept, cluster, self.garbage);
+                let mut upkeep = upkeep::all(kept, cluster, self.garbage, self.changes.conditions);
                 if self.changes.cleans_owners {
                     upkeep.writes.extend(upkeep::orphans(kept, cluster));
                 }
@@ -365,7 +382,7 @@ impl Plugin for Reservation {
     fn urgent(&self, cluster: &mut Cluster) -> Vec<Write> {
         let uids = cluster.state_mut::<Kept>().map(Kept::take_used_anew).unwrap_or_default();
         let kept = cluster.state::<Kept>().filter(|_| !uids.is_empty());
-        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster)).unwrap_or_default()
+        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster, self.changes.conditions)).unwrap_or_default()
     }
 
     fn figures(&self, cluster: &Cluster) -> Vec<Figure> {

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::{
     Kept, ReservePod,
+    conditions::Conditions,
     lifecycle::{self, Consumer, Garbage},
 };
 
@@ -32,7 +33,7 @@ const KIND: ResourceKind = ResourceKind::typed::<Reservation>();
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// That the Reservation of a pod has its node.
-pub(super) fn bound(placed: &Placed, cluster: &Cluster) -> Option<Write> {
+pub(super) fn bound(placed: &Placed, cluster: &Cluster, conditions: Conditions) -> Option<Write> {
     let (key, object) = object_of(&placed.pod, cluster)?;
     let (node, mut requests) = (cluster.node(placed.row)?, ReservePod::new(object).ok()?.requests);
     let annotations = object.metadata.annotations.as_ref();
@@ -41,13 +42,17 @@ pub(super) fn bound(placed: &Placed, cluster: &Cluster) -> Option<Write> {
     for resized in [Some(&Resized(said.resources)), placed.holds.get()].into_iter().flatten() {
         requests = resized.over(&requests);
     }
-    write(key, object, &lifecycle::bound(&object.status, &node.name, &requests, cluster.time()))
+    let now = cluster.time();
+    let mut status = lifecycle::bound(&object.status, &node.name, &requests, now);
+    conditions.accept(&mut status, object, None, now);
+    conditions.matched(&mut status, &[], None, now);
+    write(key, object, &status)
 }
 
 /// That there is no node for the Reservation of a pod.
-pub(super) fn unschedulable(pod: &Pod, message: &str, cluster: &Cluster) -> Option<Write> {
+pub(super) fn unschedulable(pod: &Pod, message: &str, cluster: &Cluster, conditions: Conditions) -> Option<Write> {
     let (key, object) = object_of(pod, cluster)?;
-    refused(key, object, message, cluster.time())
+    refused(key, object, message, cluster.time(), conditions)
 }
 
 fn object_of<'c>(pod: &'c Pod, cluster: &'c Cluster) -> Option<(&'c ObjectKey, &'c Reservation)> {
@@ -56,20 +61,26 @@ fn object_of<'c>(pod: &'c Pod, cluster: &'c Cluster) -> Option<(&'c ObjectKey, &
     Some((key, entry.get()?))
 }
 
-fn refused(key: &ObjectKey, object: &Reservation, message: &str, now: Timestamp) -> Option<Write> {
+fn refused(
+    key: &ObjectKey,
+    object: &Reservation,
+    message: &str,
+    now: Timestamp,
+    conditions: Conditions,
+) -> Option<Write> {
     let is_said = object.status.conditions.iter().any(|condition| {
         condition.status == "False"
             && condition.message == message
             && condition.reason == Some(koord_api::reservation::ReservationReason::Unschedulable)
     });
-    if is_said {
-        return None;
-    }
-    write(key, object, &lifecycle::unschedulable(&object.status, message, now))
+    let mut status =
+        if is_said { object.status.clone() } else { lifecycle::unschedulable(&object.status, message, now) };
+    conditions.accept(&mut status, object, None, now);
+    write(key, object, &status)
 }
 
 /// What is to be written into all Reservations now, and which of them are to be deleted.
-pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> Upkeep {
+pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>, conditions: Conditions) -> Upkeep {
     let mut upkeep = Upkeep::default();
     let now = cluster.time();
     for (key, object) in cluster.objects().of::<Reservation>() {
@@ -84,10 +95,12 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
         if object.status.node_name.is_empty()
             && let Err(error) = ReservePod::new(object)
         {
-            upkeep.writes.extend(refused(key, object, &error.to_string(), now));
+            upkeep.writes.extend(refused(key, object, &error.to_string(), now, conditions));
             continue;
         }
-        upkeep.writes.extend(synced(kept, key, object, cluster));
+        let (write, again) = synced(kept, key, object, cluster, conditions);
+        upkeep.writes.extend(write);
+        upkeep.not_after(again);
         upkeep
             .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
     }
@@ -95,21 +108,34 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
 }
 
 /// That the owners of these reservations have changed.
-pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster) -> Vec<Write> {
+pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster, conditions: Conditions) -> Vec<Write> {
     let objects = uids.iter().filter_map(|uid| {
         let name = &kept.info(uid)?.name;
         let entry = cluster.objects().entry::<Reservation>(name).filter(|entry| entry.uid == *uid)?;
         Some((ObjectKey::cluster(name), entry.get::<Reservation>()?))
     });
-    objects.filter_map(|(key, object)| synced(kept, &key, object, cluster)).collect()
+    objects.filter_map(|(key, object)| synced(kept, &key, object, cluster, conditions).0).collect()
 }
 
-/// What brings the status of a Reservation to where its node and its owners are.
-fn synced(kept: &Kept, key: &ObjectKey, object: &Reservation, cluster: &Cluster) -> Option<Write> {
+/// What brings the status of a Reservation to where its node and its owners are, and when there is more to be written.
+fn synced(
+    kept: &Kept,
+    key: &ObjectKey,
+    object: &Reservation,
+    cluster: &Cluster,
+    conditions: Conditions,
+) -> (Option<Write>, Option<Timestamp>) {
     let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
     let consumers = consumers(kept, &uid, cluster);
-    let status = lifecycle::synced(object, &consumers, has_node(object, cluster), cluster.time());
-    write(key, object, &status)
+    let now = cluster.time();
+    let mut status = lifecycle::synced(object, &consumers, has_node(object, cluster), now);
+    let mut again = None;
+    // What has no node yet is written by its attempts.
+    if !object.status.node_name.is_empty() && !lifecycle::is_over(&object.status) {
+        conditions.accept(&mut status, object, kept.info(&uid), now);
+        again = conditions.matched(&mut status, &consumers, kept.last_unused(&uid), now);
+    }
+    (write(key, object, &status), again)
 }
 
 /// Whether the node of a Reservation exists.

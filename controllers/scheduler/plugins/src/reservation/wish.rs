@@ -161,6 +161,21 @@ impl Wish {
     }
 }
 
+impl Mismatch {
+    /// What is so of the reservation.
+    pub(super) fn words(&self) -> String {
+        let words = match self {
+            Self::Name => "didn't match the requested reservation name",
+            Self::NotExact => "is not exact matched",
+            Self::Unschedulable => "is unschedulable",
+            Self::Taint(key, value) => return format!("had untolerated taint {{{key}: {value}}}"),
+            Self::Affinity => "didn't match affinity rules",
+            Self::NotMatchable => "is not available, or used up",
+        };
+        words.to_owned()
+    }
+}
+
 impl Affinity {
     fn read(text: &str) -> Result<Self, ProtocolError> {
         let ReservationAffinity { name, required, reservation_selector, tolerations } =
@@ -208,25 +223,18 @@ impl Summary {
         if self.owner_matched == 0 && !wish.needs_one() {
             return Vec::new();
         }
-        let count = |count: usize, words: &str| (count > 0).then(|| format!("{count} Reservation(s) {words}"));
-        let of = |mismatch: &Mismatch| self.mismatches.get(mismatch).copied().unwrap_or(0);
-        let taints = self.mismatches.iter().filter_map(|(mismatch, reservations)| match mismatch {
-            Mismatch::Taint(key, value) => count(*reservations, &format!("had untolerated taint {{{key}: {value}}}")),
-            _ => None,
-        });
-        [
-            count(self.name_matched, "exactly matches the requested reservation name"),
-            count(of(&Mismatch::Name), "didn't match the requested reservation name"),
-            count(of(&Mismatch::Affinity), "didn't match affinity rules"),
-            count(of(&Mismatch::Unschedulable), "is unschedulable"),
-            count(of(&Mismatch::NotExact), "is not exact matched"),
-        ]
-        .into_iter()
-        .flatten()
-        .chain(taints)
-        .chain(tried.iter().cloned())
-        .chain([format!("{} Reservation(s) matched owner total", self.owner_matched)])
-        .collect()
+        let line = |count: usize, words: &str| format!("{count} Reservation(s) {words}");
+        let named = "exactly matches the requested reservation name";
+        let named = (self.name_matched > 0).then(|| line(self.name_matched, named));
+        let first = [Mismatch::Name, Mismatch::Affinity, Mismatch::Unschedulable, Mismatch::NotExact];
+        let taints = self.mismatches.keys().filter(|mismatch| matches!(mismatch, Mismatch::Taint(..)));
+        let of = |mismatch: &Mismatch| Some(line(*self.mismatches.get(mismatch)?, &mismatch.words()));
+        named
+            .into_iter()
+            .chain(first.iter().chain(taints).filter_map(of))
+            .chain(tried.iter().cloned())
+            .chain([line(self.owner_matched, "matched owner total")])
+            .collect()
     }
 }
 

@@ -106,7 +106,7 @@ fn places(pod: &Pod, cluster: &Cluster) -> Result<Vec<Place>, Rejection> {
     let missing = |kind: &str, name: &str| {
         Rejection::unresolvable(ReasonCode::VolumeNotFound.says(format!("{kind} {name:?} not found")))
     };
-    // QUIRK: claims that are made for the pod are not looked at.
+    // QUIRK: claims that are made for the pod are not looked at (`claims_that_are_made_for_the_pod_are_not_looked_at`).
     for claim in pod.claims().iter().filter(|claim| !claim.is_ephemeral) {
         let stored = stored(claim, objects).ok_or_else(|| missing("persistentvolumeclaim", claim.key.name()))?;
         if let Some(name) = volume_of(stored) {

@@ -96,7 +96,7 @@ impl Scheduler {
     /// Whether the engine can be looked at, and was not lately.
     pub(super) fn may_look(&self, looked: Option<Moment>, period: Duration) -> bool {
         let is_early = looked.is_some_and(|looked| self.clock.moment().since(looked) < period);
-        !is_early && !self.is_working && self.feed.is_complete()
+        !is_early && !self.is_working && self.knows_all
     }
 
     /// A node as an event names it.

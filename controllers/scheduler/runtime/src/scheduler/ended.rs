@@ -59,9 +59,13 @@ impl Scheduler {
                 self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
             }
             (Purpose::Keep, result) => self.kept(&work.write, &result),
-            (Purpose::Explain, Ok(())) => {}
-            (Purpose::Explain, Err(error)) => {
-                tracing::debug!(%error, "the condition of a pod could not be written");
+            (purpose @ (Purpose::Explain | Purpose::Held), result) => {
+                if matches!(purpose, Purpose::Held) {
+                    self.held.ended(&subject(&work.write), result.is_ok(), self.clock.moment());
+                }
+                if let Err(error) = result {
+                    tracing::debug!(%error, "the condition of a pod could not be written");
+                }
             }
             (Purpose::Condemn { victim, preemptor, message }, Ok(())) => {
                 self.further.push_back(evict(victim, preemptor, message));

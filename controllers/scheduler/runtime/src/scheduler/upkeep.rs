@@ -1,5 +1,4 @@
-//! Writes that plugins want beside attempts: each object has one on its way at a time, and one that did not help is not
-//! repeated at once.
+//! Writes that plugins want beside attempts.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,34 +10,21 @@ use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 
 use super::{
     Scheduler,
+    repeated::{PAUSE, Repeated},
     work::{Purpose, Subject, Work, subject},
 };
 
 /// How often plugins are asked at most.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a write that has succeeded may take to be seen; it is sent again if it is still wanted then.
-const UNSEEN: Duration = Duration::from_secs(10);
-/// How long a write that has failed is left alone: twice as long after each failure, within these limits.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
 pub(super) struct Upkeeps {
-    sent: BTreeMap<Subject, Sent>,
+    sent: Repeated<Write>,
     /// Whether something has changed since plugins were asked.
     is_due: bool,
     asked: Option<Moment>,
     again: Option<Timestamp>,
-}
-
-struct Sent {
-    write: Write,
-    /// None while it is on its way; else the time before which it is not sent again.
-    until: Option<Moment>,
-    /// How often in a row writes of the object have failed.
-    failures: u32,
-    /// When it was wanted.
-    since: Moment,
 }
 
 impl Upkeeps {
@@ -53,9 +39,8 @@ impl Upkeeps {
 
     /// When plugins are to be asked, if not for a change.
     pub(super) fn wake_at(&self) -> Option<Moment> {
-        let paused = self.sent.values().filter_map(|sent| sent.until).min();
         let due = self.is_due.then(|| self.period_ends().unwrap_or_default());
-        paused.into_iter().chain(due).min()
+        self.sent.wake_at().into_iter().chain(due).min()
     }
 
     /// When the time of day matters next.
@@ -74,40 +59,20 @@ impl Upkeeps {
         let soonest = time.saturating_add(PERIOD).unwrap_or(Timestamp::MAX);
         (self.is_due, self.asked, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
         let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
-        // What has helped, or is not wanted any more, may be sent at once when it is wanted again.
-        self.sent.retain(|subject, sent| sent.until.is_none() || wanted.contains_key(subject));
+        self.sent.keep(|subject| wanted.contains_key(subject));
         self.pick(wanted, now)
     }
 
     /// The writes among some that are wanted that are sent now.
     fn pick(&mut self, wanted: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
-        let mut taken = Vec::new();
-        for (subject, write) in wanted {
-            let is_new = self.sent.get(&subject).is_none_or(|sent| {
-                let is_over = sent.until.is_some_and(|until| until <= now);
-                is_over || sent.until.is_some() && sent.write != write
-            });
-            if is_new {
-                let failures = self.sent.get(&subject).map_or(0, |sent| sent.failures);
-                self.sent.insert(subject, Sent { write: write.clone(), until: None, failures, since: now });
-                taken.push(write);
-            }
-        }
-        taken
+        let begun = wanted.into_iter().filter(|(subject, write)| self.sent.begins(subject, write, now));
+        begun.map(|(_, write)| write).collect()
     }
 
     /// Gives how long it took, from when it was wanted.
     fn ended(&mut self, write: &Write, is_done: bool, now: Moment) -> Option<Duration> {
         self.is_due = true;
-        let sent = self.sent.get(&subject(write)).filter(|sent| sent.until.is_none());
-        let lasted = sent.map(|sent| now.since(sent.since));
-        if let Some(sent) = self.sent.get_mut(&subject(write)) {
-            let (first, longest) = PAUSE;
-            let pause = first.saturating_mul(1_u32.checked_shl(sent.failures).unwrap_or(u32::MAX)).min(longest);
-            (sent.failures, sent.until) =
-                if is_done { (0, Some(now + UNSEEN)) } else { (sent.failures.saturating_add(1), Some(now + pause)) };
-        }
-        lasted
+        self.sent.ended(&subject(write), is_done, now)
     }
 }
 

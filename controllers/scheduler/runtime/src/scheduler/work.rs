@@ -55,6 +55,8 @@ pub(super) enum Purpose {
     Keep,
     /// Why a pod has no node, and where room is made for it.
     Explain,
+    /// Why a pod is not tried.
+    Held,
     /// Says of a pod that it goes to make room for another; its deletion follows.
     Condemn { victim: Arc<Pod>, preemptor: Arc<Pod>, message: String },
     /// The deletion of such a pod.
@@ -68,7 +70,9 @@ impl Purpose {
             Self::Prepare(attempt, _) | Self::Give(attempt, _) | Self::Bind(attempt) | Self::BindBy(_, attempt) => {
                 Some(attempt.as_ref())
             }
-            Self::Lock(..) | Self::Keep | Self::Explain | Self::Condemn { .. } | Self::Evict { .. } => None,
+            Self::Lock(..) | Self::Keep | Self::Explain | Self::Held | Self::Condemn { .. } | Self::Evict { .. } => {
+                None
+            }
         }
     }
 
@@ -77,7 +81,9 @@ impl Purpose {
         match self {
             Self::Prepare(attempt, _) | Self::Give(attempt, _) => Some(("PreBind", &attempt.pod)),
             Self::Bind(attempt) | Self::BindBy(_, attempt) => Some(("Bind", &attempt.pod)),
-            Self::Lock(..) | Self::Keep | Self::Explain | Self::Condemn { .. } | Self::Evict { .. } => None,
+            Self::Lock(..) | Self::Keep | Self::Explain | Self::Held | Self::Condemn { .. } | Self::Evict { .. } => {
+                None
+            }
         }
     }
 

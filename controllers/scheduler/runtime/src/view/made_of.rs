@@ -39,20 +39,26 @@ pub(super) struct MadeOf<'a> {
 struct Templates {
     known: Kept<[u64; 2], Template>,
     keys: [RandomState; 2],
-    /// What the last pod was made of; the next one's text takes its place.
+    /// What the last pod was made of, and its key: in a list, pods of a workload follow each other.
+    last: (Vec<u8>, [u64; 2]),
+    /// Where the text of the next one is made.
     text: Vec<u8>,
 }
 
 impl Templates {
-    /// A longer text is not kept.
+    /// The memory of a longer text is given back when the next one comes.
     const TEXT_MAX: usize = 1 << 16;
 
     fn key(&mut self, made_of: &impl Serialize) -> Result<[u64; 2], serde_json::Error> {
         self.text.clear();
-        serde_json::to_writer(&mut self.text, made_of)?;
-        let key = self.keys.each_ref().map(|state| state.hash_one(&*self.text));
         self.text.shrink_to(Self::TEXT_MAX);
-        Ok(key)
+        serde_json::to_writer(&mut self.text, made_of)?;
+        let (last, key) = &mut self.last;
+        if *last != self.text {
+            *key = self.keys.each_ref().map(|state| state.hash_one(&*self.text));
+            std::mem::swap(last, &mut self.text);
+        }
+        Ok(*key)
     }
 }
 
@@ -129,4 +135,23 @@ impl MadeOf<'_> {
 
 fn containers(spec: &PodSpec) -> impl Iterator<Item = &k8s_openapi::api::core::v1::Container> {
     spec.containers.iter().chain(spec.init_containers.iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_that_of_the_text_whichever_came_before() {
+        let mut templates = Templates::default();
+        let long = "b".repeat(2 * Templates::TEXT_MAX);
+        let keys = ["a", "a", &*long, "a", &*long, &*long].map(|text| templates.key(&text).unwrap());
+        assert_eq!([keys[1], keys[3]], [keys[0]; 2]);
+        assert_eq!([keys[4], keys[5]], [keys[2]; 2]);
+        assert_ne!(keys[0], keys[2]);
+        templates.key(&"a").unwrap();
+        templates.key(&"b").unwrap();
+        let kept = [&templates.text, &templates.last.0].map(Vec::capacity);
+        assert!(kept.iter().all(|kept| *kept <= Templates::TEXT_MAX), "{kept:?}");
+    }
 }

@@ -4,6 +4,7 @@ use http_body_util::BodyExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use koord_runtime::{metrics::Audience, panics::Place};
+use koord_scheduler_runtime::Unanswered;
 use tokio::sync::watch;
 
 use super::*;
@@ -24,6 +25,11 @@ fn without_watch_of_pods(server: &Server) -> (Client, watch::Sender<bool>) {
         }
     });
     (client, gate)
+}
+
+/// Whether this is the first question about the collection of a path that a cache is compared with.
+fn asks_about(path: &str, request: &http::Request<Body>) -> bool {
+    request.uri().path() == path && request.uri().query().unwrap_or("").contains("limit=1")
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +99,7 @@ async fn places(path: &'static str, revisions: u64) -> [String; 2] {
     stage.add_pod("a", "1");
     let router = stage.server.router();
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_compared = request.uri().path() == path && request.uri().query().unwrap_or("").contains("limit=1");
+        let is_compared = asks_about(path, &request);
         let router = router.clone();
         async move {
             let answer = router.oneshot(request).await?;
@@ -144,8 +150,7 @@ async fn a_collection_that_cannot_be_read_delays_the_leader_longer_but_not_for_e
     stage.add_pod("a", "1");
     let router = stage.server.router();
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_compared =
-            request.uri().path() == "/api/v1/pods" && request.uri().query().unwrap_or("").contains("limit=1");
+        let is_compared = asks_about("/api/v1/pods", &request);
         let router = router.clone();
         async move {
             let mut answer = router.oneshot(request).await?;
@@ -162,6 +167,103 @@ async fn a_collection_that_cannot_be_read_delays_the_leader_longer_but_not_for_e
     stage.pass(25).await;
     assert_eq!(stage.place("a"), "-", "after five times the limit");
     stage.pass(10).await;
+    assert_eq!(stage.place("a"), "only");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn collections_that_are_slow_to_read_do_not_wait_for_each_other() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    stage.add_pod("a", "1");
+    let client = client(&stage.server, |request| {
+        let is_slow = ["/api/v1/pods", "/api/v1/nodes"].iter().any(|path| asks_about(path, request));
+        async move {
+            if is_slow {
+                tokio::time::sleep(Duration::from_secs(8)).await;
+            }
+        }
+    });
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(7).await;
+    assert_eq!(stage.place("a"), "-");
+    stage.pass(6).await;
+    assert_eq!(stage.place("a"), "only", "one after the other they take 16 s");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedule() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    let (gate, open) = watch::channel(false);
+    let client = client(&stage.server, move |request| {
+        let (is_held, mut open) = (asks_about("/api/v1/pods", request), open.clone());
+        async move {
+            if is_held {
+                open.wait_for(|is_open| *is_open).await.unwrap();
+            }
+        }
+    });
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, metrics, asking) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let leading = manager.leading();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    assert!(*leading.borrow());
+    stage.add_node("another", "4");
+    stage.add_pod("a", "1");
+    stage.pass(3).await;
+    let text = metrics.text(&[Audience::Runtime]);
+    assert!(text.lines().any(|line| line == r#"scheduler_cache_size{type="nodes"} 2"#), "{text}");
+    assert_eq!(asking.ask("nodes/only").await, Err(Unanswered::NotLeading));
+    assert_eq!(stage.place("a"), "-", "nothing is decided yet");
+    gate.send_replace(true);
+    stage.pass(2).await;
+    let place = stage.place("a");
+    assert!(["only", "another"].contains(&&*place), "{place}");
+    assert!(asking.ask("nodes/only").await.is_ok());
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_read_no_longer_than_the_watch_takes_to_come_as_far() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    stage.add_pod("a", "1");
+    let (gate, open) = watch::channel(false);
+    let client = client(&stage.server, move |request| {
+        let is_asked = asks_about("/api/v1/pods", request);
+        let is_read = request.uri().query().unwrap_or("").contains("spec.nodeName");
+        let mut open = open.clone();
+        async move {
+            if is_asked {
+                open.wait_for(|is_open| *is_open).await.unwrap();
+            }
+            if is_read {
+                std::future::pending::<()>().await;
+            }
+        }
+    });
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    // The API server is further than the watch of pods from here on.
+    stage.add_node("another", "1");
+    gate.send_replace(true);
+    stage.pass(3).await;
+    assert_eq!(stage.place("a"), "-");
+    stage.add_pod("b", "1");
+    stage.pass(1).await;
     assert_eq!(stage.place("a"), "only");
     stop.cancel();
     running.await.unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! What makes no sense in labels and annotations is ignored, and told.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use koord_api::{
     cluster_network_topology::ClusterNetworkTopology,
@@ -136,7 +136,7 @@ async fn a_member_of_a_gang_whose_minimum_is_no_number_learns_why_it_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_condition_of_a_held_member_whose_write_failed_is_written_again() {
+async fn the_condition_of_a_held_member_whose_write_failed_is_written_again_after_pauses_that_grow() {
     const MINIMUM: &str = "gang.scheduling.koordinator.sh/min-available";
     let stage = Stage::new();
     stage.add_node("only", "4");
@@ -145,17 +145,25 @@ async fn the_condition_of_a_held_member_whose_write_failed_is_written_again() {
     let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
     let pod = json!({"metadata": {"name": "member", "annotations": annotations}, "spec": spec});
     stage.send(Method::POST, PODS, &pod);
-    let is_open = Arc::new(AtomicBool::new(false));
-    let open = Arc::clone(&is_open);
-    let is_taken = move |path: &str| !path.contains("/member/status") || open.load(Ordering::Relaxed);
-    let client = rerouted(&stage.server, move |path| is_taken(path).then(|| path.to_owned()));
+    let (is_open, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (open, tried) = (Arc::clone(&is_open), Arc::clone(&tries));
+    let client = rerouted(&stage.server, move |path| {
+        let is_condition = path.contains("/member/status");
+        tried.fetch_add(usize::from(is_condition), Ordering::Relaxed);
+        (!is_condition || open.load(Ordering::Relaxed)).then(|| path.to_owned())
+    });
     let (manager, ..) = stage.program(client, profile_of(&["Coscheduling"]), "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
-    stage.pass(20).await;
+    // Pods that wait are looked at every second. The pauses are 1 s, 2 s, 4 s and so on, and a minute at most.
+    for (seconds, expected) in [(20, 4..=6), (580, 12..=18)] {
+        stage.pass(seconds).await;
+        let tries = tries.load(Ordering::Relaxed);
+        assert!(expected.contains(&tries), "{tries} tries, expected {expected:?}");
+    }
     assert_eq!(stage.place("member"), "-");
     is_open.store(true, Ordering::Relaxed);
-    stage.pass(5).await;
+    stage.pass(65).await;
     assert!(stage.place("member").starts_with(&format!("{MINIMUM} cannot be read")), "{}", stage.place("member"));
     stop.cancel();
     running.await.unwrap().unwrap();

@@ -37,6 +37,7 @@ mod absent;
 mod agreement;
 mod audit;
 mod barrier;
+mod begins;
 mod bindings;
 mod claims;
 mod device_plugins;

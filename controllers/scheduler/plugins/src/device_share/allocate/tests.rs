@@ -2,7 +2,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::device_share::testing::{Case, allocation, list, node, request};
+use crate::device_share::{
+    gpus::Each,
+    testing::{Case, allocation, list, node, request},
+};
 
 /// Four GPUs on two NUMA nodes, each with a network card of two virtual functions.
 const MACHINE: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/3 gpu3@1/3 rdma0@0/0+f1+f2 rdma1@1/3+f3+f4";
@@ -61,7 +64,8 @@ fn devices_that_are_reported_no_more_count_while_pods_have_them() {
     // Counted as much as looked for.
     let (mut devices, scorer, request) = (node("fpga0"), Scorer::default(), request(&gpu));
     for expected in [Refused::NoDevices(Kind::Gpu), Refused::Devices(Kind::Gpu)] {
-        assert_eq!(devices.has_any_gpus(request.any_gpus().unwrap()), Err(expected));
+        let gpus = request.any_gpus().unwrap();
+        assert_eq!(devices.has_any_gpus(gpus, &mut Each::of(gpus)), Err(expected));
         assert_eq!(plain(&devices, &request, &scorer).allocate(&Limits::default()), Err(expected));
         devices.allocate(&allocation("gpu0"));
     }
@@ -211,7 +215,8 @@ proptest! {
             let gpus = request.any_gpus().unwrap();
             let allocator = plain(&devices, &request, &scorer);
             let found = allocator.allocate(&Limits::default());
-            prop_assert_eq!(devices.has_any_gpus(gpus), found.clone().map(drop), "{} {:?}", machine, devices);
+            let counted = devices.has_any_gpus(gpus, &mut Each::of(gpus));
+            prop_assert_eq!(counted, found.clone().map(drop), "{} {:?}", machine, devices);
             let score = scorer.score(&gpus.each, &devices.gpus.total, &devices.gpus.free);
             prop_assert_eq!(score, allocator.score(&Limits::default()));
             if let Ok(allocation) = found {

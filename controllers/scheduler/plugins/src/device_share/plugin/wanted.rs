@@ -17,6 +17,7 @@ use super::{
         allocate::{Allocator, Limits, NodeLabels},
         allocation::Allocation,
         fragments::Taken,
+        gpus::{Each, Gpus},
         node::NodeDevices,
         numa::NumaNodes,
         refusal::Refused,
@@ -29,7 +30,7 @@ use super::{
     Settings, milli_cpu,
 };
 use crate::reservation::{
-    Within,
+    Kept, Within,
     lots::{Asks, Source, are_too_small, holding, keeps_nothing},
 };
 
@@ -55,6 +56,15 @@ pub(super) struct Wanted {
     takes_any_gpus: bool,
 }
 
+/// What is looked up once for all nodes that are asked together.
+#[derive(Clone, Copy)]
+struct Known<'c> {
+    cluster: &'c Cluster,
+    devices: Option<&'c Devices>,
+    /// Whether no part of any node is kept; of a single node it is found out when that matters.
+    is_nothing_kept: bool,
+}
+
 /// For what devices of a node are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -73,6 +83,21 @@ pub(super) struct Compared {
     pub(super) wanted: Wanted,
     /// Who has found them; none where nobody keeps to NUMA nodes.
     pub(super) numa_nodes: Option<Box<dyn NumaNodes>>,
+}
+
+impl<'c> Known<'c> {
+    fn of_one(cluster: &'c Cluster) -> Self {
+        Self { cluster, devices: cluster.state(), is_nothing_kept: false }
+    }
+
+    fn of_all(cluster: &'c Cluster) -> Self {
+        let is_nothing_kept = cluster.state::<Kept>().is_none_or(Kept::is_empty) && cluster.hidden().next().is_none();
+        Self { is_nothing_kept, ..Self::of_one(cluster) }
+    }
+
+    fn keeps_nothing(&self, row: Row) -> bool {
+        self.is_nothing_kept || keeps_nothing(self.cluster, row)
+    }
 }
 
 impl Wanted {
@@ -142,18 +167,33 @@ impl Wanted {
 
     /// The devices of a node that has only to be asked how many GPUs have enough: neither the pod nor the node cares which of them
     /// it gets, and nothing is kept there.
-    fn counted<'c>(&self, cluster: &'c Cluster, row: Row) -> Option<(&'c NodeDevices, &GpuRequest)> {
+    fn counted<'c>(&self, known: &Known<'c>, row: Row) -> Option<(&'c NodeDevices, &GpuRequest)> {
         let gpus = self.request.gpus.as_ref().filter(|_| self.takes_any_gpus)?;
-        if !keeps_nothing(cluster, row) {
+        if !known.keeps_nothing(row) {
             return None;
         }
-        let devices = cluster.state::<Devices>()?;
+        let devices = known.devices?;
         let node = devices.of(row)?;
         let honors_partitions = || match node.partitions {
             Some(_) => node.honors_partitions,
             None => devices.honors_partitions(row),
         };
         (gpus.is_shared || !honors_partitions()).then_some((node, gpus))
+    }
+
+    /// Whether the pod gets what it wants of a node; where all GPUs are counted alike, by what it has of each.
+    fn check(&self, known: &Known<'_>, row: Row, each: Option<&mut Each<'_>>) -> Result<(), Refusal> {
+        let cluster = known.cluster;
+        self.check_sharing(cluster, row)?;
+        let counted = self.counted(known, row).zip(each).map(|((node, gpus), each)| node.has_any_gpus(gpus, each));
+        let found = counted.unwrap_or_else(|| {
+            let allocated = self.allocate(cluster, row, (None, Step::Filter), &Source::Any);
+            allocated.map_or(Ok(()), |allocated| allocated.map(drop))
+        });
+        match found {
+            Err(_) if self.is_left_to_reservation(cluster, row) => Ok(()),
+            found => found.map_err(|refused| self.refusal(refused, cluster, row)),
+        }
     }
 
     fn refusal(&self, refused: Refused, cluster: &Cluster, row: Row) -> Refusal {
@@ -179,14 +219,19 @@ impl Wanted {
     }
 
     /// Whether GPUs of this node can be shared as the pod wants.
-    fn check_sharing(&self, node: &Node) -> Result<(), Refusal> {
-        let Some(gpus) = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared) else { return Ok(()) };
+    #[inline]
+    fn check_sharing(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let gpus = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared);
+        let gpus = gpus.filter(|gpus| gpus.isolation.is_some() || !self.settings.unshareable.is_empty());
+        let node = gpus.and_then(|gpus| Some((gpus, cluster.node(row)?)));
+        node.map_or(Ok(()), |(gpus, node)| self.check_sharing_of(gpus, node))
+    }
+
+    /// The same, where that depends on the node.
+    fn check_sharing_of(&self, gpus: &GpuRequest, node: &Node) -> Result<(), Refusal> {
         let isolates = |provider: &String| node.labels.get(GPU_ISOLATION_PROVIDER.name()) == Some(provider);
         if gpus.isolation.as_ref().is_some_and(|provider| !isolates(provider)) {
             return Err(Refused::Isolation.refusal());
-        }
-        if self.settings.unshareable.is_empty() {
-            return Ok(());
         }
         let own = NodeLabels::of(|name| node.labels.get(name));
         let is_own = |(vendor, model): &(String, String)| vendor == own.vendor && model == own.model;
@@ -200,24 +245,20 @@ impl Wanted {
 
 impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
-        let counted = self.counted(cluster, row).map(|(node, gpus)| node.has_any_gpus(gpus));
-        let found = counted.unwrap_or_else(|| {
-            let allocated = self.allocate(cluster, row, (None, Step::Filter), &Source::Any);
-            allocated.map_or(Ok(()), |allocated| allocated.map(drop))
-        });
-        match found {
-            Err(_) if self.is_left_to_reservation(cluster, row) => Ok(()),
-            found => found.map_err(|refused| self.refusal(refused, cluster, row)),
-        }
+        self.check(&Known::of_one(cluster), row, self.request.gpus.as_ref().map(Each::of).as_mut())
+    }
+
+    fn filter_rows(&self, cluster: &Cluster, rows: &mut Vec<Row>, refused: &mut dyn FnMut(Row, Refusal)) {
+        let (known, mut each) = (Known::of_all(cluster), self.request.gpus.as_ref().map(Each::of));
+        rows.retain(|row| self.check(&known, *row, each.as_mut()).map_err(|refusal| refused(*row, refusal)).is_ok());
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
-        if let Some(Err(refusal)) = cluster.node(row).map(|node| self.check_sharing(node)) {
+        if let Err(refusal) = self.check_sharing(cluster, row) {
             return Some(Err(refusal));
         }
-        let known = cluster.state::<Devices>().and_then(|devices| devices.of(row));
-        let found = match (known, self.counted(cluster, row)) {
+        let known = Known::of_one(cluster);
+        let found = match (known.devices.and_then(|devices| devices.of(row)), self.counted(&known, row)) {
             (None, _) => Ok(()),
             (Some(_), counted) => counted.and_then(|(node, gpus)| node.has_any_gpus_after(gpus, alike))?,
         };
@@ -268,9 +309,11 @@ impl Within for Wanted {
     }
 }
 
-impl Score for Compared {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Self { wanted, numa_nodes } = self;
+impl Compared {
+    /// The score of a node. Where only the sums of its GPUs count, they are often those of the node before: `last` has these with their
+    /// score.
+    fn rate<'c>(&self, known: &Known<'c>, row: Row, last: &mut Option<(&'c Gpus, i64)>) -> i64 {
+        let (Self { wanted, numa_nodes }, cluster) = (self, known.cluster);
         let score = |allocator: &Allocator<'_>, way: &Way<'_>| {
             // A filter has found out already that one of the ways will do.
             if way.limits != Limits::default() {
@@ -279,10 +322,27 @@ impl Score for Compared {
             Ok(allocator.score(&way.limits))
         };
         let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.on(cluster, row));
-        if let (None, Some((node, gpus))) = (nodes, wanted.counted(cluster, row)) {
-            return wanted.settings.scorer.score(&gpus.each, &node.gpus.total, &node.gpus.free);
+        if let (None, Some((node, gpus))) = (nodes, wanted.counted(known, row)) {
+            let is_same =
+                |(other, _): &(&Gpus, i64)| (&other.total, &other.free) == (&node.gpus.total, &node.gpus.free);
+            let score = || wanted.settings.scorer.score(&gpus.each, &node.gpus.total, &node.gpus.free);
+            if !last.as_ref().is_some_and(is_same) {
+                *last = Some((&node.gpus, score()));
+            }
+            return last.map_or(0, |(_, score)| score);
         }
         wanted.first(cluster, row, (nodes, Step::Score), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
+    }
+}
+
+impl Score for Compared {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        self.rate(&Known::of_one(cluster), row, &mut None)
+    }
+
+    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        let (known, mut last) = (Known::of_all(cluster), None);
+        rows.iter().map(|row| self.rate(&known, *row, &mut last)).collect()
     }
 
     fn scale(&self) -> Option<Scale> {

@@ -62,3 +62,22 @@ fn a_quota_that_does_not_exist_is_named_where_the_default_quota_refuses_the_pod_
     world.quota("typo", "1", "20", &json!({}));
     assert_eq!(said(&mut world, "8"), [""; 0], "it exists now");
 }
+
+#[test]
+fn a_pod_that_names_the_root_counts_in_the_default_quota() {
+    let default_max = [("cpu", "4".parse().unwrap())].into_iter().collect();
+    let mut world = World::new(Settings { default_max, ..Settings::default() });
+    world.place(pod("a", ROOT_QUOTA, "3", 0));
+    let message = world.refuse(pod("b", ROOT_QUOTA, "2", 0)).message;
+    assert!(message.contains("quotaName: koordinator-default-quota, runtime: cpu:4, used: cpu:3"), "{message}");
+    let mut cluster = world.engine.cluster().clone();
+    let quotas = cluster.state::<Quotas>().unwrap();
+    let used = |name: &str| quotas.status(name).unwrap().used.amount("cpu").value();
+    assert_eq!([DEFAULT_QUOTA, ROOT_QUOTA].map(used), [3, 3], "as every pod it counts in the sum of all");
+    let pod = pod("c", ROOT_QUOTA, "1", 0);
+    let class = cluster.class(&pod.template);
+    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let remarks = ElasticQuotaPlugin::from(Settings::default()).remarks(&request, &cluster);
+    let texts: Vec<&str> = remarks.iter().map(|remark| remark.text.as_str()).collect();
+    assert_eq!(texts, ["koordinator-root-quota takes no pods of its own; the pod counts in koordinator-default-quota"]);
+}

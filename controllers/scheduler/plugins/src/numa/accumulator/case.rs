@@ -33,8 +33,7 @@ impl CpuCase {
 
     /// Takes so many CPUs; none where there are not enough.
     pub fn take(&self, needed: usize) -> Option<CpuSet> {
-        let offer =
-            Offer { topology: &self.topology, held: self.ledger.held(), refs_max: 1, fill: Fill::MostAllocated };
+        let offer = Offer { topology: &self.topology, ledger: &self.ledger, refs_max: 1, fill: Fill::MostAllocated };
         take(offer, &self.available, needed, self.wish)
     }
 }

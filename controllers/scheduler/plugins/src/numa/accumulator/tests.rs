@@ -31,7 +31,7 @@ fn taken(
 ) -> Option<String> {
     let topology = topology(shape);
     let available = topology.cpus().difference(&ledger.exhausted(refs_max));
-    let offer = Offer { topology: &topology, held: ledger.held(), refs_max, fill };
+    let offer = Offer { topology: &topology, ledger, refs_max, fill };
     take(offer, &available, needed, wish).map(|cpus| cpus.to_string())
 }
 
@@ -84,9 +84,9 @@ fn spread_cpus_are_taken_one_per_core_where_possible() {
     );
     let topology = topology([2, 2, 4, 2]);
     for fill in [Fill::MostAllocated, Fill::LeastAllocated] {
-        let offer = Offer { topology: &topology, held: &BTreeMap::new(), refs_max: 1, fill };
+        let offer = Offer { topology: &topology, ledger: &Ledger::default(), refs_max: 1, fill };
         let order: Vec<u32> =
-            Accumulator::new(offer, &topology.cpus(), 32, SPREAD).any(true).iter().map(|cpu| cpu.id).collect();
+            Accumulator::new(offer, topology.cpus(), 32, SPREAD).any(true).iter().map(|cpu| cpu.id).collect();
         assert_eq!(order, (0..32).step_by(2).chain((1..32).step_by(2)).collect::<Vec<_>>());
     }
 }
@@ -139,7 +139,7 @@ fn cpus_that_two_pods_may_have_are_first_taken_where_nobody_is() {
 #[test]
 fn preferred_cpus_are_taken_first() {
     let topology = topology([1, 1, 4, 2]);
-    let offer = Offer { topology: &topology, held: &BTreeMap::new(), refs_max: 1, fill: Fill::LeastAllocated };
+    let offer = Offer { topology: &topology, ledger: &Ledger::default(), refs_max: 1, fill: Fill::LeastAllocated };
     let taken = |preferred: &str, needed| {
         take_preferred(offer, &set("1-7"), &set(preferred), needed, FULL).map(|cpus| cpus.to_string())
     };
@@ -180,7 +180,7 @@ proptest! {
         let ledger = ledger(&allocated.to_string(), held_by.exclusive);
         let available = topology.cpus().difference(&allocated);
         let fill = if is_most { Fill::MostAllocated } else { Fill::LeastAllocated };
-        let offer = Offer { topology: &topology, held: ledger.held(), refs_max: 1, fill };
+        let offer = Offer { topology: &topology, ledger: &ledger, refs_max: 1, fill };
         match take(offer, &available, needed, wish) {
             Some(cpus) => {
                 prop_assert_eq!(cpus.len(), needed);

@@ -1,5 +1,7 @@
 //! The reservations that pods of a class match, kept from one pod to the next and repaired with what has changed.
 
+mod unused;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -14,6 +16,7 @@ use koord_engine::{
 };
 use parking_lot::Mutex;
 
+pub(in crate::reservation) use self::unused::Unused;
 use super::{Kept, Known, Match, Summary, Wish, node_of};
 use crate::SchedulingHint;
 

@@ -21,6 +21,7 @@ use super::*;
 use crate::{DeviceShare, NodeNumaResource, NodePorts, NodeResourcesFit, testing::node};
 
 mod asked;
+mod conditions;
 mod gates;
 mod memory;
 mod over;

@@ -21,6 +21,7 @@ use crate::{
 impl Scheduler {
     /// Looks at the next pods that wait.
     pub(super) fn tell_of_waiting(&mut self) {
+        self.held.forget_idle(self.clock.moment());
         let from = self.ignored.waiting;
         let page = self.engine.queue().refusals().skip(from).take(ROWS);
         // No plugin stops a pod whose attempt ended in an error. What a Reservation itself says is reported of the object.
@@ -47,7 +48,7 @@ impl Scheduler {
                 _ => others.extend(findings(name, text)),
             }
         }
-        // It is compared with the condition that the pod has: a write that failed is sent again at the next look.
+        // It is compared with the condition that the pod has: a write that failed is sent again, after a pause that grows.
         if !holding.is_empty() && !pod.is_reservation() {
             self.write_why_it_waits(pod, &holding.join("; "));
         }
@@ -70,8 +71,9 @@ impl Scheduler {
         let since = unscheduled.is_none().then(|| self.clock.now());
         let nominated = (nominated.as_deref(), nominated.as_deref());
         let write = report::unscheduled((pod, generation), ("Unschedulable", message), nominated, since);
-        if !self.in_flight.contains_key(&subject(&write)) {
-            self.further.push_back(Work { write, purpose: Purpose::Explain });
+        let (object, message) = (subject(&write), message.to_owned());
+        if !self.in_flight.contains_key(&object) && self.held.begins(&object, &message, self.clock.moment()) {
+            self.further.push_back(Work { write, purpose: Purpose::Held });
         }
     }
 }

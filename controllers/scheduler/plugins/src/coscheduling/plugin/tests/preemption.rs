@@ -141,6 +141,31 @@ fn those_who_cost_least_go_and_only_those_who_must() {
 }
 
 #[test]
+fn of_nodes_that_cost_the_same_the_first_by_name_is_taken() {
+    let mut world = world(&[]);
+    for name in ["n3", "n1", "n2"] {
+        world.add_node(name, 4);
+        run(&mut world, &format!("l-{name}"), 4, 1, name);
+    }
+    world.create(&["p1"], 4, &urgent(1));
+    assert_eq!(world.evicted, ["l-n1 for p1"]);
+}
+
+#[test]
+fn a_node_on_which_nobody_has_to_go_comes_before_one_that_costs_nothing() {
+    let mut world = world(&[8, 8]);
+    run(&mut world, "l", 8, 1, "n1");
+    run(&mut world, "x", 7, 2000, "n2");
+    // The small member is placed first. On n1, it would be in the way of the large one.
+    world.put("p1", 1, &urgent(2));
+    world.put("p2", 8, &urgent(2));
+    world.run();
+    assert_eq!(world.evicted, ["l for p2"]);
+    victims_go(&mut world);
+    assert_eq!(world.bound(), "p1:2 p2:2");
+}
+
+#[test]
 fn a_job_costs_as_much_as_the_most_important_of_its_pods() {
     let mut world = world(&[4, 4]);
     for (name, priority) in [("a", 1), ("b", 10)] {

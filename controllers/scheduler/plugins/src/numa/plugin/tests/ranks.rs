@@ -35,6 +35,18 @@ fn a_ratio_that_cannot_be_read_refuses_pods_that_request_cpu() {
 }
 
 #[test]
+fn a_ratio_that_cannot_be_read_counts_as_none_for_pods_without_cpu_under_a_policy() {
+    for policy in ["BestEffort", "Restricted", "SingleNUMANode"] {
+        let annotations = json!({"node.koordinator.sh/resource-amplification-ratio": r#"{"cpu":"x"}"#});
+        let mut world = World::of(&[Machine { annotations, ..Machine::labelled(KEEP, policy) }]);
+        let pod = world::requesting("q", ("LS", &[]), 9500, &json!({"memory": "1Gi"}), None);
+        world.engine.set_pod(pod, world.now);
+        let expected = r#"n1 {"numaNodeResources":[{"node":0,"resources":{"memory":"1Gi"}}]}"#;
+        assert_eq!(world.tried(), expected, "{policy}");
+    }
+}
+
+#[test]
 fn an_amplified_node_that_gave_away_more_cpu_than_it_has_takes_pods_that_request_none() {
     let mut world = World::of(&[Machine {
         allocatable: json!({"cpu": "16", "memory": "64Gi", "pods": "110"}),

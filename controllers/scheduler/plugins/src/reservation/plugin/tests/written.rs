@@ -3,7 +3,7 @@
 use super::*;
 
 /// A pod of so many cores that is bound to a node and says that it uses `r`.
-fn bound(name: &str, cpus: u32, node: &str) -> Arc<Pod> {
+pub(super) fn bound(name: &str, cpus: u32, node: &str) -> Arc<Pod> {
     let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"r","uid":"r"}"#)];
     let pod = World::of(name, cpus, &[("app", "x")], "");
     Arc::new(Pod { node: Some(node.into()), given: given.into_iter().collect(), ..pod })

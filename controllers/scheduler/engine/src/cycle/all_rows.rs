@@ -1,0 +1,37 @@
+//! What is local, asked of all nodes at once: one plugin after the other, each about all rows that are left.
+
+use super::{Prepared, Verdict, verdicts::Verdicts};
+use crate::{best::Best, cluster::Cluster, columns::Row};
+
+impl Prepared {
+    /// The sums of the local scores of all rows, and why a local filter refuses the others.
+    pub(super) fn ask_all(&self, cluster: &Cluster) -> (Best, Verdicts) {
+        let mut verdicts = Verdicts::none(cluster.width());
+        let mut rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
+        rows.retain(|row| {
+            let outside = self.among.leaves_out(cluster, *row);
+            verdicts.set(*row, outside);
+            outside.is_none()
+        });
+        for local in self.filters.iter().filter(|filter| filter.is_local) {
+            local.filter.filter_rows(cluster, &mut rows, &mut |row, refusal| {
+                verdicts.set(row, Some(Verdict { plugin: local.plugin, refusal }));
+            });
+        }
+        let mut scores = vec![0; rows.len()];
+        for local in self.scores.iter().filter(|scorer| scorer.is_local) {
+            let of_rows = local.of_rows(cluster, &rows);
+            scores.iter_mut().zip(of_rows).for_each(|(sum, score)| *sum += local.weight * score);
+        }
+        let best = Best::new(cluster.width(), &rows, &scores);
+        debug_assert!(self.are_as_asked_alone(cluster, &verdicts), "{APART}");
+        (best, verdicts)
+    }
+
+    fn are_as_asked_alone(&self, cluster: &Cluster, verdicts: &Verdicts) -> bool {
+        cluster.rows().all(|(row, _)| verdicts.get(row) == self.local_verdict(cluster, row))
+    }
+}
+
+/// What is wrong where rows that are asked at once are not said the same of as each alone.
+pub(super) const APART: &str = "a plugin says something else of many rows than of each";

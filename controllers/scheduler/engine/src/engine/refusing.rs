@@ -1,0 +1,156 @@
+//! No node takes the pod: why that is, and what is done about it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use koord_core::clock::Moment;
+
+use super::{
+    Engine, Refused, Room,
+    laps::Part,
+    room::Sought,
+    verdicts::{NodeClass, Why},
+};
+use crate::{
+    cluster::Cluster,
+    columns::Row,
+    cycle::{Found, Profile, Verdict},
+    extender::Victims,
+    plugin::{Alike, Code, Operands, Orders, Rejection, Request, unavailable},
+    pod::Pod,
+    queue::{PluginSet, Return},
+};
+
+impl Engine {
+    /// No node takes the pod: room is made for it, if there is a way. Otherwise these are the victims about which others are to be
+    /// asked first.
+    pub(super) fn refuse(
+        &mut self,
+        profile: &Arc<Profile>,
+        pod: &Arc<Pod>,
+        found: &Found,
+        now: Moment,
+    ) -> Result<(PluginSet, Refused), Victims> {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let (refused_by, mut message) = profile.words(&request, found, &self.cluster);
+        let by = profile.refused_by(&request, found, &self.cluster);
+        if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
+            self.cluster.show();
+            let orders = self.after_refusal(&request, found);
+            self.make_room(pod, None, now);
+            self.carry_out(orders, now);
+            return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
+        }
+        let makes_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        let Sought { nominated, together, preemptor, mut words, is_hopeless, asked_last, mut room } =
+            self.look_for_room(profile, &request, found)?;
+        self.laps.end(Part::PostFilter, nominated.is_some());
+        self.cluster.show();
+        let mut rows: BTreeSet<Row> = together.iter().map(|(_, row)| *row).collect();
+        for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
+            if let Some(other) = self.cluster.pending_pod(&other).cloned() {
+                self.cluster.nominate(&other, Some(row));
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        if !words.is_empty() {
+            message = format!("{message} {}", words.join(", "));
+        }
+        let orders = self.after_refusal(&request, found);
+        let kept = self.cluster.nomination(&pod.uid).filter(|_| makes_room && !is_hopeless && !pod.is_reservation());
+        let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
+        if !victims.is_empty() {
+            room = Room::Found(victims.clone());
+        } else if row.is_some() {
+            room = Room::Awaited;
+        }
+        self.make_room(pod, row, now);
+        let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains(uid));
+        let victims = victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| &placed.pod);
+        // Whose graceful deletion has begun already is not deleted once more.
+        let victims: Vec<Arc<Pod>> = victims.filter(|victim| !victim.deleting).cloned().collect();
+        for victim in &victims {
+            self.cluster.evict(&victim.uid, &pod.uid);
+        }
+        if !victims.is_empty() {
+            rows.extend(row);
+            self.supersede(pod, &rows, now);
+        }
+        self.carry_out(orders, now);
+        let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
+        let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, asked_last, now)).collect();
+        let refused = Refused {
+            message,
+            is_error: false,
+            nominated: node,
+            victims,
+            preemptor,
+            withdrawn,
+            looked_for_room: makes_room,
+            room,
+            by,
+        };
+        Ok((refused_by, refused))
+    }
+
+    /// What plugins order after a pod was refused.
+    pub(super) fn after_refusal(&mut self, request: &Request<'_>, found: &Found) -> Orders {
+        let mut orders = Orders::default();
+        request.plugins.iter().for_each(|plugin| plugin.refused(request, found, &mut self.cluster, &mut orders));
+        orders
+    }
+}
+
+/// The words of a pod that was rejected on the node that was chosen.
+pub(super) fn rejected(profile: &Profile, plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
+    let is_error = rejection.code == Code::Error;
+    let each = || rejection.reasons.iter().map(|reason| (reason.text.clone(), 1)).collect();
+    let message = if is_error { rejection.message() } else { unavailable(&each(), 1) };
+    let by = Arc::from([profile.whole(plugin, rejection)]);
+    (PluginSet::of(plugin), Refused { message, is_error, by, ..Refused::default() })
+}
+
+impl Refused {
+    pub(super) fn why(&self, refused_by: PluginSet) -> Return {
+        if self.is_error { Return::Failed } else { Return::Refused(refused_by) }
+    }
+}
+
+impl Profile {
+    /// Who refused the pod, by alike nodes.
+    fn refused_by(&self, request: &Request<'_>, found: &Found, cluster: &Cluster) -> Arc<[NodeClass]> {
+        let class = |(verdict, alike): (&Verdict, &Alike)| NodeClass {
+            plugin: self.name_of(verdict.plugin),
+            nodes: Some(alike.nodes),
+            example: cluster.node(alike.example).map(|node| Arc::clone(&node.name)),
+            input_age: self.input_age(verdict.plugin, cluster, alike.example),
+            details: verdict.details(request, cluster, alike.example),
+            why: Why::Verdict(*verdict),
+        };
+        match found {
+            Found::Node { .. } => Arc::default(),
+            Found::Never(plugin, rejection) => Arc::from([self.whole(*plugin, rejection.clone())]),
+            Found::Nothing(refusals) => refusals.iter().map(class).collect(),
+        }
+    }
+
+    /// A plugin refused the pod as a whole.
+    fn whole(&self, plugin: u8, rejection: Rejection) -> NodeClass {
+        let why = Why::Reasons(rejection.reasons);
+        let (plugin, details) = (self.name_of(plugin), Operands::new());
+        NodeClass { plugin, nodes: None, example: None, input_age: None, details, why }
+    }
+
+    /// Who refused the pod, and what is said about it.
+    fn words(&self, request: &Request<'_>, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
+        let refused_by = match found {
+            _ if cluster.is_empty() => PluginSet::default(),
+            Found::Node { .. } => PluginSet::default(),
+            Found::Never(plugin, _) => self.rejecting(*plugin, request, cluster),
+            Found::Nothing(refusals) => {
+                refusals.iter().fold(PluginSet::default(), |set, (verdict, _)| set.union(verdict.plugins()))
+            }
+        };
+        (refused_by, found.words(&self.plugins, cluster))
+    }
+}

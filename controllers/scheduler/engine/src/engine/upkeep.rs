@@ -1,0 +1,52 @@
+//! What plugins want to be written beside bindings: by what is known, and of a pod for which there is no node.
+
+use std::collections::BTreeMap;
+
+use koord_core::write::Write;
+
+use super::Engine;
+use crate::{
+    plugin::{Explanation, Upkeep},
+    pod::Pod,
+};
+
+impl Engine {
+    /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
+    pub fn upkeep(&self) -> Upkeep {
+        self.upkeep_of(|_| true)
+    }
+
+    /// The same of some plugins, by their names.
+    pub fn upkeep_of(&self, is_asked: impl Fn(&str) -> bool) -> Upkeep {
+        let mut plugins = BTreeMap::new();
+        let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        for plugin in all.filter(|plugin| is_asked(plugin.name())) {
+            plugins.entry(plugin.name()).or_insert(plugin);
+        }
+        plugins.values().fold(Upkeep::default(), |mut all, plugin| {
+            let upkeep = plugin.upkeep(&self.cluster);
+            all.writes.extend(upkeep.writes);
+            all.not_after(upkeep.again);
+            all
+        })
+    }
+
+    /// What of [`Engine::upkeep_of`] these plugins is not to wait until that is asked again.
+    pub fn urgent_of(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<Write> {
+        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        let plugins = plugins.filter(|plugin| is_asked(plugin.name()));
+        plugins.flat_map(|plugin| plugin.urgent(&mut self.cluster)).collect()
+    }
+
+    /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
+    pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
+        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
+        let plugins = profile.iter().flat_map(|profile| &profile.plugins);
+        plugins.fold(Explanation::default(), |mut all, plugin| {
+            let Explanation { write, events } = plugin.explain(pod, message, &self.cluster);
+            all.write = all.write.or(write);
+            all.events.extend(events);
+            all
+        })
+    }
+}
