@@ -7,21 +7,20 @@ use syn::{
     punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{entry, handler::Handler, model::Item, rbac::Permissions, report::Report, words};
+use crate::{entry, handler::Handler, model::Item, names, rbac::Permissions, report::Report, shape::ungrouped, words};
 
 /// The function as it is, and a constant with its name in capitals.
 pub(crate) fn attribute(words: TokenStream, function: &ItemFn) -> TokenStream {
-    let constant = match expand(words, function) {
-        Ok(constant) => constant,
-        Err(error) => error.to_compile_error(),
-    };
+    let report = Report::default();
+    let constant = report.keep(expand(words, function, &report)).unwrap_or_default();
+    let constant = report.finish(constant, |_| TokenStream::new());
     quote!(#function #constant)
 }
 
-fn expand(words: TokenStream, function: &ItemFn) -> syn::Result<TokenStream> {
-    let words = entry::entries(words)?;
-    let (krate, words) = take_path(words, "crate")?;
-    let krate = krate.unwrap_or_else(|| syn::parse_quote!(::koord_resource));
+fn expand(words: TokenStream, function: &ItemFn, report: &Report) -> syn::Result<TokenStream> {
+    let mut words = entry::entries(words)?;
+    let krate = names::resource(&words, report);
+    words.retain(|word| word.name() != "crate");
     let (within, words) = take_path(words, "within")?;
     let (declared, words) = take_path(words, "declared")?;
     let (ident, visibility) = (&function.sig.ident, &function.vis);
@@ -119,7 +118,7 @@ impl<'f> Arguments<'f> {
             .inputs
             .iter()
             .filter_map(|argument| match argument {
-                FnArg::Typed(typed) => Some(&*typed.ty),
+                FnArg::Typed(typed) => Some(ungrouped(&typed.ty)),
                 FnArg::Receiver(_) => None,
             })
             .collect();
@@ -149,7 +148,7 @@ enum Reviewed<'t> {
 
 /// What the first argument of a handler says; nothing where it is neither.
 fn reviewed(type_: &Type) -> Option<Reviewed<'_>> {
-    let Type::Path(path) = type_ else { return None };
+    let Type::Path(path) = ungrouped(type_) else { return None };
     let last = path.path.segments.last()?;
     match last.ident.to_string().as_str() {
         "Request" => Some(Reviewed::Request),
@@ -211,6 +210,7 @@ pub(crate) fn derived(item: &Item<'_>, report: &Report) -> TokenStream {
                     "`{}` is given twice; one path may have several entries: `entry(…), entry(…)`",
                     part.word
                 )));
+                continue;
             }
             seen.push(mutating);
             let handler = part.list().and_then(|words| Handler::parse(&words, part.span(), Some(mutating)));

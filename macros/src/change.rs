@@ -1,6 +1,14 @@
-//! `added`, `renamed` and `changed`: how a field differs in older versions of its kind, as the attribute says it.
+//! `added`, `renamed`, `changed`, `moved` and `removed`: how fields differ in older versions of their kind, as the attributes
+//! say it; and `since` and `until` of what only some versions have.
 
+mod moved;
+mod removed;
+mod versions;
+
+pub(crate) use moved::Move;
+pub(crate) use removed::Removed;
 use syn::{Path, Type};
+pub(crate) use versions::Versions;
 
 use crate::{entry::Entry, words};
 
@@ -20,6 +28,8 @@ pub(crate) enum ChangeKind {
     Renamed { from: String },
     /// The field had another type; two functions translate.
     Changed { from: Box<Type>, up: Path, down: Path },
+    /// The field stood in another object.
+    Moved,
 }
 
 impl Change {

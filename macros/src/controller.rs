@@ -8,11 +8,12 @@ use quote::quote;
 use syn::{Expr, ItemStruct, Path, Token, parse::Parser, punctuated::Punctuated};
 
 use self::{
-    relation::{Relation, Role, is_constant, of_subresource, relations},
+    relation::{Relation, Role, cached, is_constant, of_subresource, relations},
     wire::{Others, wire},
 };
 use crate::{
     entry::{self, Entry},
+    names,
     rbac::Permissions,
     report::Report,
     words,
@@ -42,18 +43,48 @@ const LIMITS: &[&str] = &["base_ms", "max_ms", "per_second", "burst"];
 /// The struct as it is, with the constant `SPEC` and, where all relations are caches, the function `wire`.
 pub(crate) fn attribute(words: TokenStream, item: &ItemStruct) -> TokenStream {
     let report = Report::default();
-    let code = expand(words, item, &report).unwrap_or_default();
-    let code = if report.is_clean() { code } else { report.into_tokens() };
+    let parsed = report.keep(entry::entries(words));
+    let words = parsed.as_deref().unwrap_or_default();
+    let krate = names::resource(words, &report);
+    // Where there are no caches, nothing of the runtime is named.
+    let has_caches = item.fields.iter().any(|field| cached(field).is_some());
+    let runtime = if has_caches { names::runtime(words, &report) } else { krate.clone() };
+    let code = parsed.as_ref().and_then(|words| expand(words, item, (&krate, &runtime), &report));
+    let code = report.finish(code.unwrap_or_default(), |_| stand_in(words, item, (&krate, &runtime)));
     quote!(#item #code)
 }
 
-fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<TokenStream> {
-    let words = report.keep(entry::entries(words))?;
-    report.keep(words::only(&words, WORDS));
+/// The constant and the function after a mistake: whatever they say, uses of them compile.
+fn stand_in(words: &[Entry], item: &ItemStruct, (krate, runtime): (&Path, &Path)) -> TokenStream {
+    let ident = &item.ident;
+    let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
+    let wire = wire::stand_in(item, &Others::parse(words, item, &Report::default()), runtime);
+    quote! {
+        impl #impl_generics #ident #type_generics #where_clause {
+            #[doc(hidden)]
+            pub const SPEC: #krate::controller::ControllerSpec = #krate::controller::ControllerSpec {
+                name: "",
+                for_kind: #krate::controller::ResourceKind::POD,
+                owns: &[],
+                watches: &[],
+                concurrency: 1,
+                rate_limit: #krate::controller::RateLimit::DEFAULT,
+                gate: None,
+                rbac: &[],
+            };
+            #wire
+        }
+    }
+}
+
+fn expand(
+    words: &[Entry],
+    item: &ItemStruct,
+    (krate, runtime): (&Path, &Path),
+    report: &Report,
+) -> Option<TokenStream> {
+    report.keep(words::only(words, WORDS));
     let find = |name: &str| words.iter().find(|word| word.name() == name);
-    let path = |name: &str, default: Path| find(name).and_then(|word| report.keep(word.path())).unwrap_or(default);
-    let krate = path("crate", syn::parse_quote!(::koord_resource));
-    let runtime = path("runtime", syn::parse_quote!(::koord_runtime));
     let Some(word) = find("name") else {
         report.on(&item.ident, "a controller needs `name = \"…\"`");
         return None;
@@ -63,7 +94,7 @@ fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<Toke
     if name.value().is_empty() || !name.value().bytes().all(lower) {
         report.at(name.span(), "a controller's name is in lower case, as it stands in `--controllers` and in metrics");
     }
-    let relations = relations(&words, item, report);
+    let relations = relations(words, item, report);
     let mut primary = relations.iter().filter(|relation| relation.role == Role::For);
     let (Some(first), None) = (primary.next(), primary.next()) else {
         if report.is_clean() {
@@ -73,9 +104,9 @@ fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<Toke
     };
     let kinds = |roles: [Role; 2]| {
         let kinds = relations.iter().filter(|relation| roles.contains(&relation.role));
-        kinds.map(|relation| relation.kind(&krate, &runtime)).collect::<Vec<_>>()
+        kinds.map(|relation| relation.kind(krate, runtime)).collect::<Vec<_>>()
     };
-    let for_kind = first.kind(&krate, &runtime);
+    let for_kind = first.kind(krate, runtime);
     let (owns, watches) = (kinds([Role::Owns, Role::OwnsItself]), kinds([Role::Watches, Role::Reads]));
     let concurrency = find("concurrency").and_then(|word| {
         let workers = report.keep(word.unsigned())?;
@@ -85,7 +116,7 @@ fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<Toke
         usize::try_from(workers).ok()
     });
     let concurrency = concurrency.unwrap_or(1);
-    let rate_limit = find("rate_limit").and_then(|word| report.keep(rate_limit(word, &krate)));
+    let rate_limit = find("rate_limit").and_then(|word| report.keep(rate_limit(word, krate)));
     let rate_limit = rate_limit.unwrap_or_else(|| quote!(#krate::controller::RateLimit::DEFAULT));
     let gate = find("gate").and_then(|word| report.keep(word.string()));
     let gate = gate.map_or_else(|| quote!(None), |gate| quote!(Some(#gate)));
@@ -96,13 +127,13 @@ fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<Toke
         .collect();
     // An owner that waits for its children (`blockOwnerDeletion`) is guarded by this permission where API servers ask for it.
     let owner = relations.iter().any(Relation::has_children);
-    let owner = owner.then(|| of_subresource(&for_kind, "finalizers", "update", &krate));
-    let written = relations.iter().flat_map(|relation| relation.rules(&krate, &runtime));
-    let declared = permissions.iter().flat_map(|permissions| permissions.expand(&krate));
+    let owner = owner.then(|| of_subresource(&for_kind, "finalizers", "update", krate));
+    let written = relations.iter().flat_map(|relation| relation.rules(krate, runtime));
+    let declared = permissions.iter().flat_map(|permissions| permissions.expand(krate));
     let rules = written.chain(owner).chain(declared);
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
-    let wire = wire(item, &relations, &Others::parse(&words, item, report), &for_kind, &runtime);
+    let wire = wire(item, &relations, &Others::parse(words, item, report), &for_kind, runtime);
     if wire.is_none()
         && let Some(word) = words.iter().find(|word| OF_WIRE.contains(&word.name().as_str()))
     {

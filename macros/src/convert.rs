@@ -1,11 +1,14 @@
 //! `#[derive(Convert)]`: the way between the versions of a kind, by what its fields say about older versions.
 
+mod moved;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Path, Type};
 
 use crate::{
     change::{Change, ChangeKind, rank},
+    function,
     marker::Markers,
     model::{Body, Field, Item},
     report::Report,
@@ -22,12 +25,13 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
                 "versions differ in named fields; `Convert` stands on structs, and on enums without data",
             );
         }
-        Body::Newtype(field) if !field.markers.changes.is_empty() => {
+        Body::Newtype(field) if !field.markers.changes.is_empty() || !field.markers.moves.is_empty() => {
             report.at(field.span, "a newtype has no fields in JSON; put the change on the field that holds it");
         }
         Body::Struct(_) | Body::Newtype(_) | Body::Enum(_) => {}
     }
     versions::check(item, report);
+    moved::check(item, report);
     for field in item.fields() {
         let added = field.markers.changes.iter().any(|change| matches!(change.kind, ChangeKind::Added));
         if added && field.is_required() {
@@ -41,7 +45,7 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
                 report.at(field.span, "the changes of a field stand in the order of their versions");
             }
         }
-        if field.serde.flatten && !field.markers.changes.is_empty() {
+        if field.serde.flatten && (!field.markers.changes.is_empty() || !field.markers.moves.is_empty()) {
             report.at(field.span, "a flattened field has no name of its own; put the change on the fields inside");
         }
     }
@@ -87,10 +91,12 @@ fn function(item: &Item<'_>, way: Way) -> Option<TokenStream> {
         Body::Struct(fields) => {
             let flattened = fields.iter().filter(|field| field.serde.flatten && is_plainly_named(field)).map(|field| {
                 let type_ = field.type_;
-                quote!(<#type_ as #krate::Convert>::#name(value, #version, at, kept)?;)
+                quote!(<#type_ as #krate::Convert>::#name(value, #version, at, was, kept)?;)
             });
             let flattened: TokenStream = flattened.collect();
+            let (begin, end) = moved::around(item, way);
             let named: TokenStream = fields.iter().map(|field| of_field(krate, field, way)).collect();
+            let named = quote!(#begin #named #end);
             let named = (!named.is_empty()).then(|| {
                 quote! {
                     let Some(object) = value.as_object_mut() else { return Ok(()) };
@@ -104,10 +110,10 @@ fn function(item: &Item<'_>, way: Way) -> Option<TokenStream> {
         }
         Body::Enum(_) => return None,
     };
-    let kept = if way == Way::Up { quote!(&#krate::convert::Kept) } else { quote!(&mut #krate::convert::Kept) };
     Some(quote! {
         fn #name(
-            value: &mut #krate::serde_json::Value, #version: &str, at: &#krate::convert::Place<'_>, kept: #kept,
+            value: &mut #krate::serde_json::Value, #version: &str, at: &#krate::convert::Place<'_>,
+            was: &#krate::convert::Kept, kept: &mut #krate::convert::Kept,
         ) -> ::core::result::Result<(), #krate::convert::ConvertError> { #body }
     })
 }
@@ -120,10 +126,10 @@ fn newtype(item: &Item<'_>, field: &Field<'_>, way: Way) -> Option<TokenStream> 
         return None;
     }
     let Some((keys, items)) = keyed_items(field, &item.markers) else {
-        return Some(quote!(<#type_ as #krate::Convert>::#name(value, #version, at, kept)));
+        return Some(quote!(<#type_ as #krate::Convert>::#name(value, #version, at, was, kept)));
     };
     let function = format_ident!("items_{name}");
-    Some(quote!(#krate::convert::#function::<#items>(value, &[#(#keys),*], #version, at, kept)))
+    Some(quote!(#krate::convert::#function::<#items>(value, &[#(#keys),*], #version, at, was, kept)))
 }
 
 fn of_field(krate: &Path, field: &Field<'_>, way: Way) -> TokenStream {
@@ -137,7 +143,7 @@ fn of_field(krate: &Path, field: &Field<'_>, way: Way) -> TokenStream {
     let added = field.markers.changes.iter().find(|change| matches!(change.kind, ChangeKind::Added));
     let added = added.map(|change| {
         let step = match way {
-            Way::Up => quote!(#krate::convert::restore_added(object, #name, kept);),
+            Way::Up => quote!(#krate::convert::restore_added(object, #name, was);),
             Way::Down => quote!(#krate::convert::drop_added(object, #name, kept);),
         };
         since(krate, change, way, &step)
@@ -164,18 +170,23 @@ fn step(
 ) -> Option<TokenStream> {
     let (old_name, new_name) = (older.name, newer.name);
     Some(match &change.kind {
-        ChangeKind::Added => return None,
+        ChangeKind::Added | ChangeKind::Moved => return None,
         ChangeKind::Renamed { .. } => match way {
             Way::Up => quote!(#krate::convert::rename(object, #old_name, #new_name);),
             Way::Down => quote!(#krate::convert::rename(object, #new_name, #old_name);),
         },
         ChangeKind::Changed { from, up, down } => {
             let (newer, since) = (newer.type_.unwrap_or(field.type_), &change.since);
-            let types = if way == Way::Up { quote!(#from, #newer) } else { quote!(#newer, #from) };
+            let up = function::pointer(up, quote!(fn(#from) -> #newer));
+            let down = function::pointer(down, quote!(fn(#newer) -> #from));
+            let (types, kept) = match way {
+                Way::Up => (quote!(#from, #newer), quote!(was)),
+                Way::Down => (quote!(#newer, #from), quote!(kept)),
+            };
             let way = way.name();
             quote! {
                 #krate::convert::Translation { name: #new_name, since: #since, up: #up, down: #down }
-                    .#way::<#types>(object, at, kept)?;
+                    .#way::<#types>(object, at, #kept)?;
             }
         }
     })
@@ -190,10 +201,10 @@ fn inner(krate: &Path, field: &Field<'_>, way: Way) -> Option<TokenStream> {
     let (name, type_, version) = (&field.name, field.type_, way.version());
     let Some((keys, items)) = keyed_items(field, &field.markers) else {
         let function = format_ident!("field_{}", way.name());
-        return Some(quote!(#krate::convert::#function::<#type_>(object, #name, #version, at, kept)?;));
+        return Some(quote!(#krate::convert::#function::<#type_>(object, #name, #version, at, was, kept)?;));
     };
     let function = format_ident!("map_list_{}", way.name());
-    Some(quote!(#krate::convert::#function::<#items>(object, #name, &[#(#keys),*], #version, at, kept)?;))
+    Some(quote!(#krate::convert::#function::<#items>(object, #name, &[#(#keys),*], #version, at, was, kept)?;))
 }
 
 fn keyed_items<'f>(field: &'f Field<'_>, markers: &'f Markers) -> Option<(Vec<&'f str>, &'f Type)> {
@@ -251,6 +262,12 @@ fn older_names(krate: &Path, field: &Field<'_>) -> Option<TokenStream> {
 }
 
 fn since(krate: &Path, change: &Change, way: Way, step: &TokenStream) -> TokenStream {
-    let (since, version) = (&change.since, way.version());
-    quote!(if #krate::convert::version_rank(#version) < #krate::convert::version_rank(#since) { #step })
+    let before = before(krate, &change.since, way);
+    quote!(if #before { #step })
+}
+
+/// The condition that the older version comes before another.
+fn before(krate: &Path, since: &str, way: Way) -> TokenStream {
+    let version = way.version();
+    quote!(#krate::convert::version_rank(#version) < #krate::convert::version_rank(#since))
 }

@@ -29,11 +29,13 @@ pub(crate) enum Value {
 
 impl Parse for Entry {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let word = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
+        let word = input
+            .call(<Ident as syn::ext::IdentExt>::parse_any)
+            .map_err(|error| syn::Error::new(error.span(), "expected a word without quotes"))?;
         if input.peek(syn::token::Paren) {
             let content;
             syn::parenthesized!(content in input);
-            return Ok(Entry { word, value: Value::List(content.parse()?) });
+            return Ok(Entry { word, value: Value::List(ungrouped(content.parse()?)) });
         }
         if !input.peek(Token![=]) {
             return Ok(Entry { word, value: Value::Nothing });
@@ -42,6 +44,9 @@ impl Parse for Entry {
         // A comma between the arguments of a type ends nothing.
         let (mut tokens, mut angles) = (TokenStream::new(), 0_usize);
         while !input.is_empty() && (angles > 0 || !input.peek(Token![,])) {
+            if angles == 0 && !tokens.is_empty() && begins(input) {
+                return Err(input.error("a comma is missing before this word"));
+            }
             let token = input.parse::<TokenTree>()?;
             match &token {
                 TokenTree::Punct(punct) if punct.as_char() == '<' => angles += 1,
@@ -53,8 +58,13 @@ impl Parse for Entry {
         if tokens.is_empty() {
             return Err(syn::Error::new(word.span(), format!("`{word} =` needs a value")));
         }
-        Ok(Entry { word, value: Value::Equals(tokens) })
+        Ok(Entry { word, value: Value::Equals(ungrouped(tokens)) })
     }
+}
+
+/// Whether `word =` comes next.
+fn begins(input: ParseStream<'_>) -> bool {
+    input.peek(syn::Ident) && input.peek2(Token![=]) && !input.peek2(Token![==]) && !input.peek2(Token![=>])
 }
 
 /// Parses `a, b = 1, c(…)`.
@@ -118,13 +128,16 @@ impl Entry {
         }
     }
 
-    /// `word = path` or `word(path)`.
+    /// `word = path` or `word(path)`, of a function.
     pub(crate) fn path(&self) -> syn::Result<Path> {
+        self.path_to("the path of a function")
+    }
+
+    /// `word = path` or `word(path)`.
+    pub(crate) fn path_to(&self, what: &str) -> syn::Result<Path> {
         match &self.value {
-            Value::Equals(tokens) | Value::List(tokens) => self.wants(tokens, "the path of a function"),
-            Value::Nothing => {
-                Err(self.wrong(&format!("`{}` needs the path of a function, as in `{}(path)`", self.word, self.word)))
-            }
+            Value::Equals(tokens) | Value::List(tokens) => self.wants(tokens, what),
+            Value::Nothing => Err(self.wrong(&format!("`{}` needs {what}, as in `{}(path)`", self.word, self.word))),
         }
     }
 
@@ -169,6 +182,12 @@ impl Entry {
         Ok(strings.into_iter().collect())
     }
 
+    /// `word = "text"`, or `word("a", "b", part = value)`: texts, and the parts after them.
+    pub(crate) fn strings_and_parts(&self) -> syn::Result<(Vec<LitStr>, Vec<Entry>)> {
+        let Value::List(tokens) = &self.value else { return Ok((self.strings()?, Vec::new())) };
+        texts_then_parts.parse2(tokens.clone()).map_err(|error| self.at_value(&error, "texts"))
+    }
+
     /// `word = [A, B]`, `word(A, B)` or `word = A`.
     pub(crate) fn idents(&self) -> syn::Result<Vec<Ident>> {
         let parser = Punctuated::<Ident, Token![,]>::parse_terminated;
@@ -177,7 +196,7 @@ impl Entry {
             Value::List(tokens) => tokens.clone(),
             Value::Equals(tokens) => bracketed(tokens).unwrap_or_else(|| tokens.clone()),
         };
-        Ok(parser.parse2(tokens).map_err(|error| self.at_value(&error, "words"))?.into_iter().collect())
+        Ok(parser.parse2(tokens).map_err(|error| self.at_value(&error, "words without quotes"))?.into_iter().collect())
     }
 
     /// A mistake at the word itself.
@@ -199,6 +218,39 @@ impl Entry {
     fn at_value(&self, error: &syn::Error, what: &str) -> syn::Error {
         syn::Error::new(error.span(), format!("`{}` needs {what}", self.word))
     }
+}
+
+/// `"a", "b", part = value`.
+fn texts_then_parts(input: ParseStream<'_>) -> syn::Result<(Vec<LitStr>, Vec<Entry>)> {
+    let mut texts = Vec::new();
+    while input.peek(LitStr) {
+        texts.push(input.parse()?);
+        if input.is_empty() {
+            break;
+        }
+        input.parse::<Token![,]>()?;
+    }
+    Ok((texts, Punctuated::<Entry, Token![,]>::parse_terminated(input)?.into_iter().collect()))
+}
+
+/// What a `macro_rules!` passes on as one piece, without the group around it.
+fn ungrouped(tokens: TokenStream) -> TokenStream {
+    let mut trees = tokens.clone().into_iter();
+    match (trees.next(), trees.next()) {
+        (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::None => ungrouped(group.stream()),
+        _ => tokens,
+    }
+}
+
+/// Whether a text is a name of DNS in lower case.
+pub(crate) fn is_domain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.split('.').all(is_label)
 }
 
 fn bracketed(tokens: &TokenStream) -> Option<TokenStream> {

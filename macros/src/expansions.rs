@@ -8,16 +8,16 @@ use proc_macro2::TokenStream;
 use syn::DeriveInput;
 
 use crate::{
-    admission, controller, convert, model::Item, mutate, projection, report::Report, resource, schema, validate,
+    admission, controller, convert, entry, model::Item, mutate, projection, report::Report, resource, schema, validate,
 };
 
 fn item(source: &str, expand: impl FnOnce(&Item<'_>, &Report) -> TokenStream) -> TokenStream {
     let input: DeriveInput = syn::parse_str(source).unwrap();
     let report = Report::default();
-    let item = Item::parse(&input, &report).unwrap();
+    let entries = entry::from_attributes(&input.attrs, "koord", &report);
+    let item = Item::parse(&input, entries, syn::parse_quote!(::koord_resource), &report).unwrap();
     let tokens = expand(&item, &report);
-    assert!(report.is_clean(), "{}", report.into_tokens());
-    tokens
+    report.finish(tokens, |_| TokenStream::new())
 }
 
 fn compare(name: &str, tokens: TokenStream) {
@@ -94,17 +94,18 @@ fn attributes_and_tables() {
     let function =
         "fn validate_pod(review: &Review<'_, Pod>, snapshot: &Snapshot) -> Verdict { snapshot.judge(review) }";
     compare("admission", admission::attribute(words.parse().unwrap(), &syn::parse_str(function).unwrap()));
-    let words = r#"name = "cards", for = nodes, owns(cards, by = by_name, namespace = "default"), concurrency = 2"#;
+    let words = r#"name = "cards", for = nodes, owns(cards, by = by_name, namespace = "default"), concurrency = 2,
+        runtime = ::koord_runtime"#;
     let caches = "struct Cards { nodes: Arc<Store<NodeView>>, cards: Arc<Store<CardView>>, greeting: String }";
     compare("controller", controller::attribute(words.parse().unwrap(), &syn::parse_str(caches).unwrap()));
     let words = r#"name = "cards", for(cards, writes = [status]), owns(cards), owns(hands), reads(nodes, fields = table.fields()),
-        arguments(table: &Table), init(dealt, seats = table.seats()?), error = TableError"#;
+        arguments(table: &Table), init(dealt, seats = table.seats()?), error = TableError,
+        runtime = ::koord_runtime"#;
     let caches = "struct Dealer { cards: Arc<Store<CardView>>, hands: Arc<Store<Child<Hand>>>, nodes: Arc<Store<NodeView>>, dealt: u32, seats: u32 }";
     compare(
         "controller_with_arguments",
         controller::attribute(words.parse().unwrap(), &syn::parse_str(caches).unwrap()),
     );
-    let view = "#[koord(kind = Card)] struct CardView { spec: CardSpec, status: Arc<str>, labels: Labels }";
-    let report = Report::default();
-    compare("projection", projection::expand(&syn::parse_str(view).unwrap(), &report).unwrap());
+    let view = "#[koord(kind = Card, runtime = ::koord_runtime)] struct CardView { spec: CardSpec, status: Arc<str>, labels: Labels }";
+    compare("projection", projection::derive(&syn::parse_str(view).unwrap()));
 }

@@ -2,7 +2,8 @@
 //!
 //! Three steps, one file each way: attributes are read into a model (`entry`, `serde`, `marker`, `model`), the model is
 //! checked (`check`), and code is made of it (`schema`, `resource`, …). Mistakes are collected and all shown; the user's
-//! item stays as it is. The code that is made is short, names only `koord_resource` and calls ordinary functions there.
+//! item stays as it is. The code that is made is short, names only koord-resource (by the name that the user's Cargo.toml
+//! has for it, `names`) and calls ordinary functions there.
 //! `KOORD_MACROS_DEBUG=1` prints it while it compiles.
 //!
 //! Use these through `koord_resource` (or the facade `koord`); `docs/library.md` lists the vocabulary.
@@ -17,11 +18,13 @@ mod convert;
 mod entry;
 #[cfg(test)]
 mod expansions;
+mod function;
 mod handler;
 mod json;
 mod marker;
 mod model;
 mod mutate;
+mod names;
 mod projection;
 mod rbac;
 mod report;
@@ -47,7 +50,7 @@ pub fn derive_resource(input: TokenStream) -> TokenStream {
         let root = resource::Root::parse(item, report);
         resource::check(item, &root, report);
         let handlers = admission::derived(item, report);
-        let identity = resource::expand(item, &root);
+        let identity = if report.is_clean() { resource::expand(item, &root) } else { resource::stand_in(item, &root) };
         quote::quote!(#identity #handlers)
     })
 }
@@ -107,9 +110,7 @@ pub fn derive_convert(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Projection, attributes(koord))]
 pub fn derive_projection(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    let report = Report::default();
-    let tokens = projection::expand(&input, &report).unwrap_or_default();
-    print("Projection", if report.is_clean() { tokens } else { report.into_tokens() })
+    print("Projection", projection::derive(&input))
 }
 
 /// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.
@@ -156,8 +157,8 @@ pub fn controllers(list: TokenStream) -> TokenStream {
     print("controllers", controller::table(list.into()))
 }
 
-/// Reads, checks and expands. After a mistake the type still gets the trait, with nothing in it, so that the compiler
-/// speaks of the mistake alone and not of every use of the type.
+/// Reads, checks and expands. After a mistake the type still gets the trait, with nothing in it: the content that
+/// `stand_in` makes, or what `expand` made where there is no `stand_in`.
 fn derive(
     name: &str,
     input: &DeriveInput,
@@ -165,20 +166,19 @@ fn derive(
     expand: impl FnOnce(&Item<'_>, &Report) -> proc_macro2::TokenStream,
 ) -> TokenStream {
     let report = Report::default();
-    let item = Item::parse(input, &report);
-    let krate = item.as_ref().map_or_else(|| syn::parse_quote!(::koord_resource), |item| item.krate.clone());
-    let mut tokens = item.map(|item| expand(&item, &report)).unwrap_or_default();
-    if !report.is_clean() {
-        tokens = report.into_tokens();
-        if let Some(stand_in) = stand_in {
-            let (ident, content) = (&input.ident, stand_in(&krate));
-            let name = syn::Ident::new(name, ident.span());
-            let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-            tokens.extend(quote::quote! {
-                impl #impl_generics #krate::#name for #ident #type_generics #where_clause { #content }
-            });
+    let entries = entry::from_attributes(&input.attrs, "koord", &report);
+    let krate = names::resource(&entries, &report);
+    let item = Item::parse(input, entries, krate.clone(), &report);
+    let code = item.map(|item| expand(&item, &report)).unwrap_or_default();
+    let tokens = report.finish(code, |code| {
+        let Some(stand_in) = stand_in else { return code };
+        let (ident, content) = (&input.ident, stand_in(&krate));
+        let name = syn::Ident::new(name, ident.span());
+        let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+        quote::quote! {
+            impl #impl_generics #krate::#name for #ident #type_generics #where_clause { #content }
         }
-    }
+    });
     print(name, tokens)
 }
 

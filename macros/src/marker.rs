@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::{Ident, Path};
 
 use crate::{
-    change::{Change, version},
+    change::{Change, ChangeKind, Move, Removed, Versions},
     entry::Entry,
     json::{Json, Number},
     report::Report,
@@ -69,10 +69,8 @@ pub(crate) struct Rule {
     pub(crate) reason: Option<String>,
     pub(crate) field_path: Option<String>,
     pub(crate) optional_old_self: Option<bool>,
-    /// The first version that has the rule; all without it.
-    pub(crate) since: Option<String>,
-    /// The first version that does not have the rule any more.
-    pub(crate) until: Option<String>,
+    /// The versions that have the rule.
+    pub(crate) versions: Versions,
 }
 
 /// How many of some fields may be set.
@@ -95,11 +93,17 @@ pub(crate) struct Markers {
     pub(crate) required: Option<Span>,
     pub(crate) optional: Option<Span>,
     pub(crate) open: Option<Span>,
+    /// Whether the doc comment stays out of the schema.
+    pub(crate) skips_description: bool,
     pub(crate) checks: Vec<Path>,
     pub(crate) update_checks: Vec<Path>,
     pub(crate) default_fn: Option<Path>,
     pub(crate) normalize: Vec<Path>,
     pub(crate) changes: Vec<Change>,
+    /// Where the field, or fields of it, stood before.
+    pub(crate) moves: Vec<Move>,
+    /// Fields that the struct had before.
+    pub(crate) removed: Vec<Removed>,
 }
 
 impl Markers {
@@ -122,11 +126,20 @@ impl Markers {
             "required" if entry.flag()? => self.required = Some(entry.span()),
             "optional" if entry.flag()? => self.optional = Some(entry.span()),
             "open" if entry.flag()? => self.open = Some(entry.span()),
+            "skip_description" => self.skips_description = entry.flag()?,
             "check" => self.checks.push(entry.path()?),
             "check_update" => self.update_checks.push(entry.path()?),
             "default_fn" => self.default_fn = Some(entry.path()?),
             "normalize" => self.normalize.push(entry.path()?),
             "added" | "renamed" | "changed" => self.changes.push(Change::parse(entry)?),
+            "moved" => {
+                let moved = Move::parse(entry)?;
+                if moved.member.is_none() {
+                    self.changes.push(Change { since: moved.since.clone(), kind: ChangeKind::Moved });
+                }
+                self.moves.push(moved);
+            }
+            "removed" => self.removed.push(Removed::parse(entry)?),
             "hardened" => {
                 let place = if place == Place::Type { Place::Hardened } else { Place::Rules };
                 self.hardened.extend(rules(&entry.list()?, place, report));
@@ -323,7 +336,7 @@ const RULE: &[&str] =
 fn rule(entry: &Entry) -> syn::Result<Rule> {
     let parts = entry.list()?;
     words::only(&parts, RULE)?;
-    let mut rule = Rule::default();
+    let mut rule = Rule { versions: Versions::parse(&parts)?, ..Rule::default() };
     for part in &parts {
         let text = || part.string().map(|literal| literal.value());
         match part.name().as_str() {
@@ -335,8 +348,7 @@ fn rule(entry: &Entry) -> syn::Result<Rule> {
                 rule.reason = Some(choice(part, &reasons)?.to_owned());
             }
             "field_path" => rule.field_path = Some(text()?),
-            "since" => rule.since = Some(version(part)?),
-            "until" => rule.until = Some(version(part)?),
+            "since" | "until" => {}
             _ => rule.optional_old_self = Some(part.flag()?),
         }
     }

@@ -17,7 +17,7 @@ pub(crate) struct Item<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) generics: &'a Generics,
     pub(crate) description: String,
-    /// Where `koord_resource` is found.
+    /// Where koord-resource is found.
     pub(crate) krate: Path,
     pub(crate) markers: Markers,
     /// All `#[koord(…)]` entries on the type, for the root's own reader.
@@ -64,17 +64,11 @@ pub(crate) enum Content<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Reads a type; mistakes go to the report, and none is returned only where nothing can be emitted.
-    pub(crate) fn parse(input: &'a DeriveInput, report: &Report) -> Option<Self> {
+    /// Reads a type with the words on it; mistakes go to the report, and none is returned only where nothing can be emitted.
+    pub(crate) fn parse(input: &'a DeriveInput, entries: Vec<Entry>, krate: Path, report: &Report) -> Option<Self> {
         let is_enum = matches!(input.data, syn::Data::Enum(_));
-        let entries = from_attributes(&input.attrs, "koord", report);
         let markers = Markers::parse(&entries, Place::Type, report);
         let serde = serde::Container::parse(&input.attrs, is_enum, report);
-        let krate = entries
-            .iter()
-            .find(|entry| entry.name() == "crate")
-            .and_then(|entry| report.keep(entry.path()))
-            .unwrap_or_else(|| syn::parse_quote!(::koord_resource));
         if let Some(foreign) = &serde.foreign {
             report.on(
                 foreign,
@@ -104,7 +98,7 @@ impl<'a> Item<'a> {
         Some(Item {
             ident: &input.ident,
             generics: &input.generics,
-            description: description(&input.attrs),
+            description: described(&input.attrs, &markers),
             krate,
             markers,
             entries,
@@ -164,6 +158,7 @@ impl<'a> Field<'a> {
     fn parse(index: usize, field: &'a syn::Field, case: Case, default: bool, report: &Report) -> Self {
         let entries = from_attributes(&field.attrs, "koord", report);
         let serde = serde::Field::parse(&field.attrs, report);
+        let markers = Markers::parse(&entries, Place::Field, report);
         let member = field.ident.clone().map_or_else(|| Member::from(index), Member::from);
         let rust_name = match &member {
             Member::Named(ident) => ident.to_string().trim_start_matches("r#").to_owned(),
@@ -175,8 +170,8 @@ impl<'a> Field<'a> {
             name: serde.rename.clone().unwrap_or_else(|| case.field(&rust_name)),
             type_: &field.ty,
             peeled: peel(&field.ty),
-            description: description(&field.attrs),
-            markers: Markers::parse(&entries, Place::Field, report),
+            description: described(&field.attrs, &markers),
+            markers,
             has_serde_default: serde.default || default,
             serde,
         }
@@ -239,12 +234,22 @@ impl<'a> Variant<'a> {
     }
 }
 
+/// The doc comment, unless the markers leave it out.
+fn described(attributes: &[syn::Attribute], markers: &Markers) -> String {
+    if markers.skips_description { String::new() } else { description(attributes) }
+}
+
 /// The doc comment as prose: one line per paragraph or list item, without the brackets of intra-doc links.
 fn description(attributes: &[syn::Attribute]) -> String {
     let mut text = String::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
         let syn::Meta::NameValue(pair) = &attribute.meta else { continue };
-        let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) = &pair.value else { continue };
+        let mut value = &pair.value;
+        // A literal that a `macro_rules!` passes on stands in a group.
+        while let syn::Expr::Group(group) = value {
+            value = &group.expr;
+        }
+        let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) = value else { continue };
         for line in line.value().split('\n') {
             let line = line.trim();
             let starts_anew = line.is_empty() || line.starts_with(['*', '-', '#', '|']);

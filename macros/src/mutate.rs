@@ -5,11 +5,12 @@ use quote::{format_ident, quote};
 use syn::Member;
 
 use crate::{
+    function,
     json::Json,
     marker::{Keyword, Marker},
     model::{Body, Content, Field, Item, Variant},
     report::Report,
-    shape::may_have_rules,
+    shape::{may_have_rules, of_option},
 };
 
 /// Notes where a default could never be seen to be missing.
@@ -53,7 +54,9 @@ fn struct_code(item: &Item<'_>, fields: &[Field<'_>]) -> TokenStream {
     });
     let computed = fields.iter().filter_map(|field| {
         let (path, member) = (field.markers.default_fn.as_ref()?, &field.member);
-        Some(quote!(if self.#member.is_none() { self.#member = Some(#path(self)); }))
+        let value = of_option(field.type_).map_or_else(|| quote!(_), |value| quote!(#value));
+        let function = function::pointer(path, quote!(fn(&Self) -> #value));
+        Some(quote!(if self.#member.is_none() { self.#member = Some(#function(self)); }))
     });
     let inner = fields.iter().map(|field| {
         let member = &field.member;

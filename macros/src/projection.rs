@@ -2,24 +2,80 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use syn::{DeriveInput, Path, Type, spanned::Spanned};
+use syn::{DeriveInput, Field, Path, Type, spanned::Spanned};
 
 use crate::{
     entry::{Entry, from_attributes},
+    names,
     report::Report,
     shape::{Wrapper, peel},
     words,
 };
 
-/// The implementation of `Projection`, with the borrowed form that is read from the wire.
-pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream> {
-    let entries = from_attributes(&input.attrs, "koord", report);
+const KIND: &str = "the type of a kind, or a `ResourceKind`";
+
+/// The implementation of `Projection`, or what stands in for it after a mistake.
+pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
+    let report = Report::default();
+    let entries = from_attributes(&input.attrs, "koord", &report);
     report.keep(words::only(&entries, &["crate", "runtime", "kind", "index"]));
+    let (krate, runtime) = (names::resource(&entries, &report), names::runtime(&entries, &report));
+    let code = expand(input, &entries, (&krate, &runtime), &report).unwrap_or_default();
+    report.finish(code, |_| stand_in(input, &entries, (&krate, &runtime)))
+}
+
+/// A projection of another kind whose functions are never called.
+fn stand_in(input: &DeriveInput, entries: &[Entry], (krate, runtime): (&Path, &Path)) -> TokenStream {
+    let ident = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    let index = entries.iter().find(|entry| entry.name() == "index").and_then(|entry| entry.type_().ok());
+    let index = index.unwrap_or_else(|| syn::parse_quote!(()));
+    let traits =
+        named(input).into_iter().flatten().filter_map(|(name, field)| of_field(ident, name, &field.ty, runtime));
+    let traits = input.generics.params.is_empty().then(|| quote!(#(#traits)*));
+    quote! {
+        #traits
+        impl #impl_generics #runtime::projection::Projection for #ident #type_generics #where_clause {
+            const KIND: #krate::controller::ResourceKind = #krate::controller::ResourceKind::POD;
+            type Wire<'a> = #runtime::projection::WireObject<'a, #krate::serde::de::IgnoredAny>;
+            type Index = #index;
+            fn project(
+                _: Self::Wire<'_>,
+                _: &mut #runtime::intern::Interner,
+            ) -> ::core::result::Result<Self, #runtime::projection::DecodeError> {
+                loop {}
+            }
+        }
+    }
+}
+
+/// The fields of a struct that has names for them.
+fn named(input: &DeriveInput) -> Option<impl Iterator<Item = (&Ident, &Field)>> {
+    let syn::Data::Struct(syn::DataStruct { fields: syn::Fields::Named(fields), .. }) = &input.data else {
+        return None;
+    };
+    Some(fields.named.iter().filter_map(|field| Some((field.ident.as_ref()?, field))))
+}
+
+/// The trait by which the runtime gets at a field, if it does.
+fn of_field(ident: &Ident, name: &Ident, type_: &Type, runtime: &Path) -> Option<TokenStream> {
+    let text = name.to_string();
+    match of_metadata(ident, &text, runtime) {
+        Some(OfMetadata::Read { implementation, .. }) => Some(implementation),
+        Some(OfMetadata::Kept(_)) => None,
+        None => (text == "status").then(|| with_status(ident, type_, runtime)),
+    }
+}
+
+/// The implementation of `Projection`, with the borrowed form that is read from the wire.
+fn expand(
+    input: &DeriveInput,
+    entries: &[Entry],
+    (krate, runtime): (&Path, &Path),
+    report: &Report,
+) -> Option<TokenStream> {
     let find = |name: &str| entries.iter().find(|entry| entry.name() == name);
-    let path = |name: &str, default: Path| find(name).and_then(|entry| report.keep(entry.path())).unwrap_or(default);
-    let krate = path("crate", syn::parse_quote!(::koord_resource));
-    let runtime = path("runtime", syn::parse_quote!(::koord_runtime));
-    let Some(kind) = find("kind").map(Entry::path) else {
+    let Some(kind) = find("kind").map(|entry| entry.path_to(KIND)) else {
         report.on(&input.ident, "a projection needs `#[koord(kind = Type)]`, or a `ResourceKind`");
         return None;
     };
@@ -31,15 +87,15 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
         quote!(#krate::controller::ResourceKind::of(&<#kind as #krate::Resource>::INFO))
     };
     let index = find("index").and_then(|entry| report.keep(entry.type_())).unwrap_or_else(|| syn::parse_quote!(()));
-    let syn::Data::Struct(syn::DataStruct { fields: syn::Fields::Named(fields), .. }) = &input.data else {
+    let Some(fields) = named(input) else {
         report.on(&input.ident, "a projection is a struct whose fields are members of the object, such as `spec`");
         return None;
     };
     let ident = &input.ident;
     let wire = format_ident!("{ident}Members");
     let (mut members, mut values, mut traits) = (Vec::new(), Vec::new(), Vec::new());
-    for field in &fields.named {
-        let (Some(name), type_) = (&field.ident, &field.ty) else { continue };
+    for (name, field) in fields {
+        traits.extend(of_field(ident, name, &field.ty, runtime));
         if let Some(attribute) = field
             .attrs
             .iter()
@@ -48,19 +104,13 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
             report.on(attribute, "a field of a projection has no attributes: its name says which member of the object it is, its type how that is read");
         }
         let text = name.to_string();
-        match of_metadata(ident, &text, &runtime) {
-            Some(OfMetadata::Read { value, implementation }) => {
-                values.push(quote!(#name: #value,));
-                traits.push(implementation);
-            }
+        match of_metadata(ident, &text, runtime) {
+            Some(OfMetadata::Read { value, .. }) => values.push(quote!(#name: #value,)),
             Some(OfMetadata::Kept(instead)) => {
                 report.at(name.span(), format!("`{text}` is in the object's metadata: {instead}"));
             }
             None => {
-                values.push(value(name, type_, &runtime));
-                if text == "status" {
-                    traits.push(with_status(ident, type_, &runtime));
-                }
+                values.push(value(name, &field.ty, runtime));
                 members.push(name);
             }
         }

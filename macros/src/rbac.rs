@@ -35,12 +35,14 @@ pub(crate) struct Permissions {
     urls: Vec<LitStr>,
     verbs: Vec<String>,
     namespace: Option<LitStr>,
+    role: Option<LitStr>,
 }
 
 impl Permissions {
     pub(crate) fn parse(entry: &Entry) -> syn::Result<Self> {
         let parts = entry.list()?;
-        words::only(&parts, &["group", "groups", "resource", "resources", "names", "urls", "verbs", "namespace"])?;
+        let known = ["group", "groups", "resource", "resources", "names", "urls", "verbs", "namespace", "role"];
+        words::only(&parts, &known)?;
         let mut permissions = Permissions {
             groups: Vec::new(),
             resources: Vec::new(),
@@ -48,6 +50,7 @@ impl Permissions {
             urls: Vec::new(),
             verbs: Vec::new(),
             namespace: None,
+            role: None,
         };
         for part in &parts {
             match part.name().as_str() {
@@ -56,6 +59,7 @@ impl Permissions {
                 "names" => permissions.names.extend(part.strings()?),
                 "urls" => permissions.urls.extend(part.strings()?),
                 "namespace" => permissions.namespace = Some(part.string()?),
+                "role" => permissions.role = Some(role(part)?),
                 _ => permissions.verbs = verbs(part)?,
             }
         }
@@ -76,8 +80,9 @@ impl Permissions {
 
     /// One `RbacRule` for each group and resource, and for each URL.
     pub(crate) fn expand<'p>(&'p self, krate: &'p Path) -> impl Iterator<Item = TokenStream> + 'p {
-        let Permissions { groups, resources, names, urls, verbs, namespace } = self;
-        let namespace = namespace.as_ref().map_or_else(|| quote!(None), |name| quote!(Some(#name)));
+        let Permissions { groups, resources, names, urls, verbs, namespace, role } = self;
+        let option = |text: &Option<LitStr>| text.as_ref().map_or_else(|| quote!(None), |text| quote!(Some(#text)));
+        let (namespace, role) = (option(namespace), option(role));
         let rule = move |group: &str, resource: &str, urls: &[&LitStr]| {
             quote!(#krate::rbac::RbacRule {
                 group: #group,
@@ -85,6 +90,7 @@ impl Permissions {
                 names: &[#(#names),*],
                 verbs: &[#(#verbs),*],
                 namespace: #namespace,
+                role: #role,
                 urls: &[#(#urls),*],
             })
         };
@@ -95,6 +101,17 @@ impl Permissions {
         };
         of_resources.chain(urls.iter().map(move |url| rule("", "", &[url])))
     }
+}
+
+/// `role = "database-viewer"`.
+fn role(part: &Entry) -> syn::Result<LitStr> {
+    let literal = part.string()?;
+    let name = literal.value();
+    if name.is_empty() || [".", ".."].contains(&name.as_str()) || name.contains(['/', '%']) {
+        let message = "a role is a part of URLs, so its name has no `/` and no `%`, as in `role = \"database-viewer\"`";
+        return Err(syn::Error::new(literal.span(), message));
+    }
+    Ok(literal)
 }
 
 /// `verbs = [get, list]` or `verbs("get", "list")`.

@@ -1,241 +1,19 @@
 //! `#[derive(Resource)]`: the identity of a kind, and how its root is written.
 
+mod root;
+mod served;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::LitStr;
 
+pub(crate) use root::Root;
+use root::{Column, Extras, Scale, Selectable};
+
 use crate::{
-    entry::Entry,
     model::{Body, Item},
-    rbac::Permissions,
     report::Report,
-    words,
 };
-
-/// What `#[koord(…)]` on the root says about the kind.
-#[derive(Default)]
-pub(crate) struct Root {
-    group: Option<LitStr>,
-    version: Option<LitStr>,
-    kind: Option<LitStr>,
-    plural: Option<LitStr>,
-    singular: Option<LitStr>,
-    list_kind: Option<LitStr>,
-    namespaced: Option<bool>,
-    status: bool,
-    scale: Option<Scale>,
-    short_names: Vec<LitStr>,
-    categories: Vec<LitStr>,
-    columns: Vec<Column>,
-    selectable: Vec<LitStr>,
-    annotations: Vec<(LitStr, LitStr)>,
-    labels: Vec<(LitStr, LitStr)>,
-    served: Option<bool>,
-    storage: Option<bool>,
-    deprecated: Option<String>,
-    /// Permissions that come with the kind, for whoever works with it.
-    rbac: Vec<Permissions>,
-    /// What stands in `hardened(…)`.
-    extras: Extras,
-}
-
-/// Presentation that only the hardened profile has.
-#[derive(Default)]
-struct Extras {
-    short_names: Vec<LitStr>,
-    categories: Vec<LitStr>,
-    columns: Vec<Column>,
-    selectable: Vec<LitStr>,
-}
-
-struct Scale {
-    spec: LitStr,
-    status: LitStr,
-    selector: Option<LitStr>,
-}
-
-struct Column {
-    name: LitStr,
-    type_: LitStr,
-    path: LitStr,
-    description: String,
-    format: String,
-    priority: i32,
-}
-
-impl Root {
-    pub(crate) fn parse(item: &Item<'_>, report: &Report) -> Self {
-        let mut root = Root::default();
-        for entry in item.entries.iter().filter(|entry| words::ROOT.contains(&entry.name().as_str())) {
-            if let Err(error) = root.take(entry) {
-                report.add(error);
-            }
-        }
-        for entry in item.entries.iter().filter(|entry| entry.name() == "hardened") {
-            // Whatever else stands there are rules, which the markers' reader has seen.
-            for inner in entry.list().unwrap_or_default() {
-                if let Err(error) = root.extras.take(&inner) {
-                    report.add(error);
-                }
-            }
-        }
-        root
-    }
-
-    fn take(&mut self, entry: &Entry) -> syn::Result<()> {
-        match entry.name().as_str() {
-            "group" => once(&mut self.group, entry, entry.string())?,
-            "version" => once(&mut self.version, entry, version(entry))?,
-            "kind" => once(&mut self.kind, entry, entry.string())?,
-            "plural" => once(&mut self.plural, entry, lower_case(entry))?,
-            "singular" => once(&mut self.singular, entry, lower_case(entry))?,
-            "list_kind" => once(&mut self.list_kind, entry, entry.string())?,
-            "scope" => once(&mut self.namespaced, entry, scope(entry))?,
-            "status" => self.status = entry.flag()?,
-            "scale" => once(&mut self.scale, entry, Scale::parse(entry))?,
-            "short_name" => self.short_names.extend(entry.strings()?),
-            "category" => self.categories.extend(entry.strings()?),
-            "column" => self.columns.push(Column::parse(entry)?),
-            "selectable" => self.selectable.extend(json_paths(entry)?),
-            "annotation" => self.annotations.push(pair(entry)?),
-            "label" => self.labels.push(pair(entry)?),
-            "served" => once(&mut self.served, entry, entry.flag())?,
-            "storage" => once(&mut self.storage, entry, entry.flag())?,
-            "deprecated" => {
-                let warning =
-                    if entry.flag().is_ok() { Ok(String::new()) } else { entry.string().map(|text| text.value()) };
-                once(&mut self.deprecated, entry, warning)?;
-            }
-            "rbac" => self.rbac.push(Permissions::parse(entry)?),
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-impl Extras {
-    fn take(&mut self, entry: &Entry) -> syn::Result<()> {
-        match entry.name().as_str() {
-            "short_name" => self.short_names.extend(entry.strings()?),
-            "category" => self.categories.extend(entry.strings()?),
-            "column" => self.columns.push(Column::parse(entry)?),
-            "selectable" => self.selectable.extend(json_paths(entry)?),
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-fn json_paths(entry: &Entry) -> syn::Result<Vec<LitStr>> {
-    entry.strings()?.into_iter().map(json_path).collect()
-}
-
-fn once<T>(slot: &mut Option<T>, entry: &Entry, value: syn::Result<T>) -> syn::Result<()> {
-    if slot.is_some() {
-        return Err(entry.wrong(&format!("`{}` is given twice", entry.word)));
-    }
-    *slot = Some(value?);
-    Ok(())
-}
-
-fn version(entry: &Entry) -> syn::Result<LitStr> {
-    let literal = entry.string()?;
-    let text = literal.value();
-    let digits = text.strip_prefix('v').unwrap_or_default();
-    let rest = digits.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    let stage = rest.strip_prefix("alpha").or_else(|| rest.strip_prefix("beta"));
-    let whole = digits.len() > rest.len()
-        && (rest.is_empty() || stage.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())));
-    if whole {
-        Ok(literal)
-    } else {
-        Err(syn::Error::new(literal.span(), "a version is like \"v1\", \"v1beta1\" or \"v2alpha3\""))
-    }
-}
-
-fn lower_case(entry: &Entry) -> syn::Result<LitStr> {
-    let literal = entry.string()?;
-    let valid = !literal.value().is_empty()
-        && literal
-            .value()
-            .bytes()
-            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-');
-    if valid {
-        Ok(literal)
-    } else {
-        Err(syn::Error::new(literal.span(), format!("`{}` is a lower-case name", entry.word)))
-    }
-}
-
-fn scope(entry: &Entry) -> syn::Result<bool> {
-    let literal = entry.string()?;
-    match literal.value().as_str() {
-        "Namespaced" => Ok(true),
-        "Cluster" => Ok(false),
-        _ => Err(syn::Error::new(literal.span(), "`scope` is \"Cluster\" or \"Namespaced\"")),
-    }
-}
-
-fn json_path(literal: LitStr) -> syn::Result<LitStr> {
-    let text = literal.value();
-    if text.starts_with('.') && text.len() > 1 {
-        Ok(literal)
-    } else {
-        Err(syn::Error::new(literal.span(), "a JSON path starts at the root with a dot, such as \".spec.replicas\""))
-    }
-}
-
-fn pair(entry: &Entry) -> syn::Result<(LitStr, LitStr)> {
-    match <[LitStr; 2]>::try_from(entry.strings()?) {
-        Ok([key, value]) => Ok((key, value)),
-        Err(_) => Err(entry
-            .wrong(&format!("`{}` takes a key and a value, as in `{}(\"key\", \"value\")`", entry.word, entry.word))),
-    }
-}
-
-impl Scale {
-    fn parse(entry: &Entry) -> syn::Result<Self> {
-        let parts = entry.list()?;
-        words::only(&parts, &["spec", "status", "selector"])?;
-        let part = |name: &str| {
-            let part = parts.iter().find(|part| part.name() == name);
-            part.map(|part| part.string().and_then(json_path)).transpose()
-        };
-        let missing = |name: &str| entry.wrong(&format!("`scale` needs `{name} = \".path\"`"));
-        Ok(Scale {
-            spec: part("spec")?.ok_or_else(|| missing("spec"))?,
-            status: part("status")?.ok_or_else(|| missing("status"))?,
-            selector: part("selector")?,
-        })
-    }
-}
-
-impl Column {
-    fn parse(entry: &Entry) -> syn::Result<Self> {
-        let parts = entry.list()?;
-        words::only(&parts, &["name", "type", "path", "description", "format", "priority"])?;
-        let part = |name: &str| parts.iter().find(|part| part.name() == name);
-        let text = |name: &str| part(name).map(Entry::string).transpose();
-        let needed = |name: &str| text(name)?.ok_or_else(|| entry.wrong(&format!("`column` needs `{name} = \"…\"`")));
-        let type_ = needed("type")?;
-        let allowed = ["string", "integer", "number", "boolean", "date"];
-        if !allowed.contains(&type_.value().as_str()) {
-            return Err(syn::Error::new(
-                type_.span(),
-                "the type of a column is string, integer, number, boolean or date",
-            ));
-        }
-        let priority = part("priority").map(Entry::signed).transpose()?.unwrap_or_default();
-        Ok(Column {
-            name: needed("name")?,
-            type_,
-            path: json_path(needed("path")?)?,
-            description: text("description")?.map(|text| text.value()).unwrap_or_default(),
-            format: text("format")?.map(|text| text.value()).unwrap_or_default(),
-            priority: i32::try_from(priority).map_err(|_| entry.wrong("`priority` is too large"))?,
-        })
-    }
-}
 
 /// Notes what is wrong with the root as a whole.
 pub(crate) fn check(item: &Item<'_>, root: &Root, report: &Report) {
@@ -257,33 +35,82 @@ pub(crate) fn check(item: &Item<'_>, root: &Root, report: &Report) {
     if !item.generics.params.is_empty() {
         report.on(&item.generics.params, "a kind has no parameters");
     }
-    for (name, given) in
-        [("group", root.group.is_some()), ("version", root.version.is_some()), ("scope", root.namespaced.is_some())]
-    {
-        if !given {
+    for name in ["group", "version", "scope"] {
+        // What is there and wrong is not missing too.
+        if !item.entries.iter().any(|entry| entry.name() == name) {
             report.on(item.ident, format!("a resource needs `#[koord({name} = \"…\")]`"));
         }
     }
-    if root.status && !fields.iter().any(|field| field.name == "status") {
+    if root.status.is_some() && !fields.iter().any(|field| field.name == "status") {
         report.on(item.ident, "`status` makes a subresource of the field `status`, which is not there");
     }
-    if let Some(scale) = root.scale.as_ref().filter(|_| !root.status) {
-        report.on(&scale.status, "`scale` reads the status subresource; add `status`");
+    check_scales(root, report);
+    served::check(root, report);
+}
+
+/// Notes scales without a status to read, and two in one version.
+fn check_scales(root: &Root, report: &Report) {
+    for (index, scale) in root.scales.iter().enumerate() {
+        match &root.status {
+            None => report.on(&scale.status, "`scale` reads the status subresource; add `status`"),
+            Some(status) if !status.contain(&scale.versions) => report.on(
+                &scale.status,
+                "some versions with `scale` lack the status subresource that it reads; give `scale` the `since` and `until` of `status`, as in `status(since = \"v1\"), scale(…, since = \"v1\")`",
+            ),
+            Some(_) => {}
+        }
+        if root.scales[..index].iter().any(|earlier| earlier.versions.meet(&scale.versions)) {
+            report.at(
+                scale.span,
+                "one version has two `scale`; limit them, as in `scale(…, since = \"v1\"), scale(…, until = \"v1\")`",
+            );
+        }
     }
 }
 
 /// The implementations of `Resource`, of the traits of k8s-openapi, and of `Serialize`.
 pub(crate) fn expand(item: &Item<'_>, root: &Root) -> TokenStream {
-    let (ident, krate) = (item.ident, &item.krate);
-    let info = info(item, root);
     let Some(metadata) = item.fields().iter().find(|field| field.name == "metadata").map(|field| &field.member) else {
         return TokenStream::new();
     };
+    let identity = identity(item, root, &quote!(&self.#metadata), &quote!(&mut self.#metadata), None);
+    let serialize = serialize(item);
+    quote!(#identity #serialize)
+}
+
+/// The same implementations after a mistake, with functions that are never called.
+pub(crate) fn stand_in(item: &Item<'_>, root: &Root) -> TokenStream {
+    if !item.generics.params.is_empty() {
+        return TokenStream::new();
+    }
+    let (ident, krate) = (item.ident, &item.krate);
+    // What the type lacks beside is said where it is used: with a lifetime, the bound is not checked here.
+    let bound = quote!(where for<'stand_in> Self: ::core::clone::Clone + #krate::serde::de::DeserializeOwned);
+    let identity = identity(item, root, &quote!(loop {}), &quote!(loop {}), Some(&bound));
+    quote! {
+        #identity
+        impl #krate::serde::Serialize for #ident {
+            fn serialize<S: #krate::serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
+                #krate::serde::Serializer::serialize_unit(serializer)
+            }
+        }
+    }
+}
+
+/// The identity of a kind, whose metadata two expressions give.
+fn identity(
+    item: &Item<'_>,
+    root: &Root,
+    metadata: &TokenStream,
+    metadata_mut: &TokenStream,
+    bound: Option<&TokenStream>,
+) -> TokenStream {
+    let (ident, krate) = (item.ident, &item.krate);
+    let info = info(item, root);
     let scope =
         if root.namespaced == Some(false) { quote!(ClusterResourceScope) } else { quote!(NamespaceResourceScope) };
     let (group, version) = (text(root.group.as_ref()), text(root.version.as_ref()));
     let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
-    let serialize = serialize(item);
     let rules: Vec<TokenStream> = root.rbac.iter().flat_map(|permissions| permissions.expand(krate)).collect();
     let rbac = (!rules.is_empty()).then(|| {
         quote! {
@@ -296,17 +123,17 @@ pub(crate) fn expand(item: &Item<'_>, root: &Root) -> TokenStream {
     });
     quote! {
         #[automatically_derived]
-        impl #krate::Resource for #ident {
+        impl #krate::Resource for #ident #bound {
             const INFO: #krate::ResourceInfo = #info;
             fn metadata(&self) -> &#krate::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                &self.#metadata
+                #metadata
             }
             fn metadata_mut(&mut self) -> &mut #krate::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                &mut self.#metadata
+                #metadata_mut
             }
         }
         #[automatically_derived]
-        impl #krate::k8s_openapi::Resource for #ident {
+        impl #krate::k8s_openapi::Resource for #ident #bound {
             const API_VERSION: &'static str = #api_version;
             const GROUP: &'static str = #group;
             const KIND: &'static str = <Self as #krate::Resource>::INFO.kind;
@@ -315,17 +142,16 @@ pub(crate) fn expand(item: &Item<'_>, root: &Root) -> TokenStream {
             type Scope = #krate::k8s_openapi::#scope;
         }
         #[automatically_derived]
-        impl #krate::k8s_openapi::Metadata for #ident {
+        impl #krate::k8s_openapi::Metadata for #ident #bound {
             type Ty = #krate::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
             fn metadata(&self) -> &Self::Ty {
-                &self.#metadata
+                #metadata
             }
             fn metadata_mut(&mut self) -> &mut Self::Ty {
-                &mut self.#metadata
+                #metadata_mut
             }
         }
         #rbac
-        #serialize
     }
 }
 
@@ -342,21 +168,20 @@ fn info(item: &Item<'_>, root: &Root) -> TokenStream {
     let list_kind = root.list_kind.as_ref().map_or_else(|| format!("{kind}List"), LitStr::value);
     let (group, version) = (text(root.group.as_ref()), text(root.version.as_ref()));
     let scope = if root.namespaced == Some(false) { quote!(Cluster) } else { quote!(Namespaced) };
-    let scale = root.scale.as_ref().map_or_else(
-        || quote!(None),
-        |Scale { spec, status, selector }| {
-            let selector = selector.as_ref().map_or_else(|| quote!(None), |path| quote!(Some(#path)));
-            quote!(Some(#krate::Scale {
-                spec_replicas_path: #spec,
-                status_replicas_path: #status,
-                label_selector_path: #selector,
-            }))
-        },
-    );
-    let shown = columns(krate, &root.columns);
+    let scales = root.scales.iter().map(|Scale { spec, status, selector, versions, .. }| {
+        let selector = selector.as_ref().map_or_else(|| quote!(None), |path| quote!(Some(#path)));
+        let versions = versions.expand(krate);
+        quote!(#krate::Scale {
+            spec_replicas_path: #spec,
+            status_replicas_path: #status,
+            label_selector_path: #selector,
+            versions: #versions,
+        })
+    });
+    let (shown, selectable) = (columns(krate, &root.columns), selectable_fields(krate, &root.selectable));
     let extras = {
         let Extras { short_names, categories, columns: more, selectable } = &root.extras;
-        let more = columns(krate, more);
+        let (more, selectable) = (columns(krate, more), selectable_fields(krate, selectable));
         quote!(#krate::Extras {
             short_names: &[#(#short_names),*],
             categories: &[#(#categories),*],
@@ -369,9 +194,15 @@ fn info(item: &Item<'_>, root: &Root) -> TokenStream {
         quote!(&[#(#pairs),*])
     };
     let (annotations, labels) = (pairs(&root.annotations), pairs(&root.labels));
-    let (short_names, categories, selectable) = (&root.short_names, &root.categories, &root.selectable);
-    let (status, served, storage) = (root.status, root.served.unwrap_or(true), root.storage.unwrap_or(true));
-    let deprecated = root.deprecated.as_ref().map_or_else(|| quote!(None), |warning| quote!(Some(#warning)));
+    let (short_names, categories) = (&root.short_names, &root.categories);
+    let status = root.status.as_ref().map_or_else(
+        || quote!(None),
+        |versions| {
+            let versions = versions.expand(krate);
+            quote!(Some(#versions))
+        },
+    );
+    let (served, older) = served::expand(krate, root);
     quote!(#krate::ResourceInfo {
         group: #group,
         version: #version,
@@ -383,18 +214,20 @@ fn info(item: &Item<'_>, root: &Root) -> TokenStream {
         short_names: &[#(#short_names),*],
         categories: &[#(#categories),*],
         status: #status,
-        scale: #scale,
+        scale: &[#(#scales),*],
         columns: &[#(#shown),*],
         selectable_fields: &[#(#selectable),*],
         annotations: #annotations,
         labels: #labels,
-        served: #krate::Served { served: #served, storage: #storage, deprecated: #deprecated },
+        served: #served,
+        older: #older,
         extras: #extras,
     })
 }
 
 fn columns(krate: &syn::Path, columns: &[Column]) -> Vec<TokenStream> {
-    let one = |Column { name, type_, path, description, format, priority }: &Column| {
+    let one = |Column { name, type_, path, description, format, priority, versions }: &Column| {
+        let versions = versions.expand(krate);
         quote!(#krate::Column {
             name: #name,
             type_: #type_,
@@ -402,9 +235,18 @@ fn columns(krate: &syn::Path, columns: &[Column]) -> Vec<TokenStream> {
             description: #description,
             format: #format,
             priority: #priority,
+            versions: #versions,
         })
     };
     columns.iter().map(one).collect()
+}
+
+fn selectable_fields(krate: &syn::Path, fields: &[Selectable]) -> Vec<TokenStream> {
+    let one = |Selectable { path, versions }: &Selectable| {
+        let versions = versions.expand(krate);
+        quote!(#krate::Selectable { json_path: #path, versions: #versions })
+    };
+    fields.iter().map(one).collect()
 }
 
 /// The English plural as kubebuilder forms it.

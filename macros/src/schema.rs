@@ -1,5 +1,7 @@
 //! `#[derive(Schema)]`: code that builds the structural schema of a type.
 
+mod older;
+
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
@@ -54,9 +56,16 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
 fn object(item: &Item<'_>, description: &str, fields: &[Field<'_>]) -> TokenStream {
     let krate = &item.krate;
     let properties = fields.iter().map(|field| property(item, field));
+    let moved =
+        fields.iter().flat_map(|field| field.markers.moves.iter().map(move |moved| older::moved(item, field, moved)));
+    // What stands on an enum is not of its variants.
+    let removed = if matches!(item.body, Body::Struct(_)) { item.markers.removed.as_slice() } else { &[] };
+    let removed = removed.iter().map(|removed| older::removed(item, removed));
     quote!({
         let mut object = #krate::declare::object(#description);
         #(#properties)*
+        #(#moved)*
+        #(#removed)*
         object
     })
 }
@@ -69,13 +78,7 @@ fn property(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
         let optional = field.peeled.optional;
         return quote!(#krate::declare::flatten(&mut object, #schema, #optional););
     }
-    // What is left out when it is empty is absent when it is not empty.
-    let never_empty = field.markers.admission.iter().any(|marker| matches!(marker.keyword, Keyword::NotEmpty));
-    let required = match (field.is_required(), never_empty && !field.peeled.optional) {
-        (true, _) => quote!(true),
-        (false, true) => quote!(cx.has_admission()),
-        (false, false) => quote!(false),
-    };
+    let required = required(field);
     let form = |form: &Form<'_>| {
         let name = form.name;
         let schema = form.type_.map_or_else(|| schema.clone(), |type_| quote!(<#type_ as #krate::Schema>::schema(cx)));
@@ -97,6 +100,17 @@ fn property(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
         let (since, before) = (&change.since, form(before));
         quote!(if cx.has(#since) { #newer } else { #before })
     })
+}
+
+/// The condition that an object without the field is refused.
+fn required(field: &Field<'_>) -> TokenStream {
+    // What is left out when it is empty is absent when it is not empty.
+    let never_empty = field.markers.admission.iter().any(|marker| matches!(marker.keyword, Keyword::NotEmpty));
+    match (field.is_required(), never_empty && !field.peeled.optional) {
+        (true, _) => quote!(true),
+        (false, true) => quote!(cx.has_admission()),
+        (false, false) => quote!(false),
+    }
 }
 
 fn field_schema(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
@@ -291,7 +305,7 @@ fn cel(item: &Item<'_>, rule: &Rule) -> TokenStream {
         #optional_old_self
         ..#krate::schema::Rule::default()
     }););
-    match (&rule.since, &rule.until) {
+    match (&rule.versions.since, &rule.versions.until) {
         (None, None) => push,
         (Some(since), None) => quote!(if cx.has(#since) { #push }),
         (None, Some(until)) => quote!(if !cx.has(#until) { #push }),

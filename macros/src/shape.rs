@@ -48,20 +48,37 @@ pub(crate) enum Wrapper {
     Pointer,
 }
 
+/// The type without parentheses, and without the group in which a `macro_rules!` passes it on.
+pub(crate) fn ungrouped(mut type_: &Type) -> &Type {
+    loop {
+        type_ = match type_ {
+            Type::Paren(paren) => &paren.elem,
+            Type::Group(group) => &group.elem,
+            _ => return type_,
+        };
+    }
+}
+
+/// The `T` of `Option<T>`.
+pub(crate) fn of_option(type_: &Type) -> Option<&Type> {
+    match named(ungrouped(type_)) {
+        Some((name, arguments)) if name == "Option" => arguments.first().copied(),
+        _ => None,
+    }
+}
+
 /// Takes `Option`, `Box`, `Arc` and `Rc` off and classifies what is left.
 pub(crate) fn peel(type_: &Type) -> Peeled<'_> {
     let mut wrappers = Vec::new();
     let mut inner = type_;
     loop {
-        inner = match inner {
-            Type::Paren(paren) => &paren.elem,
-            Type::Group(group) => &group.elem,
+        inner = match ungrouped(inner) {
             Type::Reference(reference) => {
                 wrappers.push(Wrapper::Pointer);
                 &reference.elem
             }
-            _ => {
-                let named = named(inner);
+            bare => {
+                let named = named(bare);
                 match named.as_ref().map(|(name, arguments)| (name.as_str(), arguments.as_slice())) {
                     Some(("Option", [argument])) => {
                         wrappers.push(Wrapper::Option);
@@ -73,7 +90,7 @@ pub(crate) fn peel(type_: &Type) -> Peeled<'_> {
                     }
                     _ => {
                         let optional = wrappers.contains(&Wrapper::Option);
-                        return Peeled { optional, wrappers, inner, shape: classify(inner) };
+                        return Peeled { optional, wrappers, inner: bare, shape: classify(bare) };
                     }
                 }
             }
@@ -100,7 +117,7 @@ fn classify(type_: &Type) -> Shape<'_> {
         ("u64" | "usize", []) => integer(u64::MIN, u64::MAX),
         ("f32" | "f64", []) => Shape::Number,
         ("String" | "str" | "char", []) => Shape::String,
-        ("Cow", [inner]) => classify(inner),
+        ("Cow", [inner]) => classify(ungrouped(inner)),
         ("Time" | "MicroTime" | "Timestamp" | "Duration" | "GoDuration", []) => Shape::Formatted,
         ("Quantity" | "IntOrString", []) => Shape::IntOrString,
         ("Value" | "RawValue" | "RawExtension", []) => Shape::Anything,

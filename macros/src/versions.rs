@@ -1,6 +1,6 @@
 //! How fields look in older versions of the kind, and the rules that name them.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::Type;
 
@@ -27,7 +27,7 @@ pub(crate) fn forms<'f>(field: &'f Field<'_>) -> Vec<Form<'f>> {
         let Some(newer) = forms.last() else { break };
         let mut older = Form { ..*newer };
         match &change.kind {
-            ChangeKind::Added => older.present = false,
+            ChangeKind::Added | ChangeKind::Moved => older.present = false,
             ChangeKind::Renamed { from } => older.name = from,
             ChangeKind::Changed { from, .. } => older.type_ = Some(from),
         }
@@ -39,45 +39,82 @@ pub(crate) fn forms<'f>(field: &'f Field<'_>) -> Vec<Form<'f>> {
 
 /// The versions in which fields changed, oldest first.
 fn steps<'f>(fields: &[&'f Field<'_>]) -> Vec<&'f str> {
-    let changes = fields.iter().flat_map(|field| &field.markers.changes);
-    let mut steps: Vec<&str> = changes.map(|change| change.since.as_str()).collect();
-    steps.sort_by_key(|version| rank(version));
-    steps.dedup();
-    steps
+    in_order(fields.iter().flat_map(|field| &field.markers.changes).map(|change| change.since.as_str()))
+}
+
+fn in_order<'v>(versions: impl Iterator<Item = &'v str>) -> Vec<&'v str> {
+    let mut versions: Vec<&str> = versions.collect();
+    versions.sort_by_key(|version| rank(version));
+    versions.dedup();
+    versions
 }
 
 /// What a field looked like just before a version.
-fn form_before<'f>(field: &'f Field<'_>, version: &str) -> Option<Form<'f>> {
+pub(crate) fn form_before<'f>(field: &'f Field<'_>, version: &str) -> Option<Form<'f>> {
     let changes = field.markers.changes.iter();
     let done = changes.take_while(|change| rank(&change.since) < rank(version)).count();
     forms(field).into_iter().nth(done).filter(|form| form.present)
 }
 
+/// What has a name in the JSON of some version.
+struct Called<'f> {
+    name: &'f str,
+    /// For messages.
+    what: String,
+    /// The name of the field in the newest version, if it is one there.
+    newest: Option<&'f str>,
+    span: Span,
+}
+
+/// All that stands in the struct's own object just before a version.
+fn called_before<'f>(item: &'f Item<'_>, fields: &[&'f Field<'_>], version: &str) -> Vec<Called<'f>> {
+    let named = fields.iter().filter_map(|field| {
+        let name = form_before(field, version)?.name;
+        Some(Called { name, what: format!("`{}`", field.name), newest: Some(&field.name), span: field.span })
+    });
+    let removed = item.markers.removed.iter().filter(|removed| removed.is_before(version)).map(|removed| Called {
+        name: &removed.name,
+        what: format!("the removed `{}`", removed.name),
+        newest: None,
+        span: removed.span,
+    });
+    let moves = fields.iter().flat_map(|field| field.markers.moves.iter().map(move |moved| (field, moved)));
+    let moved = moves.filter(|(_, moved)| moved.parent.is_none() && rank(version) <= rank(&moved.since));
+    let moved = moved.map(|(field, moved)| Called {
+        name: &moved.name,
+        what: format!("`{}.{}`", field.name, moved.member.as_deref().unwrap_or_default()),
+        newest: None,
+        span: moved.span,
+    });
+    named.chain(removed).chain(moved).collect()
+}
+
 /// Notes fields that have one name in some version, and rules that name fields which are not there.
 pub(crate) fn check(item: &Item<'_>, report: &Report) {
     let fields: Vec<&Field<'_>> = item.fields().iter().filter(|field| !field.serde.flatten).collect();
-    for version in steps(&fields) {
-        for (index, field) in fields.iter().enumerate() {
-            let Some(form) = form_before(field, version) else { continue };
-            let earlier = fields[..index].iter().filter_map(|field| Some((*field, form_before(field, version)?)));
-            for (other, same) in earlier {
-                // Where both are called so in every version, the check of one version has said it.
-                if same.name == form.name && other.name != field.name {
-                    report.at(
-                        field.span,
-                        format!(
-                            "before {version}, `{}` and `{}` are both called `{}` in JSON; one of them needs another name, or was `added`",
-                            other.name, field.name, form.name
-                        ),
-                    );
-                }
+    let moves = fields.iter().flat_map(|field| &field.markers.moves).map(|moved| moved.since.as_str());
+    let removed = item.markers.removed.iter().map(|removed| removed.since.as_str());
+    for version in in_order(steps(&fields).into_iter().chain(moves).chain(removed)) {
+        let called = called_before(item, &fields, version);
+        for (index, one) in called.iter().enumerate() {
+            // Where two fields are called so in every version, the check of one version has said it.
+            let same =
+                |other: &&Called<'_>| other.name == one.name && (one.newest.is_none() || other.newest != one.newest);
+            for other in called[..index].iter().filter(same) {
+                report.at(
+                    one.span,
+                    format!(
+                        "before {version}, {} and {} are both called `{}` in JSON; one of them needs another name, or was `added`",
+                        other.what, one.what, one.name
+                    ),
+                );
             }
         }
     }
     for marker in item.markers.schema.iter().chain(&item.markers.hardened) {
         let Keyword::Validate(rule) = &marker.keyword else { continue };
         for name in named_by(&rule.expression) {
-            if let Some(problem) = problem(rule, name, &fields) {
+            if let Some(problem) = problem(rule, name, &fields).or_else(|| removed_problem(rule, name, item)) {
                 report.at(marker.word.span(), problem);
             }
         }
@@ -86,20 +123,29 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
 
 /// Why a rule cannot name a field in all versions that have the rule.
 fn problem(rule: &Rule, name: &str, fields: &[&Field<'_>]) -> Option<String> {
-    if let Some(until) = &rule.until {
+    if let Some(until) = &rule.versions.until {
         let is_there = fields.iter().any(|field| form_before(field, until).is_some_and(|form| form.name == name));
         let is_newer = fields.iter().any(|field| field.name == name);
         return (is_newer && !is_there).then(|| format!("before {until} there is no field `{name}` in JSON"));
     }
     let field = fields.iter().find(|field| field.name == name)?;
     let change = field.markers.changes.last()?;
-    let has_it = rule.since.as_ref().is_some_and(|since| rank(since) >= rank(&change.since));
+    let has_it = rule.versions.since.as_ref().is_some_and(|since| rank(since) >= rank(&change.since));
     (!has_it).then(|| {
         format!(
             "the rule names `{name}`, which is another field or none before {0}; add `since = \"{0}\"` to it, and write one with `until = \"{0}\"` for the versions before",
             change.since
         )
     })
+}
+
+/// Why a rule cannot name a field that was removed.
+fn removed_problem(rule: &Rule, name: &str, item: &Item<'_>) -> Option<String> {
+    let removed = item.markers.removed.iter().find(|removed| removed.name == name)?;
+    let is_newer = item.fields().iter().any(|field| field.name == name);
+    let ends = rule.versions.until.as_ref().is_some_and(|until| rank(until) <= rank(&removed.since));
+    (!is_newer && !ends)
+        .then(|| format!("the rule names `{name}`, which {0} came without; add `until = \"{0}\"` to it", removed.since))
 }
 
 /// The fields that a CEL expression reads of `self` and `oldSelf`.

@@ -60,6 +60,7 @@ const FIELD: &[&str] = &[
     "required",
     "schemaless",
     "schemars",
+    "skip_description",
     "hardened",
     "admission",
     "check",
@@ -69,10 +70,12 @@ const FIELD: &[&str] = &[
     "added",
     "renamed",
     "changed",
+    "moved",
 ];
 
 /// Words for any type that has a schema.
-const TYPE: &[&str] = &["crate", "open", "hardened", "check", "check_update", "normalize", "admission"];
+const TYPE: &[&str] =
+    &["crate", "open", "skip_description", "hardened", "check", "check_update", "normalize", "admission", "removed"];
 
 /// Words for the root of a resource.
 pub(crate) const ROOT: &[&str] = &[
@@ -94,6 +97,8 @@ pub(crate) const ROOT: &[&str] = &[
     "served",
     "storage",
     "deprecated",
+    "skip_version",
+    "older",
     "rbac",
 ];
 
@@ -114,6 +119,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("subresource", "status"),
     ("storageversion", "storage"),
     ("deprecatedversion", "deprecated"),
+    ("unservedversion", "served"),
+    ("skipversion", "skip_version"),
     ("x_validation", "validate"),
     ("validation", "validate"),
     ("cel", "validate"),
@@ -230,6 +237,7 @@ mod tests {
         assert_eq!(nearest("Enum", RULES), Some("enumeration"));
         assert_eq!(nearest("XValidation", RULES), Some("validate"));
         assert_eq!(nearest("printcolumn", ROOT), Some("column"));
+        assert_eq!(nearest("unservedversion", ROOT), Some("served"));
         assert_eq!(nearest("zebra", RULES), None);
     }
 }

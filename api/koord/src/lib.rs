@@ -2,13 +2,9 @@
 //! webhooks, conversion and controllers.
 //!
 //! This crate is a facade: everything of `koord-resource`, and behind features the runtime of controllers (`runtime`), what a program is
-//! made of around them (`program`), the webhook server (`webhook`) and an API server inside a test (`envtest`). Derived code names `::koord_resource`, so that
-//! a crate which uses this facade alone begins with
-//!
-//! ```
-//! extern crate koord as koord_resource;
-//! # fn main() {}
-//! ```
+//! made of around them (`program`), the webhook server (`webhook`), an API server inside a test (`envtest`) and a cluster for the tests of an
+//! operator (`testing`). Derived code finds
+//! this crate by the name that `Cargo.toml` has for it, or `koord-resource` where that is a dependency of its own.
 //!
 //! # Where to begin
 //!
@@ -29,6 +25,8 @@
 //! | [`koord_program`](../koord_program/index.html) | what a program is made of: flags, gates, kubeconfig, logs, signals, exit codes, wiring |
 //! | [`koord_webhook`](../koord_webhook/index.html) | the webhook server: TLS, certificates, AdmissionReview, conversion |
 //! | [`envtest`](../envtest/index.html) | a Kubernetes API server that runs in a test |
+//! | [`koord_testing`](../koord_testing/index.html) | an operator on that server, and what its tests wait for |
+//! | [`koord_simulation`](../koord_simulation/index.html) | an operator in virtual time, and faults that follow from a seed |
 //!
 //! Koordinator, made with them:
 //!
@@ -51,6 +49,10 @@ pub use koord_resource::{k8s_openapi, serde, serde_json};
 
 #[cfg(feature = "program")]
 pub use koord_program as program;
+#[cfg(feature = "simulation")]
+pub use koord_simulation as simulation;
+#[cfg(feature = "testing")]
+pub use koord_testing as testing;
 #[cfg(feature = "webhook")]
 pub use koord_webhook as webhook;
 #[cfg(feature = "schemars")]

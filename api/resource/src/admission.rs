@@ -8,7 +8,7 @@ mod steps;
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 
 pub use derived::{mutate, validate, validate_with};
-pub use entry::{Declaration, FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
+pub use entry::{Client, Declaration, FailurePolicy, Handler, Selector, SideEffects, WebhookEntry, WebhookKind};
 pub use patch::Patch;
 use serde::{Deserialize, Deserializer, Serialize, de, de::DeserializeOwned};
 use serde_json::value::RawValue;

@@ -98,7 +98,7 @@ impl ResourceKind {
 
     /// Permission for all objects of the kind.
     pub const fn rule(self, verbs: &'static [&'static str]) -> RbacRule {
-        RbacRule { group: self.group, resource: self.plural, names: &[], urls: &[], verbs, namespace: None }
+        RbacRule { group: self.group, resource: self.plural, names: &[], urls: &[], verbs, namespace: None, role: None }
     }
 
     /// `v1` or `group/version`.

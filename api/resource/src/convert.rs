@@ -1,16 +1,20 @@
 //! Versions of one kind, and the way between them.
 //!
-//! A type is declared once, as its newest version. `added`, `renamed` and `changed` on its fields say how older versions
-//! looked, and `#[derive(Convert)]` makes of them the way up to the newest version and down to an older one. What an
-//! older version cannot hold is kept in an annotation, so that a client of the older version that writes the object back
-//! takes nothing away.
+//! A type is declared once, as its newest version. `added`, `renamed`, `changed` and `moved` on its fields and `removed` on
+//! the type say how older versions looked, and `#[derive(Convert)]` makes of them the way up to the newest version and down
+//! to an older one. What the other version cannot hold is kept in an annotation, so that a client of one version that
+//! writes the object back takes nothing away from those of the other.
 
+mod fields;
 mod kept;
+mod moved;
 
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
-
+pub use fields::{
+    Removed, Translation, drop_added, field_down, field_up, map_list_down, map_list_up, rename, restore_added,
+};
 pub use kept::{Kept, items_down, items_up};
+pub use moved::{Moved, Spot};
+use serde_json::{Value, json};
 
 use crate::{
     Resource,
@@ -43,15 +47,16 @@ pub fn version_rank(version: &str) -> (u8, u32, u32) {
 
 /// A type that looked otherwise in older versions of its kind; `#[derive(Convert)]` implements it.
 pub trait Convert {
-    /// Brings JSON of version `from` into the newest form, with what was kept of it on the way down.
-    fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
-        let _ = (value, from, at, kept);
+    /// Brings JSON of version `from` into the newest form, with what was kept beside it; what has no room in the newest
+    /// form is kept beside that.
+    fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+        let _ = (value, from, at, was, kept);
         Ok(())
     }
 
-    /// Brings JSON of the newest form into version `to`; what has no room there is kept.
-    fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
-        let _ = (value, to, at, kept);
+    /// Brings JSON of the newest form into version `to`, with what was kept beside it; what has no room there is kept.
+    fn down(value: &mut Value, to: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+        let _ = (value, to, at, was, kept);
         Ok(())
     }
 
@@ -59,6 +64,44 @@ pub trait Convert {
     fn name_in<'n>(version: &str, name: &'n str) -> Option<&'n str> {
         let _ = version;
         Some(name)
+    }
+}
+
+/// From an older form to the newest, or back.
+#[derive(Clone, Copy)]
+enum Way<'v> {
+    UpFrom(&'v str),
+    DownTo(&'v str),
+}
+
+impl Way<'_> {
+    fn convert<T: Convert>(
+        self,
+        value: &mut Value,
+        at: &Place<'_>,
+        was: &Kept,
+        kept: &mut Kept,
+    ) -> Result<(), ConvertError> {
+        match self {
+            Way::UpFrom(version) => T::up(value, version, at, was, kept),
+            Way::DownTo(version) => T::down(value, version, at, was, kept),
+        }
+    }
+
+    /// What a field of the newest form is called where the way begins.
+    fn name_before<T: Convert>(self, name: &str) -> Option<&str> {
+        match self {
+            Way::UpFrom(version) => T::name_in(version, name),
+            Way::DownTo(_) => Some(name),
+        }
+    }
+
+    /// What it is called where the way ends.
+    fn name_after<T: Convert>(self, name: &str) -> Option<&str> {
+        match self {
+            Way::UpFrom(_) => Some(name),
+            Way::DownTo(version) => T::name_in(version, name),
+        }
     }
 }
 
@@ -105,157 +148,6 @@ pub enum ConvertError {
     },
 }
 
-// === what derived code calls ===
-
-/// `added`, on the way down: the value is kept aside, in the newest form.
-pub fn drop_added(object: &mut Map<String, Value>, name: &str, kept: &mut Kept) {
-    if let Some(value) = object.remove(name) {
-        kept.keep_field(name, value);
-    }
-}
-
-/// `added`, on the way up: what was kept comes back, unless something stands there.
-pub fn restore_added(object: &mut Map<String, Value>, name: &str, kept: &Kept) {
-    if let (Some(value), false) = (kept.field(name), object.contains_key(name)) {
-        object.insert(name.to_owned(), value.clone());
-    }
-}
-
-/// `renamed`, in either direction.
-pub fn rename(object: &mut Map<String, Value>, from: &str, to: &str) {
-    if let Some(value) = object.remove(from) {
-        object.insert(to.to_owned(), value);
-    }
-}
-
-/// One `changed` of a field: where it stands, and its two translations.
-#[derive(Clone, Copy, Debug)]
-pub struct Translation<'a, Up, Down> {
-    /// The JSON name at this step.
-    pub name: &'a str,
-    /// The version that brought the change.
-    pub since: &'a str,
-    /// From the older type to the newer one.
-    pub up: Up,
-    /// The way back.
-    pub down: Down,
-}
-
-impl<Up, Down> Translation<'_, Up, Down> {
-    /// From the older type to the newer one; a value that the older type said less exactly comes back as it was.
-    pub fn up<Older: DeserializeOwned, Newer: Serialize>(
-        self,
-        object: &mut Map<String, Value>,
-        at: &Place<'_>,
-        kept: &Kept,
-    ) -> Result<(), ConvertError>
-    where
-        Up: FnOnce(Older) -> Newer,
-    {
-        let Some(older) = object.get_mut(self.name).filter(|value| !value.is_null()) else { return Ok(()) };
-        *older = match kept.exact(&self.key(), older) {
-            Some(exact) => exact.clone(),
-            None => translate(older, self.up).map_err(|error| at_fault(&error, self.name, at))?,
-        };
-        Ok(())
-    }
-
-    /// From the newer type to the older one; the value is kept where the way back does not lead to it.
-    pub fn down<Newer, Older>(
-        self,
-        object: &mut Map<String, Value>,
-        at: &Place<'_>,
-        kept: &mut Kept,
-    ) -> Result<(), ConvertError>
-    where
-        Newer: Serialize + DeserializeOwned,
-        Older: Serialize + DeserializeOwned,
-        Up: FnOnce(Older) -> Newer,
-        Down: FnOnce(Newer) -> Older,
-    {
-        let key = self.key();
-        let Some(value) = object.get_mut(self.name).filter(|value| !value.is_null()) else { return Ok(()) };
-        let older = translate(value, self.down).map_err(|error| at_fault(&error, self.name, at))?;
-        let newer = std::mem::replace(value, older.clone());
-        if translate(&older, self.up).ok().as_ref() != Some(&newer) {
-            kept.keep_exact(key, older, newer);
-        }
-        Ok(())
-    }
-
-    /// What the change is kept under.
-    fn key(&self) -> String {
-        format!("{}/{}", self.since, self.name)
-    }
-}
-
-fn translate<From: DeserializeOwned, To: Serialize>(
-    value: &Value,
-    function: impl FnOnce(From) -> To,
-) -> serde_json::Result<Value> {
-    serde_json::to_value(function(From::deserialize(value)?))
-}
-
-fn at_fault(error: &serde_json::Error, name: &str, at: &Place<'_>) -> ConvertError {
-    ConvertError::Value { place: at.child(name).pointer(), reason: error.to_string() }
-}
-
-/// Brings what stands in a field up, if there is something.
-pub fn field_up<T: Convert>(
-    object: &mut Map<String, Value>,
-    name: &str,
-    from: &str,
-    at: &Place<'_>,
-    kept: &Kept,
-) -> Result<(), ConvertError> {
-    let Some(value) = object.get_mut(name) else { return Ok(()) };
-    T::up(value, from, &at.child(name), kept.inside(name))
-}
-
-/// Brings what stands in a field down.
-pub fn field_down<T: Convert>(
-    object: &mut Map<String, Value>,
-    name: &str,
-    to: &str,
-    at: &Place<'_>,
-    kept: &mut Kept,
-) -> Result<(), ConvertError> {
-    let Some(value) = object.get_mut(name) else { return Ok(()) };
-    let mut inside = Kept::default();
-    T::down(value, to, &at.child(name), &mut inside)?;
-    kept.keep_inside(name, inside);
-    Ok(())
-}
-
-/// Brings a list of type `map` up, whose items are known by `keys`.
-pub fn map_list_up<T: Convert>(
-    object: &mut Map<String, Value>,
-    name: &str,
-    keys: &[&str],
-    from: &str,
-    at: &Place<'_>,
-    kept: &Kept,
-) -> Result<(), ConvertError> {
-    let Some(value) = object.get_mut(name) else { return Ok(()) };
-    items_up::<T>(value, keys, from, &at.child(name), kept.inside(name))
-}
-
-/// Brings a list of type `map` down.
-pub fn map_list_down<T: Convert>(
-    object: &mut Map<String, Value>,
-    name: &str,
-    keys: &[&str],
-    to: &str,
-    at: &Place<'_>,
-    kept: &mut Kept,
-) -> Result<(), ConvertError> {
-    let Some(value) = object.get_mut(name) else { return Ok(()) };
-    let mut inside = Kept::default();
-    items_down::<T>(value, keys, to, &at.child(name), &mut inside)?;
-    kept.keep_inside(name, inside);
-    Ok(())
-}
-
 // === types of others ===
 
 macro_rules! same_in_all_versions {
@@ -270,11 +162,11 @@ same_in_all_versions!(k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition)
 macro_rules! item_by_item {
     ($($type:ty $(, $size:ident)?;)*) => {$(
         impl<T: Convert $(, const $size: usize)?> Convert for $type {
-            fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
-                items_up::<T>(value, &[], from, at, kept)
+            fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+                items_up::<T>(value, &[], from, at, was, kept)
             }
-            fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
-                items_down::<T>(value, &[], to, at, kept)
+            fn down(value: &mut Value, to: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+                items_down::<T>(value, &[], to, at, was, kept)
             }
         }
     )*};
@@ -285,17 +177,11 @@ list_types!(item_by_item);
 macro_rules! entry_by_entry {
     ($($type:ty $(, $state:ident)?;)*) => {$(
         impl<K, V: Convert $(, $state)?> Convert for $type {
-            fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
-                let mut entries = value.as_object_mut().into_iter().flatten();
-                entries.try_for_each(|(name, value)| V::up(value, from, &at.child(name), kept.inside(name)))
+            fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+                entries::<V>(Way::UpFrom(from), value, at, was, kept)
             }
-            fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
-                for (name, value) in value.as_object_mut().into_iter().flatten() {
-                    let mut inside = Kept::default();
-                    V::down(value, to, &at.child(name), &mut inside)?;
-                    kept.keep_inside(name, inside);
-                }
-                Ok(())
+            fn down(value: &mut Value, to: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+                entries::<V>(Way::DownTo(to), value, at, was, kept)
             }
         }
     )*};
@@ -303,14 +189,29 @@ macro_rules! entry_by_entry {
 
 map_types!(entry_by_entry);
 
+fn entries<T: Convert>(
+    way: Way<'_>,
+    map: &mut Value,
+    at: &Place<'_>,
+    was: &Kept,
+    kept: &mut Kept,
+) -> Result<(), ConvertError> {
+    for (name, value) in map.as_object_mut().into_iter().flatten() {
+        let mut inside = was.inside(name).carried();
+        way.convert::<T>(value, &at.child(name), was.inside(name), &mut inside)?;
+        kept.keep_inside(name, inside);
+    }
+    Ok(())
+}
+
 macro_rules! transparent {
     ($($type:ty),*) => {$(
         impl<T: Convert> Convert for $type {
-            fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
-                T::up(value, from, at, kept)
+            fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+                T::up(value, from, at, was, kept)
             }
-            fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
-                T::down(value, to, at, kept)
+            fn down(value: &mut Value, to: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
+                T::down(value, to, at, was, kept)
             }
             fn name_in<'n>(version: &str, name: &'n str) -> Option<&'n str> {
                 T::name_in(version, name)
@@ -323,6 +224,9 @@ transparent!(Option<T>, Box<T>, std::rc::Rc<T>, std::sync::Arc<T>);
 
 // === whole objects ===
 
+/// One of the two directions.
+type Direction = fn(&mut Value, &str, &Place<'_>, &Kept, &mut Kept) -> Result<(), ConvertError>;
+
 /// The way between the versions of one kind, for a constant table.
 #[derive(Clone, Copy)]
 pub struct Conversion {
@@ -331,8 +235,8 @@ pub struct Conversion {
     plural: &'static str,
     newest: &'static str,
     older: &'static [&'static str],
-    up: fn(&mut Value, &str, &Place<'_>, &Kept) -> Result<(), ConvertError>,
-    down: fn(&mut Value, &str, &Place<'_>, &mut Kept) -> Result<(), ConvertError>,
+    up: Direction,
+    down: Direction,
 }
 
 impl Conversion {
@@ -367,21 +271,21 @@ impl Conversion {
             return Err(ConvertError::Unknown { kind, from: api_version, to: format!("{}/{to}", self.group) });
         };
         if from != to {
-            if from != self.newest {
-                let kept = self.take_kept(object);
-                (self.up)(object, from, &Place::default(), &kept)?;
+            let mut kept = self.take_kept(object);
+            for (direction, version) in [(self.up, from), (self.down, to)] {
+                if version != self.newest {
+                    let was = kept;
+                    kept = was.carried();
+                    direction(object, version, &Place::default(), &was, &mut kept)?;
+                }
             }
-            if to != self.newest {
-                let mut kept = Kept::default();
-                (self.down)(object, to, &Place::default(), &mut kept)?;
-                self.keep(object, &kept);
-            }
+            self.keep(object, &kept);
             object["apiVersion"] = json!(format!("{}/{to}", self.group));
         }
         Ok(())
     }
 
-    /// The annotation that holds what an older version has no room for.
+    /// The annotation that holds what the version of the object has no room for.
     fn annotation(&self) -> String {
         format!("{}/unconverted", self.group)
     }

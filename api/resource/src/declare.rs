@@ -2,6 +2,7 @@
 
 mod fits;
 mod kubernetes;
+mod moved;
 mod primitive;
 #[cfg(feature = "schemars")]
 mod schemars;
@@ -11,9 +12,13 @@ use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::json;
 
 pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
+pub(crate) use moved::{at_moved, by_newest_name};
+pub use moved::{moved, moved_member};
 #[cfg(feature = "schemars")]
 pub use schemars::from_schemars;
 pub use union::{one_of_properties, tagged, tagged_beside, untagged};
+
+use crate::Versions;
 
 /// A type with a structural schema.
 ///
@@ -34,6 +39,13 @@ pub use union::{one_of_properties, tagged, tagged_beside, untagged};
 /// }
 /// assert_eq!(TimeOfDay::schema(Emit::default()).pattern.as_deref(), Some("^[0-2][0-9]:[0-5][0-9]$"));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "no structural schema is known for `{Self}`",
+    label = "not a type that `Schema` is implemented for",
+    note = "a struct or an enum of yours derives it: `#[derive(Schema)]`",
+    note = "of a type with `schemars::JsonSchema`, the field says `#[koord(schemars)]`, with the feature `schemars`",
+    note = "of any other type, the field says `#[koord(schemaless, preserve_unknown_fields)]`"
+)]
 pub trait Schema {
     /// What kind of JSON it is, known while compiling, so that a marker on a named type can be checked.
     const SHAPE: Shape;
@@ -116,6 +128,11 @@ impl Emit {
     /// Whether the version that is built has what came with version `since`.
     pub fn has(self, since: &str) -> bool {
         self.version.is_none_or(|version| crate::convert::version_rank(version) >= crate::convert::version_rank(since))
+    }
+
+    /// Whether the version that is built is among some.
+    pub fn is_among(self, versions: Versions) -> bool {
+        versions.since.is_none_or(|since| self.has(since)) && !versions.until.is_some_and(|until| self.has(until))
     }
 
     /// One level further in; none when it cannot go on.

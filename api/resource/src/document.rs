@@ -1,8 +1,11 @@
 //! Documents that are computed from declared types and tables: CustomResourceDefinitions, webhook configurations,
-//! roles, policies, reference pages and sample objects. All are plain data; writing files is a program's work.
+//! roles, policies, reference pages and sample objects, and what an API server would say about the first. All are plain
+//! data; writing files is a program's work.
 
+mod check;
 mod crd;
 pub mod difference;
+mod install;
 mod older;
 mod policy;
 mod rbac;
@@ -10,7 +13,9 @@ mod reference;
 mod webhook;
 pub mod yaml;
 
+pub use check::{Finding, Findings, assert_legal, check, check_definition};
 pub use crd::{Declared, converted_resource_definition, custom_resource_definition};
+pub use install::{Installation, Labels, NONROOT, Webhooks, install, restricted_container, restricted_pod};
 pub use policy::validating_admission_policy;
 pub use rbac::roles;
 pub use reference::{reference_page, sample_skeleton};

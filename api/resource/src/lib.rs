@@ -37,7 +37,7 @@ pub use koord_macros::{
 pub use koord_schema::{self as schema, field};
 pub use mutate::Mutate;
 pub use quantity::{Quantity, ResourceList};
-pub use resource::{Column, Extras, Resource, ResourceInfo, Scale, Scope, Served};
+pub use resource::{Column, Extras, Older, Resource, ResourceInfo, Scale, Scope, Selectable, Served, Versions};
 pub use validate::Validate;
 
 #[doc(hidden)]

@@ -15,6 +15,8 @@ pub struct RbacRule {
     pub verbs: &'static [&'static str],
     /// The namespace of a Role; none for a ClusterRole. `"."` stands for the namespace that the program is installed in.
     pub namespace: Option<&'static str>,
+    /// The name of the role; none for that of the program's roles.
+    pub role: Option<&'static str>,
 }
 
 /// The name of a subresource, such as `nodes/status`, put together while compiling.

@@ -35,20 +35,22 @@ pub struct ResourceInfo {
     pub short_names: &'static [&'static str],
     /// Groups of kinds for kubectl, such as `all`.
     pub categories: &'static [&'static str],
-    /// Whether `/status` is a subresource.
-    pub status: bool,
-    /// The `/scale` subresource.
-    pub scale: Option<Scale>,
+    /// The versions in which `/status` is a subresource; none for a kind without.
+    pub status: Option<Versions>,
+    /// The `/scale` subresource, at most one for each version.
+    pub scale: &'static [Scale],
     /// Additional printer columns, in order.
     pub columns: &'static [Column],
-    /// JSON paths that field selectors may use.
-    pub selectable_fields: &'static [&'static str],
+    /// Fields that field selectors may use.
+    pub selectable_fields: &'static [Selectable],
     /// Annotations of the CRD object.
     pub annotations: &'static [(&'static str, &'static str)],
     /// Labels of the CRD object.
     pub labels: &'static [(&'static str, &'static str)],
     /// Whether and how this version is served.
     pub served: Served,
+    /// Older versions that are served otherwise than [`Served::OLDER`] says.
+    pub older: &'static [Older],
     /// What the hardened profile adds for kubectl's users.
     pub extras: Extras,
 }
@@ -63,7 +65,7 @@ pub struct Extras {
     /// Columns after the others.
     pub columns: &'static [Column],
     /// Further fields that selectors may use.
-    pub selectable_fields: &'static [&'static str],
+    pub selectable_fields: &'static [Selectable],
 }
 
 impl ResourceInfo {
@@ -80,6 +82,34 @@ impl ResourceInfo {
             None => format!("{root}/{}/{}", self.api_version(), self.plural),
         }
     }
+
+    /// How an older version is served.
+    pub(crate) const fn served_in(&self, version: &str) -> Served {
+        let (mut index, count) = (0, self.older.len());
+        while index < count {
+            if is_same(self.older[index].version, version) {
+                return self.older[index].served;
+            }
+            index += 1;
+        }
+        Served::OLDER
+    }
+}
+
+/// Equality of texts, for constants.
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < one.len() {
+        if one[index] != other[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Where objects of a kind live.
@@ -100,6 +130,8 @@ pub struct Scale {
     pub status_replicas_path: &'static str,
     /// JSON path of the label selector in text form.
     pub label_selector_path: Option<&'static str>,
+    /// The versions that have it.
+    pub versions: Versions,
 }
 
 /// One additional printer column.
@@ -117,6 +149,32 @@ pub struct Column {
     pub format: &'static str,
     /// 0 shows it always, more only with `-o wide`.
     pub priority: i32,
+    /// The versions that have it.
+    pub versions: Versions,
+}
+
+/// One field that field selectors may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selectable {
+    /// Simple JSON path, such as `.spec.host`.
+    pub json_path: &'static str,
+    /// The versions that have it.
+    pub versions: Versions,
+}
+
+/// Which versions of a kind have something, by the order of Kubernetes: all, those from one on, those before one, or
+/// those between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// The first version that has it; all without it.
+    pub since: Option<&'static str>,
+    /// The first version that does not have it any more.
+    pub until: Option<&'static str>,
+}
+
+impl Versions {
+    /// Every version.
+    pub const ALL: Self = Self { since: None, until: None };
 }
 
 /// Whether and how one version of a kind is served.
@@ -128,4 +186,20 @@ pub struct Served {
     pub storage: bool,
     /// Deprecated, with the warning for users; an empty text leaves the wording to the API server.
     pub deprecated: Option<&'static str>,
+    /// Whether the CustomResourceDefinition leaves the version out. Objects can still be converted to it and from it.
+    pub skipped: bool,
+}
+
+impl Served {
+    /// An older version of which nothing else is said: served, and not stored.
+    pub const OLDER: Self = Self { served: true, storage: false, deprecated: None, skipped: false };
+}
+
+/// How an older version of a kind is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Older {
+    /// API version, such as `v1alpha1`.
+    pub version: &'static str,
+    /// Whether and how it is served.
+    pub served: Served,
 }

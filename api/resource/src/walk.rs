@@ -3,6 +3,8 @@
 //!
 //! Each macro calls the macro that it is given with the table's rows.
 
+pub(crate) mod kubernetes;
+
 /// Types that are the same in all versions, have nothing to fill in, and whose rules a schema states.
 ///
 /// Types of Kubernetes are validated by the API server, or nested where a schema states their rules.
@@ -29,28 +31,15 @@ macro_rules! plain_types {
             $crate::IntOrString,
             $crate::Quantity,
             $crate::ResourceList,
-            k8s_openapi::api::core::v1::LocalObjectReference,
-            k8s_openapi::api::core::v1::NodeSelectorRequirement,
-            k8s_openapi::api::core::v1::NodeSelectorTerm,
-            k8s_openapi::api::core::v1::ObjectReference,
-            k8s_openapi::api::core::v1::PodTemplateSpec,
-            k8s_openapi::api::core::v1::ResourceClaim,
-            k8s_openapi::api::core::v1::ResourceRequirements,
-            k8s_openapi::api::core::v1::SecretKeySelector,
-            k8s_openapi::api::core::v1::Taint,
-            k8s_openapi::api::core::v1::Toleration,
+            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON,
             k8s_openapi::apimachinery::pkg::api::resource::Quantity,
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions,
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement,
             k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime,
             k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference,
-            k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions,
             k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
             k8s_openapi::apimachinery::pkg::runtime::RawExtension,
             k8s_openapi::apimachinery::pkg::util::intstr::IntOrString,
         }
+        $crate::walk::kubernetes::kubernetes_types! { [$crate::walk::kubernetes::kubernetes_paths] [$callback] }
     };
 }
 

@@ -245,6 +245,11 @@ impl Errors {
         self.0.extend(other.0);
     }
 
+    /// Takes away the mistakes for which `keep` is false.
+    pub fn retain(&mut self, keep: impl FnMut(&FieldError) -> bool) {
+        self.0.retain(keep);
+    }
+
     /// How many mistakes there are.
     pub fn len(&self) -> usize {
         self.0.len()

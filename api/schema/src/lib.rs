@@ -1,16 +1,19 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value))]
 //! Structural schemas and the algorithms that a Kubernetes API server runs over them.
 //!
-//! This crate is pure: no I/O, no async, no clock. It knows JSON, schemas and patches; it does not know
-//! what a resource, a webhook or Koordinator is.
+//! This crate is pure: no I/O, no async, no clock. It knows JSON, schemas, patches and the definitions in which schemas
+//! are installed; it does not know what a resource, a webhook or Koordinator is.
 //!
 //! Read first: [`Schema`] (the data), then the modules that work on it.
 
 #[cfg(feature = "cel")]
 pub mod cel;
+#[cfg(feature = "cel")]
+pub mod definition;
 pub mod field;
 pub mod fieldset;
 pub mod go_text;
+pub mod json_path;
 pub mod managed_fields;
 pub mod names;
 pub mod nesting;

@@ -9,6 +9,7 @@ use syn::{
 use crate::{
     entry::{self, Entry, Value},
     report::Report,
+    shape::ungrouped,
     words::{self, nearest},
 };
 
@@ -95,8 +96,7 @@ impl Relation {
             "reads" => Role::Reads,
             _ => return Ok(None),
         };
-        let (target, parts) = target_and_parts(word)?;
-        words::only(&parts, RELATION)?;
+        let (target, parts) = target_and_parts(word, RELATION)?;
         if role == Role::Reads
             && let Some(part) = parts.iter().find(|part| matches!(part.name().as_str(), "by" | "predicate"))
         {
@@ -256,19 +256,32 @@ impl Target {
             return Ok(Target::Kind(path));
         }
         let (member, field) = field(&path, item)?;
-        let projection = projection(field)
+        let projection = cached(field)
             .ok_or_else(|| syn::Error::new_spanned(&field.ty, "a cache is an `Arc<Store<Projection>>`"))?;
         Ok(Target::Cache { member: member.clone(), projection: Box::new(projection.clone()) })
     }
 }
 
-/// `word = target`, or `word(target, part = …)`.
-pub(super) fn target_and_parts(word: &Entry) -> syn::Result<(Path, Vec<Entry>)> {
-    Ok(match &word.value {
-        Value::Equals(_) => (word.path()?, Vec::new()),
+/// `word = target`, or `word(target, part = …)` with the parts that are known.
+pub(super) fn target_and_parts(word: &Entry, known: &[&str]) -> syn::Result<(Path, Vec<Entry>)> {
+    let name = word.name();
+    let example = if name == "effects" {
+        "`effects` names a field, as in `effects(buckets)`".to_owned()
+    } else {
+        format!("`{name}` names a field or a kind, as in `{name}(pods)` or `{name}(ResourceKind::POD)`")
+    };
+    match &word.value {
+        Value::Nothing => Err(word.wrong(&example)),
+        Value::Equals(tokens) => {
+            let target = syn::parse2(tokens.clone()).map_err(|error| syn::Error::new(error.span(), example))?;
+            Ok((target, Vec::new()))
+        }
         Value::List(tokens) => {
+            if let Some(error) = several(&name, tokens, known) {
+                return Err(error);
+            }
             let parser = |input: syn::parse::ParseStream<'_>| {
-                let target: Path = input.parse()?;
+                let target: Path = input.parse().map_err(|error| syn::Error::new(error.span(), &example))?;
                 let mut rest = TokenStream::new();
                 if input.parse::<Option<Token![,]>>()?.is_some() {
                     rest = input.parse()?;
@@ -276,10 +289,46 @@ pub(super) fn target_and_parts(word: &Entry) -> syn::Result<(Path, Vec<Entry>)> 
                 Ok((target, rest))
             };
             let (target, rest) = parser.parse2(tokens.clone())?;
-            (target, entry::entries(rest)?)
+            let parts = entry::entries(rest)?;
+            words::only(&parts, known)?;
+            Ok((target, parts))
         }
-        Value::Nothing => return Err(word.wrong(&format!("`{}` names a field or a kind", word.word))),
-    })
+    }
+}
+
+/// `a, b` of `a, b, part = value`.
+fn leading_paths(input: syn::parse::ParseStream<'_>) -> syn::Result<Vec<Path>> {
+    let mut paths = Vec::new();
+    while !input.is_empty() {
+        let path: Path = input.parse()?;
+        if !input.is_empty() && !input.peek(Token![,]) {
+            break;
+        }
+        paths.push(path);
+        input.parse::<Option<Token![,]>>()?;
+    }
+    input.parse::<TokenStream>()?;
+    Ok(paths)
+}
+
+/// What is wrong with `owns(a, b)`.
+fn several(name: &str, tokens: &TokenStream, known: &[&str]) -> Option<syn::Error> {
+    let targets = leading_paths.parse2(tokens.clone()).ok()?;
+    let second = targets.get(1)?;
+    if second.get_ident().is_some_and(|ident| known.contains(&ident.to_string().as_str())) {
+        return None;
+    }
+    let text = |target: &Path| quote!(#target).to_string().replace(' ', "");
+    let message = if name == "for" {
+        let (first, second) = (text(&targets[0]), text(second));
+        format!(
+            "a controller is `for` one kind; write `for = {first}`, and `owns({second})`, `watches({second})` or `reads({second})`"
+        )
+    } else {
+        let each: Vec<String> = targets.iter().map(|target| format!("{name}({})", text(target))).collect();
+        format!("`{name}` takes one field or kind; write `{}`", each.join(", "))
+    };
+    Some(syn::Error::new_spanned(second, message))
 }
 
 /// The field that a word names.
@@ -306,13 +355,13 @@ pub(super) fn is_constant(path: &Path) -> bool {
     path.segments.last().is_some_and(|last| !last.ident.to_string().contains(|letter: char| letter.is_lowercase()))
 }
 
-/// The `P` of `Arc<Store<P>>`.
-fn projection(field: &Field) -> Option<&Type> {
+/// The `P` of a field that is an `Arc<Store<P>>`.
+pub(super) fn cached(field: &Field) -> Option<&Type> {
     argument(argument(&field.ty, "Arc")?, "Store")
 }
 
 pub(super) fn argument<'t>(type_: &'t Type, name: &str) -> Option<&'t Type> {
-    let Type::Path(path) = type_ else { return None };
+    let Type::Path(path) = ungrouped(type_) else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
     match arguments.args.first()? {

@@ -4,11 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Expr, Field, FnArg, Ident, ItemStruct, Path, Token, Type, parse::Parser, punctuated::Punctuated};
 
-use super::relation::{By, Relation, Role, argument, field, target_and_parts};
+use super::relation::{By, Relation, Role, argument, cached, field, target_and_parts};
 use crate::{
     entry::{Entry, Value},
     report::Report,
-    words,
 };
 
 /// What stands in the attribute about the fields that are no caches.
@@ -31,15 +30,19 @@ struct EffectsField {
 impl EffectsField {
     /// `effects(field)`, `effects(field, limits = PATH)`.
     fn parse(word: &Entry, item: &ItemStruct) -> syn::Result<Self> {
-        let (target, parts) = target_and_parts(word)?;
-        words::only(&parts, &["limits"])?;
+        let (target, parts) = target_and_parts(word, &["limits"])?;
         let (member, field) = field(&target, item)?;
-        if argument(&field.ty, "Arc").and_then(|type_| argument(type_, "Effects")).is_none() {
+        if !has_effects(field) {
             return Err(syn::Error::new_spanned(&field.ty, "effects are an `Arc<Effects<Inputs, Result>>`"));
         }
         let limits = parts.iter().find(|part| part.name() == "limits").map(Entry::path).transpose()?;
         Ok(Self { member: member.clone(), limits })
     }
+}
+
+/// Whether the field is an `Arc<Effects<…>>`.
+fn has_effects(field: &Field) -> bool {
+    argument(&field.ty, "Arc").is_some_and(|type_| argument(type_, "Effects").is_some())
 }
 
 impl Others {
@@ -138,7 +141,7 @@ pub(super) fn wire(
     } else {
         quote!(#(#reactions)* Ok(#controller))
     };
-    let error = error.as_ref().map_or_else(|| quote!(::std::convert::Infallible), ToTokens::to_token_stream);
+    let error = failure(error.as_ref());
     Some(quote! {
         /// Asks for the caches that the controller reads, and says which keys a change in them leads to.
         pub fn wire(
@@ -150,6 +153,35 @@ pub(super) fn wire(
             #(#wanted)*
             #(#values)*
             #wired
+        }
+    })
+}
+
+/// What `wire` may fail with.
+fn failure(error: Option<&Type>) -> TokenStream {
+    error.map_or_else(|| quote!(::std::convert::Infallible), ToTokens::to_token_stream)
+}
+
+/// The function after a mistake, with the arguments that it has without: the fields that are neither caches nor effects.
+pub(super) fn stand_in(item: &ItemStruct, others: &Others, runtime: &Path) -> Option<TokenStream> {
+    if item.fields.iter().all(|field| cached(field).is_none()) {
+        return None;
+    }
+    let Others { made, arguments, error, .. } = others;
+    let is_made = |field: &Field| made.iter().any(|(member, _)| field.ident.as_ref() == Some(member));
+    let is_argument = |field: &&Field| cached(field).is_none() && !has_effects(field) && !is_made(field);
+    let (names, types): (Vec<_>, Vec<_>) =
+        item.fields.iter().filter(is_argument).map(|field| (&field.ident, &field.ty)).unzip();
+    let error = failure(error.as_ref());
+    Some(quote! {
+        #[doc(hidden)]
+        #[allow(unused_variables)]
+        pub fn wire(
+            _: &mut #runtime::Wiring<'_>,
+            #(#arguments,)*
+            #(#names: #types,)*
+        ) -> ::core::result::Result<::std::sync::Arc<Self>, #error> {
+            loop {}
         }
     })
 }

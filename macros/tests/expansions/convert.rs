@@ -4,7 +4,8 @@ impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
         value: &mut ::koord_resource::serde_json::Value,
         from: &str,
         at: &::koord_resource::convert::Place<'_>,
-        kept: &::koord_resource::convert::Kept,
+        was: &::koord_resource::convert::Kept,
+        kept: &mut ::koord_resource::convert::Kept,
     ) -> ::core::result::Result<(), ::koord_resource::convert::ConvertError> {
         let Some(object) = value.as_object_mut() else { return Ok(()) };
         if ::koord_resource::convert::version_rank(from)
@@ -15,18 +16,19 @@ impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
         if ::koord_resource::convert::version_rank(from)
             < ::koord_resource::convert::version_rank("v1")
         {
-            ::koord_resource::convert::restore_added(object, "mode", kept);
+            ::koord_resource::convert::restore_added(object, "mode", was);
         }
         ::koord_resource::convert::field_up::<
             BTreeMap<String, Part>,
-        >(object, "byName", from, at, kept)?;
-        ::koord_resource::convert::field_up::<T>(object, "rest", from, at, kept)?;
+        >(object, "byName", from, at, was, kept)?;
+        ::koord_resource::convert::field_up::<T>(object, "rest", from, at, was, kept)?;
         Ok(())
     }
     fn down(
         value: &mut ::koord_resource::serde_json::Value,
         to: &str,
         at: &::koord_resource::convert::Place<'_>,
+        was: &::koord_resource::convert::Kept,
         kept: &mut ::koord_resource::convert::Kept,
     ) -> ::core::result::Result<(), ::koord_resource::convert::ConvertError> {
         let Some(object) = value.as_object_mut() else { return Ok(()) };
@@ -42,8 +44,8 @@ impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
         }
         ::koord_resource::convert::field_down::<
             BTreeMap<String, Part>,
-        >(object, "byName", to, at, kept)?;
-        ::koord_resource::convert::field_down::<T>(object, "rest", to, at, kept)?;
+        >(object, "byName", to, at, was, kept)?;
+        ::koord_resource::convert::field_down::<T>(object, "rest", to, at, was, kept)?;
         Ok(())
     }
     fn name_in<'n>(version: &str, name: &'n str) -> ::core::option::Option<&'n str> {

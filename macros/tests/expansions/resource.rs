@@ -10,8 +10,8 @@ impl ::koord_resource::Resource for Job {
         scope: ::koord_resource::Scope::Cluster,
         short_names: &["j"],
         categories: &[],
-        status: true,
-        scale: None,
+        status: Some(::koord_resource::Versions::ALL),
+        scale: &[],
         columns: &[
             ::koord_resource::Column {
                 name: "Mode",
@@ -20,6 +20,7 @@ impl ::koord_resource::Resource for Job {
                 description: "",
                 format: "",
                 priority: 0i32,
+                versions: ::koord_resource::Versions::ALL,
             },
         ],
         selectable_fields: &[],
@@ -29,7 +30,9 @@ impl ::koord_resource::Resource for Job {
             served: true,
             storage: true,
             deprecated: None,
+            skipped: false,
         },
+        older: &[],
         extras: ::koord_resource::Extras {
             short_names: &[],
             categories: &[],

@@ -102,6 +102,19 @@ fn validate_pod(review: &Review<'_, Pod>, snapshot: &Snapshot) -> Verdict {
     if snapshot.frozen { Verdict::deny(Denial::forbidden(format!("{name} has to wait"))) } else { Verdict::allow() }
 }
 
+/// Lets every change of a node pass.
+#[admission(
+    path = "/validate-node",
+    object_type = "node", groups = [""], versions = ["v1"], resources = ["nodes"],
+    on = [Update], scope = "Cluster", side_effects = NoneOnDryRun, service(port = 9443),
+    entry(name = "vnode.example.com"),
+    entry(name = "vnode-other.example.com", scope = "*", service(name = "hooks", namespace = "other")),
+    entry(name = "vnode-url.example.com", side_effects = None, url = "https://hooks.example.com/node"),
+)]
+fn validate_node(_: &Request<'_>, _: &Snapshot) -> Verdict {
+    Verdict::allow()
+}
+
 const HANDLERS: &[Handler<Snapshot>] =
     handlers![validate_pod, Move::mutating_handler(), Move::validating_handler(), validate_crate, mutate_crate];
 
@@ -242,5 +255,35 @@ fn the_table_becomes_both_webhook_configurations() {
     assert_eq!(
         HANDLERS.iter().map(|handler| handler.object_type).collect::<Vec<_>>(),
         ["pod", "move", "move", "crate", "crate"]
+    );
+}
+
+#[test]
+fn an_entry_says_where_it_is_found_and_what_it_does_beside_its_answer() {
+    let service = WebhookService { namespace: "system", name: "webhook-service", ca_bundle: "Cg==" };
+    let document = webhook_configuration(WebhookKind::Validating, "v", handlers![validate_node], &service);
+    let said = |entry: &Value| {
+        let scope = entry["rules"][0]["scope"].clone();
+        (entry["clientConfig"].clone(), scope, entry["sideEffects"].clone())
+    };
+    let path = "/validate-node";
+    assert_eq!(
+        document["webhooks"].as_array().unwrap().iter().map(said).collect::<Vec<_>>(),
+        [
+            (
+                json!({
+                    "caBundle": "Cg==",
+                    "service": {"name": "webhook-service", "namespace": "system", "path": path, "port": 9443},
+                }),
+                json!("Cluster"),
+                json!("NoneOnDryRun"),
+            ),
+            (
+                json!({"caBundle": "Cg==", "service": {"name": "hooks", "namespace": "other", "path": path}}),
+                json!("*"),
+                json!("NoneOnDryRun"),
+            ),
+            (json!({"caBundle": "Cg==", "url": "https://hooks.example.com/node"}), json!("Cluster"), json!("None"),),
+        ]
     );
 }

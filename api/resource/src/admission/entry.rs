@@ -74,6 +74,12 @@ pub struct WebhookEntry {
     pub resources: &'static [&'static str],
     /// Operations of the rule.
     pub operations: &'static [Operation],
+    /// `Cluster`, `Namespaced` or `*`: of which scope the resources are; none leaves it to the API server, which takes `*`.
+    pub scope: Option<&'static str>,
+    /// What the webhook changes beside the object.
+    pub side_effects: SideEffects,
+    /// Where the API server finds the webhook.
+    pub client: Client,
     /// `Fail` or `Ignore`.
     pub failure_policy: FailurePolicy,
     /// `Exact` or `Equivalent`; none leaves it to the API server.
@@ -109,6 +115,9 @@ impl WebhookEntry {
         versions: &[],
         resources: &[],
         operations: &[Operation::Create],
+        scope: None,
+        side_effects: SideEffects::None,
+        client: Client::INSTALLED,
         failure_policy: FailurePolicy::Fail,
         match_policy: None,
         reinvocation_policy: None,
@@ -127,6 +136,36 @@ pub enum FailurePolicy {
     Fail,
     /// Goes on as if the webhook had allowed it.
     Ignore,
+}
+
+/// What a webhook changes beside the object that it is asked about. API servers accept no others in v1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideEffects {
+    /// Nothing: the handler is a function of the request and a snapshot.
+    None,
+    /// Something, unless the request is a dry run; then [`Request::dry_run`] says so.
+    NoneOnDryRun,
+}
+
+/// Where the API server finds a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// Behind a Service; what is not said is that of the Service which the program is installed with.
+    Service {
+        /// Name of the Service.
+        name: Option<&'static str>,
+        /// Its namespace.
+        namespace: Option<&'static str>,
+        /// Its port; the API server takes 443 without it.
+        port: Option<u16>,
+    },
+    /// At a URL, which is called as it stands.
+    Url(&'static str),
+}
+
+impl Client {
+    /// Behind the Service that the program is installed with.
+    pub const INSTALLED: Self = Self::Service { name: None, namespace: None, port: None };
 }
 
 /// A label selector as a constant.

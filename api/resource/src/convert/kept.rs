@@ -1,15 +1,15 @@
-//! What an older version has no room for, and how it finds its place again.
+//! What a version has no room for, and how it finds its place again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Convert, ConvertError, Place};
+use super::{Convert, ConvertError, Place, Way};
 
-/// What an older version of an object has no room for, as a tree beside the object.
+/// What one version of an object has no room for, as a tree beside the object.
 ///
-/// Fields and entries of maps are found by their names. An item of a list is found by what an older client sees of it:
+/// Fields and entries of maps are found by their names. An item of a list is found by what a client of the version sees of it:
 /// by its keys where the list has `list_map_key`, and by its whole content elsewhere. So an item keeps its values
 /// wherever a client moves it, and nothing is ever given to another item. Among items that look the same, which a
 /// client could not distinguish either, the order decides; an item of a list without keys that was edited is a new item.
@@ -21,6 +21,12 @@ pub struct Kept {
     /// Values that the older type says less exactly, by version and name of the change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     changed: BTreeMap<String, Changed>,
+    /// Values of fields that newer versions do not have, by version and name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    removed: BTreeMap<String, Value>,
+    /// Moved fields, by version and name, whose parent was not there before they were put into it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    made: BTreeSet<String>,
     /// Inside of fields and of entries of maps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     inside: BTreeMap<String, Kept>,
@@ -53,12 +59,39 @@ fn is_first(nth: &usize) -> bool {
     *nth == 0
 }
 
-static NOTHING: Kept =
-    Kept { fields: BTreeMap::new(), changed: BTreeMap::new(), inside: BTreeMap::new(), items: Vec::new() };
+static NOTHING: Kept = Kept {
+    fields: BTreeMap::new(),
+    changed: BTreeMap::new(),
+    removed: BTreeMap::new(),
+    made: BTreeSet::new(),
+    inside: BTreeMap::new(),
+    items: Vec::new(),
+};
 
 impl Kept {
     pub(super) fn is_empty(&self) -> bool {
         *self == NOTHING
+    }
+
+    /// What goes on to the next form until it is taken: it belongs to neither of the two.
+    pub(super) fn carried(&self) -> Self {
+        Kept { removed: self.removed.clone(), made: self.made.clone(), ..Kept::default() }
+    }
+
+    pub(super) fn keep_removed(&mut self, key: String, value: Value) {
+        self.removed.insert(key, value);
+    }
+
+    pub(super) fn take_removed(&mut self, key: &str) -> Option<Value> {
+        self.removed.remove(key)
+    }
+
+    pub(super) fn keep_made(&mut self, key: &str) {
+        self.made.insert(key.to_owned());
+    }
+
+    pub(super) fn take_made(&mut self, key: &str) -> bool {
+        self.made.remove(key)
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&Value> {
@@ -95,19 +128,10 @@ pub fn items_up<T: Convert>(
     keys: &[&str],
     from: &str,
     at: &Place<'_>,
-    kept: &Kept,
+    was: &Kept,
+    kept: &mut Kept,
 ) -> Result<(), ConvertError> {
-    let mut seen = Seen::default();
-    for (index, item) in list.as_array_mut().into_iter().flatten().enumerate() {
-        let mut of_item = &NOTHING;
-        if !kept.items.is_empty() {
-            let (is, nth) = seen.next(identity::<T>(item, keys, from));
-            let found = kept.items.iter().find(|item| item.nth == nth && item.is == is);
-            of_item = found.map_or(&NOTHING, |item| &item.kept);
-        }
-        T::up(item, from, &at.child(&index.to_string()), of_item)?;
-    }
-    Ok(())
+    items::<T>(Way::UpFrom(from), list, keys, at, was, kept)
 }
 
 /// Brings the items of a list down.
@@ -116,15 +140,41 @@ pub fn items_down<T: Convert>(
     keys: &[&str],
     to: &str,
     at: &Place<'_>,
+    was: &Kept,
     kept: &mut Kept,
 ) -> Result<(), ConvertError> {
+    items::<T>(Way::DownTo(to), list, keys, at, was, kept)
+}
+
+fn items<T: Convert>(
+    way: Way<'_>,
+    list: &mut Value,
+    keys: &[&str],
+    at: &Place<'_>,
+    was: &Kept,
+    kept: &mut Kept,
+) -> Result<(), ConvertError> {
+    let Some(list) = list.as_array_mut() else { return Ok(()) };
+    let (mut seen, mut insides) = (Seen::default(), Vec::with_capacity(list.len()));
+    for (index, item) in list.iter_mut().enumerate() {
+        let mut of_item = &NOTHING;
+        if !was.items.is_empty() {
+            let (is, nth) = seen.next(identity(item, keys.iter().map(|key| way.name_before::<T>(key))));
+            let found = was.items.iter().find(|item| item.nth == nth && item.is == is);
+            of_item = found.map_or(&NOTHING, |item| &item.kept);
+        }
+        let mut inside = of_item.carried();
+        way.convert::<T>(item, &at.child(&index.to_string()), of_item, &mut inside)?;
+        insides.push(inside);
+    }
+    if insides.iter().all(Kept::is_empty) {
+        return Ok(());
+    }
     let mut seen = Seen::default();
-    for (index, item) in list.as_array_mut().into_iter().flatten().enumerate() {
-        let mut of_item = Kept::default();
-        T::down(item, to, &at.child(&index.to_string()), &mut of_item)?;
-        let (is, nth) = seen.next(identity::<T>(item, keys, to));
-        if !of_item.is_empty() {
-            kept.items.push(Item { is, nth, kept: of_item });
+    for (item, inside) in list.iter().zip(insides) {
+        let (is, nth) = seen.next(identity(item, keys.iter().map(|key| way.name_after::<T>(key))));
+        if !inside.is_empty() {
+            kept.items.push(Item { is, nth, kept: inside });
         }
     }
     Ok(())
@@ -142,10 +192,10 @@ impl Seen {
     }
 }
 
-/// What an item is known by in the older form: a list of its keys, or a text.
-fn identity<T: Convert>(item: &Value, keys: &[&str], version: &str) -> Value {
-    let key = |name: &&str| item.get(T::name_in(version, name)?).cloned();
-    match keys.iter().map(key).collect::<Option<Vec<Value>>>() {
+/// What an item is known by in one form: a list of its keys, of which the names are given, or a text.
+fn identity<'n>(item: &Value, names: impl Iterator<Item = Option<&'n str>>) -> Value {
+    let keys = names.map(|name| item.get(name?).cloned());
+    match keys.collect::<Option<Vec<Value>>>() {
         Some(values) if !values.is_empty() => Value::Array(values),
         _ => Value::String(format!("{:016x}", fingerprint(item))),
     }

@@ -12,7 +12,7 @@ use crate::{
     Resource, ResourceInfo,
     convert::{CONVERSION_REVIEW_VERSIONS, CONVERT_PATH},
     declare::{Emit, Profile, Schema, object, property, text},
-    resource::{Column, Scope, Served},
+    resource::{Column, Scope},
 };
 
 /// The generator whose structure the compatible profile keeps.
@@ -34,26 +34,33 @@ impl Declared {
         Declared { info: T::INFO, schema: T::schema, is_older: false }
     }
 
-    /// An older version of the same declaration, which is served and not stored; its fields look as they did.
+    /// An older version of the same declaration; its fields look as they did.
+    ///
+    /// It is served and not stored, unless the type says otherwise: `#[koord(older(version = "v1alpha1", storage))]`.
     #[must_use]
     pub const fn older(self, version: &'static str) -> Self {
-        let served = Served { served: true, storage: false, deprecated: None };
+        let served = self.info.served_in(version);
         Declared { info: ResourceInfo { version, served, ..self.info }, is_older: true, ..self }
+    }
+
+    /// A document of this version.
+    fn emit(&self, profile: Profile) -> Emit {
+        let cx = Emit::new(profile);
+        if self.is_older { cx.at_version(self.info.version) } else { cx }
     }
 
     /// The declared fields, as they look in this version.
     fn fields(&self, cx: Emit) -> Node {
-        if !self.is_older {
-            return (self.schema)(cx);
+        let mut schema = (self.schema)(cx);
+        if self.is_older {
+            older::name_list_keys(&mut schema);
         }
-        let mut schema = (self.schema)(cx.at_version(self.info.version));
-        older::name_list_keys(&mut schema);
         schema
     }
 
     /// The schema of the declared fields alone, with or without the rules that only admission enforces.
     pub(super) fn rules(&self, admission: bool) -> Node {
-        let cx = Emit::new(Profile::Compatible);
+        let cx = self.emit(Profile::Compatible);
         self.fields(if admission { cx.with_admission() } else { cx })
     }
 
@@ -77,7 +84,7 @@ impl Declared {
 
     /// The schema of whole objects, with the fields that every object has.
     pub fn schema(&self, profile: Profile) -> Node {
-        let mut schema = self.fields(Emit::new(profile));
+        let mut schema = self.fields(self.emit(profile));
         let mut root = object("");
         property(&mut root, "apiVersion", false, text("API version of the object, as group/version."));
         property(&mut root, "kind", false, text("Kind of the object."));
@@ -92,10 +99,10 @@ impl Declared {
 /// The CustomResourceDefinition of a kind whose objects a webhook server converts between its versions.
 ///
 /// The authority of the server's certificate is left out: the server itself puts it there, and until then clients can
-/// use the stored version alone. A kind with one version needs no conversion and gets none.
+/// use the stored version alone. A definition with one version needs no conversion and gets none.
 pub fn converted_resource_definition(versions: &[Declared], profile: Profile, service: &WebhookService<'_>) -> Value {
     let mut definition = custom_resource_definition(versions, profile);
-    if versions.len() > 1 {
+    if listed(versions).count() > 1 {
         definition["spec"]["conversion"] = json!({
             "strategy": "Webhook",
             "webhook": {
@@ -114,11 +121,10 @@ pub fn converted_resource_definition(versions: &[Declared], profile: Profile, se
 /// Without a webhook, the API server turns one version into another by changing `apiVersion` alone: see
 /// [`converted_resource_definition`] for versions whose fields differ.
 /// Names, scope and metadata are those of the stored version; keys are sorted, as controller-gen prints them.
-/// An empty list gives `null`.
+/// Versions that are skipped are left out. A list without others gives `null`.
 pub fn custom_resource_definition(versions: &[Declared], profile: Profile) -> Value {
-    let Some(main) = versions.iter().find(|version| version.info.served.storage).or(versions.first()) else {
-        return Value::Null;
-    };
+    let stored = listed(versions).find(|version| version.info.served.storage);
+    let Some(main) = stored.or_else(|| listed(versions).next()) else { return Value::Null };
     let info = &main.info;
     let mut metadata = Map::new();
     let mut annotations = text_map(info.annotations);
@@ -146,9 +152,14 @@ pub fn custom_resource_definition(versions: &[Declared], profile: Profile) -> Va
                 Scope::Cluster => "Cluster",
                 Scope::Namespaced => "Namespaced",
             },
-            "versions": versions.iter().map(|declared| version(declared, profile)).collect::<Vec<_>>(),
+            "versions": listed(versions).map(|declared| version(declared, profile)).collect::<Vec<_>>(),
         },
     }))
+}
+
+/// The versions that a definition has.
+pub(super) fn listed(versions: &[Declared]) -> impl Iterator<Item = &Declared> {
+    versions.iter().filter(|version| !version.info.served.skipped)
 }
 
 fn version(declared: &Declared, profile: Profile) -> Value {
@@ -162,20 +173,23 @@ fn version(declared: &Declared, profile: Profile) -> Value {
         insert_some(&mut version, "deprecationWarning", json!(warning));
     }
     let schema = declared.schema(profile);
+    let cx = declared.emit(profile);
     // Paths are written for the newest version. What an older one has no field for is left out of it.
     let path = |path: &str| if declared.is_older { older::path(&schema, path) } else { Some(path.to_owned()) };
     let columns = with_extras(info.columns, info.extras.columns, profile);
-    let columns = columns.iter().filter_map(|shown| Some(column(shown, &path(shown.json_path)?)));
+    let columns = columns.iter().filter(|shown| cx.is_among(shown.versions));
+    let columns = columns.filter_map(|shown| Some(column(shown, &path(shown.json_path)?)));
     insert_some(&mut version, "additionalPrinterColumns", columns.collect());
     let selectable = with_extras(info.selectable_fields, info.extras.selectable_fields, profile);
-    let selectable = selectable.iter().filter_map(|selectable| path(selectable));
+    let selectable = selectable.iter().filter(|field| cx.is_among(field.versions));
+    let selectable = selectable.filter_map(|field| path(field.json_path));
     let selectable: Value = selectable.map(|path| json!({"jsonPath": path})).collect();
     insert_some(&mut version, "selectableFields", selectable);
     let mut subresources = Map::new();
-    if info.status {
+    if info.status.is_some_and(|versions| cx.is_among(versions)) {
         subresources.insert("status".to_owned(), json!({}));
     }
-    if let Some(scale) = info.scale
+    if let Some(scale) = info.scale.iter().find(|scale| cx.is_among(scale.versions))
         && let (Some(spec), Some(status)) = (path(scale.spec_replicas_path), path(scale.status_replicas_path))
     {
         let mut paths = json!({"specReplicasPath": spec, "statusReplicasPath": status});

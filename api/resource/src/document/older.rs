@@ -2,11 +2,13 @@
 
 use koord_schema::{AdditionalProperties, Schema as Node};
 
+use crate::declare::{at_moved, by_newest_name};
+
 /// Calls the keys of lists as the items of this version are called.
 pub(super) fn name_list_keys(schema: &mut Node) {
     if let Some(items) = &mut schema.items {
         for key in &mut schema.list_map_keys {
-            if let Some((name, _)) = property(items, key) {
+            if let Some((name, _)) = by_newest_name(items, key) {
                 name.clone_into(key);
             }
         }
@@ -26,6 +28,12 @@ pub(super) fn path(schema: &Node, path: &str) -> Option<String> {
     while !rest.is_empty() {
         let start = rest.strip_prefix('.').unwrap_or(rest);
         let dots = rest.len() - start.len();
+        if let Some((name, node, next)) = at.and_then(|node| at_moved(node, start)) {
+            older.push_str(&rest[..dots]);
+            older.push_str(&name);
+            (rest, at) = (next, Some(node));
+            continue;
+        }
         let end = match start.strip_prefix('[') {
             Some(inner) => inner.find(']').map_or(start.len(), |end| end + 2),
             None => start.find(['.', '[']).unwrap_or(start.len()),
@@ -39,7 +47,7 @@ pub(super) fn path(schema: &Node, path: &str) -> Option<String> {
                     older.push_str(step);
                     at.and_then(below)
                 }
-                Some(node) if !node.properties.is_empty() => match property(node, step) {
+                Some(node) if !node.properties.is_empty() => match by_newest_name(node, step) {
                     Some((name, node)) => {
                         older.push_str(name);
                         Some(node)
@@ -58,11 +66,6 @@ pub(super) fn path(schema: &Node, path: &str) -> Option<String> {
         );
     }
     Some(older)
-}
-
-/// The property that the newest version calls `newest`, with its name in this version.
-fn property<'n>(node: &'n Node, newest: &str) -> Option<(&'n String, &'n Node)> {
-    node.properties.iter().find(|(name, property)| property.newest_name.as_ref().unwrap_or(name) == newest)
 }
 
 /// What is in an array or map.

@@ -21,20 +21,21 @@ struct Key {
 
 type Verbs = BTreeSet<String>;
 
-/// A ClusterRole for the permissions without a namespace, and a Role for each namespace that has some.
+/// A ClusterRole for the permissions without a namespace, and a Role for each namespace that has some; one more of each
+/// for every role that rules name.
 ///
-/// `name` is the name of all of them; `installed` is the namespace that `"."` stands for.
+/// `name` is the name of all whose rules name no other role; `installed` is the namespace that `"."` stands for.
 pub fn roles(name: &str, rules: &[RbacRule], installed: &str) -> Vec<Value> {
-    let mut by_namespace: BTreeMap<&str, Vec<&RbacRule>> = BTreeMap::new();
+    let mut by_role: BTreeMap<(&str, &str), Vec<&RbacRule>> = BTreeMap::new();
     for rule in rules {
         let namespace = match rule.namespace {
             Some(INSTALLED) => installed,
             Some(namespace) => namespace,
             None => "",
         };
-        by_namespace.entry(namespace).or_default().push(rule);
+        by_role.entry((namespace, rule.role.unwrap_or(name))).or_default().push(rule);
     }
-    by_namespace.into_iter().map(|(namespace, rules)| role(name, namespace, &rules)).collect()
+    by_role.into_iter().map(|((namespace, name), rules)| role(name, namespace, &rules)).collect()
 }
 
 fn role(name: &str, namespace: &str, rules: &[&RbacRule]) -> Value {
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-        RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None }
+        RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
     }
 
     fn shown(rules: &[RbacRule]) -> Vec<String> {
@@ -190,6 +191,22 @@ mod tests {
         assert_eq!(
             named,
             [(json!("ClusterRole"), json!({"name": "r"})), (json!("Role"), json!({"name": "r", "namespace": "here"}))]
+        );
+    }
+
+    #[test]
+    fn a_rule_that_names_a_role_stands_in_it() {
+        let viewer = RbacRule { role: Some("viewer"), ..rule("", "pods", &["get"]) };
+        let documents =
+            roles("r", &[rule("", "nodes", &["get"]), viewer, RbacRule { namespace: Some("shop"), ..viewer }], "here");
+        let named = |document: &Value| (document["metadata"].clone(), document["rules"][0]["resources"].clone());
+        assert_eq!(
+            documents.iter().map(named).collect::<Vec<_>>(),
+            [
+                (json!({"name": "r"}), json!(["nodes"])),
+                (json!({"name": "viewer"}), json!(["pods"])),
+                (json!({"name": "viewer", "namespace": "shop"}), json!(["pods"])),
+            ]
         );
     }
 }

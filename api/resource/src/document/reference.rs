@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::Value;
 
-use super::crd::Declared;
+use super::crd::{Declared, listed};
 use crate::{declare::Profile, resource::Scope};
 
 /// Nesting below this is not described on the page: whole pods and the like.
@@ -13,12 +13,11 @@ const DEPTH_MAX: usize = 16;
 
 /// The reference page of a kind in Markdown: one row per field, in the order of names.
 pub fn reference_page(versions: &[Declared]) -> String {
-    let Some(newest) = versions.iter().find(|version| version.info.served.storage).or(versions.first()) else {
-        return String::new();
-    };
-    let info = &newest.info;
+    let stored = listed(versions).find(|version| version.info.served.storage);
+    let Some(main) = stored.or_else(|| listed(versions).next()) else { return String::new() };
+    let info = &main.info;
     let mut page = format!("# {}\n\n", info.kind);
-    if let Some(description) = &newest.schema(Profile::Hardened).description {
+    if let Some(description) = &main.schema(Profile::Hardened).description {
         let _ = writeln!(page, "{description}\n");
     }
     let scope = match info.scope {
@@ -30,7 +29,7 @@ pub fn reference_page(versions: &[Declared]) -> String {
     if !names.is_empty() {
         let _ = writeln!(page, "Short names: `{}` (some only in the hardened profile).", names.join("`, `"));
     }
-    for version in versions {
+    for version in listed(versions) {
         let schema = version.schema(Profile::Hardened);
         let _ = writeln!(page, "\n## {}\n", version.info.api_version());
         let _ = writeln!(page, "| field | type | rules | meaning |\n|---|---|---|---|");

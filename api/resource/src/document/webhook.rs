@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::crd::sorted;
-use crate::admission::{FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
+use crate::admission::{Client, FailurePolicy, Handler, Selector, SideEffects, WebhookEntry, WebhookKind};
 
 /// Where the API server finds the webhooks.
 #[derive(Clone, Copy, Debug)]
@@ -42,13 +42,7 @@ fn webhook(path: &str, entry: &WebhookEntry, service: &WebhookService<'_>) -> Va
     let mut set = |key: &str, value: Value| webhook.insert(key.to_owned(), value);
     set("name", json!(entry.name));
     set("admissionReviewVersions", json!(entry.review_versions));
-    set(
-        "clientConfig",
-        json!({
-            "caBundle": service.ca_bundle,
-            "service": {"name": service.name, "namespace": service.namespace, "path": path},
-        }),
-    );
+    set("clientConfig", client_config(path, &entry.client, service));
     set(
         "failurePolicy",
         json!(match entry.failure_policy {
@@ -56,17 +50,23 @@ fn webhook(path: &str, entry: &WebhookEntry, service: &WebhookService<'_>) -> Va
             FailurePolicy::Ignore => "Ignore",
         }),
     );
+    let mut rule = json!({
+        "apiGroups": entry.groups,
+        "apiVersions": entry.versions,
+        "operations": entry.operations,
+        "resources": entry.resources,
+    });
+    if let Some(scope) = entry.scope {
+        rule["scope"] = json!(scope);
+    }
+    set("rules", json!([rule]));
     set(
-        "rules",
-        json!([{
-            "apiGroups": entry.groups,
-            "apiVersions": entry.versions,
-            "operations": entry.operations,
-            "resources": entry.resources,
-        }]),
+        "sideEffects",
+        json!(match entry.side_effects {
+            SideEffects::None => "None",
+            SideEffects::NoneOnDryRun => "NoneOnDryRun",
+        }),
     );
-    // Handlers are functions of a request and a snapshot, so they have no other effect.
-    set("sideEffects", json!("None"));
     if let Some(policy) = entry.match_policy {
         set("matchPolicy", json!(policy));
     }
@@ -88,6 +88,24 @@ fn webhook(path: &str, entry: &WebhookEntry, service: &WebhookService<'_>) -> Va
         set("matchConditions", conditions.collect());
     }
     Value::Object(webhook)
+}
+
+fn client_config(path: &str, client: &Client, installed: &WebhookService<'_>) -> Value {
+    let mut config = json!({"caBundle": installed.ca_bundle});
+    match *client {
+        Client::Url(url) => config["url"] = json!(url),
+        Client::Service { name, namespace, port } => {
+            config["service"] = json!({
+                "name": name.unwrap_or(installed.name),
+                "namespace": namespace.unwrap_or(installed.namespace),
+                "path": path,
+            });
+            if let Some(port) = port {
+                config["service"]["port"] = json!(port);
+            }
+        }
+    }
+    config
 }
 
 fn label_selector(selector: &Selector) -> Value {

@@ -24,6 +24,8 @@ pub struct Checked {
     pub errors: Errors,
     /// The schema, where the document can be read as one.
     pub schema: Option<Schema>,
+    /// Whether the schema is structural and its defaults are good, so that an API server reads its rules.
+    pub takes_rules: bool,
 }
 
 /// Checks the document of `openAPIV3Schema`, which stands at `at` (`spec.validation.openAPIV3Schema`).
@@ -32,7 +34,8 @@ pub struct Checked {
 pub fn check(document: &Value, at: &Path<'_>) -> Checked {
     let schema: Option<Schema> = serde_json::from_value(document.clone()).ok();
     let mut errors = Errors::new();
-    if !has_unsupported_keywords(document) {
+    let can_be_structural = !has_unsupported_keywords(document);
+    if can_be_structural {
         let structural = structure::check(document, at);
         let is_structural = structural.is_empty();
         for error in structural {
@@ -42,8 +45,9 @@ pub fn check(document: &Value, at: &Path<'_>) -> Checked {
             check_defaults(schema, true, false, at, &mut errors);
         }
     }
+    let takes_rules = can_be_structural && errors.is_empty();
     keywords::check(document, at, &mut errors);
-    Checked { errors, schema }
+    Checked { errors, schema, takes_rules }
 }
 
 fn text<'v>(schema: &'v Value, name: &str) -> &'v str {
@@ -86,7 +90,8 @@ fn has_unsupported_keywords(schema: &Value) -> bool {
     here || children(schema).any(has_unsupported_keywords)
 }
 
-fn children(schema: &Value) -> impl Iterator<Item = &Value> {
+/// The schemas that a document has directly below it.
+pub(crate) fn children(schema: &Value) -> impl Iterator<Item = &Value> {
     let junctors = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|name| items(schema, name).map(|(_, part)| part));
     let singles = ["items", "not"].into_iter().filter_map(|name| schema.get(name).filter(|part| part.is_object()));
     entries(schema, "properties").map(|(_, part)| part).chain(values_schema(schema)).chain(singles).chain(junctors)

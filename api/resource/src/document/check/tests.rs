@@ -1,0 +1,188 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_macros::{Resource, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::*;
+use crate as koord_resource;
+
+/// A shop.
+#[derive(Clone, Default, Deserialize, Resource, Schema)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", selectable(".spec.keeper"), crate = koord_resource)]
+#[koord(column(name = "Keeper", type = "string", path = ".spec.keeper"))]
+struct Shop {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ShopSpec,
+}
+
+#[derive(Clone, Default, Deserialize, Serialize, Schema)]
+#[koord(crate = koord_resource)]
+struct ShopSpec {
+    /// Who keeps it.
+    #[serde(default)]
+    keeper: String,
+}
+
+/// A shop in which no object is stored.
+#[derive(Clone, Default, Deserialize, Resource, Schema)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", storage = false, crate = koord_resource)]
+struct Stall {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ShopSpec,
+}
+
+fn definition() -> Value {
+    custom_resource_definition(&[Declared::of::<Shop>()], Profile::Hardened)
+}
+
+/// The definition with another value at one place.
+fn with(pointer: &str, value: Value) -> Findings {
+    let mut document = definition();
+    *document.pointer_mut(pointer).unwrap() = value;
+    check_definition(&document)
+}
+
+#[test]
+fn a_kind_that_works_has_no_findings() {
+    assert_legal::<Shop>();
+    assert_eq!(check_definition(&definition()).to_string(), "");
+}
+
+#[test]
+#[should_panic(expected = "must have exactly one version marked as storage version\n  Mark one version")]
+fn a_kind_that_no_server_takes_fails_its_test() {
+    assert_legal::<Stall>();
+}
+
+#[test]
+fn both_profiles_are_checked_and_what_both_say_is_said_once() {
+    let findings = check(&[Declared::of::<Stall>()]);
+    let texts: Vec<String> = findings.iter().map(|finding| finding.error.detail.clone()).collect();
+    assert_eq!(
+        texts,
+        ["must have exactly one version marked as storage version", "must have at least one stored version"]
+    );
+}
+
+#[test]
+fn all_findings_have_a_place_and_a_remedy() {
+    let mut document = definition();
+    let spec = &mut document["spec"];
+    spec["names"]["plural"] = json!("Shops");
+    spec["versions"][0]["selectableFields"] = json!([{"jsonPath": ".metadata.name"}, {"jsonPath": ".spec"}]);
+    spec["versions"][0]["additionalPrinterColumns"] = json!([{"name": "A", "type": "text", "jsonPath": "spec"}]);
+    spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["list"] = json!({"type": "array",
+        "items": {"type": "object", "properties": {"k": {"type": "string"}}},
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]});
+    let findings = check_definition(&document);
+    let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+    assert_eq!(
+        places,
+        [
+            "metadata.name",
+            "spec.names.plural",
+            "spec.versions[*].schema.openAPIV3Schema.properties[list].items.properties[k].default",
+            "spec.versions[*].additionalPrinterColumns[0].type",
+            "spec.versions[*].additionalPrinterColumns[0].jsonPath",
+            "spec.versions[*].selectableFields[0].jsonPath",
+            "spec.versions[*].selectableFields[1].jsonPath",
+        ]
+    );
+    let text = findings.to_string();
+    for line in [
+        r#"metadata.name: Invalid value: "shops.example.com": must be spec.names.plural+"."+spec.group"#,
+        "  Name the definition PLURAL.GROUP.",
+        "  Name scalar fields of the items that are required or have a default, each once.",
+        r#"spec.versions[*].additionalPrinterColumns[0].jsonPath: Invalid value: "spec": must be a simple json path starting with ."#,
+        "  Start the path with a dot, such as .status.phase.",
+        "  Name declared strings, booleans and integers outside of metadata, each once, eight at most.",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
+    assert!(findings.iter().all(|finding| finding.is_refused));
+}
+
+#[test]
+fn remedies_fit_what_is_wrong() {
+    let field = |rules: Value| {
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "f": {"type": "integer"}, "l": {"type": "array", "items": {"type": "string"}}}, "x-kubernetes-validations": rules}}})
+    };
+    let schema = "/spec/versions/0/schema/openAPIV3Schema";
+    let twice = "self.l.all(x, self.l.all(y, x == y))";
+    let table = [
+        (schema, field(json!([{"rule": twice}])), "Bound what the rule walks over"),
+        (schema, field(json!([{"rule": "self.f"}])), "Write an expression of declared fields that gives true"),
+        (
+            schema,
+            field(json!([{"rule": "true", "messageExpression": "1"}])),
+            "Write an expression of declared fields that gives a text",
+        ),
+        (
+            schema,
+            field(json!([{"rule": "true", "fieldPath": ".x"}])),
+            "Name a declared field below the place of the rule",
+        ),
+        (schema, field(json!([{"rule": "true", "optionalOldSelf": true}])), "Compare with oldSelf in the rule"),
+        (
+            schema,
+            json!({"type": "object", "properties": {"f": {"type": "integer", "default": "x"}}}),
+            "Give a default that the schema",
+        ),
+        (
+            schema,
+            json!({"type": "object", "properties": {"f": {"type": "object", "default": {"x": 1}, "properties": {"y": {"type": "integer"}}}}}),
+            "Take from the default what the schema does not declare.",
+        ),
+        (schema, json!({"type": "object", "properties": {"f": {"type": "float"}}}), "Use one of the supported values."),
+        (schema, json!({"type": "object", "properties": {"f": {"type": "array"}}}), "Add what is missing."),
+        (
+            schema,
+            json!({"type": "object", "maxLength": "x", "properties": {"spec": {"type": "object", "properties": {"keeper": {"type": "string"}}}}}),
+            "Change the value as the message says.",
+        ),
+        (schema, Value::Null, "Servers require a schema beside selectable fields"),
+        ("/spec/group", json!("example"), "Name a domain with a dot"),
+        ("/spec/scope", json!("Galaxy"), "Use one of the supported values."),
+        ("/spec/versions/0/name", json!("1"), "Change the value as the message says."),
+    ];
+    for (pointer, value, remedy) in table {
+        let findings = with(pointer, value.clone());
+        assert!(findings.iter().any(|finding| finding.remedy.starts_with(remedy)), "{value}: {remedy}\n{findings}");
+    }
+}
+
+#[test]
+fn what_a_server_accepts_without_effect_is_found_too() {
+    let mut document = definition();
+    let version = &mut document["spec"]["versions"][0];
+    version["served"] = json!(false);
+    version["additionalPrinterColumns"] = json!([{"name": "A", "type": "string", "jsonPath": ".spec[x]"}]);
+    version["subresources"] =
+        json!({"scale": {"specReplicasPath": ".spec.pools[0].replicas", "statusReplicasPath": ".status.replicas"}});
+    let findings = check_definition(&document);
+    let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+    assert_eq!(
+        places,
+        [
+            "spec.versions",
+            "spec.versions[0].additionalPrinterColumns[0].jsonPath",
+            "spec.versions[0].subresources.scale.specReplicasPath",
+        ]
+    );
+    assert!(findings.iter().all(|finding| !finding.is_refused), "{findings}");
+}
+
+#[test]
+fn another_document_is_no_definition() {
+    let findings = check_definition(&json!({"apiVersion": "v1", "kind": "Pod"}));
+    assert_eq!(
+        findings.to_string(),
+        "kind: Unsupported value: \"v1 Pod\": supported values: \"apiextensions.k8s.io/v1 CustomResourceDefinition\"\n  Use one of the supported values."
+    );
+    assert_eq!(check(&[]).len(), 1);
+}

@@ -1,0 +1,73 @@
+//! The `clientConfig` of a webhook: a URL or a Service, for admission and for conversions.
+
+use crate::{
+    field::{Errors, Path},
+    names,
+};
+use serde_json::Value;
+
+/// Checks where a webhook is.
+pub fn check(client: &Value, at: &Path<'_>, errors: &mut Errors) {
+    match (client["url"].as_str(), client["service"].as_object()) {
+        (Some(url), None) => check_url(url, &at.child("url"), errors),
+        (None, Some(_)) => check_service(&client["service"], &at.child("service"), errors),
+        _ => errors.required(at, "exactly one of url or service is required"),
+    }
+}
+
+fn check_url(url: &str, at: &Path<'_>, errors: &mut Errors) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    if url.starts_with(':') {
+        let why = format!("url must be a valid URL: parse {url:?}: missing protocol scheme");
+        errors.required(at, format!("{why}{FORM}"));
+        return;
+    }
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", ""));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if scheme != "https" {
+        errors.invalid(at, scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    if host.is_empty() {
+        errors.invalid(at, "", format!("host must be specified{FORM}"));
+    }
+    if !user.is_empty() {
+        errors.invalid(at, user, "user information is not permitted in the URL");
+    }
+    let (before, fragment) = url.split_once('#').unwrap_or((url, ""));
+    if !fragment.is_empty() {
+        errors.invalid(at, fragment, "fragments are not permitted in the URL");
+    }
+    if let Some((_, query)) = before.split_once('?').filter(|(_, query)| !query.is_empty()) {
+        errors.invalid(at, query, "query parameters are not permitted in the URL");
+    }
+}
+
+fn check_service(service: &Value, at: &Path<'_>, errors: &mut Errors) {
+    for field in ["name", "namespace"] {
+        if service[field].as_str().unwrap_or_default().is_empty() {
+            errors.required(&at.child(field), "");
+        }
+    }
+    if let Some(port) = service["port"].as_i64().filter(|port| !(1..=65535).contains(port)) {
+        errors.invalid(&at.child("port"), port, "port is not valid: must be between 1 and 65535, inclusive");
+    }
+    let path = service["path"].as_str().unwrap_or_default();
+    let at = at.child("path");
+    if matches!(path, "" | "/") {
+        return;
+    }
+    if !path.starts_with('/') {
+        errors.invalid(&at, path, "must start with a '/'");
+    }
+    let steps = path.get(1..).unwrap_or_default();
+    for (index, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
+        if step.is_empty() {
+            errors.invalid(&at, path, format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for wrong in names::dns1123_subdomain(step) {
+            errors.invalid(&at, path, format!("segment[{index}]: {wrong}"));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! How the versions of a kind are shown and served.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::{
+    Convert, Resource, Schema,
+    convert::Conversion,
+    declare::Profile,
+    document::{Declared, WebhookService, converted_resource_definition, custom_resource_definition, reference_page},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A pool, which got a status with its second version and is still stored in the first.
+#[derive(Clone, Debug, PartialEq, Deserialize, Resource, Schema, Convert)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", status(since = "v1beta1"))]
+#[koord(scale(spec = ".spec.size", status = ".status.size", selector = ".status.selector", since = "v1"))]
+#[koord(scale(spec = ".spec.size", status = ".status.size", since = "v1beta1", until = "v1"))]
+#[koord(column(name = "Size", type = "integer", path = ".spec.size"))]
+#[koord(column(name = "Host", type = "string", path = ".spec.host", since = "v1beta1"))]
+#[koord(column(name = "Mode", type = "string", path = ".spec.mode", until = "v1"))]
+#[koord(selectable(".spec.mode", ".spec.host", since = "v1beta1"), selectable = ".spec.zone")]
+#[koord(hardened(column(name = "Zone", type = "string", path = ".spec.zone", until = "v1beta1")))]
+#[koord(older(version = "v1beta1", storage), older(version = "v1alpha2", served = false, deprecated = "use v1"))]
+#[koord(older(version = "v1alpha1", skip_version))]
+struct Pool {
+    metadata: ObjectMeta,
+    spec: PoolSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<PoolStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+struct PoolSpec {
+    #[koord(renamed(since = "v1", from = "count"))]
+    size: i32,
+    mode: String,
+    host: String,
+    zone: String,
+}
+
+/// What is left out of the definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+#[koord(skip_description)]
+struct PoolStatus {
+    /// Left out too.
+    #[koord(skip_description)]
+    size: i32,
+    /// Pods of the pool.
+    selector: String,
+}
+
+const POOL: &[Declared] = &[
+    Declared::of::<Pool>(),
+    Declared::of::<Pool>().older("v1beta1"),
+    Declared::of::<Pool>().older("v1alpha2"),
+    Declared::of::<Pool>().older("v1alpha1"),
+];
+
+fn texts(list: &Value, key: &str) -> String {
+    let texts = list.as_array().into_iter().flatten().filter_map(|one| one[key].as_str());
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_version_shows_what_is_said_of_it() {
+    let document = custom_resource_definition(POOL, Profile::Hardened);
+    let versions = document["spec"]["versions"].as_array().unwrap();
+    let shown = |version: &Value| {
+        let columns = texts(&version["additionalPrinterColumns"], "name");
+        (version["name"].clone(), columns, texts(&version["selectableFields"], "jsonPath"))
+    };
+    let (all, rest) = (".spec.mode .spec.host .spec.zone".to_owned(), ".spec.zone".to_owned());
+    assert_eq!(
+        versions.iter().map(shown).collect::<Vec<_>>(),
+        [
+            (json!("v1"), "Size Host".to_owned(), all.clone()),
+            (json!("v1beta1"), "Size Host Mode".to_owned(), all),
+            (json!("v1alpha2"), "Size Mode Zone".to_owned(), rest),
+        ]
+    );
+    let newest = json!({
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size",
+            "labelSelectorPath": ".status.selector",
+        },
+    });
+    let beta =
+        json!({"status": {}, "scale": {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.size"}});
+    let subresources: Vec<&Value> = versions.iter().map(|version| &version["subresources"]).collect();
+    assert_eq!(subresources, [&newest, &beta, &Value::Null]);
+}
+
+#[test]
+fn an_older_version_is_stored_served_and_deprecated_as_the_type_says() {
+    let document = custom_resource_definition(POOL, Profile::Compatible);
+    let served = |version: &Value| {
+        let of = |key: &str| version[key].clone();
+        (of("name"), of("served"), of("storage"), of("deprecationWarning"))
+    };
+    let versions = document["spec"]["versions"].as_array().unwrap();
+    assert_eq!(
+        versions.iter().map(served).collect::<Vec<_>>(),
+        [
+            (json!("v1"), json!(true), json!(false), Value::Null),
+            (json!("v1beta1"), json!(true), json!(true), Value::Null),
+            (json!("v1alpha2"), json!(false), json!(false), json!("use v1")),
+        ]
+    );
+    let other = Declared::of::<Pool>().older("v1alpha3").info.served;
+    assert_eq!((other.served, other.storage, other.deprecated, other.skipped), (true, false, None, false));
+}
+
+#[test]
+fn a_skipped_version_is_in_no_document_and_is_converted() {
+    assert!(!reference_page(POOL).contains("v1alpha1"));
+    let mut object = json!({
+        "apiVersion": "example.com/v1alpha1", "kind": "Pool", "metadata": {},
+        "spec": {"count": 1, "mode": "m", "host": "h", "zone": "z"},
+    });
+    Conversion::of::<Pool>(&["v1beta1", "v1alpha1"]).convert(&mut object, "v1").unwrap();
+    assert_eq!(object["spec"]["size"], 1);
+    let service = WebhookService { namespace: "system", name: "webhook-service", ca_bundle: "Cg==" };
+    let strategy = |versions: &[Declared]| {
+        let document = converted_resource_definition(versions, Profile::Compatible, &service);
+        document["spec"]["conversion"]["strategy"].clone()
+    };
+    assert_eq!(strategy(POOL), "Webhook");
+    assert_eq!(strategy(&[POOL[0], POOL[3]]), Value::Null, "one version is left");
+    assert_eq!(custom_resource_definition(&POOL[3..], Profile::Compatible), Value::Null);
+}
+
+#[test]
+fn a_description_that_is_skipped_is_left_out() {
+    let document = custom_resource_definition(POOL, Profile::Compatible);
+    let status = &document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
+    let described = |node: &Value| node["description"].clone();
+    assert_eq!(described(status), Value::Null);
+    assert_eq!(described(&status["properties"]["size"]), Value::Null);
+    assert_eq!(described(&status["properties"]["selector"]), "Pods of the pool.");
+}

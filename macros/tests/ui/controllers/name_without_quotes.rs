@@ -1,0 +1,6 @@
+use koord_resource::controller;
+
+#[controller(name = pods, for = Pod)]
+struct Pods;
+
+fn main() {}

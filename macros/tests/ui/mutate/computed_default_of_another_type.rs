@@ -1,0 +1,15 @@
+use koord_resource::Mutate;
+use serde::Serialize;
+
+#[derive(Mutate, Serialize)]
+struct Spec {
+    #[koord(default_fn = compute)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u32>,
+}
+
+fn compute(_spec: &Spec) -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::Resource;
+
+#[derive(Clone, Resource)]
+#[koord(group = "example.com", version = "v1", scope = "Cluster")]
+#[koord(column(name = "Age", type = "date", path = ".metadata.age", since = "v1", until = "v1beta1"))]
+struct Thing {
+    metadata: ObjectMeta,
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::Resource;
+use serde::Deserialize;
+
+#[derive(Clone, Deserialize, Resource)]
+#[koord(group = "Example.com", version = "v1", scope = "Cluster")]
+struct Thing {
+    metadata: ObjectMeta,
+}
+
+fn main() {}

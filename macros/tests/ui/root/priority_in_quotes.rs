@@ -1,0 +1,12 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::Resource;
+use serde::Deserialize;
+
+#[derive(Clone, Deserialize, Resource)]
+#[koord(group = "example.com", version = "v1", scope = "Cluster")]
+#[koord(column(name = "Age", type = "date", path = ".spec.age", priority = "1"))]
+struct Thing {
+    metadata: ObjectMeta,
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::Resource;
+
+#[derive(Clone, Resource)]
+#[koord(group = "example.com", version = "v1", scope = "Cluster", status(since = "v1beta1"))]
+#[koord(scale(spec = ".spec.size", status = ".status.size"))]
+struct Thing {
+    metadata: ObjectMeta,
+    status: Option<i32>,
+}
+
+fn main() {}
