@@ -19,7 +19,10 @@ use koord_runtime::{
     clock::{ManualClock, ScaledClock},
     random::Random,
 };
-use koord_webhook::{CertWriter, Environment, Served, Service, ServiceBuilder, WebhookController, certificates};
+use koord_simulation::{Scenario, parts::start};
+use koord_webhook::{
+    CertWriter, Defaults, Environment, Served, Service, ServiceBuilder, WebhookController, certificates,
+};
 use serde_json::{Value, json};
 use tokio::runtime;
 
@@ -28,10 +31,9 @@ use self::{
     route::{Reached, Route},
 };
 use crate::{
-    Failure, Options, Report, Scenario, Stage,
+    Failure, Options, Report, Stage,
     network::Disruptions,
     replica::{Replica, Replicas},
-    run::start,
     whole_manager::WholeManager,
 };
 
@@ -176,10 +178,18 @@ impl Play {
     fn begin_life(&mut self) -> Result<(), String> {
         // Where its certificates are copied to.
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let [mutating, validating] = CONFIGURATIONS.map(|(_, _, name)| name.to_owned());
+        let defaults = Defaults {
+            secret: SECRET.to_owned(),
+            service: SERVICE.to_owned(),
+            mutating,
+            validating,
+            ..Defaults::of("koord-manager", "koordinator-system")
+        };
         let environment = Environment {
             cert_dir: Some(folder.path().join("certificates")),
             cert_writer: CertWriter::Secret,
-            ..Environment::from(|_| None).map_err(|error| error.to_string())?
+            ..Environment::of(defaults, |_| None).map_err(|error| error.to_string())?
         };
         let (service, controller) = self.replicas.begin(|core, _| {
             WholeManager::default().wire(core)?;

@@ -1,44 +1,33 @@
-//! A cluster in one thread, in virtual time, from a seed.
+//! Koordinator's programs in one thread, in virtual time, from a seed.
 //!
-//! The embedded server's core, the watches, caches, queues and controllers of a program, and the people who change
-//! things are state machines here; a seeded choice decides which of them makes the next step and what goes wrong on
-//! the way. The same seed gives the same run, down to the hash of its trace. When the faults stop, what is must
-//! become what should be, and then nothing may be written any more.
+//! `koord-simulation` plays a program step by step; here are what it plays, who judges the scheduler, and runs through the
+//! real tasks, with several replicas and with webhooks, on paused time. When the faults stop, what is must become what
+//! should be, and then nothing may be written any more.
 //!
 //! Read first: [`Scenario`] (who is simulated), [`Simulation`] (its runs), [`Fault`] (what goes wrong).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admission;
-mod connection;
-mod fault;
+mod companion;
 pub mod manager;
 pub mod name_cards;
 mod network;
 mod oracle;
-mod panics;
 pub mod parts;
-mod people;
-mod program;
 mod quiet;
 mod replica;
-mod rounds;
-mod run;
 mod scenario;
 pub mod scheduling;
-mod stage;
+mod simulation;
 mod tasks;
-mod trace;
 mod waiting;
 pub mod whole_manager;
 mod witness;
 pub mod workloads;
-mod world;
 
 pub use admission::Admission;
-pub use fault::Fault;
-pub use program::Program;
+use koord_simulation::people;
+pub use koord_simulation::{Disturbance, Failure, Fault, Rounds, Stage, State};
 pub use quiet::{Quiet, quiet};
-pub use rounds::{Rounds, State};
-pub use run::{Failure, Options, Report, Simulation};
-pub use scenario::{Disturbance, Scenario};
-pub use stage::Stage;
+pub use scenario::Scenario;
+pub use simulation::{Options, Report, Simulation};

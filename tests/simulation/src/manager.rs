@@ -11,10 +11,11 @@ use koord_manager_controllers::{
 };
 use koord_resource::document::Declared;
 use koord_runtime::{Core, random::Random};
+use koord_simulation::Scenario;
 use serde_json::{Value, json};
 
 use crate::{
-    Disturbance, Fault, Scenario, Stage,
+    Disturbance, Fault, Stage,
     people::{define, delete_held, let_go, name_of, replace},
 };
 

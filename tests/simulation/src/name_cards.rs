@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use koord_runtime::{Core, random::Random};
+use koord_simulation::Scenario;
 use serde_json::{Value, json};
 
 use crate::{
-    Disturbance, Fault, Scenario, Stage,
+    Disturbance, Fault, Stage,
     people::{delete_held, let_go, name_of, replace},
 };
 

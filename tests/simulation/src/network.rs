@@ -21,12 +21,16 @@ use koord_runtime::{
     random::Random,
     write::Answer,
 };
+use koord_simulation::{
+    Fault,
+    parts::{Panics, Trace, failure},
+};
 use kube::client::Body as KubeBody;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tower::{Service, ServiceExt};
 
-use crate::{fault::Fault, panics::Panics, run::Options, stage::failure, trace::Trace, witness::ODD};
+use crate::{Options, witness::ODD};
 
 /// How long an answer may be on its way, at most.
 const DELAY: Duration = Duration::from_secs(3);
@@ -111,7 +115,7 @@ impl Disruptions {
         let panics = Panics::new(random.number(), trouble);
         let state = State {
             random,
-            trace: Trace::new(),
+            trace: Trace::default(),
             faults: BTreeMap::new(),
             trouble,
             calm,
@@ -216,7 +220,7 @@ impl Disruptions {
         let state = self.state.lock();
         let mut faults = state.faults.clone();
         faults.extend(self.panics.faults());
-        (state.trace.hash(), state.trace.len(), state.trace.last_lines(), faults)
+        (state.trace.hash(), state.trace.length(), state.trace.last_lines(), faults)
     }
 
     pub(crate) fn chance(&self, one_in: u64) -> bool {

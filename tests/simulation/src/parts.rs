@@ -9,8 +9,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use clusters::{facts::Facts, laws};
 use http::Method;
-use koord_runtime::{Core, events::EventSink, random::Random};
+use koord_runtime::{Core, events::EventSink, random::Random, write::Write};
 use koord_scheduler_runtime::Scheduler;
+use koord_simulation::{Companion, Scenario, Witness};
 use serde_json::{Value, json};
 
 use self::{
@@ -18,10 +19,11 @@ use self::{
     objects::{Machine, Share},
 };
 use crate::{
-    Disturbance, Fault, Scenario, Stage,
+    Disturbance, Fault, Stage,
+    companion::beside,
     people::{define, delete_held, let_go, name_of, replace},
     scheduling::{NODES, PODS, now},
-    witness::{GANG, ODD, has_ended, is_of_gang, of_kind},
+    witness::{BindingWitness, GANG, ODD, has_ended, is_of_gang, of_kind},
     workloads::shipped,
 };
 
@@ -48,6 +50,12 @@ pub struct Parts {
     pub exact: bool,
 }
 
+impl crate::Scenario for Parts {
+    fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+        shipped(core, events)
+    }
+}
+
 impl Scenario for Parts {
     fn prepare(&self, stage: &mut Stage) {
         for name in ["default", "koordinator-system", "ending"] {
@@ -69,8 +77,12 @@ impl Scenario for Parts {
         Ok(())
     }
 
-    fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
-        shipped(core, events)
+    fn companion(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Box<dyn Companion>> {
+        beside(self, core, events)
+    }
+
+    fn witness(&self) -> Option<Box<dyn Witness>> {
+        Some(Box::<BindingWitness>::default())
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
@@ -189,6 +201,10 @@ impl Scenario for Parts {
         for machine in Machine::last() {
             add(stage, &machine);
         }
+    }
+
+    fn repeated(&self) -> fn(&Write) -> bool {
+        |write| write.kind.kind == "Event" && write.key.name().starts_with(ODD)
     }
 
     fn always(&self, stage: &mut Stage) -> Result<(), String> {

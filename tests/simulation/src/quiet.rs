@@ -7,14 +7,16 @@ use koord_runtime::{
     clock::{ManualClock, SharedClock},
     random::Random,
 };
+use koord_simulation::{
+    Options, Scenario,
+    parts::{REPORTED, Run, World, start},
+};
 use serde_json::json;
 
 use crate::{
-    Options, Scenario, Stage,
+    Stage,
     manager::NODES,
-    run::{REPORTED, Run, start},
     whole_manager::{WholeManager, report, size},
-    world::World,
 };
 
 /// How long the program has for a cluster that it has never seen.
@@ -48,7 +50,7 @@ pub fn quiet(nodes: u32) -> Result<Quiet, String> {
         size(&mut stage, &name, amount);
     }
     scenario.conclude(&mut stage);
-    let world = World::new(stage, clock, Random::seeded(0), false, scenario.denied());
+    let world = World::new(stage, clock, Random::seeded(0), false, &scenario);
     let mut run = Run::new(&scenario, Options { faults: false, ..Options::default() }, world);
     run.attentive = true;
     run.steps_at_once = STEPS_PER_NODE.saturating_mul(nodes);

@@ -18,6 +18,7 @@ use koord_runtime::{
     reflector::Initial,
 };
 use koord_scheduler_runtime::Scheduler;
+use koord_simulation::parts::FIELD_MANAGER;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Fault, Stage,
     network::{Disruptions, Network},
-    program::FIELD_MANAGER,
 };
 
 /// How long nothing may be written after everything is right.

@@ -7,9 +7,10 @@ use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_runtime::{Core, events::EventSink, random::Random};
 use koord_scheduler_plugins::default_profile;
 use koord_scheduler_runtime::{Scheduler, feed::Feed};
+use koord_simulation::{Companion, Scenario, Witness};
 use serde_json::{Value, json};
 
-use crate::{Disturbance, Fault, Scenario, Stage, people::name_of};
+use crate::{Disturbance, Fault, Stage, companion::beside, people::name_of, witness::BindingWitness};
 
 pub(crate) const NODES: &str = "/api/v1/nodes";
 pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -29,6 +30,13 @@ pub struct Scheduling {
     pub exact: bool,
 }
 
+impl crate::Scenario for Scheduling {
+    fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+        let profile = default_profile("koord-scheduler").ok()?;
+        Some(of_profile(profile, core, events))
+    }
+}
+
 impl Scenario for Scheduling {
     fn prepare(&self, stage: &mut Stage) {
         stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
@@ -41,9 +49,12 @@ impl Scenario for Scheduling {
         Ok(())
     }
 
-    fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
-        let profile = default_profile("koord-scheduler").ok()?;
-        Some(of_profile(profile, core, events))
+    fn companion(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Box<dyn Companion>> {
+        beside(self, core, events)
+    }
+
+    fn witness(&self) -> Option<Box<dyn Witness>> {
+        Some(Box::<BindingWitness>::default())
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {

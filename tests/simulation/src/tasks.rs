@@ -4,11 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_runtime::{clock::ScaledClock, random::Random};
+use koord_simulation::parts::start;
 use tokio::runtime;
 
 use crate::{
     Disturbance, Failure, Options, Report, Scenario, Simulation, Stage, network::Disruptions, replica::Replicas,
-    run::start,
 };
 
 /// How long things may take to become right after the last fault; a key's longest delay is 1000 s.
@@ -29,7 +29,7 @@ impl Simulation<'_> {
             let clock = ScaledClock::shared(start(), 1.0);
             let random = Random::seeded(seed);
             let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options);
-            let stage = self.stage.fork(seed, Arc::clone(&clock));
+            let stage = self.steps.stage().fork(seed, Arc::clone(&clock));
             let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&disruptions));
             let mut play = Play { scenario: self.scenario, stage, random, disruptions, replicas };
             let ended = play.play_out(options).await;

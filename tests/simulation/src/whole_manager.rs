@@ -10,10 +10,11 @@ use koord_manager_controllers::{
     quotaprofile::{self, QuotaProfileController},
 };
 use koord_runtime::{Core, random::Random, write::Write};
+use koord_simulation::Scenario;
 use serde_json::{Value, json};
 
 use crate::{
-    Disturbance, Fault, Scenario, Stage,
+    Disturbance, Fault, Stage,
     manager::{CONFIG, METRICS, Manager, NODES, SLOS, put_config},
     oracle::Cluster,
     people::{define, name_of, replace},

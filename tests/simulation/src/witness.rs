@@ -18,6 +18,7 @@ use koord_runtime::{
     clock::Moment,
     write::{Action, Write},
 };
+use koord_simulation::Witness;
 use serde_json::{Value, json};
 
 use self::knowledge::Knowledge;
@@ -37,7 +38,7 @@ pub(crate) const ODD: char = 'x';
 
 /// What one life of the scheduler knows.
 #[derive(Default)]
-pub(crate) struct Witness {
+pub(crate) struct BindingWitness {
     known: Knowledge,
     /// What is being written of pods before their bindings, by uid.
     giving: BTreeMap<String, Value>,
@@ -56,22 +57,20 @@ pub(crate) struct Witness {
     satisfied: BTreeSet<String>,
     latest: Timestamp,
     /// Bindings that were judged.
-    pub(crate) judged: u64,
+    judged: u64,
 }
 
-impl Witness {
-    /// A watch is about to show what there is before what happens.
-    pub(crate) fn list_begins(&mut self, plural: &str) {
+impl Witness for BindingWitness {
+    fn list_begins(&mut self, plural: &str) {
         self.known.forget(plural, false);
     }
 
-    /// Something was shown, and nobody knows whether it was seen: until the next list nothing is certain.
-    pub(crate) fn is_lost(&mut self, plural: &str) {
+    fn is_lost(&mut self, plural: &str) {
         self.known.forget(plural, true);
     }
 
-    /// A page of a list, after which its reader stands at this revision. A list from before what was seen is not taken.
-    pub(crate) fn page(&mut self, plural: &'static str, body: &str, is_first: bool, revision: u64) {
+    /// A list from before what was seen is not taken.
+    fn page(&mut self, plural: &'static str, body: &str, is_first: bool, revision: u64) {
         let page: Value = serde_json::from_str(body).unwrap_or_default();
         if is_first {
             if knowledge::revision(&page) != revision {
@@ -84,8 +83,7 @@ impl Witness {
         }
     }
 
-    /// A line of a watch.
-    pub(crate) fn line(&mut self, plural: &'static str, line: &str) {
+    fn line(&mut self, plural: &'static str, line: &str) {
         let Some(seen) = self.known.line(plural, line) else { return };
         match seen {
             knowledge::Seen::Whole => self.list_ends(plural),
@@ -105,17 +103,7 @@ impl Witness {
         }
     }
 
-    fn list_ends(&mut self, plural: &str) {
-        if plural == "pods" {
-            let there: BTreeSet<String> = self.known.pods().map(uid_of).collect();
-            self.decided.retain(|uid, _| there.contains(uid));
-            self.satisfied.extend(self.known.pods().filter_map(gang_of_placed));
-            self.partial.clear();
-        }
-    }
-
-    /// The scheduler goes on.
-    pub(crate) fn goes_on(&mut self, moment: Moment, now: Timestamp) -> Result<(), String> {
+    fn goes_on(&mut self, moment: Moment, now: Timestamp) -> Result<(), String> {
         self.latest = self.latest.max(now);
         for (gang, (since, decisions)) in &mut self.partial {
             *decisions += 1;
@@ -127,8 +115,7 @@ impl Witness {
         Ok(())
     }
 
-    /// The scheduler has decided on a write.
-    pub(crate) fn decides(&mut self, write: &Write, moment: Moment) -> Result<(), String> {
+    fn decides(&mut self, write: &Write, moment: Moment) -> Result<(), String> {
         if write.kind != ResourceKind::POD {
             return Ok(());
         }
@@ -169,8 +156,7 @@ impl Witness {
         }
     }
 
-    /// A write has ended; `arrived` is whether the server carried it out, and `is_certain` whether its author can know that.
-    pub(crate) fn sent(&mut self, write: &Write, arrived: bool, is_certain: bool) {
+    fn sent(&mut self, write: &Write, arrived: bool, is_certain: bool) {
         if write.kind == ResourceKind::POD {
             let uid = if let Action::Bind { uid, .. } = &write.action { Some(uid.to_string()) } else { None };
             self.ended.insert(write.key.to_string(), uid);
@@ -200,6 +186,21 @@ impl Witness {
             self.begin_anew(&pod);
         } else {
             // What a pod was to be given: its gang waits with it.
+            self.partial.clear();
+        }
+    }
+
+    fn judged(&self) -> u64 {
+        self.judged
+    }
+}
+
+impl BindingWitness {
+    fn list_ends(&mut self, plural: &str) {
+        if plural == "pods" {
+            let there: BTreeSet<String> = self.known.pods().map(uid_of).collect();
+            self.decided.retain(|uid, _| there.contains(uid));
+            self.satisfied.extend(self.known.pods().filter_map(gang_of_placed));
             self.partial.clear();
         }
     }

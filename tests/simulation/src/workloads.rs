@@ -9,12 +9,15 @@ use koord_resource::yaml;
 use koord_runtime::{Core, events::EventSink, random::Random};
 use koord_scheduler_plugins::build;
 use koord_scheduler_runtime::Scheduler;
+use koord_simulation::{Companion, Scenario, Witness};
 use serde_json::{Value, json};
 
 use crate::{
-    Disturbance, Fault, Scenario, Stage,
+    Disturbance, Fault, Stage,
+    companion::beside,
     people::{define, name_of},
     scheduling::{NODES, PODS, add_node, milli, now, of_profile, pod_body, replace_pod},
+    witness::BindingWitness,
 };
 
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/elasticquotas";
@@ -75,6 +78,12 @@ impl Share {
     }
 }
 
+impl crate::Scenario for Workloads {
+    fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+        shipped(core, events)
+    }
+}
+
 impl Scenario for Workloads {
     fn prepare(&self, stage: &mut Stage) {
         for name in ["default", "koordinator-system"] {
@@ -89,8 +98,12 @@ impl Scenario for Workloads {
         Ok(())
     }
 
-    fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
-        shipped(core, events)
+    fn companion(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Box<dyn Companion>> {
+        beside(self, core, events)
+    }
+
+    fn witness(&self) -> Option<Box<dyn Witness>> {
+        Some(Box::<BindingWitness>::default())
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {

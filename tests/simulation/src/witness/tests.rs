@@ -3,8 +3,8 @@ use koord_runtime::key::ObjectKey;
 use super::*;
 
 /// A life that was shown a node of two CPUs, a quota of one, and these pods.
-fn life(pods: &[Value]) -> Witness {
-    let mut witness = Witness::default();
+fn life(pods: &[Value]) -> BindingWitness {
+    let mut witness = BindingWitness::default();
     let status = json!({"allocatable": {"cpu": "2", "pods": "10"}});
     let node = json!({"metadata": {"name": "n", "uid": "n", "resourceVersion": "1", "labels": {"zone": "a"}}, "status": status});
     let quota = json!({"metadata": {"name": "q", "resourceVersion": "2"}, "spec": {"max": {"cpu": "1"}}});
@@ -36,7 +36,7 @@ fn binding(name: &str) -> Write {
 }
 
 /// What is wrong with the binding of a pod.
-fn judged(witness: &mut Witness, name: &str) -> String {
+fn judged(witness: &mut BindingWitness, name: &str) -> String {
     witness.decides(&binding(name), Moment::default()).err().unwrap_or_default()
 }
 

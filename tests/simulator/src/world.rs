@@ -10,11 +10,12 @@ use koord_runtime::{
 };
 
 use crate::{
+    companion::Witness,
     fault::Fault,
     panics::Panics,
+    scenario::Scenario,
     stage::{Stage, failure},
     trace::Trace,
-    witness::{ODD, Witness},
 };
 
 /// How long a taken-away permission stays away.
@@ -23,26 +24,29 @@ const REVOCATION: Duration = Duration::from_mins(1);
 const STORM: u64 = 6;
 
 /// The cluster, the clock, and what goes wrong in a run.
-pub(crate) struct World {
-    pub(crate) stage: Stage,
+pub struct World {
+    /// The cluster.
+    pub stage: Stage,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
     pub(crate) panics: Arc<Panics>,
     pub(crate) faults: BTreeMap<Fault, u64>,
-    pub(crate) program_writes: u64,
-    /// Events about objects that say nonsense, which goes on.
-    pub(crate) odd_events: u64,
+    /// Writes that the program sent.
+    pub program_writes: u64,
+    /// See [`Scenario::repeated`].
+    pub(crate) repeated: u64,
     pub(crate) broken: Option<String>,
     /// The newest revision that any life has seen.
     pub(crate) seen: u64,
     /// What was denied lately.
     pub(crate) denied: Denials,
-    /// What the present life of a scheduler knows.
-    pub(crate) witness: Option<Box<Witness>>,
-    /// Bindings that witnesses of earlier lives have judged.
+    /// Judges the present life of the program.
+    pub(crate) witness: Option<Box<dyn Witness>>,
+    /// Decisions that witnesses of earlier lives have judged.
     judged: u64,
     is_denied: fn(&Write) -> bool,
+    is_repeated: fn(&Write) -> bool,
     trouble: bool,
     revoked: Option<Revoked>,
     storm: u64,
@@ -77,28 +81,24 @@ struct Revoked {
 }
 
 impl World {
-    pub(crate) fn new(
-        stage: Stage,
-        clock: Arc<ManualClock>,
-        random: Random,
-        trouble: bool,
-        is_denied: fn(&Write) -> bool,
-    ) -> Self {
+    /// A world in which things go wrong, if there is to be `trouble`.
+    pub fn new(stage: Stage, clock: Arc<ManualClock>, random: Random, trouble: bool, scenario: &dyn Scenario) -> Self {
         Self {
             stage,
             clock,
             panics: Panics::new(random.clone().number(), trouble),
             random,
-            trace: Trace::new(),
+            trace: Trace::default(),
             faults: BTreeMap::new(),
             program_writes: 0,
-            odd_events: 0,
+            repeated: 0,
             broken: None,
             seen: 0,
             denied: Denials::default(),
             witness: None,
             judged: 0,
-            is_denied,
+            is_denied: scenario.denied(),
+            is_repeated: scenario.repeated(),
             trouble,
             revoked: None,
             storm: 0,
@@ -109,21 +109,21 @@ impl World {
         self.trace.note(self.clock.moment(), what);
     }
 
-    /// A life of a program begins; a scheduler is watched.
-    pub(crate) fn begin_witness(&mut self, is_scheduler: bool) {
+    /// A life of a program begins, with what judges it.
+    pub(crate) fn begin_witness(&mut self, witness: Option<Box<dyn Witness>>) {
         self.judged = self.judged();
-        self.witness = is_scheduler.then(Box::default);
+        self.witness = witness;
     }
 
-    /// How many bindings were judged.
+    /// How many decisions were judged.
     pub(crate) fn judged(&self) -> u64 {
-        self.judged + self.witness.as_ref().map_or(0, |witness| witness.judged)
+        self.judged + self.witness.as_ref().map_or(0, |witness| witness.judged())
     }
 
-    /// Shows something to the present life of a scheduler.
-    pub(crate) fn shows(&mut self, what: impl FnOnce(&mut Witness)) {
+    /// Shows something to what judges the present life.
+    pub(crate) fn shows(&mut self, what: impl FnOnce(&mut dyn Witness)) {
         if let Some(witness) = &mut self.witness {
-            what(witness);
+            what(witness.as_mut());
         }
     }
 
@@ -267,7 +267,7 @@ impl World {
 
     fn wrote(&mut self, write: &Write, fault: Option<Fault>, code: u16) {
         self.program_writes += 1;
-        self.odd_events += u64::from(write.kind.kind == "Event" && write.key.name().starts_with(ODD));
+        self.repeated += u64::from((self.is_repeated)(write));
         match fault {
             Some(fault) => self.note(format_args!("  {write} -> {code} ({fault:?})")),
             None => self.note(format_args!("  {write} -> {code}")),

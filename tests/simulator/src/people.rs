@@ -1,4 +1,4 @@
-//! What people do in more than one scenario.
+//! What people do to objects of any kind.
 
 use http::Method;
 use koord_resource::{
@@ -7,13 +7,13 @@ use koord_resource::{
 };
 use serde_json::{Value, json};
 
-use crate::Stage;
+use crate::stage::Stage;
 
 /// Something that holds an object when it is deleted.
 const FINALIZER: &str = "example.org/hold";
 
 /// Replaces an object by another of the same name; the code of the last answer.
-pub(crate) fn replace(stage: &mut Stage, (object, collection): (&str, &str), body: &Value) -> u16 {
+pub fn replace(stage: &mut Stage, (object, collection): (&str, &str), body: &Value) -> u16 {
     match stage.person(&Method::DELETE, object, &Value::Null) {
         deleted if deleted < 300 => stage.person(&Method::POST, collection, body),
         refused => refused,
@@ -21,7 +21,7 @@ pub(crate) fn replace(stage: &mut Stage, (object, collection): (&str, &str), bod
 }
 
 /// Deletes an object that somebody wants to look at first, so that it stays.
-pub(crate) fn delete_held(stage: &mut Stage, object: &str) -> u16 {
+pub fn delete_held(stage: &mut Stage, object: &str) -> u16 {
     match stage.person(&Method::PATCH, object, &json!({"metadata": {"finalizers": [FINALIZER]}})) {
         held if held < 300 => stage.person(&Method::DELETE, object, &Value::Null),
         refused => refused,
@@ -29,12 +29,12 @@ pub(crate) fn delete_held(stage: &mut Stage, object: &str) -> u16 {
 }
 
 /// Takes the hold away.
-pub(crate) fn let_go(stage: &mut Stage, object: &str) -> u16 {
+pub fn let_go(stage: &mut Stage, object: &str) -> u16 {
     stage.person(&Method::PATCH, object, &json!({"metadata": {"finalizers": null}}))
 }
 
 /// Installs the definitions of these kinds, each with its versions.
-pub(crate) fn define<'k>(stage: &mut Stage, kinds: impl IntoIterator<Item = &'k &'static [Declared]>) {
+pub fn define<'k>(stage: &mut Stage, kinds: impl IntoIterator<Item = &'k &'static [Declared]>) {
     for versions in kinds {
         let definition = custom_resource_definition(versions, Profile::Hardened);
         stage.person(&Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
@@ -42,6 +42,6 @@ pub(crate) fn define<'k>(stage: &mut Stage, kinds: impl IntoIterator<Item = &'k 
 }
 
 /// The name of an object.
-pub(crate) fn name_of(object: &Value) -> String {
+pub fn name_of(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }

@@ -48,8 +48,8 @@ impl Simulation<'_> {
     /// One recorded run, in which the program may die right after one of its writes.
     pub fn rounds(&self, seed: u64, crash_after_write: Option<u64>) -> Result<Rounds, Failure> {
         let clock = ManualClock::new(start());
-        let stage = self.stage.fork(seed, Arc::clone(&clock) as SharedClock);
-        let world = World::new(stage, clock, Random::seeded(seed), false, self.scenario.denied());
+        let stage = self.stage().fork(seed, Arc::clone(&clock) as SharedClock);
+        let world = World::new(stage, clock, Random::seeded(seed), false, self.scenario);
         let options = Options { faults: false, crash_after_write, ..Options::default() };
         let mut run = Run::new(self.scenario, options, world);
         run.attentive = true;

@@ -52,7 +52,7 @@ impl Stage {
     }
 
     /// An empty cluster whose server remembers so many changes for watches.
-    pub(crate) fn remembering(seed: u64, clock: SharedClock, changes: usize) -> Self {
+    pub fn remembering(seed: u64, clock: SharedClock, changes: usize) -> Self {
         let limits = HistoryLimits { changes, ..HistoryLimits::default() };
         let mut core = ApiServer::empty(Self::environment(seed, &clock), limits);
         kinds::install(&mut core);
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// A cluster in the same state, whose server has these parts beside its core.
-    pub(crate) fn fork_with(&self, seed: u64, clock: SharedClock, parts: Parts) -> Self {
+    pub fn fork_with(&self, seed: u64, clock: SharedClock, parts: Parts) -> Self {
         // What was set before has its uids from a seed too, and no two objects have the same.
         let core = self.server.with_core(|core| core.fork(Self::environment(!seed, &clock)));
         Self { server: Server::new(core, parts), clock, writes: 0 }
@@ -195,7 +195,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 /// An answer that the server never gave.
-pub(crate) fn failure(code: u16, reason: &str, message: &str) -> Answer {
+pub fn failure(code: u16, reason: &str, message: &str) -> Answer {
     let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message});
     Answer { code, retry_after: None, body: body.to_string() }
 }

@@ -12,19 +12,22 @@ const KEPT: usize = 200;
 
 /// The story of one run.
 #[derive(Debug)]
-pub(crate) struct Trace {
+pub struct Trace {
     hash: u64,
     lines: VecDeque<String>,
     length: u64,
 }
 
-impl Trace {
-    pub(crate) fn new() -> Self {
+impl Default for Trace {
+    fn default() -> Self {
         // The offset basis of FNV-1a.
         Self { hash: 0xcbf2_9ce4_8422_2325, lines: VecDeque::with_capacity(KEPT), length: 0 }
     }
+}
 
-    pub(crate) fn note(&mut self, now: Moment, what: fmt::Arguments<'_>) {
+impl Trace {
+    /// One more thing that happened.
+    pub fn note(&mut self, now: Moment, what: fmt::Arguments<'_>) {
         let mut line =
             if self.lines.len() == KEPT { self.lines.pop_front().unwrap_or_default() } else { String::new() };
         line.clear();
@@ -38,16 +41,18 @@ impl Trace {
         self.length += 1;
     }
 
-    pub(crate) fn hash(&self) -> u64 {
+    /// The hash over all lines, those that are not kept too.
+    pub fn hash(&self) -> u64 {
         self.hash
     }
 
     /// How many lines there were.
-    pub(crate) fn len(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.length
     }
 
-    pub(crate) fn last_lines(&self) -> String {
+    /// The lines that are kept, one below the other.
+    pub fn last_lines(&self) -> String {
         self.lines.iter().fold(String::new(), |story, line| story + "  " + line + "\n")
     }
 }

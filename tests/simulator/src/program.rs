@@ -15,12 +15,17 @@ use koord_runtime::{
     reflector::Initial,
     write::{Answer, Write},
 };
-use koord_scheduler_runtime::{Next, Scheduler, Work};
 use parking_lot::Mutex;
 
-use crate::{connection::Connection, scenario::Scenario, world::World};
+use crate::{
+    companion::{Companion, Decision},
+    connection::Connection,
+    scenario::Scenario,
+    world::World,
+};
 
-pub(crate) const FIELD_MANAGER: &str = "simulated";
+/// As whom a simulated program writes.
+pub const FIELD_MANAGER: &str = "simulated";
 /// How much later than the others one watch may begin.
 const LATE_START: Duration = Duration::from_mins(30);
 
@@ -29,9 +34,9 @@ pub struct Program {
     core: Core,
     connections: Vec<Connection>,
     running: Vec<Running>,
-    scheduler: Option<Scheduler>,
-    /// What the scheduler has decided and nobody has sent.
-    decided: Vec<Work>,
+    companion: Option<Box<dyn Companion>>,
+    /// What the companion has decided and nobody has sent.
+    decided: Vec<Decision>,
     events: Arc<Recorded>,
     /// What follows from the last event and is not sent yet.
     event_writes: VecDeque<Write>,
@@ -65,9 +70,9 @@ pub(crate) enum Step {
     Write(usize),
     /// Sends a write of an event.
     Event,
-    /// Lets the scheduler apply what has changed, and make an attempt.
-    Schedule,
-    /// Sends what the scheduler has decided, this one.
+    /// Lets the companion take in what has changed, and decide.
+    Accompany,
+    /// Sends what the companion has decided, this one.
     Send(usize),
 }
 
@@ -98,7 +103,7 @@ impl Program {
         core.inject_panics(world.panics.injector());
         scenario.wire(&mut core)?;
         let sink = Arc::clone(&events) as Arc<dyn EventSink>;
-        let scheduler = scenario.scheduler(&mut core, &sink);
+        let companion = scenario.companion(&mut core, &sink);
         let late = world.random.below(2 * core.watches().len() as u64);
         let connect = |(index, watch): (usize, &Arc<_>)| {
             if world.faulty() && index as u64 == late {
@@ -112,7 +117,7 @@ impl Program {
             core,
             connections,
             running: Vec::new(),
-            scheduler,
+            companion,
             decided: Vec::new(),
             events,
             event_writes: VecDeque::new(),
@@ -154,8 +159,8 @@ impl Program {
         }
         steps.extend((0..self.running.len()).map(Step::Write));
         steps.extend((0..self.decided.len()).map(Step::Send));
-        if self.scheduler.as_ref().is_some_and(Scheduler::has_work) {
-            steps.push(Step::Schedule);
+        if self.companion.as_ref().is_some_and(|companion| companion.has_work()) {
+            steps.push(Step::Accompany);
         }
         if !self.event_writes.is_empty() || !self.events.0.lock().is_empty() {
             steps.push(Step::Event);
@@ -167,8 +172,8 @@ impl Program {
         let now = self.core.clock().moment();
         let connections = self.connections.iter().map(|connection| connection.next_due(now));
         let workers = self.core.workers().iter().filter(|worker| worker.ready()).filter_map(|worker| worker.next_due());
-        let scheduler = self.scheduler.as_ref().and_then(Scheduler::wake_at).map(|at| at.since(now));
-        connections.chain(workers).chain(scheduler).min()
+        let companion = self.companion.as_ref().and_then(|companion| companion.wake_at()).map(|at| at.since(now));
+        connections.chain(workers).chain(companion).min()
     }
 
     pub(crate) fn step(&mut self, step: Step, world: &mut World) {
@@ -177,7 +182,7 @@ impl Program {
             Step::Decide(index) => self.decide(index, world),
             Step::Write(index) => self.write(index, world),
             Step::Event => self.write_event(world),
-            Step::Schedule => self.schedule(world),
+            Step::Accompany => self.accompany(world),
             Step::Send(index) => self.send_decided(index, world),
         }
     }
@@ -238,41 +243,34 @@ impl Program {
         }
     }
 
-    /// Whether all sums of the scheduler are what the objects amount to.
+    /// Whether all sums of the companion are what the objects amount to.
     pub(crate) fn sums_agree(&mut self) -> Result<(), String> {
-        let wrong = self.scheduler.as_mut().map(Scheduler::audit_all).unwrap_or_default();
-        if wrong.is_empty() { Ok(()) } else { Err(format!("sums of the scheduler were wrong: {wrong:?}")) }
+        self.companion.as_mut().map_or(Ok(()), |companion| companion.audit())
     }
 
-    fn schedule(&mut self, world: &mut World) {
-        let Some(scheduler) = &mut self.scheduler else { return };
-        scheduler.catch_up();
-        let next = scheduler.step();
+    fn accompany(&mut self, world: &mut World) {
+        let Some(companion) = &mut self.companion else { return };
+        let decided = companion.step();
         let (moment, now) = (self.core.clock().moment(), self.core.clock().now());
         let mut judged = world.witness.as_mut().map_or(Ok(()), |witness| witness.goes_on(moment, now));
-        if let Next::Send(work) = next {
-            world.note(format_args!("scheduler: {}", work.write));
+        if let Some(decision) = decided {
+            world.note(format_args!("{}: {}", companion.name(), decision.write));
             if let Some(witness) = &mut world.witness {
-                judged = judged.and(witness.decides(&work.write, moment));
+                judged = judged.and(witness.decides(&decision.write, moment));
             }
-            self.decided.push(work);
+            self.decided.push(decision);
         }
         if let Err(wrong) = judged {
             world.broken = Some(wrong);
         }
     }
 
-    /// Whether it is a scheduler.
-    pub(crate) fn is_scheduler(&self) -> bool {
-        self.scheduler.is_some()
-    }
-
     fn send_decided(&mut self, index: usize, world: &mut World) {
-        let work = self.decided.remove(index);
-        // Of what the scheduler writes it is the only author, and decides on other objects.
-        let result = send(&work.write, world, &["uid"]).map(drop);
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.written(work, result);
+        let Decision { number, write } = self.decided.remove(index);
+        // Of what a companion writes it is the only author, and decides on other objects.
+        let result = send(&write, world, &["uid"]).map(drop);
+        if let Some(companion) = &mut self.companion {
+            companion.written(number, result);
         }
     }
 

@@ -15,10 +15,10 @@ use koord_runtime::{
 };
 use parking_lot::Mutex;
 
-use crate::Fault;
+use crate::fault::Fault;
 
 /// Injects panics into programs, with a seeded source of its own.
-pub(crate) struct Panics {
+pub struct Panics {
     random: Random,
     on: AtomicBool,
     struck: Mutex<BTreeMap<Place, u64>>,
@@ -38,12 +38,13 @@ fn one_in(place: Place) -> u64 {
 }
 
 impl Panics {
-    pub(crate) fn new(seed: u64, on: bool) -> Arc<Self> {
+    /// With `on`, panics begin at once.
+    pub fn new(seed: u64, on: bool) -> Arc<Self> {
         Arc::new(Self { random: Random::seeded(seed), on: AtomicBool::new(on), struck: Mutex::default() })
     }
 
     /// What a program takes.
-    pub(crate) fn injector(self: &Arc<Self>) -> Injector {
+    pub fn injector(self: &Arc<Self>) -> Injector {
         let panics = Arc::clone(self);
         Arc::new(move |place| {
             if panics.on.load(Ordering::Relaxed) && panics.random.below(one_in(place)) == 0 {
@@ -55,7 +56,7 @@ impl Panics {
     }
 
     /// From now on nothing panics.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.on.store(false, Ordering::Relaxed);
     }
 
@@ -73,7 +74,7 @@ impl Panics {
     }
 
     /// How often each place has panicked.
-    pub(crate) fn faults(&self) -> BTreeMap<Fault, u64> {
+    pub fn faults(&self) -> BTreeMap<Fault, u64> {
         self.struck.lock().iter().map(|(place, times)| (Fault::Panic(*place), *times)).collect()
     }
 }

@@ -21,7 +21,7 @@ const RECOVERY: Duration = Duration::from_hours(2);
 /// How often agents report without faults.
 const REPORTS: usize = 2;
 /// How long after a report everything follows from it: longer than small changes wait.
-pub(crate) const REPORTED: Duration = Duration::from_mins(11);
+pub const REPORTED: Duration = Duration::from_mins(11);
 /// How long after that it is expired.
 const FORGOTTEN: Duration = Duration::from_mins(10);
 /// How long nothing may be written after that.
@@ -31,8 +31,10 @@ const SILENCE: Duration = Duration::from_mins(30);
 const DENIALS: u64 = 28;
 /// How far the clock may be set forwards or backwards.
 const JUMP: i64 = 60;
-/// The scheduler's sums are computed anew when people have done something and the number of all writes is a multiple of this.
+/// The companion's sums are computed anew when people have done something and the number of all writes is a multiple of this.
 const AUDIT: u64 = 8;
+/// When people have acted so often and nothing was written, nothing ever will be.
+const IN_VAIN_MAX: u32 = 10_000;
 /// What [`Run::steps_at_once`] is for few objects.
 const STEPS_AT_ONCE: u32 = 20_000;
 
@@ -43,15 +45,13 @@ pub struct Options {
     pub writes: u64,
     /// Whether anything goes wrong.
     pub faults: bool,
-    /// Whether no program is left behind what others did: lists and watches of the real tasks are never old, nor are programs paused.
-    pub calm: bool,
     /// Kills the program right after so many writes of its first life.
     pub crash_after_write: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { writes: 200, faults: true, calm: false, crash_after_write: None }
+        Self { writes: 200, faults: true, crash_after_write: None }
     }
 }
 
@@ -66,10 +66,8 @@ pub struct Report {
     pub writes: u64,
     /// Writes that the program sent.
     pub program_writes: u64,
-    /// How often several quotas were compared with what they were promised.
-    pub promises: u64,
-    /// Bindings that were judged by what their author knew.
-    pub bindings: u64,
+    /// Decisions that a witness has judged.
+    pub judged: u64,
     /// What went wrong, and how often.
     pub faults: BTreeMap<Fault, u64>,
 }
@@ -94,7 +92,7 @@ impl fmt::Display for Failure {
 /// A scenario whose stage is set: every run begins with a copy of it.
 pub struct Simulation<'s> {
     pub(crate) scenario: &'s dyn Scenario,
-    pub(crate) stage: Stage,
+    stage: Stage,
 }
 
 impl<'s> Simulation<'s> {
@@ -105,22 +103,26 @@ impl<'s> Simulation<'s> {
         Self { scenario, stage }
     }
 
+    /// What every run begins with.
+    pub fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
     /// One run.
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, Failure> {
         let clock = ManualClock::new(start());
         let stage = self.stage.fork(seed, Arc::clone(&clock) as SharedClock);
-        let world = World::new(stage, clock, Random::seeded(seed), options.faults, self.scenario.denied());
+        let world = World::new(stage, clock, Random::seeded(seed), options.faults, self.scenario);
         let mut run = Run::new(self.scenario, options, world);
         let ended = run.play_out();
         let world = run.world;
         match ended {
             Ok(()) => Ok(Report {
                 trace_hash: world.trace.hash(),
-                steps: world.trace.len(),
+                steps: world.trace.length(),
                 writes: world.stage.writes(),
                 program_writes: world.program_writes,
-                promises: 0,
-                bindings: world.judged(),
+                judged: world.judged(),
                 faults: world.all_faults(),
             }),
             Err(what) => Err(Failure { seed, what, story: world.trace.last_lines() }),
@@ -129,26 +131,29 @@ impl<'s> Simulation<'s> {
 }
 
 /// When every run begins.
-pub(crate) fn start() -> Timestamp {
+pub fn start() -> Timestamp {
     Timestamp::UNIX_EPOCH + 500_000.hours()
 }
 
-pub(crate) struct Run<'s> {
+/// A run under way: the program acts on the world, step by step.
+pub struct Run<'s> {
     pub(crate) scenario: &'s dyn Scenario,
     options: Options,
-    pub(crate) world: World,
+    /// What the program acts on.
+    pub world: World,
     pub(crate) lives: u64,
     steps: Vec<Step>,
     /// More steps than this without time passing are a hot loop.
-    pub(crate) steps_at_once: u32,
+    pub steps_at_once: u32,
     /// Whether nothing is decided while a watch has events.
-    pub(crate) attentive: bool,
+    pub attentive: bool,
     /// By how much the clock was set back in all.
     set_back: Duration,
 }
 
 impl<'s> Run<'s> {
-    pub(crate) fn new(scenario: &'s dyn Scenario, options: Options, world: World) -> Self {
+    /// A run of which nothing has happened yet.
+    pub fn new(scenario: &'s dyn Scenario, options: Options, world: World) -> Self {
         let steps_at_once = STEPS_AT_ONCE;
         let (steps, attentive, set_back) = (Vec::new(), false, Duration::ZERO);
         Self { scenario, options, world, lives: 0, steps, steps_at_once, attentive, set_back }
@@ -182,22 +187,28 @@ impl<'s> Run<'s> {
         caches_agree(&program, &heir)
     }
 
-    pub(crate) fn new_life(&mut self) -> Result<Program, String> {
+    /// Starts the program with empty memory.
+    pub fn new_life(&mut self) -> Result<Program, String> {
         self.lives += 1;
         self.world.note(format_args!("life {}", self.lives));
         let clock = Arc::clone(&self.world.clock) as SharedClock;
         let random = Random::seeded(self.world.random.number());
         let program = Program::start(self.scenario, clock, random, &self.world)?;
-        self.world.begin_witness(program.is_scheduler());
+        self.world.begin_witness(self.scenario.witness());
         Ok(program)
     }
 
     fn trouble(&mut self, program: &mut Program) -> Result<(), String> {
-        let mut at_once = 0;
+        let (mut at_once, mut in_vain, mut known) = (0, 0, 0);
         while self.world.stage.writes() < self.options.writes {
             let person = self.world.chance(4);
             if person {
                 self.disturb();
+                in_vain = if self.world.stage.writes() == known { in_vain + 1 } else { 0 };
+                known = self.world.stage.writes();
+                if in_vain > IN_VAIN_MAX {
+                    return Err(format!("people have acted {IN_VAIN_MAX} times, and nothing was written"));
+                }
                 if self.world.stage.writes().is_multiple_of(AUDIT) {
                     program.sums_agree()?;
                 }
@@ -283,7 +294,7 @@ impl<'s> Run<'s> {
     }
 
     /// Lets the program do what it has to, for this long.
-    pub(crate) fn pass(&mut self, program: &mut Program, span: Duration) -> Result<(), String> {
+    pub fn pass(&mut self, program: &mut Program, span: Duration) -> Result<(), String> {
         let clock = Arc::clone(&self.world.clock);
         let end = clock.moment() + span;
         let mut at_once = 0;
@@ -313,7 +324,7 @@ impl<'s> Run<'s> {
     }
 
     fn silence(&mut self, program: &mut Program, when: &str) -> Result<(), String> {
-        let before = self.world.program_writes - self.world.odd_events;
+        let before = self.world.program_writes - self.world.repeated;
         self.world.denied.clear();
         self.pass(program, SILENCE)?;
         // What is denied for ever is retried and reported, but rarely.
@@ -321,7 +332,7 @@ impl<'s> Run<'s> {
         if let Some((object, times)) = denied.objects.iter().find(|(_, times)| **times > DENIALS) {
             return Err(format!("{object} is written {times} times in {SILENCE:?} {when}, and denied each time"));
         }
-        match self.world.program_writes - self.world.odd_events - before - denied.writes() {
+        match self.world.program_writes - self.world.repeated - before - denied.writes() {
             0 => Ok(()),
             writes => Err(format!("{writes} writes in {SILENCE:?} {when}")),
         }

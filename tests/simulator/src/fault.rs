@@ -162,7 +162,7 @@ impl Fault {
     }
 
     /// The fault for this write, if any.
-    pub(crate) fn of_write(random: &Random) -> Option<Fault> {
+    pub fn of_write(random: &Random) -> Option<Fault> {
         pick(random, &Self::OF_A_WRITE, 8)
     }
 
