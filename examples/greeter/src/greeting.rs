@@ -4,12 +4,11 @@ use koord::k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta
 use koord::runtime::{
     child::Child, controller::Controller, error::ReconcileError, key::ObjectKey, outcome::Outcome, store::Store,
 };
-use koord::serde::{Deserialize, Serialize};
 use koord::{Mutate, Projection, Resource, Schema, Validate, jiff::Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// A greeting, published in a ConfigMap of the same name.
 #[derive(Clone, Deserialize, Resource, Schema, Validate, Mutate)]
-#[serde(crate = "koord::serde")]
 #[koord(group = "example.com", version = "v1", scope = "Namespaced")]
 #[koord(column(name = "To", type = "string", path = ".spec.to"))]
 pub(crate) struct Greeting {
@@ -19,7 +18,6 @@ pub(crate) struct Greeting {
 
 /// The greeting to publish.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
-#[serde(crate = "koord::serde")]
 struct GreetingSpec {
     /// Name of the recipient.
     #[koord(min_length = 1, max_length = 40)]
@@ -32,13 +30,13 @@ struct GreetingSpec {
 
 /// What the cache keeps of a Greeting; changes of other fields trigger no reconcile request.
 #[derive(PartialEq, Projection)]
-#[koord(kind = Greeting, runtime = koord::runtime)]
+#[koord(kind = Greeting)]
 struct GreetingView {
     spec: GreetingSpec,
 }
 
 /// Declares the desired ConfigMap. The runtime writes the difference, and nothing when there is none.
-#[koord::controller(name = "greeting", for = greetings, owns(config_maps), runtime = koord::runtime)]
+#[koord::controller(name = "greeting", for = greetings, owns(config_maps))]
 pub(crate) struct Greetings {
     greetings: Arc<Store<GreetingView>>,
     config_maps: Arc<Store<Child<ConfigMap>>>,

@@ -1,5 +1,4 @@
 //! The operator of the README: `greeter manifests | kubectl apply -f -`, then `greeter`.
-extern crate koord as koord_resource;
 
 mod greeting;
 
@@ -7,8 +6,7 @@ use std::process::ExitCode;
 
 use greeting::{Greeting, Greetings};
 use koord::{
-    declare::Profile,
-    document::{Declared, custom_resource_definition, roles},
+    document::{Declared, Installation, install},
     program::{Build, permissions, print_manifests, run_controllers},
     runtime::metrics::Description,
     serde_json::Value,
@@ -18,10 +16,12 @@ const BUILD: Build = Build {
     program: "greeter",
     version: env!("CARGO_PKG_VERSION"),
     field_manager: "greeter",
-    namespace: "default",
+    namespace: "greeter",
     gates: &[],
     info: Description::gauge("greeter_build_info", &["version", "language"], "Always 1; the labels show the version."),
 };
+
+const KINDS: &[&[Declared]] = &[&[Declared::of::<Greeting>()]];
 
 fn main() -> ExitCode {
     if let Some(code) = print_manifests(BUILD.program, manifests) {
@@ -34,7 +34,9 @@ fn main() -> ExitCode {
 }
 
 fn manifests() -> Vec<Value> {
-    let mut manifests = vec![custom_resource_definition(&[Declared::of::<Greeting>()], Profile::Compatible)];
-    manifests.extend(roles("greeter", &permissions([&Greetings::SPEC]), BUILD.namespace));
-    manifests
+    install(&Installation {
+        kinds: KINDS,
+        rules: permissions([&Greetings::SPEC]),
+        ..Installation::new(BUILD.program, BUILD.namespace, concat!("greeter:v", env!("CARGO_PKG_VERSION")))
+    })
 }

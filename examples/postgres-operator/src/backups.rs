@@ -8,9 +8,9 @@ use koord::{
     http::{Method, Request},
     kube::{self, Client, Config},
     runtime::effect::{EffectError, EffectLimits},
-    serde::{Deserialize, Serialize},
     serde_json,
 };
+use serde::{Deserialize, Serialize};
 
 /// The store allows so much.
 pub(crate) const LIMITS: EffectLimits = EffectLimits {
@@ -23,7 +23,7 @@ pub(crate) const LIMITS: EffectLimits = EffectLimits {
 
 /// What shall become of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(crate = "koord::serde", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub enum Bucket {
     /// It shall be there.
     Present(String),
@@ -39,7 +39,6 @@ pub struct BackupStore {
 
 /// What the store says of a bucket.
 #[derive(Deserialize)]
-#[serde(crate = "koord::serde")]
 struct State {
     state: String,
     url: Option<String>,

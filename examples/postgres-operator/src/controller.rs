@@ -24,8 +24,8 @@ use koord::{
         ownership::{Cleanup, Finalizers},
         store::Store,
     },
-    serde::Deserialize,
 };
+use serde::Deserialize;
 
 use crate::{
     backups::{self, BackupStore, Bucket},
@@ -34,7 +34,7 @@ use crate::{
 
 /// What the cache keeps of a database.
 #[derive(PartialEq, Projection)]
-#[koord(kind = Database, runtime = koord::runtime)]
+#[koord(kind = Database)]
 pub struct DatabaseView {
     spec: DatabaseSpec,
     status: Option<DatabaseStatus>,
@@ -43,14 +43,13 @@ pub struct DatabaseView {
 
 /// What the controller reads of a StatefulSet beside what it applied.
 #[derive(PartialEq, Deserialize)]
-#[serde(crate = "koord::serde")]
 pub struct Servers {
     #[serde(default)]
     status: Counts,
 }
 
 #[derive(PartialEq, Default, Deserialize)]
-#[serde(crate = "koord::serde", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Counts {
     #[serde(default)]
     ready_replicas: i32,
@@ -68,7 +67,6 @@ const BUCKET: &str = "db.example.com/bucket";
     owns(services),
     effects(buckets, limits = backups::LIMITS),
     concurrency = 2,
-    runtime = koord::runtime,
 )]
 pub struct DatabaseController {
     databases: Arc<Store<DatabaseView>>,

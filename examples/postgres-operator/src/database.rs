@@ -5,12 +5,11 @@ use koord::{
     field::{Errors, Path},
     k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
     schemars::JsonSchema,
-    serde::{Deserialize, Serialize},
 };
+use serde::{Deserialize, Serialize};
 
 /// A PostgreSQL database.
 #[derive(Clone, Debug, PartialEq, Deserialize, Resource, Schema, Validate, Mutate, Convert)]
-#[serde(crate = "koord::serde")]
 #[koord(group = "db.example.com", version = "v1", scope = "Namespaced", status, short_name = "pg")]
 #[koord(column(name = "Release", type = "integer", path = ".spec.release"))]
 #[koord(column(name = "Ready", type = "integer", path = ".status.ready"))]
@@ -30,7 +29,7 @@ pub struct Database {
 
 /// What is wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate, Convert)]
-#[serde(crate = "koord::serde", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 #[koord(check(room_for_logs))]
 pub struct DatabaseSpec {
     /// Major release of PostgreSQL.
@@ -63,7 +62,7 @@ pub struct DatabaseSpec {
 
 /// Settings of a server, as the tools that tune it describe them too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(crate = "koord::serde", rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 #[schemars(crate = "koord::schemars")]
 pub struct ServerSettings {
     /// How many clients may be connected at once.
@@ -76,7 +75,7 @@ pub struct ServerSettings {
 
 /// How much the write-ahead log holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(crate = "koord::serde", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 #[schemars(crate = "koord::schemars")]
 pub enum WalLevel {
     /// What a crash needs.
@@ -104,7 +103,6 @@ impl ServerSettings {
 
 /// Someone who may connect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate, Convert)]
-#[serde(crate = "koord::serde")]
 pub struct User {
     /// Name of the role.
     #[koord(pattern = "^[a-z_][a-z0-9_]*$", max_length = 63)]
@@ -116,7 +114,6 @@ pub struct User {
 
 /// What is there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate, Convert)]
-#[serde(crate = "koord::serde")]
 pub struct DatabaseStatus {
     /// Servers that answer.
     #[serde(default)]

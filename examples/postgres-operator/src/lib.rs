@@ -1,8 +1,6 @@
 //! A small operator for PostgreSQL: one kind in two versions, one controller, both webhooks and the conversion.
 //!
-//! It depends on the facade `koord` alone. `docs/library.md` builds it up step by step.
-
-extern crate koord as koord_resource;
+//! It depends on the facade `koord` and on `serde`. `docs/library.md` builds it up step by step.
 
 pub mod backups;
 pub mod controller;
@@ -10,17 +8,9 @@ pub mod database;
 pub mod operator;
 
 use koord::{
-    admission::{Handler, WebhookKind},
-    controller::ControllerSpec,
-    controllers,
-    convert::Conversion,
-    declare::Profile,
-    document::{Declared, WebhookService, converted_resource_definition, roles, webhook_configuration},
-    handlers,
-    program::permissions,
-    serde_json::Value,
-    webhook,
+    admission::Handler, controller::ControllerSpec, controllers, convert::Conversion, document::Declared, handlers,
 };
+pub use operator::manifests;
 
 use crate::{controller::DatabaseController, database::Database};
 
@@ -44,16 +34,3 @@ pub const NAME: &str = "postgres-operator";
 
 /// The Secret with the certificates of the webhooks.
 const CERTIFICATES: &str = "postgres-operator-certs";
-
-/// Everything that must be configured for a cluster.
-pub fn manifests() -> Vec<Value> {
-    let service = WebhookService { namespace: NAMESPACE, name: NAME, ca_bundle: "Cg==" };
-    let mut rules = permissions(CONTROLLERS);
-    rules.extend(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME]));
-    rules.push(webhook::CONVERSION_RBAC);
-    let mut manifests = vec![converted_resource_definition(DATABASE, Profile::Compatible, &service)];
-    manifests.extend(roles(NAME, &rules, NAMESPACE));
-    manifests.push(webhook_configuration(WebhookKind::Mutating, NAME, HANDLERS, &service));
-    manifests.push(webhook_configuration(WebhookKind::Validating, NAME, HANDLERS, &service));
-    manifests
-}

@@ -3,14 +3,14 @@
 
 use std::process::ExitCode;
 
-use koord::program::{Dependencies, print_manifests, run_or_plan};
-use postgres_operator::{
-    manifests,
-    operator::{self, BUILD},
+use koord::{
+    program::{Dependencies, print_manifests, run_or_plan},
+    webhook::{Defaults, Environment},
 };
+use postgres_operator::operator::{self, BUILD};
 
 fn main() -> ExitCode {
-    if let Some(code) = print_manifests(BUILD.program, manifests) {
+    if let Some(code) = print_manifests(BUILD.program, operator::manifests) {
         return code;
     }
     run_or_plan(
@@ -18,7 +18,8 @@ fn main() -> ExitCode {
         |setup| operator::add_controllers(setup, operator::backups()?),
         async |settings, stop| {
             let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
-            operator::run(settings, dependencies, operator::environment()?, operator::backups()?, stop).await
+            let environment = Environment::read(Defaults::of(BUILD.program, BUILD.namespace))?;
+            operator::run(settings, dependencies, environment, operator::backups()?, stop).await
         },
     )
 }

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use koord::{
-    program::{Build, ControllerSettings, Dependencies, Program, Setup},
-    runtime::{clock::SystemClock, metrics::Description},
+    document::{Installation, Webhooks, install},
+    program::{Build, ControllerSettings, Dependencies, Program, Setup, permissions},
+    runtime::{Core, clock::SystemClock, metrics::Description},
+    serde_json::Value,
     tokio_util::sync::CancellationToken,
-    webhook::{self, Server, ServiceBuilder},
+    webhook::{self, Server, Service, ServiceBuilder},
 };
 
 use crate::{
-    CERTIFICATES, CONVERSIONS, HANDLERS, NAME, NAMESPACE, backups::BackupStore, controller::DatabaseController,
+    CERTIFICATES, CONTROLLERS, CONVERSIONS, DATABASE, HANDLERS, NAME, NAMESPACE, backups::BackupStore,
+    controller::DatabaseController,
 };
 
 /// Which program this is.
@@ -27,22 +30,22 @@ pub const BUILD: Build = Build {
     ),
 };
 
-/// The webhook server's settings: the process's environment, and the names in [`manifests`](crate::manifests).
-pub fn environment() -> Result<webhook::Environment, webhook::EnvironmentError> {
-    webhook::Environment::from(|variable| {
-        std::env::var(variable).ok().filter(|value| !value.is_empty()).or_else(|| own(variable).map(ToOwned::to_owned))
-    })
+/// What an installation consists of.
+pub fn installation() -> Installation {
+    let mut rules = permissions(CONTROLLERS);
+    rules.extend(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME]));
+    rules.push(webhook::CONVERSION_RBAC);
+    Installation {
+        kinds: &[DATABASE],
+        rules,
+        webhooks: Some(Webhooks { conversions: CONVERSIONS, ..Webhooks::of(NAME, NAMESPACE, HANDLERS) }),
+        ..Installation::new(NAME, NAMESPACE, &format!("{NAME}:v{}", BUILD.version))
+    }
 }
 
-/// The values of variables that are not set.
-fn own(variable: &str) -> Option<&'static str> {
-    match variable {
-        "POD_NAMESPACE" => Some(NAMESPACE),
-        "SERVICE_NAME" | "MUTATING_WEBHOOK_NAME" | "VALIDATING_WEBHOOK_NAME" => Some(NAME),
-        "SECRET_NAME" => Some(CERTIFICATES),
-        "WEBHOOK_PORT" => Some("9443"),
-        _ => None,
-    }
+/// Everything that is applied to a cluster.
+pub fn manifests() -> Vec<Value> {
+    install(&installation())
 }
 
 /// The store that the variable `BACKUP_STORE` names by its URL; none when it is not set.
@@ -51,10 +54,20 @@ pub fn backups() -> koord::program::Result<Option<BackupStore>> {
     url.map(|url| BackupStore::at(&url).map_err(koord::program::Error::msg)).transpose()
 }
 
-/// Adds the controllers, to run them or to plan what they would write.
+/// Adds the controllers to a program that runs them or plans what they would write, and to that of a test.
 pub fn add_controllers(setup: &mut Setup, backups: Option<BackupStore>) -> koord::program::Result<()> {
     setup.core().add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
     Ok(())
+}
+
+/// What answers the reviews of both webhooks and those of conversions.
+pub fn service(core: &Core) -> koord::program::Result<Service> {
+    let counters = webhook::Metrics::register(core.metrics())?;
+    let mut service = ServiceBuilder::new(counters, Arc::clone(core.clock())).conversions(CONVERSIONS);
+    for handler in HANDLERS {
+        service = service.handler(handler, || &());
+    }
+    Ok(service.build())
 }
 
 /// Runs until `stop`.
@@ -68,16 +81,37 @@ pub async fn run(
     let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
     add_controllers(&mut program, backups)?;
 
-    let counters = webhook::Metrics::register(program.metrics())?;
-    let clock = SystemClock::shared();
-    let mut service = ServiceBuilder::new(counters, Arc::clone(&clock)).conversions(CONVERSIONS);
-    for handler in HANDLERS {
-        service = service.handler(handler, || &());
-    }
-    let server = Server::open(environment, service.build(), clock)?;
+    let server = Server::open(environment, service(program.core())?, SystemClock::shared())?;
     server.watch(program.core());
 
     let mut manager = program.manager();
     server.run_in(&mut manager)?;
     Ok(manager.run(stop).await?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use koord::webhook::{Defaults, Environment};
+
+    use super::*;
+
+    #[test]
+    fn the_deployment_names_the_objects_that_the_program_and_its_permissions_name() {
+        let environment = Environment::of(Defaults::of(NAME, NAMESPACE), |_| None).unwrap();
+        assert_eq!(environment.secret, CERTIFICATES);
+        let manifests = manifests();
+        let deployment = manifests.iter().find(|manifest| manifest["kind"] == "Deployment").unwrap();
+        let variables = deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+        for (name, value) in [
+            ("SERVICE_NAME", environment.service),
+            ("SECRET_NAME", environment.secret),
+            ("MUTATING_WEBHOOK_NAME", environment.mutating),
+            ("VALIDATING_WEBHOOK_NAME", environment.validating),
+            ("WEBHOOK_PORT", environment.port.to_string()),
+        ] {
+            let variable = variables.iter().find(|variable| variable["name"] == name).unwrap();
+            assert_eq!(variable["value"], value, "{name}");
+        }
+    }
 }

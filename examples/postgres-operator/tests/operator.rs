@@ -1,4 +1,4 @@
-//! The operator, on an API server inside the test.
+//! The operator, on clusters inside the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "operator/plan.rs"]
@@ -17,37 +17,33 @@ use koord::{
     declare::Profile,
     document::validating_admission_policy,
     envtest::{
-        cluster::{Cluster, Options},
-        environment::SeededEnvironment,
-        kinds,
+        self,
+        cluster::Options,
         request::ApiRequest,
         serve::{Kubeconfig, Owner},
-        server::{ApiServer, Outcome},
-        shell::{Parts, Server},
-        store::HistoryLimits,
+        shell::Server,
     },
     http::Method,
-    jiff::Timestamp,
-    kube::Client,
-    program::{Dependencies, read_flags},
-    runtime::{
-        Core,
-        clock::SystemClock,
-        manager::{Manager, Settings},
-        metrics::Metrics,
-        random::Random,
-        recorder::Recorder,
+    k8s_openapi::api::{
+        apps::v1::StatefulSet,
+        core::v1::{Container, Service},
     },
+    kube::{
+        self, Api,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+    },
+    program::{Dependencies, read_flags},
     serde_json::{self, Value, json, value::RawValue},
+    testing::{self, Cluster, Setup},
     tokio::{
         self,
         io::{AsyncReadExt, AsyncWriteExt},
     },
     tokio_util::sync::CancellationToken,
-    webhook::Environment,
+    webhook::{self, Defaults, Environment},
 };
 use postgres_operator::{
-    CONVERSIONS, DATABASE, HANDLERS, NAME, backups::BackupStore, controller::DatabaseController, manifests, operator,
+    CONVERSIONS, DATABASE, HANDLERS, NAME, NAMESPACE, backups::BackupStore, database::Database, manifests, operator,
 };
 
 // === rules, without a server ===
@@ -157,67 +153,37 @@ fn the_policy_decides_as_the_webhook_does() {
     assert_eq!(refused, 2, "the size of a volume stays");
 }
 
-// === the controller, on a server ===
+// === the controller, on a cluster inside the test ===
 
-fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
-    let mut request = ApiRequest::new(method, path, body.to_string());
-    if request.method == Method::PATCH {
-        "application/merge-patch+json".clone_into(&mut request.content_type);
-    }
-    match server.with_core(|core| core.handle(&request)) {
-        Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
+/// The manifests of an operator that runs its controllers alone.
+fn without_webhooks() -> Vec<Value> {
+    let mut manifests = manifests();
+    let definition = manifests.iter_mut().find(|manifest| manifest["kind"] == "CustomResourceDefinition");
+    definition.unwrap()["spec"]["conversion"] = json!({"strategy": "None"});
+    manifests.retain(|manifest| !manifest["kind"].as_str().unwrap().ends_with("WebhookConfiguration"));
+    manifests
+}
+
+fn typed(spec: &Value) -> Database {
+    serde_json::from_value(database(spec)).unwrap()
+}
+
+/// Changes the database `d`.
+async fn change(databases: &Api<Database>, spec: &Value) -> Result<Database, kube::Error> {
+    databases.patch("d", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await
+}
+
+/// The code and the message of a refusal.
+fn refusal<T>(answer: Result<T, kube::Error>) -> (u16, String) {
+    match answer.err() {
+        Some(kube::Error::Api(status)) => (status.code, status.message.clone()),
         other => panic!("{other:?}"),
     }
 }
 
-async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..500 {
-        if let Some(found) = look() {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{what} did not happen within five seconds");
-}
-
-/// The kind, for a server that has no webhooks to call.
-fn definition() -> Value {
-    let mut definition = manifests().remove(0);
-    definition["spec"]["conversion"] = json!({"strategy": "None"});
-    definition
-}
-
-/// A server without webhooks: controllers alone.
-fn server() -> Server {
-    let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, Timestamp::now())), HistoryLimits::default());
-    kinds::install(&mut core);
-    let server = Server::new(core, Parts::default());
-    send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = send(&server, Method::POST, path, &definition());
-    assert_eq!(made["metadata"]["name"], "databases.db.example.com", "{made}");
-    server
-}
-
-fn manager(server: &Server, store: Option<BackupStore>) -> Manager {
-    let (recorder, events) = Recorder::new(SystemClock::shared());
-    let mut core = Core::new(
-        "postgres-operator",
-        SystemClock::shared(),
-        Random::seeded(7),
-        Metrics::new().unwrap(),
-        Arc::new(recorder),
-    );
-    core.add(DatabaseController::SPEC, "postgres-operator", |wiring| DatabaseController::wire(wiring, store)).unwrap();
-    let settings = Settings {
-        requests_per_second: 0.0,
-        requests_burst: 0,
-        leader_election: None,
-        metrics: None,
-        health: None,
-        host: "test".to_owned(),
-    };
-    Manager::new(core, Client::new(server.router(), "default"), events, settings)
+/// The container of a database's servers.
+fn server_of(set: &StatefulSet) -> &Container {
+    &set.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers[0]
 }
 
 #[test]
@@ -229,67 +195,78 @@ fn an_api_server_takes_the_declaration() {
 }
 
 #[test]
-fn a_database_gets_its_servers() {
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let server = server();
-        let stop = CancellationToken::new();
-        let running = tokio::spawn(manager(&server, None).run(stop.clone()));
-
-        let databases = "/apis/db.example.com/v1/namespaces/default/databases";
-        let sets = "/apis/apps/v1/namespaces/default/statefulsets";
-        let made = send(&server, Method::POST, databases, &database(&json!({"release": 16, "storage": "1Gi"})));
-        assert_eq!(made["spec"]["replicas"], 1, "the schema's default: {made}");
-        let set = || {
-            Some(send(&server, Method::GET, &format!("{sets}/d"), &Value::Null)).filter(|set| set["spec"].is_object())
-        };
-        let first = eventually("a StatefulSet", set).await;
-        assert_eq!(first["metadata"]["ownerReferences"][0]["kind"], "Database");
-        assert_eq!(first["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:16");
-        let service = || {
-            let service = send(&server, Method::GET, "/api/v1/namespaces/default/services/d", &Value::Null);
-            Some(service).filter(|service| service["spec"].is_object())
-        };
-        let published = eventually("a Service", service).await;
-        assert_eq!(published["spec"]["clusterIPs"], json!(["None"]), "the server's part: {published}");
+fn a_database_gets_its_servers() -> testing::Result<()> {
+    testing::run(async {
+        let add = |setup: &mut Setup| operator::add_controllers(setup, None);
+        let cluster = Cluster::start(NAME, &without_webhooks(), add).await?;
+        let databases = cluster.api::<Database>();
+        let (sets, services) = (cluster.api::<StatefulSet>(), cluster.api::<Service>());
+        let small = typed(&json!({"release": 16, "storage": "1Gi"}));
+        let made = databases.create(&PostParams::default(), &small).await?;
+        assert_eq!(made.spec.replicas, Some(1), "the schema's default");
+        let first = cluster.until(&sets, "d", "is there", |_| true).await?;
+        assert_eq!(first.metadata.owner_references.as_ref().unwrap()[0].kind, "Database");
+        assert_eq!(server_of(&first).image.as_deref(), Some("postgres:16"));
+        let published = cluster.until(&services, "d", "is there", |_| true).await?;
+        assert_eq!(published.spec.unwrap().cluster_ips.unwrap(), ["None"], "the server's part");
         // Each object is written once: what the server filled in is no difference.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let revision = |object: &Value| object["metadata"]["resourceVersion"].clone();
-        assert_eq!(set().map(|set| revision(&set)), Some(revision(&first)));
-        assert_eq!(service().map(|service| revision(&service)), Some(revision(&published)));
+        cluster.quiet(Duration::from_mins(30)).await?;
 
-        send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"release": 17, "replicas": 3}}));
-        let changed = || set().filter(|set| set["spec"]["replicas"] == 3);
-        let changed = eventually("three servers", changed).await;
-        assert_eq!(changed["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:17");
+        change(&databases, &json!({"release": 17, "replicas": 3})).await?;
+        let has_three = |set: &StatefulSet| set.spec.as_ref().unwrap().replicas == Some(3);
+        let changed = cluster.until(&sets, "d", "has three servers", has_three).await?;
+        assert_eq!(server_of(&changed).image.as_deref(), Some("postgres:17"));
 
-        let settings = |settings: &Value| {
-            send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"settings": settings}}))
-        };
-        let refused = settings(&json!({"maxConnections": 0, "walLevel": "everything"}));
-        let message = refused["message"].as_str().unwrap();
+        let wrong = json!({"settings": {"maxConnections": 0, "walLevel": "everything"}});
+        let (_, message) = refusal(change(&databases, &wrong).await);
         assert!(message.contains("spec.settings.maxConnections: Invalid value: 0"), "{message}");
         assert!(message.contains(r#"spec.settings.walLevel: Unsupported value: "everything""#), "{message}");
-        let accepted = settings(&json!({"maxConnections": 200}));
-        assert_eq!(accepted["spec"]["settings"]["walLevel"], "replica", "the type's default: {accepted}");
-        let tuned =
-            || set().filter(|set| set["spec"]["template"]["spec"]["containers"][0]["args"][1] == "max_connections=200");
-        eventually("servers with their settings", tuned).await;
-
-        send(
-            &server,
-            Method::PATCH,
-            &format!("{sets}/d/status"),
-            &json!({"status": {"replicas": 3, "readyReplicas": 2}}),
-        );
-        let ready = || {
-            let database = send(&server, Method::GET, &format!("{databases}/d"), &Value::Null);
-            database["status"]["ready"].as_i64().filter(|ready| *ready == 2)
+        let accepted = change(&databases, &json!({"settings": {"maxConnections": 200}})).await?;
+        assert_eq!(json!(accepted)["spec"]["settings"]["walLevel"], "replica", "the type's default");
+        let is_tuned = |set: &StatefulSet| {
+            server_of(set).args.as_ref().is_some_and(|arguments| arguments[1] == "max_connections=200")
         };
-        eventually("the database's status", ready).await;
+        cluster.until(&sets, "d", "has the settings", is_tuned).await?;
 
-        stop.cancel();
-        running.await.unwrap().unwrap();
-    });
+        let ready = json!({"status": {"replicas": 3, "readyReplicas": 2}});
+        sets.patch_status("d", &PatchParams::default(), &Patch::Merge(ready)).await?;
+        let has_two = |database: &Database| database.status.as_ref().is_some_and(|status| status.ready == 2);
+        cluster.until(&databases, "d", "reports two servers", has_two).await?;
+        Ok(())
+    })
+}
+
+/// The operator as its `main` runs it, with its webhooks.
+fn whole(setup: &mut Setup, store: Option<BackupStore>) -> testing::Result<webhook::Service> {
+    operator::add_controllers(setup, store)?;
+    operator::service(setup.core())
+}
+
+#[test]
+fn webhooks_and_conversion_are_asked_without_a_socket() -> testing::Result<()> {
+    testing::run(async {
+        let mut cluster = Cluster::start(NAME, &manifests(), |setup| whole(setup, None)).await?;
+        let mut old = database(&json!({"version": 16, "storage": "1Gi", "backup": "0  3 * * *"}));
+        old["apiVersion"] = json!("db.example.com/v1alpha1");
+        let made = cluster.create(&old).await?;
+        assert_eq!((&made["spec"]["version"], &made["spec"]["backup"]), (&json!(16), &json!("0 3 * * *")));
+        let databases = cluster.api::<Database>();
+        let reported = cluster.until(&databases, "d", "has a status", |database| database.status.is_some()).await?;
+        assert_eq!(reported.spec.release, 16);
+        let (_, message) = refusal(change(&databases, &json!({"release": 15})).await);
+        assert!(message.contains("data of release 16 cannot be read by an older one"), "{message}");
+
+        cluster.stop().await?;
+        let (code, message) = refusal(change(&databases, &json!({"release": 17})).await);
+        assert_eq!(code, 500);
+        assert!(
+            message.contains(
+                "the operator serves no webhooks: the function that adds its controllers must give back their Service"
+            ),
+            "{message}"
+        );
+        Ok(())
+    })
 }
 
 // === what is outside of the cluster ===
@@ -363,35 +340,37 @@ async fn serve(store: Arc<Mutex<FakeStore>>) -> String {
     url
 }
 
+/// In real time: the store is reached over a socket.
 #[test]
-fn a_bucket_comes_with_its_database_and_goes_before_it() {
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let (server, stop) = (server(), CancellationToken::new());
+fn a_bucket_comes_with_its_database_and_goes_before_it() -> testing::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(async {
         let fake = Arc::new(Mutex::new(FakeStore::default()));
         let store = BackupStore::at(&serve(Arc::clone(&fake)).await).unwrap();
-        let running = tokio::spawn(manager(&server, Some(store)).run(stop.clone()));
-        let databases = "/apis/db.example.com/v1/namespaces/default/databases";
-        let spec = json!({"release": 16, "storage": "1Gi", "backup": "0 3 * * *"});
-        send(&server, Method::POST, databases, &database(&spec));
-        let seen = || send(&server, Method::GET, &format!("{databases}/d"), &Value::Null);
-        let ready = || Some(seen()).filter(|seen| seen["status"]["conditions"][0]["status"] == "True");
-        let ready = eventually("a bucket", ready).await;
-        let condition = &ready["status"]["conditions"][0];
-        assert_eq!((&condition["message"], &condition["observedGeneration"]), (&json!("s3://default.d"), &json!(1)));
-        assert_eq!(ready["metadata"]["finalizers"], json!(["db.example.com/bucket"]));
+        let mut cluster = Cluster::start(NAME, &manifests(), |setup| whole(setup, Some(store))).await?;
+        let databases = cluster.api::<Database>();
+        let backed_up = typed(&json!({"release": 16, "storage": "1Gi", "backup": "0 3 * * *"}));
+        databases.create(&PostParams::default(), &backed_up).await?;
+        let has_bucket = |database: &Database| {
+            let condition = database.status.as_ref().and_then(|status| status.conditions.first());
+            condition.is_some_and(|condition| condition.status == "True")
+        };
+        let ready = cluster.until(&databases, "d", "has a bucket", has_bucket).await?;
+        let status = ready.status.unwrap();
+        let condition = &status.conditions[0];
+        assert_eq!((condition.message.as_str(), condition.observed_generation), ("s3://default.d", Some(1)));
+        assert_eq!(ready.metadata.finalizers.unwrap(), ["db.example.com/bucket"]);
 
         // The store is not asked again for a bucket that it has made.
         let asked = fake.lock().unwrap().requests;
-        send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"replicas": 2}}));
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        change(&databases, &json!({"replicas": 2})).await?;
+        cluster.pass(Duration::from_millis(300)).await;
         assert_eq!(fake.lock().unwrap().requests, asked);
 
-        send(&server, Method::DELETE, &format!("{databases}/d"), &Value::Null);
-        eventually("an end", || Some(seen()).filter(|seen| seen["reason"] == "NotFound")).await;
+        databases.delete("d", &DeleteParams::default()).await?;
+        cluster.until_gone(&databases, "d").await?;
         assert_eq!(fake.lock().unwrap().log, ["make default.d", "remove default.d"]);
-        stop.cancel();
-        running.await.unwrap().unwrap();
-    });
+        cluster.stop().await
+    })
 }
 
 // === everything, on a cluster that calls it over TLS ===
@@ -422,10 +401,10 @@ fn old_and_new_clients_share_a_database() {
         let home = folder.path().to_string_lossy().into_owned();
         let (tokens, config) = (folder.path().join("tokens.csv"), folder.path().join("kubeconfig"));
         std::fs::write(&tokens, format!("its-token,{NAME},1\n")).unwrap();
-        let cluster = Cluster::bind(Options { token_file: Some(tokens), ..Options::default() }).await.unwrap();
+        let options = Options { token_file: Some(tokens), ..Options::default() };
+        let cluster = envtest::cluster::Cluster::bind(options).await.unwrap();
         let server = cluster.server.clone();
         let ask = async |method: Method, path: &str, body: &Value| ask_cluster(&server, method, path, body).await;
-        ask(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "postgres"}})).await;
         for manifest in manifests() {
             cluster.create(&manifest).await.unwrap();
             if let Some(role @ ("Role" | "ClusterRole")) = manifest["kind"].as_str() {
@@ -438,11 +417,10 @@ fn old_and_new_clients_share_a_database() {
         std::fs::write(&config, kubeconfig.to_text()).unwrap();
         let (stop_cluster, stopped) = tokio::sync::watch::channel(false);
         let serving = tokio::spawn(cluster.run(stopped));
-        let environment = Environment::from(|name| match name {
+        let environment = Environment::of(Defaults::of(NAME, NAMESPACE), |name| match name {
             "WEBHOOK_HOST" => Some("127.0.0.1".to_owned()),
             "WEBHOOK_PORT" => Some("0".to_owned()),
             "WEBHOOK_CERT_DIR" => Some(home.clone()),
-            "MUTATING_WEBHOOK_NAME" | "VALIDATING_WEBHOOK_NAME" => Some(NAME.to_owned()),
             _ => None,
         });
         let stop = CancellationToken::new();

@@ -7,34 +7,42 @@ use std::{
 };
 
 use koord::{
-    envtest::{
-        auth::recorder::Recorder,
-        cluster::{Cluster, Options},
-        request::ApiRequest,
-        serve::Owner,
-        shell::Server,
-    },
+    envtest::{request::ApiRequest, server::Outcome, shell::Server},
     http::Method,
+    jiff::Timestamp,
+    k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Service},
     serde_json::{self, Value, json},
-    tokio::{self, sync::watch},
-    tokio_util::sync::CancellationToken,
+    testing::Cluster,
+    tokio,
 };
+use postgres_operator::{NAME, database::Database, operator};
 
-use super::{FakeStore, database, definition, eventually, manager, send, serve};
+use super::{FakeStore, database, serve, without_webhooks};
 
 const DATABASE: &str = "/apis/db.example.com/v1/namespaces/default/databases/d";
 const SERVERS: &str = "/apis/apps/v1/namespaces/default/statefulsets/d";
 const SERVICE: &str = "/api/v1/namespaces/default/services/d";
 
-fn operator() -> Command {
-    let mut operator = Command::new(env!("CARGO_BIN_EXE_postgres-operator"));
-    operator.env_remove("KUBECONFIG").env_remove("BACKUP_STORE").env("HOME", "/nonexistent").stdin(Stdio::null());
-    operator
+fn program() -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_postgres-operator"));
+    program.env_remove("KUBECONFIG").env_remove("BACKUP_STORE").env("HOME", "/nonexistent").stdin(Stdio::null());
+    program
 }
 
 fn output(command: &mut Command) -> (String, String, i32) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code().unwrap())
+}
+
+fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
+    let mut request = ApiRequest::new(method, path, body.to_string());
+    if request.method == Method::PATCH {
+        "application/merge-patch+json".clone_into(&mut request.content_type);
+    }
+    match server.with_core(|core| core.handle(&request)) {
+        Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn get(server: &Server, path: &str) -> Value {
@@ -52,44 +60,51 @@ fn apply(server: &Server, path: &str, spec: &Value) {
 }
 
 /// Runs the operator until its database is as it should be.
-async fn converge(server: &Server, image: &str) {
-    let stop = CancellationToken::new();
-    let running = tokio::spawn(manager(server, None).run(stop.clone()));
-    let is_done = || {
-        let containers = get(server, SERVERS)["spec"]["template"]["spec"]["containers"].clone();
-        let has_image = containers.as_array()?.iter().any(|container| container["image"] == image);
-        let is_served = get(server, SERVICE)["spec"]["selector"]["app"] == "postgres";
-        (has_image && is_served && get(server, DATABASE)["status"].is_object()).then_some(())
+async fn converge(cluster: &mut Cluster, image: &str) {
+    cluster.run(|setup| operator::add_controllers(setup, None)).unwrap();
+    let has_image = |set: &StatefulSet| {
+        let pod = set.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
+        pod.containers.iter().any(|container| container.image.as_deref() == Some(image))
     };
-    eventually("a database", is_done).await;
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    cluster.until(&cluster.api(), "d", "has the image", has_image).await.unwrap();
+    let is_served = |service: &Service| {
+        let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        selector.is_some_and(|selector| selector["app"] == "postgres")
+    };
+    cluster.until(&cluster.api(), "d", "has its selector", is_served).await.unwrap();
+    let has_status = |database: &Database| database.status.is_some();
+    cluster.until(&cluster.api(), "d", "has a status", has_status).await.unwrap();
+    cluster.stop().await.unwrap();
+}
+
+/// What the program has asked for since the record was started is lists alone.
+fn has_only_listed(server: &Server) {
+    let record = server.faults().record();
+    let asked: Vec<_> = record.iter().filter(|(user, _)| user == NAME).map(|(_, access)| access).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.verb == "list"), "{asked:?}");
 }
 
 #[test]
 fn a_plan_shows_what_would_be_written_and_nothing_is() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let recorder = Recorder::default();
-        let options = Options { recorder: Some(recorder.clone()), ..Options::default() };
-        let cluster = Cluster::bind(options).await.unwrap();
-        let server = cluster.server.clone();
-        send(&server, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition());
+        let mut cluster = Cluster::at(Timestamp::now(), NAME, &without_webhooks()).await.unwrap();
+        let server = cluster.server().clone();
+        let kubeconfig = cluster.kubeconfig().unwrap();
+        assert_eq!(cluster.kubeconfig().unwrap(), kubeconfig, "there is one socket");
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
-        cluster.kubeconfig(Owner::named("plan")).write(&kubeconfig, true).unwrap();
-        let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(cluster.run(stopped));
         let fake = Arc::new(Mutex::new(FakeStore::default()));
         let store = serve(Arc::clone(&fake)).await;
-        let mut plan = operator();
+        let mut plan = program();
         plan.arg("--plan").env("BACKUP_STORE", store).env("KUBECONFIG", &kubeconfig);
 
         let spec = json!({"release": 16, "storage": "1Gi", "settings": {"maxConnections": 9}});
         send(&server, Method::POST, DATABASE.strip_suffix("/d").unwrap(), &database(&spec));
+        server.faults().start_record();
         let (text, _, code) = output(&mut plan);
+        has_only_listed(&server);
         let finalizer = r#"+ metadata.finalizers[db.example.com/bucket]: "db.example.com/bucket""#;
         assert_eq!((text, code), (format!("change Database default/d  # database\n{finalizer}\n"), 1));
-        converge(&server, "postgres:16").await;
+        converge(&mut cluster, "postgres:16").await;
         assert_eq!(output(&mut plan), (String::new(), String::new(), 0));
 
         // Others add what is theirs, and change what is ours.
@@ -100,6 +115,7 @@ fn a_plan_shows_what_would_be_written_and_nothing_is() {
         send(&server, Method::PATCH, DATABASE, &change);
         let seen = || [DATABASE, SERVERS, SERVICE].map(|path| get(&server, path));
         let before = seen();
+        server.faults().start_record();
         let (text, _, code) = output(&mut plan);
         let (text, status) = text.split_once("change Database/status default/d  # database\n").unwrap();
         let servers = "spec.template.spec.containers[name=postgres]";
@@ -135,18 +151,15 @@ apply Service default/d  # database
         assert_eq!(fake.lock().unwrap().requests, 0, "and begins nothing");
         let leases = "/apis/coordination.k8s.io/v1/namespaces/postgres/leases";
         assert_eq!(get(&server, leases)["items"], json!([]));
-        let asked = recorder.asked_by("admin");
-        assert!(!asked.is_empty() && asked.iter().all(|asked| asked.verb == "list"), "{asked:?}");
+        has_only_listed(&server);
 
         // What was planned is what happens.
-        converge(&server, "postgres:17").await;
+        converge(&mut cluster, "postgres:17").await;
         let [_, servers, service] = seen();
         let containers = &servers["spec"]["template"]["spec"]["containers"];
         let names: Vec<&Value> = containers.as_array().unwrap().iter().map(|container| &container["name"]).collect();
         assert!(names.len() == 2 && names.contains(&&json!("mesh")) && !containers.to_string().contains("args"));
         assert_eq!(service["spec"]["ports"].as_array().unwrap().len(), 2);
-        stop.send_replace(true);
-        serving.await.unwrap();
     });
 }
 
@@ -156,7 +169,7 @@ fn an_object_without_managed_fields_is_noted_and_one_of_another_version_refused(
     let file = folder.path().join("objects.yaml");
     let plan = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        output(operator().args(["--plan", "-f"]).arg(&file))
+        output(program().args(["--plan", "-f"]).arg(&file))
     };
     let owned = "apiVersion: db.example.com/v1
 kind: Database
@@ -203,11 +216,11 @@ fn a_plan_that_cannot_be_made_says_why() {
         (&["--plan"], "postgres-operator: no cluster is known: "),
         (&["--plan", "--kubeconfig=no/such"], "the kubeconfig no/such cannot be read: No such file"),
     ] {
-        let (text, error, code) = output(operator().args(flags));
+        let (text, error, code) = output(program().args(flags));
         assert_eq!((text.as_str(), code), ("", 2), "{flags:?}: {error}");
         assert!(error.contains(why), "{flags:?}: {error}");
     }
-    let (text, _, code) = output(operator().args(["--plan", "-o=json", "-f=no/such.yaml"]));
+    let (text, _, code) = output(program().args(["--plan", "-o=json", "-f=no/such.yaml"]));
     let answered: Value = serde_json::from_str(&text).unwrap();
     assert!(code == 2 && answered["error"].as_str().unwrap().starts_with("no/such.yaml cannot be read"), "{text}");
 }
@@ -217,13 +230,13 @@ fn a_plan_that_cannot_be_made_says_why() {
 fn the_guide_shows_the_plan_that_is_printed() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let guide = std::fs::read_to_string(root.join("docs/library.md")).unwrap();
-    let (_, block) = guide.split_once("\n```text\n$ ").unwrap();
-    let (block, _) = block.split_once("\n```\n").unwrap();
-    let (line, expected) = block.split_once('\n').unwrap();
+    let mut blocks =
+        guide.split("\n```text\n$ ").skip(1).filter_map(|rest| rest.split_once("\n```\n")?.0.split_once('\n'));
+    let (line, expected) = blocks.find(|(line, _)| line.contains(" postgres-operator ")).unwrap();
     let mut words = line.split(' ');
     let (variable, value) = words.next().unwrap().split_once('=').unwrap();
     assert_eq!(words.next(), Some("postgres-operator"));
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let (text, errors, code) = output(operator().env(variable, value).args(words).current_dir(example));
+    let (text, errors, code) = output(program().env(variable, value).args(words).current_dir(example));
     assert_eq!((text.trim_end(), code), (expected, 1), "{errors}");
 }
