@@ -4,21 +4,17 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context as _, Result};
 use koord_resource::{
-    admission::WebhookKind,
     controller::ControllerSpec,
     document::{Declared, reference_page, roles, sample_skeleton},
 };
 use koord_scheduler::{Gated, ReasonCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     chart, configuration,
     document::{COMMAND, Document, yaml_stream, yaml_text},
-    installation::{
-        MANAGER_ROLE, MUTATING_CONFIGURATION, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, SERVICE,
-        VALIDATING_CONFIGURATION, gated_role,
-    },
-    monitoring,
+    installation::{NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
+    manager, monitoring,
 };
 
 /// Folders in which every file is generated.
@@ -46,7 +42,6 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     documents.push(Document { path: "config/crd/kustomization.yaml".to_owned(), text: kustomization(&bases) });
     let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
     for (file, name, rules) in [
-        ("rbac/role", MANAGER_ROLE, koord_manager::rbac_rules()),
         ("rbac/colocation-profile/role", PROFILE_ROLE, optional),
         ("scheduler/role", SCHEDULER_ROLE, koord_scheduler::rbac_rules()),
     ] {
@@ -57,8 +52,7 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
         let text = yaml_stream(&roles(&gated_role(name), rules, NAMESPACE))?;
         documents.push(Document { path: format!("config/scheduler/{name}/role.yaml"), text });
     }
-    let webhooks = webhook_configurations()?;
-    documents.push(Document { path: "config/webhook/manifests.yaml".to_owned(), text: yaml_stream(&webhooks)? });
+    documents.extend(manager::documents()?);
     documents.extend(chart::documents()?);
     for versions in koord_api::KINDS {
         documents.extend(pages(versions));
@@ -68,30 +62,6 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     documents.push(Document { path: "docs/reference/scheduling-reasons.md".to_owned(), text: reasons() });
     documents.push(Document { path: "docs/reference/README.md".to_owned(), text: index() });
     Ok(documents)
-}
-
-/// Both webhook configurations. They have the entries that are served with the default gates; the annotation that
-/// the manager rebuilds entries from has all, so that gates bring further ones, and applying the file again finds
-/// nothing to change. The certificate authority is left to the manager for the same reason.
-fn webhook_configurations() -> Result<Vec<Value>> {
-    let kinds = [
-        (WebhookKind::Mutating, "MutatingWebhookConfiguration", MUTATING_CONFIGURATION),
-        (WebhookKind::Validating, "ValidatingWebhookConfiguration", VALIDATING_CONFIGURATION),
-    ];
-    kinds.into_iter().map(|(kind, kind_name, name)| configuration(kind, kind_name, name)).collect()
-}
-
-fn configuration(kind: WebhookKind, kind_name: &str, name: &str) -> Result<Value> {
-    let entries = chart::entries(kind)?;
-    let written = |entry: &chart::Entry| entry.in_configuration(NAMESPACE, SERVICE);
-    let template = serde_json::to_string(&entries.iter().map(written).collect::<Value>())?;
-    let webhooks: Value = entries.iter().filter(|entry| entry.is_served_by_default()).map(written).collect();
-    Ok(json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind_name,
-        "metadata": {"name": name, "annotations": {"template": template}},
-        "webhooks": webhooks,
-    }))
 }
 
 /// Files in generated folders that nothing generates.

@@ -14,6 +14,8 @@ pub(crate) fn gated_role(name: &str) -> String {
 }
 /// The Service of the webhooks.
 pub(crate) const SERVICE: &str = "koordinator-webhook-service";
+/// The Service through which the metrics of koord-manager are scraped.
+pub(crate) const METRICS_SERVICE: &str = "koordinator-manager-metrics";
 /// The configuration of the mutating webhooks.
 pub(crate) const MUTATING_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
 /// The configuration of the validating webhooks.

@@ -14,6 +14,7 @@ mod configuration;
 pub mod document;
 pub mod generate;
 mod installation;
+pub mod manager;
 pub mod monitoring;
 
 use std::{

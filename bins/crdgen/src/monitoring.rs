@@ -16,12 +16,11 @@ use serde_json::{Value, json};
 use crate::{
     document::{COMMAND, Document},
     installation::NAMESPACE,
+    manager,
 };
 
 /// What the chart installs of it.
 pub(crate) const CHART: &str = "charts/koordinator/files/monitoring";
-
-const SERVICE: &str = "koordinator-manager-metrics";
 
 /// A program that is watched.
 struct Component {
@@ -117,21 +116,17 @@ fn rules(alerts: &[Alert]) -> Vec<Value> {
 
 /// A Service in front of the metrics of all replicas, and who is to scrape it.
 fn scrape() -> Vec<Value> {
-    let labels = json!({"koord-app": "koord-manager"});
-    let metadata = json!({"name": SERVICE, "namespace": NAMESPACE, "labels": labels});
-    let port = json!({"name": "metrics", "port": 8080, "targetPort": "metrics"});
-    let service = json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
-        "spec": {"clusterIP": "None", "selector": labels, "ports": [port]},
-    });
-    let monitor = json!({
-        "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": metadata,
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "endpoints": [{"port": "metrics", "path": "/all-metrics", "interval": "30s"}],
-        },
-    });
-    vec![service, monitor]
+    let with_monitor = |service: Value| {
+        let monitor = json!({
+            "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": service["metadata"],
+            "spec": {
+                "selector": {"matchLabels": service["metadata"]["labels"]},
+                "endpoints": [{"port": "metrics", "path": "/all-metrics", "interval": "30s"}],
+            },
+        });
+        [service, monitor]
+    };
+    manager::metrics_service().into_iter().flat_map(with_monitor).collect()
 }
 
 /// Who is to scrape the replicas of koord-scheduler.

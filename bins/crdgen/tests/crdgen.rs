@@ -2,13 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::Write as _,
     path::{Path, PathBuf},
 };
 
 use clap::Parser as _;
-use crdgen::{Answer, Arguments, Profile, definitions};
+use crdgen::{Answer, Arguments, Profile, definitions, manager};
+use koord_resource::document::install;
+use koord_runtime::manager::ListenAddress;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -175,4 +178,41 @@ fn the_default_installation_is_whole() {
     let data = data.iter().map(|(key, text)| (key.clone(), text.as_str().unwrap().to_owned())).collect();
     let (_, errors) = koord_api::slo_config::NodeSloConfig::default().update(&data);
     assert_eq!(errors, []);
+}
+
+#[test]
+fn config_has_what_the_declared_installation_makes_and_little_else() {
+    let declared = install(&manager::installation().unwrap());
+    let (default, monitoring) = (built(&root().join("config/default")), built(&root().join("config/monitoring")));
+    let named = |object: &Value| format!("{} {}", object["kind"], object["metadata"]["name"]);
+    for object in &declared {
+        let applied = default.iter().chain(&monitoring).find(|other| named(other) == named(object));
+        assert_eq!(applied, Some(object), "{}", named(object));
+    }
+    // Nothing that a program needs to run: they say how pods are ranked, and what nodes share.
+    let undeclared =
+        default.iter().filter(|object| !declared.contains(object)).filter_map(|object| object["kind"].as_str());
+    assert_eq!(undeclared.collect::<BTreeSet<_>>(), BTreeSet::from(["ConfigMap", "PriorityClass"]));
+}
+
+#[test]
+fn the_declared_installation_starts_the_program_with_flags_that_it_knows_on_the_ports_that_pods_have() {
+    let declared = install(&manager::installation().unwrap());
+    let deployment = declared.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let arguments = container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap().to_owned());
+    let options = koord_manager::Options::from_arguments(std::iter::once("koord-manager".to_owned()).chain(arguments));
+    let checked = options.unwrap().check().unwrap();
+    let namespace = deployment["metadata"]["namespace"].as_str();
+    assert_eq!(checked.settings.lease_namespace.as_deref(), namespace);
+    assert_eq!(Some(checked.options.config_namespace.as_str()), namespace);
+    let port = |name: &str| {
+        let ports = container["ports"].as_array().unwrap();
+        ports.iter().find(|port| port["name"] == name).unwrap()["containerPort"].as_u64()
+    };
+    let listens = |address: Option<ListenAddress>| address.map(|address| u64::from(address.address.port()));
+    assert_eq!(
+        (listens(checked.settings.metrics), listens(checked.settings.health)),
+        (port("metrics"), port("health"))
+    );
 }

@@ -11,7 +11,7 @@ mod permissions;
 mod run;
 
 pub use gates::GATES;
-pub use identity::{BUILD, NAME};
+pub use identity::{BUILD, NAME, webhook_defaults};
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::{optional_controllers, rbac_rules};

@@ -4,7 +4,10 @@ use koord_manager_controllers::CONTROLLERS;
 use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use koord_webhooks::HANDLERS;
 
-use crate::gates::GATES;
+use crate::{
+    gates::GATES,
+    identity::{CERTIFICATES, MUTATING, VALIDATING},
+};
 
 /// Controllers that run only where their gate is switched on. What they need beside [`rbac_rules`] is granted apart:
 /// the manager may not change pods where the gate is off.
@@ -20,7 +23,8 @@ fn is_off(gate: &str) -> bool {
 pub fn rbac_rules() -> Vec<RbacRule> {
     let controllers = CONTROLLERS.iter().filter(|spec| !spec.gate.is_some_and(is_off));
     let handlers = HANDLERS.iter().flat_map(|handler| handler.rbac.iter().copied());
-    koord_program::permissions(controllers).into_iter().chain(handlers).chain(koord_webhook::RBAC).collect()
+    let webhooks = koord_webhook::rbac(&[CERTIFICATES], &[MUTATING], &[VALIDATING]);
+    koord_program::permissions(controllers).into_iter().chain(handlers).chain(webhooks).collect()
 }
 
 #[cfg(test)]

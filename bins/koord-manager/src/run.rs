@@ -16,14 +16,14 @@ use koord_webhooks::QuotaEvaluator;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    identity::BUILD,
+    identity::{BUILD, webhook_defaults},
     options::{Checked, Options},
 };
 
 /// Runs the manager of these options until `stop`.
 pub async fn run(checked: Checked, stop: CancellationToken) -> anyhow::Result<()> {
     let dependencies = Dependencies::of_process(checked.settings.kubeconfig.as_deref()).await?;
-    let environment = koord_webhook::Environment::read()?;
+    let environment = koord_webhook::Environment::read(webhook_defaults())?;
     run_with(checked, dependencies, environment, stop).await
 }
 

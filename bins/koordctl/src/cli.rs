@@ -7,6 +7,7 @@ mod crd;
 mod doctor;
 mod explain;
 mod lint;
+mod new;
 mod plan;
 mod profile;
 mod queue;
@@ -29,6 +30,7 @@ pub use self::{
     doctor::{Check, DoctorArgs},
     explain::{AllocationsArgs, ExplainArgs, ExplainCommand, QuotaArgs},
     lint::LintArgs,
+    new::{NewCommand, NewOperatorArgs},
     plan::PlanArgs,
     profile::{ProfileCommand, ProfileTestArgs},
     queue::{QueueArgs, QueueCommand, QueueShowArgs},
@@ -181,6 +183,12 @@ Exit code: 0 when nothing is wrong (warnings apart), 1 when something is, 2 when
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Begin a project that is made with the library
+    New {
+        /// What it is.
+        #[command(subcommand)]
+        command: NewCommand,
+    },
     /// Print the version of this program, and of the server if one answers
     #[command(after_help = "Example:  koordctl version --client")]
     Version(VersionArgs),
@@ -216,7 +224,12 @@ impl Command {
             Self::Queue { command: QueueCommand::Show(args) } => Some(args.queue.output),
             Self::Bench(args) => Some(args.output),
             Self::Snapshot { command: SnapshotCommand::Replay(args) } => Some(args.output),
-            Self::Up(_) | Self::Snapshot { .. } | Self::Crd { .. } | Self::Version(_) | Self::Completion { .. } => None,
+            Self::Up(_)
+            | Self::Snapshot { .. }
+            | Self::Crd { .. }
+            | Self::New { .. }
+            | Self::Version(_)
+            | Self::Completion { .. } => None,
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod explain;
 pub mod lint;
 pub mod names;
+pub mod new;
 pub mod plan;
 pub mod profile;
 pub mod queue;
@@ -86,6 +87,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
         cli::Command::Lint(args) => lint::run(&args),
+        cli::Command::New { command } => new::run(&command),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {
             let mut script = Vec::new();

@@ -10,7 +10,7 @@ use std::{
 use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use koord_runtime::{
     Core,
-    clock::SystemClock,
+    clock::{SharedClock, SystemClock},
     lease::LeaderElectionConfig,
     manager::{Manager, Settings},
     metrics::{Description, Metrics, PROCESS, RUNTIME, Unit},
@@ -57,6 +57,7 @@ pub const PERMISSIONS: [RbacRule; 2] = [
         urls: &[],
         verbs: &["create", "get", "update", "watch"],
         namespace: Some("."),
+        role: None,
     },
     // Where a role of an older installation grants events of the core group alone, that group is used.
     RbacRule {
@@ -66,6 +67,7 @@ pub const PERMISSIONS: [RbacRule; 2] = [
         urls: &[],
         verbs: &["create", "patch"],
         namespace: None,
+        role: None,
     },
 ];
 
@@ -180,12 +182,24 @@ impl Program {
 
     /// The manager of everything that was added.
     pub fn manager(self) -> Manager {
-        let (namespace, name) = (self.settings.lease_namespace.clone(), self.build.field_manager);
-        self.manager_led_by(|identity| namespace.map(|namespace| LeaderElectionConfig::new(namespace, name, identity)))
+        self.manager_timed_by(SystemClock::shared())
     }
 
-    /// The same with a leader election of its own, for this identity; none for a process that leads at once.
+    /// The same, whose leases, waits and timeouts follow another clock than the system's: for tests, where the clock of the
+    /// dependencies is virtual too.
+    pub fn manager_timed_by(self, clock: SharedClock) -> Manager {
+        let (namespace, name) = (self.settings.lease_namespace.clone(), self.build.field_manager);
+        self.manager_of(clock, |identity| {
+            namespace.map(|namespace| LeaderElectionConfig::new(namespace, name, identity))
+        })
+    }
+
+    /// The manager with a leader election of its own, for this identity; none for a process that leads at once.
     pub fn manager_led_by(self, election: impl FnOnce(String) -> Option<LeaderElectionConfig>) -> Manager {
+        self.manager_of(SystemClock::shared(), election)
+    }
+
+    fn manager_of(self, clock: SharedClock, election: impl FnOnce(String) -> Option<LeaderElectionConfig>) -> Manager {
         let Setup { core, settings } = self.setup;
         let host = host_name(self.build.program);
         let leader_election = election(format!("{host}_{}", core.random().uuid()));
@@ -197,7 +211,7 @@ impl Program {
             health: settings.health,
             host,
         };
-        Manager::new(core, self.client, self.events, settings).at_host(&self.api_host)
+        Manager::timed_by(clock, core, self.client, self.events, settings).at_host(&self.api_host)
     }
 }
 

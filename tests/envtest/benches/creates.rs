@@ -1,7 +1,7 @@
 //! Creates without a socket: the core alone, the server in process, and the same with a data directory; and what a stored
 //! object costs in memory.
 //!
-//! `cargo bench -p envtest` prints one line per setting. The floor is the time to read the body's JSON into a
+//! `cargo bench -p koord-apiserver` prints one line per setting. The floor is the time to read the body's JSON into a
 //! `serde_json::Value` and write it again, in the same run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 

@@ -1,7 +1,7 @@
 //! What scheduling a pod costs the server, and what watches of pods add to that: each pod is created, bound, and its status
 //! is written, by 32 writers in process.
 //!
-//! `cargo bench -p envtest --bench scheduling` prints one line per setting; `cargo test -p envtest --bench scheduling` does
+//! `cargo bench -p koord-apiserver --bench scheduling` prints one line per setting; `cargo test -p koord-apiserver --bench scheduling` does
 //! the same unoptimised and with fewer pods, to compare one change with another.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 

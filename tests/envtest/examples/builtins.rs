@@ -1,12 +1,12 @@
 //! Writes the table of built-in kinds from the OpenAPI v3 documents that a real API server publishes:
 //!
 //! ```text
-//! cargo run -p envtest --example builtins -- DIR
+//! cargo run -p koord-apiserver --example builtins -- DIR
 //! ```
 //!
-//! `DIR` holds one file per document of `/openapi/v3`, named by its path with `/` written as `__`, beside `index.json`. Two files of
-//! `src/builtins` are made: `resources.txt`, which a person can read and compare, and `openapi.table`, the types and paths themselves.
-//! Descriptions are dropped: the table is structure only.
+//! `DIR` holds one file per document of `/openapi/v3`, named by its path with `/` written as `__`, beside `index.json`. Two files
+//! are made: `src/builtins/resources.txt`, which a person can read and compare, and `openapi.table` of `api/builtins`, the types and paths
+//! themselves. Descriptions are dropped: the table is structure only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -22,7 +22,7 @@ type Outcome<T> = Result<T, Box<dyn error::Error>>;
 fn main() -> Outcome<()> {
     let source = env::args().nth(1).ok_or("name the folder with the OpenAPI v3 documents")?;
     let source = Path::new(&source);
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/builtins");
+    let envtest = Path::new(env!("CARGO_MANIFEST_DIR"));
 
     let index: Value = read(&source.join("index.json"))?;
     let documents: Vec<&str> =
@@ -54,15 +54,15 @@ fn main() -> Outcome<()> {
     for (_, bytes) in members {
         table.extend(bytes);
     }
-    fs::write(target.join("openapi.table"), table)?;
+    fs::write(envtest.join("../../api/builtins/src/openapi.table"), table)?;
     let mut text = String::from(
-        "# Written by `cargo run -p envtest --example builtins`; columns: group/version, resource, kind, scope, verbs.\n",
+        "# Written by `cargo run -p koord-apiserver --example builtins`; columns: group/version, resource, kind, scope, verbs.\n",
     );
     for line in resources {
         text.push_str(&line);
         text.push('\n');
     }
-    fs::write(target.join("resources.txt"), text)?;
+    fs::write(envtest.join("src/builtins/resources.txt"), text)?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Writes the field numbers of built-in kinds, taken from the sources of the crate `k8s-pb`:
 //!
 //! ```text
-//! cargo run -p envtest --example protobuf -- K8S_PB_SOURCES
+//! cargo run -p koord-apiserver --example protobuf -- K8S_PB_SOURCES
 //! ```
 //!
 //! One line per message: its name, then `number:field:type`. `*` before a type repeats it, `%` makes it a map from strings, `@` is a
@@ -21,7 +21,7 @@ fn main() -> Outcome<()> {
     let root = env::args().nth(1).ok_or("name the folder `src` of the crate k8s-pb")?;
     let mut messages = BTreeMap::new();
     visit(Path::new(&root), &[], &mut messages)?;
-    let mut text = String::from("# Written by `cargo run -p envtest --example protobuf`.\n");
+    let mut text = String::from("# Written by `cargo run -p koord-apiserver --example protobuf`.\n");
     for name in used(&messages) {
         text.push_str(format!("{name} {}", messages[&name].join(" ")).trim_end());
         text.push('\n');

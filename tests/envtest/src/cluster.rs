@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use crate::admission::{ServiceAlias, Webhooks};
 use crate::auth::tokens::{TokenFileError, Tokens};
 use crate::auth::{self, recorder::Recorder, reviews::Reviews};
+use crate::bootstrap;
 use crate::environment::{Environment, SystemEnvironment};
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Contents, Journal, JournalError};
 use crate::kinds;
 use crate::pages::StandardPages;
 use crate::request::{ApiRequest, User};
@@ -122,6 +123,25 @@ pub enum SeedError {
     Refused(#[from] ApiError),
 }
 
+/// The core of a whole server, on top of what a journal holds: the built-in kinds, the objects, users and roles that every
+/// cluster has, and their permissions. With a journal, every further change is kept for it.
+pub fn standard_core(
+    environment: Box<dyn Environment>,
+    history: HistoryLimits,
+    stored: Option<Contents>,
+) -> Result<ApiServer, ApiError> {
+    let mut core = ApiServer::empty(environment, history);
+    kinds::install(&mut core);
+    if let Some(contents) = stored {
+        core.restore(contents);
+        core.start_journal();
+    }
+    bootstrap::run(&mut core)?;
+    auth::bootstrap::install(&mut core);
+    core.authorize_with(Arc::new(auth::RoleBased));
+    Ok(core)
+}
+
 /// A server with a bound socket, ready to run.
 pub struct Cluster {
     /// The server; [`Server::router`] serves clients in this process without TLS and without checks.
@@ -160,20 +180,8 @@ impl Cluster {
             tokens.add_file(path)?;
         }
         let tokens = Arc::new(tokens);
-        let mut core = ApiServer::empty(environment, history);
-        kinds::install(&mut core);
-        let journal = match &data_dir {
-            None => None,
-            Some(folder) => {
-                let (journal, contents) = Journal::open(folder)?;
-                core.restore(contents);
-                core.start_journal();
-                Some(journal)
-            }
-        };
-        crate::bootstrap::run(&mut core)?;
-        auth::bootstrap::install(&mut core);
-        core.authorize_with(Arc::new(auth::RoleBased));
+        let (journal, stored) = data_dir.as_deref().map(Journal::open).transpose()?.unzip();
+        let mut core = standard_core(environment, history, stored)?;
         if controllers.is_some() {
             core.maintain_default_objects(listener.authority_pem());
         }

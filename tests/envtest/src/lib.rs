@@ -24,7 +24,6 @@ pub use koord_resource::yaml;
 
 pub mod addresses;
 pub mod builtins;
-pub mod client_config;
 pub mod environment;
 pub mod metadata;
 pub mod names;

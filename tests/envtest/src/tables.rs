@@ -3,15 +3,14 @@
 mod cluster;
 mod columns;
 pub mod human;
-pub mod json_path;
 mod pods;
 mod workloads;
 
 use jiff::Timestamp;
+use koord_schema::json_path::JsonPath;
 use serde_json::{Map, Value, json};
 
 pub use columns::ColumnDefinition;
-use json_path::JsonPath;
 
 use crate::present::{Include, partial_metadata};
 use crate::registry::{Column, ResourceDef};

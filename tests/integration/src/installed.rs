@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use koord_manager::{Options, run_with};
+use koord_manager::{Options, run_with, webhook_defaults};
 use koord_program::Dependencies;
 use koord_webhook::{CertWriter, Environment};
 use kube::{Client, Config};
@@ -118,7 +118,7 @@ impl Process {
 
     /// What the variables say, on this machine: the ports of a pod are its own, here one machine has one of each.
     fn environment(&self, reach: Reach, certificates: &Path) -> Result<Environment> {
-        let described = Environment::from(|name| self.variables.get(name).cloned())?;
+        let described = Environment::of(webhook_defaults(), |name| self.variables.get(name).cloned())?;
         let cert_dir = Some(certificates.to_owned());
         let described = Environment { second_port: None, listen: Ipv4Addr::LOCALHOST.into(), cert_dir, ..described };
         Ok(match reach {

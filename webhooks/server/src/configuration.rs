@@ -1,9 +1,9 @@
 //! Keeps the two webhook configurations right, and the definitions of kinds that the server converts: pure functions of
 //! what is there and what is served.
 //!
-//! What a chart or a user wrote stays in an annotation; every entry is derived from it afresh. So a gate that is
-//! switched off removes its entries, switching it on brings them back, and an upgrade that resets the entries is
-//! repaired.
+//! What a chart or a user wrote stays in an annotation; every entry that calls this server is derived from it afresh. So
+//! a gate that is switched off removes its entries, switching it on brings them back, and an upgrade that resets the
+//! entries is repaired. Entries that call another server are left as they are.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use koord_resource::{
@@ -32,6 +32,16 @@ pub struct Target<'a> {
     pub host: Option<(&'a str, u16)>,
 }
 
+/// Which entries call this server.
+#[derive(Clone, Copy, Debug)]
+pub struct Called<'a> {
+    /// What they shall point at.
+    pub target: &'a Target<'a>,
+    /// Names of entries that declare a Service or a URL of their own. Another Service in any other entry is a wrong name of
+    /// this server's.
+    pub elsewhere: &'a [&'a str],
+}
+
 /// An entry list that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
@@ -49,10 +59,45 @@ pub enum ConfigurationError {
     },
 }
 
+// === impl Called ===
+
+impl Called<'_> {
+    /// Whether an entry calls this server: its Service, or a URL whose host its certificate is for.
+    fn by(self, entry: &Value) -> bool {
+        match entry.pointer("/clientConfig/service").filter(|service| service.is_object()) {
+            Some(service) => self.names(service) || !self.elsewhere.contains(&text(entry, "/name")),
+            None => self.at(text(entry, "/clientConfig/url")),
+        }
+    }
+
+    fn names(self, service: &Value) -> bool {
+        (text(service, "/namespace"), text(service, "/name")) == (self.target.namespace, self.target.service)
+    }
+
+    fn at(self, url: &str) -> bool {
+        let Target { namespace, service, host, .. } = *self.target;
+        let url = url.parse::<http::Uri>().ok();
+        let called = url.as_ref().and_then(http::Uri::host);
+        called.is_some_and(|called| match host {
+            Some((host, _)) => called == host,
+            None => called == format!("{service}.{namespace}.svc"),
+        })
+    }
+}
+
 /// The JSON merge patch that makes a configuration right; none when it is. `served` names the paths that are.
 pub fn repair(
     configuration: &Value,
     target: &Target<'_>,
+    served: impl Fn(&str) -> bool,
+) -> Result<Option<Value>, ConfigurationError> {
+    repair_called(configuration, Called { target, elsewhere: &[] }, served)
+}
+
+/// As [`repair`], where some entries may declare that they call another server.
+pub fn repair_called(
+    configuration: &Value,
+    called: Called<'_>,
     served: impl Fn(&str) -> bool,
 ) -> Result<Option<Value>, ConfigurationError> {
     let current = configuration.get("webhooks").cloned().unwrap_or_else(|| json!([]));
@@ -70,7 +115,7 @@ pub fn repair(
         name: text(configuration, "/metadata/name").to_owned(),
         source,
     })?;
-    let wanted: Value = template.iter().filter_map(|entry| entry_for(entry, target, &served)).collect();
+    let wanted = entries(&template, &current, called, served);
 
     let mut patch = Map::new();
     if annotation.is_none() {
@@ -126,11 +171,11 @@ pub fn repair_conversion(definition: &Value, target: &Target<'_>) -> Option<Valu
     Some(patch)
 }
 
-/// The bundles, in base64, of everything that a configuration or a definition calls, with the name of what calls.
-pub fn bundles(object: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let entries = object.get("webhooks").and_then(Value::as_array);
-    let entries =
-        entries.into_iter().flatten().map(|entry| (text(entry, "/name"), text(entry, "/clientConfig/caBundle")));
+/// The bundles, in base64, by which a configuration or a definition trusts this server, with the name of what calls.
+pub fn bundles<'a>(object: &'a Value, called: Called<'a>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let entries = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    let entries = entries.filter(move |entry| called.by(entry));
+    let entries = entries.map(|entry| (text(entry, "/name"), text(entry, "/clientConfig/caBundle")));
     let conversion = object.pointer("/spec/conversion").map(|conversion| {
         let bundle = text(conversion, "/webhook/clientConfig/caBundle");
         (text(object, "/metadata/name"), bundle)
@@ -138,15 +183,33 @@ pub fn bundles(object: &Value) -> impl Iterator<Item = (&str, &str)> {
     entries.chain(conversion)
 }
 
-/// Whether everything that a configuration or a definition calls is trusted by exactly these authorities.
-pub fn trusts(object: &Value, ca_bundle: &str) -> bool {
-    let wanted = BASE64.encode(ca_bundle);
-    bundles(object).all(|(_, bundle)| bundle == wanted)
+/// Whether everything in a configuration or a definition that calls this server trusts exactly its authorities.
+pub fn trusts(object: &Value, called: Called<'_>) -> bool {
+    let wanted = BASE64.encode(called.target.ca_bundle);
+    bundles(object, called).all(|(_, bundle)| bundle == wanted)
 }
 
-/// An entry as it shall be; none when nobody answers on its path.
-fn entry_for(template: &Map<String, Value>, target: &Target<'_>, served: impl Fn(&str) -> bool) -> Option<Value> {
-    let mut entry = Value::Object(template.clone());
+/// The entries as they shall be: those of the template that call this server, and those that call another as they are
+/// now.
+fn entries(
+    template: &[Map<String, Value>],
+    current: &Value,
+    called: Called<'_>,
+    served: impl Fn(&str) -> bool,
+) -> Value {
+    let now = || current.as_array().into_iter().flatten();
+    let kept = template.iter().filter_map(|entry| {
+        let entry = Value::Object(entry.clone());
+        if called.by(&entry) { Some(entry) } else { now().find(|now| now["name"] == entry["name"]).cloned() }
+    });
+    let is_known = |entry: &Value| template.iter().any(|known| known.get("name") == entry.get("name"));
+    let added = now().filter(|entry| !called.by(entry) && !is_known(entry)).cloned();
+    let wanted = |entry: Value| if called.by(&entry) { entry_for(entry, called.target, &served) } else { Some(entry) };
+    kept.chain(added).filter_map(wanted).collect()
+}
+
+/// An entry that calls this server as it shall be; none when nobody answers on its path.
+fn entry_for(mut entry: Value, target: &Target<'_>, served: impl Fn(&str) -> bool) -> Option<Value> {
     let path = path_of(&entry).filter(|path| served(path))?;
     let client = entry.as_object_mut()?.entry("clientConfig").or_insert_with(|| json!({})).as_object_mut()?;
     client.insert("caBundle".to_owned(), BASE64.encode(target.ca_bundle).into());
@@ -248,130 +311,4 @@ impl Serialize for GoValue<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TARGET: Target<'_> = Target {
-        ca_bundle: "PEM",
-        namespace: "koordinator-system",
-        service: "koordinator-webhook-service",
-        host: None,
-    };
-
-    fn served(path: &str) -> bool {
-        path != "/mutate-reservation"
-    }
-
-    fn from_the_chart() -> Value {
-        let entry = |name: &str, path: &str| {
-            json!({
-                "name": name, "failurePolicy": "Ignore", "sideEffects": "None",
-                "clientConfig": {"caBundle": "Cg==", "service": {"name": "webhook-service", "namespace": "x", "path": path}},
-                "rules": [{"resources": ["pods"], "operations": ["CREATE"]}],
-                "namespaceSelector": {"matchExpressions": [{"values": ["a"], "key": "k", "operator": "In"}],
-                    "matchLabels": {"url": "1", "name": "<2>"}},
-            })
-        };
-        json!({
-            "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": "m", "resourceVersion": "7"},
-            "webhooks": [entry("mpod.koordinator.sh", "/mutate-pod"), entry("mres.koordinator.sh", "/mutate-reservation")],
-        })
-    }
-
-    fn apply(configuration: &Value, patch: &Value) -> Value {
-        let mut configuration = configuration.clone();
-        for (name, value) in patch.as_object().unwrap() {
-            match name.as_str() {
-                "metadata" => {
-                    for (name, value) in value.as_object().unwrap() {
-                        configuration["metadata"][name] = value.clone();
-                    }
-                }
-                _ => configuration[name] = value.clone(),
-            }
-        }
-        configuration
-    }
-
-    #[test]
-    fn entries_get_trust_and_service_and_those_of_switched_off_gates_go() {
-        let before = from_the_chart();
-        let patch = repair(&before, &TARGET, served).unwrap().unwrap();
-        assert_eq!(patch["metadata"]["resourceVersion"], "7", "a list is replaced whole");
-        let after = apply(&before, &patch);
-        assert_eq!(after["webhooks"].as_array().unwrap().len(), 1);
-        assert_eq!(
-            after["webhooks"][0]["clientConfig"],
-            json!({"caBundle": BASE64.encode("PEM"), "service": {
-                "name": "koordinator-webhook-service", "namespace": "koordinator-system", "path": "/mutate-pod"}})
-        );
-        assert_eq!(repair(&after, &TARGET, served).unwrap(), None, "what is right is left alone");
-        assert!(trusts(&after, "PEM") && !trusts(&after, "OTHER") && !trusts(&before, "PEM"));
-    }
-
-    #[test]
-    fn the_template_has_the_text_that_the_original_writes() {
-        let patch = repair(&from_the_chart(), &TARGET, served).unwrap().unwrap();
-        let template = patch["metadata"]["annotations"]["template"].as_str().unwrap();
-        let first = r#"[{"name":"mpod.koordinator.sh","clientConfig":{"service":{"namespace":"x","name":"webhook-service","path":"/mutate-pod"},"caBundle":"Cg=="},"rules":[{"operations":["CREATE"],"resources":["pods"]}],"failurePolicy":"Ignore","namespaceSelector":{"matchLabels":{"name":"\u003c2\u003e","url":"1"},"matchExpressions":[{"key":"k","operator":"In","values":["a"]}]},"sideEffects":"None"},"#;
-        assert!(template.starts_with(first), "{template}");
-    }
-
-    #[test]
-    fn a_gate_that_is_switched_on_again_brings_its_entries_back() {
-        let before = from_the_chart();
-        let off = apply(&before, &repair(&before, &TARGET, served).unwrap().unwrap());
-        let on = apply(&off, &repair(&off, &TARGET, |_| true).unwrap().unwrap());
-        assert_eq!(on["webhooks"].as_array().unwrap().len(), 2);
-    }
-
-    #[test]
-    fn an_upgrade_that_resets_the_entries_is_repaired_from_the_new_ones() {
-        let before = from_the_chart();
-        let right = apply(&before, &repair(&before, &TARGET, served).unwrap().unwrap());
-        // Helm knows neither the annotation nor our entries: a three-way merge puts the chart's list back.
-        let mut upgraded = right.clone();
-        upgraded["webhooks"] = before["webhooks"].clone();
-        assert_eq!(apply(&upgraded, &repair(&upgraded, &TARGET, served).unwrap().unwrap()), right);
-    }
-
-    #[test]
-    fn a_host_replaces_the_service() {
-        let target = Target { host: Some(("127.0.0.1", 9443)), ..TARGET };
-        let before = from_the_chart();
-        let after = apply(&before, &repair(&before, &target, served).unwrap().unwrap());
-        assert_eq!(
-            after["webhooks"][0]["clientConfig"],
-            json!({"caBundle": BASE64.encode("PEM"), "url": "https://127.0.0.1:9443/mutate-pod"})
-        );
-        assert_eq!(repair(&after, &target, served).unwrap(), None);
-    }
-
-    #[test]
-    fn a_definition_calls_the_server_and_keeps_its_port() {
-        let mut definition =
-            json!({"metadata": {"name": "d.g", "resourceVersion": "3"}, "spec": {"conversion": {"strategy": "None"}}});
-        let patch = repair_conversion(&definition, &TARGET).unwrap();
-        assert_eq!(patch["metadata"], json!({"resourceVersion": "3"}));
-        definition["spec"]["conversion"] = patch["spec"]["conversion"].clone();
-        assert_eq!(definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 443);
-        assert_eq!(repair_conversion(&definition, &TARGET), None);
-        assert!(trusts(&definition, "PEM") && !trusts(&definition, "OTHER"));
-
-        definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] = json!(8443);
-        assert_eq!(repair_conversion(&definition, &TARGET), None);
-        let renewed = repair_conversion(&definition, &Target { ca_bundle: "NEW", ..TARGET }).unwrap();
-        assert_eq!(renewed["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 8443);
-        let moved = repair_conversion(&definition, &Target { host: Some(("127.0.0.1", 9443)), ..TARGET }).unwrap();
-        let client = &moved["spec"]["conversion"]["webhook"]["clientConfig"];
-        assert_eq!((&client["url"], &client["service"]), (&json!("https://127.0.0.1:9443/convert"), &Value::Null));
-    }
-
-    #[test]
-    fn a_template_that_cannot_be_read_says_how_to_go_on() {
-        let broken = json!({"kind": "K", "metadata": {"name": "m", "annotations": {"template": "{"}}});
-        let error = repair(&broken, &TARGET, served).unwrap_err();
-        assert!(error.to_string().starts_with("annotation \"template\" of K m is no list"), "{error}");
-    }
-}
+mod tests;

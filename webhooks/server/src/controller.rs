@@ -1,6 +1,6 @@
 //! Keeps certificates, webhook configurations and the definitions of converted kinds right, and knows whether API servers trust this server.
 //!
-//! One pass reads what is stored, decides ([`certificates::decide`], [`configuration::repair`]), writes what differs
+//! One pass reads what is stored, decides ([`certificates::decide`], [`configuration::repair_called`]), writes what differs
 //! and presents the certificate. It runs on every replica: the passes of several agree, and writes carry the revision
 //! that was read, so that of two replicas that want to write one reads again.
 
@@ -26,7 +26,7 @@ use crate::{
     certificates::{
         CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, ends_at, usable_at, verifies,
     },
-    configuration::{self, ConfigurationError, Target},
+    configuration::{self, Called, ConfigurationError, Target},
     triggers,
 };
 
@@ -57,6 +57,8 @@ pub struct Served {
     pub paths: Vec<&'static str>,
     /// Names of the CustomResourceDefinitions whose objects are converted.
     pub definitions: Vec<String>,
+    /// Names of entries that declare a Service or a URL of their own. They are left as they are.
+    pub elsewhere: Vec<&'static str>,
 }
 
 /// Why API servers may not trust this server yet.
@@ -102,7 +104,7 @@ impl Served {
     /// What a service answers.
     pub fn by(service: &Service) -> Self {
         let definitions = service.conversions().iter().map(Conversion::definition_name).collect();
-        Self { paths: service.paths().collect(), definitions }
+        Self { paths: service.paths().collect(), definitions, elsewhere: service.elsewhere().to_vec() }
     }
 }
 
@@ -206,9 +208,10 @@ impl WebhookController {
         for (kind, name) in self.callers() {
             callers.push((kind, name, configuration(api, kind, name).await?));
         }
-        let published = stored
-            .as_ref()
-            .is_some_and(|set| callers.iter().all(|(_, _, caller)| configuration::trusts(caller, &set.ca_certs)));
+        let published = stored.as_ref().is_some_and(|set| {
+            let target = self.target(set);
+            callers.iter().all(|(_, _, caller)| configuration::trusts(caller, self.called(&target)))
+        });
 
         let decision = decide(stored.as_ref(), &host, published, now)?;
         if decision.write || is_lost {
@@ -227,13 +230,13 @@ impl WebhookController {
             let patch = if *kind == triggers::DEFINITION {
                 configuration::repair_conversion(current, &target)
             } else {
-                configuration::repair(current, &target, |path| self.serves(path))?
+                configuration::repair_called(current, self.called(&target), |path| self.serves(path))?
             };
             if let Some(patch) = patch {
                 *current = write(api, "PATCH", kind.url_path("", Some(name)), &patch).await?;
             }
         }
-        *self.state.write() = self.trust(&host, callers.iter().map(|(_, _, caller)| caller));
+        *self.state.write() = self.trust(&host, self.called(&target), callers.iter().map(|(_, _, caller)| caller));
         Ok(decision.again_after)
     }
 
@@ -259,6 +262,10 @@ impl WebhookController {
         }
     }
 
+    fn called<'a>(&'a self, target: &'a Target<'a>) -> Called<'a> {
+        Called { target, elsewhere: &self.served.elsewhere }
+    }
+
     fn serves(&self, path: &str) -> bool {
         self.served.paths.contains(&path)
     }
@@ -272,10 +279,10 @@ impl WebhookController {
     }
 
     /// Whether every caller trusts the certificate that is presented.
-    fn trust<'a>(&self, host: &str, callers: impl Iterator<Item = &'a Value>) -> Readiness {
+    fn trust<'a>(&self, host: &str, called: Called<'a>, callers: impl Iterator<Item = &'a Value>) -> Readiness {
         let presented = self.certificate.presented().ok_or_else(|| "no certificate is presented".to_owned())?;
         for caller in callers {
-            for (name, bundle) in configuration::bundles(caller) {
+            for (name, bundle) in configuration::bundles(caller, called) {
                 let authorities = BASE64.decode(bundle).unwrap_or_default();
                 if !verifies(&presented, &String::from_utf8_lossy(&authorities), host, self.clock.now()) {
                     return Err(format!(

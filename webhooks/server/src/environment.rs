@@ -1,4 +1,4 @@
-//! The settings of the server, as the original's environment variables give them.
+//! The settings of the server, as environment variables give them, and what holds where they say nothing.
 
 use std::{
     env,
@@ -6,14 +6,8 @@ use std::{
     path::PathBuf,
 };
 
-/// The original's port, to which its Service still points.
-pub const ORIGINAL_PORT: u16 = 9876;
-/// Our port when none is set.
+/// The port when none is set.
 pub const DEFAULT_PORT: u16 = 9443;
-
-pub(crate) const SECRET: &str = "koordinator-webhook-certs";
-pub(crate) const MUTATING: &str = "koordinator-mutating-webhook-configuration";
-pub(crate) const VALIDATING: &str = "koordinator-validating-webhook-configuration";
 
 /// The settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +37,23 @@ pub struct Environment {
     pub validating: String,
 }
 
+/// What holds where a variable is not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// See [`Environment::namespace`].
+    pub namespace: String,
+    /// See [`Environment::secret`].
+    pub secret: String,
+    /// See [`Environment::service`].
+    pub service: String,
+    /// See [`Environment::mutating`].
+    pub mutating: String,
+    /// See [`Environment::validating`].
+    pub validating: String,
+    /// The port that is served beside [`DEFAULT_PORT`], if it is free.
+    pub second_port: Option<u16>,
+}
+
 /// Where certificates come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertWriter {
@@ -61,19 +72,38 @@ pub struct EnvironmentError {
     wanted: &'static str,
 }
 
+// === impl Defaults ===
+
+impl Defaults {
+    /// Those of a program of this name in this namespace: the names that
+    /// [`Webhooks::of`](koord_resource::document::Webhooks::of) gives the objects of its installation.
+    pub fn of(program: &str, namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            secret: format!("{program}-certs"),
+            service: program.to_owned(),
+            mutating: program.to_owned(),
+            validating: program.to_owned(),
+            second_port: None,
+        }
+    }
+}
+
+// === impl Environment ===
+
 impl Environment {
     /// The settings of this process.
-    pub fn read() -> Result<Self, EnvironmentError> {
-        Self::from(|name| env::var(name).ok())
+    pub fn read(defaults: Defaults) -> Result<Self, EnvironmentError> {
+        Self::of(defaults, |name| env::var(name).ok())
     }
 
     /// The settings that `variable` gives. An empty variable counts as unset.
-    pub fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
+    pub fn of(defaults: Defaults, variable: impl Fn(&str) -> Option<String>) -> Result<Self, EnvironmentError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let or = |name: &str, default: &str| set(name).unwrap_or_else(|| default.to_owned());
+        let or = |name: &str, default: String| set(name).unwrap_or(default);
         let wrong = |name, value, wanted| EnvironmentError { name, value, wanted };
         let (port, second_port) = match set("WEBHOOK_PORT") {
-            None => (DEFAULT_PORT, Some(ORIGINAL_PORT)),
+            None => (DEFAULT_PORT, defaults.second_port),
             Some(text) => {
                 (text.parse().map_err(|_| wrong("WEBHOOK_PORT", text, "expected a port from 0 to 65535"))?, None)
             }
@@ -99,11 +129,11 @@ impl Environment {
             host,
             cert_dir,
             cert_writer,
-            namespace: or("POD_NAMESPACE", "koordinator-system"),
-            secret: or("SECRET_NAME", SECRET),
-            service: or("SERVICE_NAME", "koordinator-webhook-service"),
-            mutating: or("MUTATING_WEBHOOK_NAME", MUTATING),
-            validating: or("VALIDATING_WEBHOOK_NAME", VALIDATING),
+            namespace: or("POD_NAMESPACE", defaults.namespace),
+            secret: or("SECRET_NAME", defaults.secret),
+            service: or("SERVICE_NAME", defaults.service),
+            mutating: or("MUTATING_WEBHOOK_NAME", defaults.mutating),
+            validating: or("VALIDATING_WEBHOOK_NAME", defaults.validating),
         })
     }
 
@@ -115,30 +145,47 @@ impl Environment {
 
 #[cfg(test)]
 mod tests {
+    use koord_resource::document::Webhooks;
+
     use super::*;
 
     fn given(variables: &[(&str, &str)]) -> Result<Environment, EnvironmentError> {
         let of = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        Environment::from(of)
+        Environment::of(Defaults { second_port: Some(9876), ..Defaults::of("waiter", "restaurant") }, of)
     }
 
     #[test]
-    fn without_a_port_both_ports_are_served() {
-        let environment = given(&[]).unwrap();
-        assert_eq!((environment.port, environment.second_port), (9443, Some(9876)));
-        assert_eq!(environment.dns_name(), "koordinator-webhook-service.koordinator-system.svc");
-        assert_eq!(environment.cert_writer, CertWriter::Secret);
+    fn what_no_variable_names_has_the_names_of_an_installation() {
+        let installed = Webhooks::of::<()>("waiter", "restaurant", &[]);
+        let unset = Environment::of(Defaults::of("waiter", "restaurant"), |_| None).unwrap();
+        let variable = |name: &str| {
+            let set = installed.environment.iter().find(|(known, _)| known == name);
+            set.map(|(_, value)| value.clone())
+        };
+        let set = Environment::of(Defaults::of("other", "restaurant"), variable).unwrap();
+        assert_eq!(unset, set, "the variables of the Deployment say the same");
+        assert_eq!((&unset.service, unset.port), (&installed.service, installed.port));
+        assert_eq!(unset.dns_name(), "waiter.restaurant.svc");
+        assert_eq!(unset.second_port, None);
+    }
+
+    #[test]
+    fn a_variable_that_is_set_names_its_object_and_an_empty_one_does_not() {
+        let environment = given(&[("SECRET_NAME", "own"), ("SERVICE_NAME", "")]).unwrap();
+        assert_eq!((&*environment.secret, &*environment.service), ("own", "waiter"));
     }
 
     #[test]
     fn a_port_that_is_set_is_the_only_one() {
-        let environment = given(&[("WEBHOOK_PORT", "10250")]).unwrap();
-        assert_eq!((environment.port, environment.second_port), (10250, None));
+        let ports = |environment: Environment| (environment.port, environment.second_port);
+        assert_eq!(ports(given(&[]).unwrap()), (9443, Some(9876)));
+        assert_eq!(ports(given(&[("WEBHOOK_PORT", "10250")]).unwrap()), (10250, None));
     }
 
     #[test]
     fn a_host_means_certificates_in_the_folder_unless_the_writer_is_named() {
         let host = ("WEBHOOK_HOST", "127.0.0.1");
+        assert_eq!(given(&[]).unwrap().cert_writer, CertWriter::Secret);
         assert_eq!(given(&[host]).unwrap().cert_writer, CertWriter::Folder);
         assert_eq!(given(&[host]).unwrap().listen, std::net::Ipv4Addr::LOCALHOST);
         assert_eq!(given(&[("WEBHOOK_HOST", "::1")]).unwrap().listen, Ipv6Addr::LOCALHOST);

@@ -23,9 +23,9 @@ mod traced;
 mod triggers;
 
 pub use controller::{Served, WebhookController, WebhookControllerError};
-pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};
+pub use environment::{CertWriter, DEFAULT_PORT, Defaults, Environment, EnvironmentError};
 pub use metrics::{METRICS, Metrics};
-pub use permissions::{CONVERSION_RBAC, RBAC, rbac};
+pub use permissions::{CONVERSION_RBAC, rbac};
 pub use server::{ServeError, Server};
 pub use service::{BODY_BYTES_MAX, CACHE_WAIT_MAX, Page, Service, ServiceBuilder, SideEffect};
 pub use tls::{TlsPolicy, tls};

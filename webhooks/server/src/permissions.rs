@@ -2,11 +2,6 @@
 
 use koord_resource::rbac::RbacRule;
 
-use crate::environment::{MUTATING, SECRET, VALIDATING};
-
-/// What [`rbac`] gives for the names that the objects have where the environment names no others.
-pub const RBAC: [RbacRule; 4] = rbac(&[SECRET], &[MUTATING], &[VALIDATING]);
-
 /// What a server needs whose Secret and webhook configurations have these names. `.` stands for the program's own
 /// namespace. A name cannot be required of what is created.
 pub const fn rbac(
@@ -25,7 +20,7 @@ pub const fn rbac(
 /// Lists and watches select the one object by its name, which is why a rule with the name allows them.
 const OF_ONE: &[&str] = &["get", "list", "patch", "watch"];
 
-/// What a server that converts objects needs beside [`RBAC`]: its authority stands in the definitions of their kinds.
+/// What a server that converts objects needs beside [`rbac`]: its authority stands in the definitions of their kinds.
 pub const CONVERSION_RBAC: RbacRule = rule("apiextensions.k8s.io", "customresourcedefinitions", &[], OF_ONE);
 
 const fn rule(
@@ -34,5 +29,5 @@ const fn rule(
     names: &'static [&'static str],
     verbs: &'static [&'static str],
 ) -> RbacRule {
-    RbacRule { group, resource, names, urls: &[], verbs, namespace: None }
+    RbacRule { group, resource, names, urls: &[], verbs, namespace: None, role: None }
 }

@@ -43,7 +43,7 @@ impl Server {
         if let Some(second) = environment.second_port {
             match bind(address(second)) {
                 Ok(listener) => listeners.push(listener),
-                Err(error) => tracing::warn!(%error, "the original's port is not served"),
+                Err(error) => tracing::warn!(%error, "the second port is not served"),
             }
         }
         let controller = WebhookController::new(environment, Served::by(&service), port, clock);

@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use koord_listen::ReadError;
 use koord_resource::{
-    admission::{Denial, Handler, Request, Verdict, WebhookKind},
+    admission::{Client, Denial, Handler, Request, Verdict, WebhookKind},
     convert::{self, CONVERT_PATH, Conversion},
 };
 use koord_runtime::{
@@ -74,6 +74,7 @@ pub struct Service {
 
 struct Inner {
     routes: BTreeMap<&'static str, Route>,
+    elsewhere: Vec<&'static str>,
     ready: Ready,
     metrics: Metrics,
     clock: SharedClock,
@@ -83,6 +84,7 @@ struct Inner {
 /// Collects routes.
 pub struct ServiceBuilder {
     routes: BTreeMap<&'static str, Route>,
+    elsewhere: Vec<&'static str>,
     ready: Ready,
     metrics: Metrics,
     clock: SharedClock,
@@ -92,7 +94,8 @@ pub struct ServiceBuilder {
 impl ServiceBuilder {
     /// A server that answers `/healthz`, and `/convert` for no kind.
     pub fn new(metrics: Metrics, clock: SharedClock) -> Self {
-        Self { routes: BTreeMap::new(), ready: Box::new(|| true), metrics, clock, tracer: Tracer::default() }
+        let (routes, elsewhere, ready) = (BTreeMap::new(), Vec::new(), Box::new(|| true));
+        Self { routes, elsewhere, ready, metrics, clock, tracer: Tracer::default() }
             .page("/healthz", |_| Page::default())
             .conversions(&[])
     }
@@ -113,6 +116,8 @@ impl ServiceBuilder {
         let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| ((handler.call)(request, &snapshot()), None));
         self.routes.insert(handler.path, Route::Admission { decide, metrics });
+        let elsewhere = handler.entries.iter().filter(|entry| is_elsewhere(entry.client));
+        self.elsewhere.extend(elsewhere.map(|entry| entry.name));
         self
     }
 
@@ -154,8 +159,8 @@ impl ServiceBuilder {
 
     /// The finished table.
     pub fn build(self) -> Service {
-        let Self { routes, ready, metrics, clock, tracer } = self;
-        let inner = Arc::new(Inner { routes, ready, metrics, clock, tracer });
+        let Self { routes, elsewhere, ready, metrics, clock, tracer } = self;
+        let inner = Arc::new(Inner { routes, elsewhere, ready, metrics, clock, tracer });
         let not_found = async || text(StatusCode::NOT_FOUND, "404 page not found\n");
         let router = inner.routes.keys().copied().fold(Router::new(), |router, path| {
             let inner = Arc::clone(&inner);
@@ -170,6 +175,11 @@ impl Service {
     /// The paths that are served, in order. The configuration writer drops entries of other paths.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
         self.inner.routes.keys().copied()
+    }
+
+    /// Names of the entries that declare a Service or a URL of their own. The configuration writer leaves them as they are.
+    pub fn elsewhere(&self) -> &[&'static str] {
+        &self.inner.elsewhere
     }
 
     /// What is counted.
@@ -310,6 +320,14 @@ impl Inner {
     }
 }
 
+/// Whether API servers are to find a webhook elsewhere than behind the Service that the program is installed with.
+fn is_elsewhere(client: Client) -> bool {
+    match client {
+        Client::Url(_) => true,
+        Client::Service { name, namespace, .. } => name.is_some() || namespace.is_some(),
+    }
+}
+
 /// One request that is being decided.
 struct InFlight<'a>(&'a IntGauge);
 
@@ -402,6 +420,33 @@ mod tests {
         assert!(send(&service, "GET", "/v", "").await.1.contains("request body is empty"));
         let review = r#"{"request":{"uid":"u","operation":"CREATE","name":"good"}}"#;
         assert_eq!(send(&service, "GET", "/v", review).await, send(&service, "POST", "/v", review).await);
+    }
+
+    #[test]
+    fn entries_with_clients_of_their_own_are_known_by_their_names() {
+        const fn entry(name: &'static str, client: Client) -> WebhookEntry {
+            WebhookEntry { name, client, ..WebhookEntry::BASE }
+        }
+        const fn service(name: Option<&'static str>, namespace: Option<&'static str>) -> Client {
+            Client::Service { name, namespace, port: Some(8443) }
+        }
+        static FIVE: Handler<str> = Handler {
+            path: "/v",
+            gate: None,
+            rbac: &[],
+            object_type: "pod",
+            call: named,
+            entries: &[
+                ENTRY,
+                entry("port.example.com", service(None, None)),
+                entry("name.example.com", service(Some("policy"), None)),
+                entry("namespace.example.com", service(None, Some("policies"))),
+                entry("url.example.com", Client::Url("https://policy.example.com")),
+            ],
+        };
+        let metrics = Metrics::register(&registry::Metrics::new().unwrap()).unwrap();
+        let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&FIVE, || "good").build();
+        assert_eq!(service.elsewhere(), ["name.example.com", "namespace.example.com", "url.example.com"]);
     }
 
     #[tokio::test]

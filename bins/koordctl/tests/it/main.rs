@@ -12,6 +12,7 @@ mod data_dir;
 mod doctor;
 mod error_messages;
 mod explain;
+mod new;
 mod pages;
 mod peer;
 mod plan;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use koord_schema::Schema;
 use koord_schema::cel::Rules;
 use koord_schema::field::{Errors, Path};
+use koord_schema::json_path::JsonPath;
 use koord_schema::structural;
 use koord_schema::structural::{defaults, prune};
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use crate::conversion::ConversionWebhook;
 use crate::registry::{Column, ResourceDef, SchemaSource, SelectableField, Subresource};
 use crate::store::CollectionId;
 use crate::strategy::{Generation, StatusKeeps, Strategy};
-use crate::tables::json_path::JsonPath;
 
 /// How long the rules of one object may run.
 const RULES_TIME: Duration = Duration::from_secs(2);
@@ -103,6 +103,8 @@ fn one(definition: &Value, version: &Value, collection: CollectionId) -> Resourc
         .into_iter()
         .flatten()
         .map(|column| column_of(column, &text))
+        // As in the API server, a path that cannot be read ends the columns.
+        .take_while(|column| JsonPath::parse(&column.json_path).is_ok())
         .collect();
     let generation = definition["metadata"]["generation"].as_i64().unwrap_or_default();
     let rules = schema.as_ref().map(|schema| Rules::compile(schema, &Path::root("")).0);

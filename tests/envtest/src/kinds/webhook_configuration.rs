@@ -2,6 +2,7 @@
 
 use koord_schema::{
     cel::Condition,
+    definition::client_config,
     field::{Errors, Path},
     names,
 };
@@ -11,7 +12,6 @@ use super::{
     pod_template::{below, fill, items},
     selectors,
 };
-use crate::client_config;
 use crate::strategy::{Generation, Strategy};
 
 const CONDITIONS_MAX: usize = 64;

@@ -4,6 +4,7 @@
 mod api_server;
 mod certificate_requests;
 mod controllers;
+mod definitions;
 mod nesting;
 mod pages;
 

@@ -34,7 +34,8 @@ struct Page {
     forbidden: Vec<(String, BTreeSet<String>, String)>,
 }
 
-fn workspace() -> BTreeMap<String, Package> {
+/// What `cargo metadata` says of the packages of the workspace.
+pub(crate) fn metadata() -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
@@ -42,7 +43,11 @@ fn workspace() -> BTreeMap<String, Package> {
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+fn workspace() -> BTreeMap<String, Package> {
+    let metadata = metadata();
     let root = metadata["workspace_root"].as_str().expect("a root");
     let packages = metadata["packages"].as_array().expect("packages");
     packages.iter().map(|package| package_of(package, root)).collect()

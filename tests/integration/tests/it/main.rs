@@ -4,6 +4,7 @@
 
 mod chart;
 mod circles;
+mod coming_from;
 mod conversions;
 mod dependencies;
 mod divergences;
@@ -14,8 +15,10 @@ mod installation;
 mod kubectl_commands;
 mod leadership;
 mod nodes;
+mod packaging;
 mod place;
 mod policies;
+mod public_items;
 mod readme;
 mod scrape;
 mod servers;

@@ -21,44 +21,53 @@ fn it_has_exactly_two_commands() {
     assert_eq!(commands, ["cargo run --bin koordctl -- up", "cargo test --workspace"]);
 }
 
+/// The blocks of Rust of a page, each with the file that the line before it names.
+pub(crate) fn blocks(page: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = page.split("\n```rust\n").collect();
+    let named = parts.iter().zip(&parts[1..]).map(|(before, rest)| {
+        let file = before.lines().last().unwrap().trim_matches('`');
+        (file, rest.split_once("\n```").unwrap().0)
+    });
+    named.collect()
+}
+
 /// `docs/program.md` names a file before every block of Rust, and the block stands in that file.
 #[test]
 fn the_page_about_programs_shows_what_runs() {
     let page = std::fs::read_to_string(format!("{ROOT}/docs/program.md")).unwrap();
-    let blocks: Vec<&str> = page.split("\n```rust\n").collect();
-    assert!(blocks.len() > 4, "the page has its blocks");
-    for (before, block) in blocks.iter().zip(&blocks[1..]) {
-        let file = before.lines().last().unwrap().trim_matches('`');
-        let (block, _) = block.split_once("\n```").unwrap();
+    let blocks = blocks(&page);
+    assert!(blocks.len() > 3, "the page has its blocks");
+    for (file, block) in blocks {
         let source = std::fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
         assert!(source.contains(block), "{file} does not have\n{block}");
     }
 }
 
+/// The relative links of a page that lead to no file.
+pub(crate) fn broken_links(page: &str) -> Vec<String> {
+    let path = Path::new(ROOT).join(page);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let relative = links.filter(|link| !link.starts_with("http") && !link.starts_with('#') && !link.contains(' '));
+    let is_broken = |link: &&str| !path.with_file_name(link.split('#').next().unwrap()).exists();
+    relative.filter(is_broken).map(|link| format!("{page}: {link}")).collect()
+}
+
 /// Every relative link of the pages that a newcomer reads.
 #[test]
 fn links_lead_to_files() {
-    let mut broken = Vec::new();
-    for page in [
+    let pages = [
         "README.md",
         "CONTRIBUTING.md",
         "docs/quickstart.md",
+        "docs/library.md",
         "docs/manager.md",
         "docs/scheduler.md",
         "docs/webhooks.md",
         "docs/program.md",
         "docs/architecture.md",
         "docs/development.md",
-    ] {
-        let path = Path::new(ROOT).join(page);
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        for link in links.filter(|link| !link.starts_with("http") && !link.starts_with('#') && !link.contains(' ')) {
-            let file = link.split('#').next().unwrap();
-            if !path.with_file_name(file).exists() {
-                broken.push(format!("{page}: {link}"));
-            }
-        }
-    }
+    ];
+    let broken = pages.map(broken_links).concat();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }

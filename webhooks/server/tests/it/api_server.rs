@@ -8,6 +8,7 @@ use std::{
 
 use http_body_util::BodyExt;
 use koord_runtime::{api::Api, clock::SystemClock, metrics::Metrics};
+use koord_webhook::Defaults;
 use kube::client::Body;
 use serde_json::{Value, json};
 
@@ -17,6 +18,18 @@ pub(crate) const MUTATING: &str =
 pub(crate) const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/koordinator-validating-webhook-configuration";
 
 pub(crate) const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/databases.db.example.com";
+
+/// The names of the server's objects: those for which the original's Secret was made.
+pub(crate) fn defaults() -> Defaults {
+    Defaults {
+        namespace: "koordinator-system".to_owned(),
+        secret: "koordinator-webhook-certs".to_owned(),
+        service: "koordinator-webhook-service".to_owned(),
+        mutating: "koordinator-mutating-webhook-configuration".to_owned(),
+        validating: "koordinator-validating-webhook-configuration".to_owned(),
+        second_port: None,
+    }
+}
 
 #[derive(Clone, Default)]
 pub(crate) struct ApiServer {

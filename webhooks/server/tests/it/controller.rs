@@ -6,7 +6,7 @@ use koord_runtime::clock::ManualClock;
 use koord_webhook::{CertWriter, Environment, Served, WebhookController};
 use serde_json::{Value, json};
 
-use crate::api_server::{ApiServer, DEFINITION, MUTATING, SECRET, VALIDATING};
+use crate::api_server::{ApiServer, DEFINITION, MUTATING, SECRET, VALIDATING, defaults};
 
 fn environment(folder: &Path, variables: &[(&str, &str)]) -> Environment {
     let home = folder.to_string_lossy().into_owned();
@@ -15,12 +15,12 @@ fn environment(folder: &Path, variables: &[(&str, &str)]) -> Environment {
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .chain([("WEBHOOK_CERT_DIR".to_owned(), home)])
         .collect();
-    Environment::from(|name| variables.get(name).cloned()).unwrap()
+    Environment::of(defaults(), |name| variables.get(name).cloned()).unwrap()
 }
 
 fn controller(environment: Environment) -> (WebhookController, Arc<ManualClock>) {
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let served = Served { paths: vec!["/mutate-pod", "/validate-pod"], definitions: Vec::new() };
+    let served = Served { paths: vec!["/mutate-pod", "/validate-pod"], ..Served::default() };
     (WebhookController::new(environment, served, 9443, Arc::clone(&clock) as _), clock)
 }
 
@@ -46,6 +46,28 @@ async fn the_first_pass_makes_everything_and_the_second_writes_nothing() {
     let writes = server.writes.lock().unwrap().len();
     controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.writes.lock().unwrap().len(), writes, "{:?}", server.writes.lock().unwrap());
+}
+
+#[tokio::test]
+async fn entries_that_declare_another_server_stay_and_readiness_does_not_wait_for_them() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let mut configuration = server.get(MUTATING).unwrap();
+    let policy = json!({"name": "policy.example.com", "clientConfig": {"url": "https://policy.example.com/check"}});
+    configuration["webhooks"].as_array_mut().unwrap().push(policy);
+    server.put(MUTATING, configuration);
+    let elsewhere = vec!["off.example.com"];
+    let served = Served { paths: vec!["/mutate-pod", "/validate-pod"], elsewhere, ..Served::default() };
+    let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let controller = WebhookController::new(environment(folder.path(), &[]), served, 9443, clock);
+    let before = server.get(MUTATING).unwrap()["webhooks"].clone();
+    controller.pass(&server.api()).await.unwrap();
+    assert_eq!(controller.ready(), Ok(()));
+    let after = server.get(MUTATING).unwrap()["webhooks"].clone();
+    assert_ne!(after[0], before[0]);
+    assert_eq!((&after[1], &after[2]), (&before[1], &before[2]));
+    let writes = server.writes.lock().unwrap().len();
+    controller.pass(&server.api()).await.unwrap();
+    assert_eq!(server.writes.lock().unwrap().len(), writes);
 }
 
 #[tokio::test]
@@ -139,6 +161,7 @@ async fn a_converted_kind_calls_the_server_and_readiness_waits_for_it() {
     let served = Served {
         paths: vec!["/mutate-pod", "/validate-pod", "/convert"],
         definitions: vec!["databases.db.example.com".to_owned()],
+        ..Served::default()
     };
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
     let controller = WebhookController::new(environment(folder.path(), &[]), served, 9443, clock);

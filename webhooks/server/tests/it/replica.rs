@@ -12,7 +12,7 @@ use koord_webhook::{Environment, Metrics, Served, ServiceBuilder, WebhookControl
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::api_server::ApiServer;
+use crate::api_server::{ApiServer, defaults};
 
 pub(crate) const HOST: &str = "koordinator-webhook-service.koordinator-system.svc";
 
@@ -28,8 +28,9 @@ pub(crate) static HANDLER: Handler<()> = Handler {
 /// A controller whose certificates lie in a folder, and whose time is the clock's.
 pub(crate) fn controller(folder: &TempDir, clock: &Arc<ManualClock>) -> WebhookController {
     let home = folder.path().to_string_lossy().into_owned();
-    let environment = Environment::from(|name| (name == "WEBHOOK_CERT_DIR").then(|| home.clone())).unwrap();
-    let served = Served { paths: vec!["/validate-pod"], definitions: Vec::new() };
+    let variable = |name: &str| (name == "WEBHOOK_CERT_DIR").then(|| home.clone());
+    let environment = Environment::of(defaults(), variable).unwrap();
+    let served = Served { paths: vec!["/validate-pod"], ..Served::default() };
     WebhookController::new(environment, served, 0, Arc::clone(clock) as _)
 }
 

@@ -22,7 +22,11 @@ use koord_webhook::{Environment, Metrics, Server, ServiceBuilder};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{api_server::ApiServer, caller::Caller, replica::HANDLER};
+use crate::{
+    api_server::{ApiServer, defaults},
+    caller::Caller,
+    replica::HANDLER,
+};
 
 /// What is judged by certificates stands still; pauses of tasks are a hundred times shorter than usual.
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -51,7 +55,7 @@ fn supervised(panics: u32) -> Supervised {
     });
     core.inject_panics(injector);
     let home = folder.path().to_string_lossy().into_owned();
-    let environment = Environment::from(|name| match name {
+    let environment = Environment::of(defaults(), |name| match name {
         "WEBHOOK_PORT" => Some("0".to_owned()),
         "WEBHOOK_CERT_DIR" => Some(home.clone()),
         _ => None,

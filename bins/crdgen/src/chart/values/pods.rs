@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use koord_resource::document::{NONROOT, restricted_container, restricted_pod};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -39,34 +40,11 @@ impl Default for Pods {
             node_affinity: Object::new(),
             tolerations: Vec::new(),
             priority_class_name: "koord-prod".to_owned(),
-            pod_security_context: pod_security_context(),
-            security_context: security_context(),
+            pod_security_context: restricted_pod(NONROOT),
+            security_context: restricted_container(),
             pod_disruption_budget: PodDisruptionBudget::default(),
         }
     }
-}
-
-/// The user and group of the images.
-const USER: u32 = 65532;
-
-/// What the Pod Security Standard "restricted" requires of pods.
-fn pod_security_context() -> Object {
-    Object::from_iter([
-        ("fsGroup".to_owned(), USER.into()),
-        ("runAsGroup".to_owned(), USER.into()),
-        ("runAsNonRoot".to_owned(), true.into()),
-        ("runAsUser".to_owned(), USER.into()),
-        ("seccompProfile".to_owned(), json!({"type": "RuntimeDefault"})),
-    ])
-}
-
-/// What the Pod Security Standard "restricted" requires of containers.
-fn security_context() -> Object {
-    Object::from_iter([
-        ("allowPrivilegeEscalation".to_owned(), false.into()),
-        ("capabilities".to_owned(), json!({"drop": ["ALL"]})),
-        ("readOnlyRootFilesystem".to_owned(), true.into()),
-    ])
 }
 
 /// Added. The PodDisruptionBudget of the pods, so that draining nodes takes one replica at a time.
