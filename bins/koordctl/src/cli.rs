@@ -22,6 +22,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 pub use koord_program::output::OutputFormat;
 
+pub(crate) use self::new::names as new_names;
 pub use self::{
     bench::BenchArgs,
     coexist::{CoexistCheckArgs, CoexistCommand},
@@ -30,7 +31,7 @@ pub use self::{
     doctor::{Check, DoctorArgs},
     explain::{AllocationsArgs, ExplainArgs, ExplainCommand, QuotaArgs},
     lint::LintArgs,
-    new::{NewCommand, NewOperatorArgs},
+    new::{NewCommand, NewOperatorArgs, Source},
     plan::PlanArgs,
     profile::{ProfileCommand, ProfileTestArgs},
     queue::{QueueArgs, QueueCommand, QueueShowArgs},

@@ -1,8 +1,6 @@
 //! `koordctl new`: a project that compiles, passes its tests and can be installed before a line of it is written by hand.
 
-pub(crate) mod names;
 mod project;
-mod source;
 mod written;
 
 use std::{
@@ -13,7 +11,6 @@ use std::{
 use anyhow::Result;
 
 use self::project::Project;
-pub use self::source::Source;
 use crate::{
     Answer,
     cli::{NewCommand, NewOperatorArgs},

@@ -1,10 +1,13 @@
 //! What `new` can write.
 
+pub(crate) mod names;
+mod source;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::new::{Source, names};
+pub use self::source::Source;
 
 /// What `new` can write.
 #[derive(Debug, Subcommand)]

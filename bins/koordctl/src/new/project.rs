@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::{names, written::File};
-use crate::cli::NewOperatorArgs;
+use super::written::File;
+use crate::cli::{NewOperatorArgs, new_names};
 
 /// The edition of Rust that the templates are written in.
 pub(super) const EDITION: &str = "2024";
@@ -44,7 +44,7 @@ impl Project {
     /// The operator of a command line.
     pub(super) fn of(args: &NewOperatorArgs) -> Result<Self> {
         let NewOperatorArgs { name, kind, group, api_version, cluster, webhooks: has_webhooks, .. } = args;
-        let module = names::module(kind);
+        let module = new_names::module(kind);
         let (scope, api) = if *cluster {
             ("Cluster", format!("koord::kube::Api::<{kind}>::all(cluster.client())"))
         } else {

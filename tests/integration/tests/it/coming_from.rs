@@ -216,7 +216,7 @@ const PLACES: [(&str, &[Source]); 25] = [
 ];
 
 /// Types of ours whose functions the pages name, and where these are.
-const TYPES: [(&str, &[&str]); 11] = [
+const TYPES: [(&str, &[&str]); 10] = [
     ("Outcome", &["controllers/core/src/outcome.rs", "controllers/core/src/child.rs"]),
     ("ReconcileError", &["controllers/core/src/error.rs"]),
     ("Core", &["controllers/runtime/src/core.rs"]),
@@ -227,7 +227,6 @@ const TYPES: [(&str, &[&str]); 11] = [
     ("Installation", &["api/resource/src/document/install.rs"]),
     ("Dependencies", &["controllers/program/src/dependencies.rs"]),
     ("Cluster", &["tests/testing/src/cluster.rs", "tests/testing/src/wait.rs"]),
-    ("Operator", &["tests/testing/src/operator.rs"]),
 ];
 
 fn read(path: &str) -> String {

@@ -118,7 +118,7 @@ pub(crate) fn version(text: &str) -> Result<String, String> {
 }
 
 /// The module of a kind: its words in lower case, with underscores between. Letters that are upper-case together are one word.
-pub(super) fn module(kind: &str) -> String {
+pub(crate) fn module(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut module = String::new();
     for (index, letter) in letters.iter().enumerate() {

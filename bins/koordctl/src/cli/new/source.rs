@@ -33,7 +33,7 @@ impl Source {
     }
 
     /// As it stands in the table of a dependency.
-    pub(super) fn dependency(&self) -> Result<String> {
+    pub(crate) fn dependency(&self) -> Result<String> {
         // A text of JSON is one of TOML.
         Ok(match self {
             Self::Version => format!("version = {}", json!(env!("CARGO_PKG_VERSION"))),
