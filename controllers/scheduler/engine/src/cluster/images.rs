@@ -12,7 +12,8 @@ use crate::{columns::Row, node::Node};
 pub struct Image {
     /// Its size in bytes.
     ///
-    /// QUIRK: as the first node has reported it that had it, whatever others say.
+    /// QUIRK: as the first node has reported it that had it, whatever others say
+    /// (`an_image_is_known_while_a_node_has_it_with_the_size_of_the_first`).
     pub size: i64,
     /// The nodes that have it.
     pub rows: BTreeSet<Row>,

@@ -212,7 +212,7 @@ reason_codes! {
         look: "`kubectl get pods -A -o wide | grep -i scheduler` and the Leases: a second installation with another Lease, or another scheduler with a profile of the same name; who binds by hand.",
         remedy: "Give each scheduler names of its own in `schedulerName`, or remove one: two that do not know of each other give out the same resources twice."
     }
-    /// The label of the pod names a quota that does not exist, so that the pod counts in the default quota.
+    /// The label of the pod names a quota that does not exist, or the root, which takes no pods: the pod counts in the default quota.
     QuotaNotFound {
         look: "The label `quota.scheduling.koordinator.sh/name` of the pod; `kubectl get elasticquotas -A`.",
         remedy: "Create the quota, or correct the label."
