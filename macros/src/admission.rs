@@ -7,7 +7,19 @@ use syn::{
     punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{entry, handler::Handler, model::Item, names, rbac::Permissions, report::Report, shape::ungrouped, words};
+use crate::{
+    entry::{self, Entry},
+    handler::Handler,
+    model::Item,
+    names,
+    rbac::Permissions,
+    report::Report,
+    shape::ungrouped,
+    words::{
+        self,
+        webhook::{BESIDE, HANDLERS},
+    },
+};
 
 /// The function as it is, and a constant with its name in capitals.
 pub(crate) fn attribute(words: TokenStream, function: &ItemFn) -> TokenStream {
@@ -18,11 +30,11 @@ pub(crate) fn attribute(words: TokenStream, function: &ItemFn) -> TokenStream {
 }
 
 fn expand(words: TokenStream, function: &ItemFn, report: &Report) -> syn::Result<TokenStream> {
-    let mut words = entry::entries(words)?;
+    let words = entry::entries(words)?;
     let krate = names::resource(&words, report);
-    words.retain(|word| word.name() != "crate");
-    let (within, words) = take_path(words, "within")?;
-    let (declared, words) = take_path(words, "declared")?;
+    let (beside, words): (Vec<Entry>, Vec<Entry>) = words.into_iter().partition(|word| BESIDE.has(&word.name()));
+    let path = |name: &str| beside.iter().find(|word| word.name() == name).map(Entry::path).transpose();
+    let (within, declared) = (path("within")?, path("declared")?);
     let (ident, visibility) = (&function.sig.ident, &function.vis);
     let Arguments { reviewed, snapshot, adds_errors } = Arguments::of(&function.sig)?;
     // The snapshot of the whole table, of which the function sees a part.
@@ -72,7 +84,7 @@ fn expand(words: TokenStream, function: &ItemFn, report: &Report) -> syn::Result
 }
 
 /// A function that decides for a handler which a type declares; what its snapshot reads stands beside it.
-fn attached(krate: &Path, declared: &Path, words: &[entry::Entry], call: &TokenStream) -> syn::Result<TokenStream> {
+fn attached(krate: &Path, declared: &Path, words: &[Entry], call: &TokenStream) -> syn::Result<TokenStream> {
     if let Some(word) = words.iter().find(|word| word.name() != "rbac") {
         return Err(word
             .wrong(&format!("the type declares `{}`; beside `declared` stand `within` and `rbac` alone", word.word)));
@@ -167,12 +179,6 @@ fn constant_name(function: &Ident) -> Ident {
     Ident::new(&function.to_string().trim_start_matches("r#").to_uppercase(), function.span())
 }
 
-/// `word = path` among the words, taken out.
-fn take_path(words: Vec<entry::Entry>, name: &str) -> syn::Result<(Option<Path>, Vec<entry::Entry>)> {
-    let (found, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.name() == name);
-    Ok((found.first().map(entry::Entry::path).transpose()?, words))
-}
-
 /// A table of handlers: functions with `#[admission]` by their name, and whatever else is a `Handler`.
 pub(crate) fn table(tokens: TokenStream) -> TokenStream {
     let list = match Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens) {
@@ -199,7 +205,7 @@ pub(crate) fn derived(item: &Item<'_>, report: &Report) -> TokenStream {
     let mut seen = Vec::new();
     for entry in item.entries.iter().filter(|entry| entry.name() == "admission") {
         let Some(parts) = report.keep(entry.list()) else { continue };
-        if let Err(error) = words::only(&parts, &["mutate", "validate"]) {
+        if let Err(error) = words::only(&parts, &[&HANDLERS]) {
             report.add(error);
             continue;
         }

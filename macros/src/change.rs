@@ -10,7 +10,13 @@ pub(crate) use removed::Removed;
 use syn::{Path, Type};
 pub(crate) use versions::Versions;
 
-use crate::{entry::Entry, words};
+use crate::{
+    entry::Entry,
+    words::{
+        self, Table,
+        change::{ADDED, CHANGED, RENAMED},
+    },
+};
 
 /// One difference between a field and its form in versions before `since`.
 #[derive(Clone, Debug)]
@@ -36,12 +42,12 @@ impl Change {
     pub(crate) fn parse(entry: &Entry) -> syn::Result<Self> {
         let word = entry.name();
         let parts = entry.list()?;
-        let known: &[&str] = match word.as_str() {
-            "added" => &["since"],
-            "renamed" => &["since", "from"],
-            _ => &["since", "from", "up", "down"],
+        let known: &Table = match word.as_str() {
+            "added" => &ADDED,
+            "renamed" => &RENAMED,
+            _ => &CHANGED,
         };
-        words::only(&parts, known)?;
+        words::only(&parts, &[known])?;
         let part = |name: &str| {
             parts
                 .iter()

@@ -3,8 +3,8 @@
 mod rules;
 mod variants;
 
-pub(crate) use rules::{Domain, domain, waits};
-use rules::{check_changes, check_rules, check_schemars, is_rust_rule, needs};
+pub(crate) use rules::{Domain, domain, is_rust_rule, waits};
+use rules::{check_changes, check_rules, check_schemars, needs};
 use variants::check_enum;
 
 use crate::{

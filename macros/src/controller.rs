@@ -16,29 +16,11 @@ use crate::{
     names,
     rbac::Permissions,
     report::Report,
-    words,
+    words::{
+        self,
+        controller::{CONTROLLER, RATE_LIMIT, WIRE},
+    },
 };
-
-const WORDS: &[&str] = &[
-    "crate",
-    "runtime",
-    "name",
-    "for",
-    "owns",
-    "watches",
-    "reads",
-    "effects",
-    "arguments",
-    "init",
-    "error",
-    "concurrency",
-    "rate_limit",
-    "gate",
-    "rbac",
-];
-/// What `wire` makes, and what needs it.
-const OF_WIRE: &[&str] = &["effects", "arguments", "init", "error"];
-const LIMITS: &[&str] = &["base_ms", "max_ms", "per_second", "burst"];
 
 /// The struct as it is, with the constant `SPEC` and, where all relations are caches, the function `wire`.
 pub(crate) fn attribute(words: TokenStream, item: &ItemStruct) -> TokenStream {
@@ -83,7 +65,7 @@ fn expand(
     (krate, runtime): (&Path, &Path),
     report: &Report,
 ) -> Option<TokenStream> {
-    report.keep(words::only(words, WORDS));
+    report.keep(words::only(words, &[&CONTROLLER, &WIRE]));
     let find = |name: &str| words.iter().find(|word| word.name() == name);
     let Some(word) = find("name") else {
         report.on(&item.ident, "a controller needs `name = \"…\"`");
@@ -135,7 +117,7 @@ fn expand(
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
     let wire = wire(item, &relations, &Others::parse(words, item, report), &for_kind, runtime);
     if wire.is_none()
-        && let Some(word) = words.iter().find(|word| OF_WIRE.contains(&word.name().as_str()))
+        && let Some(word) = words.iter().find(|word| WIRE.has(&word.name()))
     {
         report.at(
             word.span(),
@@ -166,7 +148,7 @@ fn expand(
 
 fn rate_limit(word: &Entry, krate: &Path) -> syn::Result<TokenStream> {
     let parts = word.list()?;
-    words::only(&parts, LIMITS)?;
+    words::only(&parts, &[&RATE_LIMIT])?;
     let fields = parts
         .iter()
         .map(|part| {
@@ -175,7 +157,7 @@ fn rate_limit(word: &Entry, krate: &Path) -> syn::Result<TokenStream> {
             Ok(quote!(#name: #value))
         })
         .collect::<syn::Result<Vec<_>>>()?;
-    let rest = (fields.len() < LIMITS.len()).then(|| quote!(..#krate::controller::RateLimit::DEFAULT));
+    let rest = (fields.len() < RATE_LIMIT.words.len()).then(|| quote!(..#krate::controller::RateLimit::DEFAULT));
     Ok(quote!(#krate::controller::RateLimit { #(#fields,)* #rest }))
 }
 

@@ -6,15 +6,16 @@ mod webhook_entry;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{LitStr, Path};
-use webhook_entry::{ENTRY, WebhookEntry};
+use webhook_entry::WebhookEntry;
 
-use crate::{entry::Entry, rbac::Permissions, words};
-
-/// Words about the handler itself.
-const HANDLER: &[&str] = &["path", "gate", "entry", "rbac", "object_type", "mutating", "validating"];
-
-/// Words about a handler that a type declares.
-const DECLARED: &[&str] = &["path", "gate", "entry", "rbac", "object_type", "code", "warns", "snapshot"];
+use crate::{
+    entry::Entry,
+    rbac::Permissions,
+    words::{
+        self,
+        webhook::{DECLARED, ENTRY, FUNCTION},
+    },
+};
 
 /// A handler as its attribute declares it.
 pub(crate) struct Handler {
@@ -36,9 +37,8 @@ pub(crate) struct Handler {
 impl Handler {
     /// Reads the words; `mutating` is known where they stand in `mutate(…)` or `validate(…)`.
     pub(crate) fn parse(words: &[Entry], span: Span, mutating: Option<bool>) -> syn::Result<Self> {
-        let own = if mutating.is_some() { DECLARED } else { HANDLER };
-        let known: Vec<&str> = own.iter().chain(ENTRY).copied().collect();
-        words::only(words, &known)?;
+        let own = if mutating.is_some() { &DECLARED } else { &FUNCTION };
+        words::only(words, &[own, &ENTRY])?;
         let find = |name: &str| words.iter().find(|word| word.name() == name);
         let path = find("path").ok_or_else(|| syn::Error::new(span, "a handler needs `path = \"/…\"`"))?.string()?;
         if !path.value().starts_with('/') {
@@ -71,7 +71,7 @@ impl Handler {
             .iter()
             .map(|entry| {
                 let words = entry.list()?;
-                words::only(&words, ENTRY)?;
+                words::only(&words, &[&ENTRY])?;
                 WebhookEntry::parse(&words, common.clone())
             })
             .collect::<syn::Result<Vec<_>>>()?;

@@ -6,7 +6,7 @@
 //! has for it, `names`) and calls ordinary functions there.
 //! `KOORD_MACROS_DEBUG=1` prints it while it compiles.
 //!
-//! Use these through `koord_resource` (or the facade `koord`); `docs/library.md` lists the vocabulary.
+//! Use these through `koord_resource` (or the facade `koord`); the page of each macro lists what it takes (`words`, `docs`).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -25,6 +25,8 @@ mod marker;
 mod model;
 mod mutate;
 mod names;
+#[cfg(test)]
+mod pages;
 mod projection;
 mod rbac;
 mod report;
@@ -41,8 +43,7 @@ use syn::{DeriveInput, parse_macro_input};
 
 use crate::{model::Item, report::Report};
 
-/// The identity of a kind: `koord_resource::Resource`, the traits of k8s-openapi (so that `kube::Api` works) and
-/// `Serialize` with `apiVersion` and `kind`. Stands on the root struct.
+#[doc = include_str!("../docs/resource.md")]
 #[proc_macro_derive(Resource, attributes(koord))]
 pub fn derive_resource(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -55,7 +56,7 @@ pub fn derive_resource(input: TokenStream) -> TokenStream {
     })
 }
 
-/// The structural schema of a type: `koord_resource::Schema`. Stands on structs, newtypes and enums, generic or not.
+#[doc = include_str!("../docs/schema.md")]
 #[proc_macro_derive(Schema, attributes(koord))]
 pub fn derive_schema(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -68,7 +69,7 @@ pub fn derive_schema(input: TokenStream) -> TokenStream {
     })
 }
 
-/// The rules of a type in Rust: `koord_resource::Validate`.
+#[doc = include_str!("../docs/validate.md")]
 #[proc_macro_derive(Validate, attributes(koord))]
 pub fn derive_validate(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -78,7 +79,7 @@ pub fn derive_validate(input: TokenStream) -> TokenStream {
     })
 }
 
-/// Defaults and normalisation: `koord_resource::Mutate`.
+#[doc = include_str!("../docs/mutate.md")]
 #[proc_macro_derive(Mutate, attributes(koord))]
 pub fn derive_mutate(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -89,7 +90,7 @@ pub fn derive_mutate(input: TokenStream) -> TokenStream {
     })
 }
 
-/// The way between the versions of a kind: `koord_resource::Convert`. Stands on the root and on every struct below it.
+#[doc = include_str!("../docs/convert.md")]
 #[proc_macro_derive(Convert, attributes(koord))]
 pub fn derive_convert(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -100,26 +101,14 @@ pub fn derive_convert(input: TokenStream) -> TokenStream {
     })
 }
 
-/// What a cache keeps of an object: `koord_runtime`'s `Projection`, for a struct whose fields are members of the object.
-///
-/// `#[koord(kind = Type)]` or `#[koord(kind = ResourceKind::POD)]` names the kind, `index = By<View, Term>` its index. A
-/// field of the type `Arc<str>` keeps the member's JSON as one shared text, any other is decoded.
-///
-/// Of the metadata are read `labels: Labels`, `annotations: Labels`, `finalizers: Finalizers` (for `Outcome::finalizer`) and
-/// `controller: Option<Owner>` (for `by = owner`). What a field `status` holds is written by `Outcome::status`.
+#[doc = include_str!("../docs/projection.md")]
 #[proc_macro_derive(Projection, attributes(koord))]
 pub fn derive_projection(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     print("Projection", projection::derive(&input))
 }
 
-/// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.
-///
-/// The function is `fn(&Review<T>, &Snapshot) -> Verdict` or `fn(&Request<'_>, &Snapshot) -> Verdict`; whatever becomes a
-/// `Verdict` may be returned. `within = Caches::nodes` gives it a part of the table's snapshot, by reference or as a view.
-///
-/// `declared = Type::VALIDATING` takes path, entries, gate and code from the type. There the function may also be
-/// `fn(&Review<T>, &Snapshot, &mut Errors)`, which adds to the errors of the type's own rules.
+#[doc = include_str!("../docs/admission.md")]
 #[proc_macro_attribute]
 pub fn admission(words: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as syn::ItemFn);
@@ -132,19 +121,7 @@ pub fn handlers(list: TokenStream) -> TokenStream {
     print("handlers", admission::table(list.into()))
 }
 
-/// Makes a struct of caches a controller: the constant `SPEC` says what it follows, owns and may do, and `wire` connects
-/// its caches. What it decides is `impl Controller`, by hand.
-///
-/// `for`, `owns`, `watches` and `reads` name fields of the type `Arc<Store<Projection>>`, or kinds; then there is no `wire`. Inside
-/// of `for(…)`, `owns(…)` and `watches(…)`, `by` says which keys a change leads to: `owner` (the controller among the owner references; the
-/// default of `owns`), `same_name` (the default of `watches`), `label("…")` (the name that a label holds), `index` or `index(1)`
-/// (what the index of the `for` cache finds by the key of the changed object), `Self::method` (`fn(&self, &Change<P>, &mut
-/// Requests)`) or a function without `self`. `predicate` is a function of the change; `namespace`, `labels` and `fields` select
-/// a part of the collection; `writes = [create, patch, delete, finalizers, status]` adds permissions to those of the word.
-///
-/// `effects(field, limits = CONSTANT)` names a field of the type `Arc<Effects<Inputs, Result>>`. `init(field, field = expression)`
-/// names fields that `wire` makes, `arguments(name: Type)` arguments of `wire` that are no fields, and `error = Type` what it may
-/// fail with. All other fields come as arguments of `wire`. The rest: `name`, `concurrency`, `rate_limit(…)`, `gate`, `rbac(…)`.
+#[doc = include_str!("../docs/controller.md")]
 #[proc_macro_attribute]
 pub fn controller(words: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::ItemStruct);

@@ -8,7 +8,12 @@ use crate::{
     entry::Entry,
     json::{Json, Number},
     report::Report,
-    words::{self, Place},
+    words::{
+        self, Place,
+        change::VERSIONS,
+        root::ROOT,
+        schema::{CRATE, EXTERNAL_DOCS, RULE},
+    },
 };
 
 /// One keyword of a schema with the place where it was written.
@@ -149,7 +154,7 @@ impl Markers {
             "admission" => self.admission.extend(rules(&entry.list()?, Place::Rules, report)),
             // Enforced by admission alone: a schema cannot say it in one word.
             "not_empty" => self.admission.extend(keyword(entry, report)?),
-            word if words::ROOT.contains(&word) || word == "crate" => {}
+            word if ROOT.has(word) || CRATE.has(word) => {}
             _ => self.schema.extend(keyword(entry, report)?),
         }
         Ok(())
@@ -311,7 +316,7 @@ fn choice(entry: &Entry, allowed: &[&'static str]) -> syn::Result<&'static str> 
 
 fn external_docs(entry: &Entry) -> syn::Result<Keyword> {
     let parts = entry.list()?;
-    words::only(&parts, &["url", "description"])?;
+    words::only(&parts, &[&EXTERNAL_DOCS])?;
     let (mut url, mut description) = (None, None);
     for part in parts {
         let text = part.string()?.value();
@@ -329,13 +334,9 @@ fn one_of(count: Count, entry: &Entry) -> syn::Result<Keyword> {
     Ok(Keyword::OneOf(count, fields))
 }
 
-/// The parts of `validate(…)`.
-const RULE: &[&str] =
-    &["rule", "message", "message_expression", "reason", "field_path", "optional_old_self", "since", "until"];
-
 fn rule(entry: &Entry) -> syn::Result<Rule> {
     let parts = entry.list()?;
-    words::only(&parts, RULE)?;
+    words::only(&parts, &[&RULE, &VERSIONS])?;
     let mut rule = Rule { versions: Versions::parse(&parts)?, ..Rule::default() };
     for part in &parts {
         let text = || part.string().map(|literal| literal.value());

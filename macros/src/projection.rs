@@ -9,7 +9,7 @@ use crate::{
     names,
     report::Report,
     shape::{Wrapper, peel},
-    words,
+    words::{self, projection::PROJECTION},
 };
 
 const KIND: &str = "the type of a kind, or a `ResourceKind`";
@@ -18,7 +18,7 @@ const KIND: &str = "the type of a kind, or a `ResourceKind`";
 pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
     let report = Report::default();
     let entries = from_attributes(&input.attrs, "koord", &report);
-    report.keep(words::only(&entries, &["crate", "runtime", "kind", "index"]));
+    report.keep(words::only(&entries, &[&PROJECTION]));
     let (krate, runtime) = (names::resource(&entries, &report), names::runtime(&entries, &report));
     let code = expand(input, &entries, (&krate, &runtime), &report).unwrap_or_default();
     report.finish(code, |_| stand_in(input, &entries, (&krate, &runtime)))

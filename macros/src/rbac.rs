@@ -6,7 +6,7 @@ use syn::{LitStr, Path};
 
 use crate::{
     entry::Entry,
-    words::{self, nearest},
+    words::{self, nearest, rbac::RBAC},
 };
 
 const VERBS: &[&str] = &[
@@ -41,8 +41,7 @@ pub(crate) struct Permissions {
 impl Permissions {
     pub(crate) fn parse(entry: &Entry) -> syn::Result<Self> {
         let parts = entry.list()?;
-        let known = ["group", "groups", "resource", "resources", "names", "urls", "verbs", "namespace", "role"];
-        words::only(&parts, &known)?;
+        words::only(&parts, &[&RBAC])?;
         let mut permissions = Permissions {
             groups: Vec::new(),
             resources: Vec::new(),

@@ -109,6 +109,7 @@ fn an_operator_that_does_not_look_at_answers_is_found_out() {
     };
     let trial = trial(careless);
     let Err(Failed::Wrong(found)) = Simulation::of(&trial).play_seeds(0..40) else { panic!("nothing was found") };
+    println!("{found}");
     assert!(found.failure.what.starts_with("every greeting has its card: the cards say"), "{found}");
     assert!(found.failure.story.contains("a person: creates g"), "{found}");
 }

@@ -3,7 +3,10 @@
 use proc_macro2::Span;
 
 use super::version;
-use crate::{entry::Entry, words};
+use crate::{
+    entry::Entry,
+    words::{self, change::MOVED},
+};
 
 /// A field that stood elsewhere in the struct before `since`.
 #[derive(Clone, Debug)]
@@ -24,7 +27,7 @@ impl Move {
         const FROM: &str =
             "`from` names a field, or a field of a field, as in `from = \"replicas\"` or `from = \"scaling.replicas\"`";
         let parts = entry.list()?;
-        words::only(&parts, &["since", "from", "member"])?;
+        words::only(&parts, &[&MOVED])?;
         let find = |name: &str| parts.iter().find(|part| part.name() == name);
         let part = |name: &str| {
             find(name).ok_or_else(|| {

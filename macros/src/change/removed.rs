@@ -4,7 +4,12 @@ use proc_macro2::Span;
 use syn::Type;
 
 use super::{rank, version};
-use crate::{entry::Entry, json::Json, shape::peel, words};
+use crate::{
+    entry::Entry,
+    json::Json,
+    shape::peel,
+    words::{self, change::REMOVED},
+};
 
 /// A field that versions before `since` had.
 #[derive(Clone, Debug)]
@@ -25,7 +30,7 @@ pub(crate) struct Removed {
 impl Removed {
     pub(crate) fn parse(entry: &Entry) -> syn::Result<Self> {
         let parts = entry.list()?;
-        words::only(&parts, &["since", "name", "type", "default", "description", "added"])?;
+        words::only(&parts, &[&REMOVED])?;
         let find = |name: &str| parts.iter().find(|part| part.name() == name);
         let part = |name: &str| {
             find(name).ok_or_else(|| {

@@ -47,7 +47,7 @@ pub(crate) fn domain(keyword: &Keyword) -> Domain {
 }
 
 /// Whether a rule is one that Rust can check on a value.
-pub(super) fn is_rust_rule(keyword: &Keyword) -> bool {
+pub(crate) fn is_rust_rule(keyword: &Keyword) -> bool {
     !matches!(
         keyword,
         Keyword::Type(_)

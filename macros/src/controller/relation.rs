@@ -10,10 +10,9 @@ use crate::{
     entry::{self, Entry, Value},
     report::Report,
     shape::ungrouped,
-    words::{self, nearest},
+    words::{self, Table, controller::RELATION, nearest},
 };
 
-const RELATION: &[&str] = &["by", "predicate", "namespace", "labels", "fields", "writes"];
 const WRITES: &[&str] = &["create", "patch", "delete", "status", "finalizers"];
 
 /// What a relation is to the controller.
@@ -96,7 +95,7 @@ impl Relation {
             "reads" => Role::Reads,
             _ => return Ok(None),
         };
-        let (target, parts) = target_and_parts(word, RELATION)?;
+        let (target, parts) = target_and_parts(word, &RELATION)?;
         if role == Role::Reads
             && let Some(part) = parts.iter().find(|part| matches!(part.name().as_str(), "by" | "predicate"))
         {
@@ -263,7 +262,7 @@ impl Target {
 }
 
 /// `word = target`, or `word(target, part = …)` with the parts that are known.
-pub(super) fn target_and_parts(word: &Entry, known: &[&str]) -> syn::Result<(Path, Vec<Entry>)> {
+pub(super) fn target_and_parts(word: &Entry, known: &Table) -> syn::Result<(Path, Vec<Entry>)> {
     let name = word.name();
     let example = if name == "effects" {
         "`effects` names a field, as in `effects(buckets)`".to_owned()
@@ -290,7 +289,7 @@ pub(super) fn target_and_parts(word: &Entry, known: &[&str]) -> syn::Result<(Pat
             };
             let (target, rest) = parser.parse2(tokens.clone())?;
             let parts = entry::entries(rest)?;
-            words::only(&parts, known)?;
+            words::only(&parts, &[known])?;
             Ok((target, parts))
         }
     }
@@ -312,10 +311,10 @@ fn leading_paths(input: syn::parse::ParseStream<'_>) -> syn::Result<Vec<Path>> {
 }
 
 /// What is wrong with `owns(a, b)`.
-fn several(name: &str, tokens: &TokenStream, known: &[&str]) -> Option<syn::Error> {
+fn several(name: &str, tokens: &TokenStream, known: &Table) -> Option<syn::Error> {
     let targets = leading_paths.parse2(tokens.clone()).ok()?;
     let second = targets.get(1)?;
-    if second.get_ident().is_some_and(|ident| known.contains(&ident.to_string().as_str())) {
+    if second.get_ident().is_some_and(|ident| known.has(&ident.to_string())) {
         return None;
     }
     let text = |target: &Path| quote!(#target).to_string().replace(' ', "");

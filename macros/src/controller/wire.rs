@@ -8,6 +8,7 @@ use super::relation::{By, Relation, Role, argument, cached, field, target_and_pa
 use crate::{
     entry::{Entry, Value},
     report::Report,
+    words::controller::EFFECTS,
 };
 
 /// What stands in the attribute about the fields that are no caches.
@@ -30,7 +31,7 @@ struct EffectsField {
 impl EffectsField {
     /// `effects(field)`, `effects(field, limits = PATH)`.
     fn parse(word: &Entry, item: &ItemStruct) -> syn::Result<Self> {
-        let (target, parts) = target_and_parts(word, &["limits"])?;
+        let (target, parts) = target_and_parts(word, &EFFECTS)?;
         let (member, field) = field(&target, item)?;
         if !has_effects(field) {
             return Err(syn::Error::new_spanned(&field.ty, "effects are an `Arc<Effects<Inputs, Result>>`"));

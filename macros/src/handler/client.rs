@@ -4,7 +4,10 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{LitStr, Path};
 
-use crate::{entry::Entry, words};
+use crate::{
+    entry::Entry,
+    words::{self, webhook::SERVICE},
+};
 
 /// Where the API server finds a webhook.
 #[derive(Clone)]
@@ -57,7 +60,7 @@ fn url(word: &Entry) -> syn::Result<Client> {
 /// `service(name = "webhooks", namespace = "system", port = 9443)`.
 fn service(word: &Entry) -> syn::Result<Client> {
     let parts = word.list()?;
-    words::only(&parts, &["name", "namespace", "port"])?;
+    words::only(&parts, &[&SERVICE])?;
     let find = |name: &str| parts.iter().find(|part| part.name() == name);
     let port = |part: &Entry| {
         let port = u16::try_from(part.unsigned()?).ok().filter(|port| *port > 0);

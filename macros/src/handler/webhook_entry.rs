@@ -7,30 +7,8 @@ use syn::{LitStr, Path};
 use super::{Handler, client::Client};
 use crate::{
     entry::{Entry, is_domain},
-    words::{self, nearest},
+    words::{self, nearest, webhook::MATCH_CONDITION},
 };
-
-/// Words about one entry of a webhook configuration.
-pub(super) const ENTRY: &[&str] = &[
-    "name",
-    "on",
-    "groups",
-    "versions",
-    "resources",
-    "subresource",
-    "failure_policy",
-    "match_policy",
-    "reinvocation_policy",
-    "namespace_selector",
-    "object_selector",
-    "match_condition",
-    "timeout",
-    "review_versions",
-    "scope",
-    "side_effects",
-    "url",
-    "service",
-];
 
 const OPERATIONS: &[&str] = &["Create", "Update", "Delete", "Connect"];
 
@@ -291,7 +269,7 @@ fn text_of(word: &Entry, allowed: &[&str]) -> syn::Result<LitStr> {
 
 fn match_condition(word: &Entry) -> syn::Result<(LitStr, LitStr)> {
     let parts = word.list()?;
-    words::only(&parts, &["name", "expression"])?;
+    words::only(&parts, &[&MATCH_CONDITION])?;
     let part = |name: &str| {
         let part = parts.iter().find(|part| part.name() == name);
         part.ok_or_else(|| word.wrong(&format!("`match_condition` needs `{name} = \"…\"`")))?.string()

@@ -10,7 +10,11 @@ use crate::{
     model::Item,
     rbac::Permissions,
     report::Report,
-    words,
+    words::{
+        self,
+        change::VERSIONS,
+        root::{COLUMN, ROOT, SCALE},
+    },
 };
 
 /// What `#[koord(…)]` on the root says about the kind.
@@ -77,7 +81,7 @@ pub(super) struct Column {
 impl Root {
     pub(crate) fn parse(item: &Item<'_>, report: &Report) -> Self {
         let mut root = Root::default();
-        for entry in item.entries.iter().filter(|entry| words::ROOT.contains(&entry.name().as_str())) {
+        for entry in item.entries.iter().filter(|entry| ROOT.has(&entry.name())) {
             if let Err(error) = root.take(entry) {
                 report.add(error);
             }
@@ -137,14 +141,14 @@ fn status(entry: &Entry) -> syn::Result<Option<Versions>> {
         return Ok(entry.flag()?.then(Versions::default));
     }
     let parts = entry.list()?;
-    words::only(&parts, &["since", "until"])?;
+    words::only(&parts, &[&VERSIONS])?;
     Versions::parse(&parts).map(Some)
 }
 
 /// `selectable(".spec.host", ".spec.port")`, or `selectable(".spec.host", since = "v1")`.
 fn selectable(entry: &Entry) -> syn::Result<Vec<Selectable>> {
     let (paths, parts) = entry.strings_and_parts()?;
-    words::only(&parts, &["since", "until"])?;
+    words::only(&parts, &[&VERSIONS])?;
     let versions = Versions::parse(&parts)?;
     if paths.is_empty() {
         return Err(entry.wrong("`selectable` needs a JSON path, as in `selectable(\".spec.host\")`"));
@@ -214,7 +218,7 @@ fn pair(entry: &Entry) -> syn::Result<(LitStr, LitStr)> {
 impl Scale {
     fn parse(entry: &Entry) -> syn::Result<Self> {
         let parts = entry.list()?;
-        words::only(&parts, &["spec", "status", "selector", "since", "until"])?;
+        words::only(&parts, &[&SCALE, &VERSIONS])?;
         let part = |name: &str| {
             let part = parts.iter().find(|part| part.name() == name);
             part.map(|part| part.string().and_then(json_path)).transpose()
@@ -233,8 +237,7 @@ impl Scale {
 impl Column {
     fn parse(entry: &Entry) -> syn::Result<Self> {
         let parts = entry.list()?;
-        let known = ["name", "type", "path", "description", "format", "priority", "since", "until"];
-        words::only(&parts, &known)?;
+        words::only(&parts, &[&COLUMN, &VERSIONS])?;
         let part = |name: &str| parts.iter().find(|part| part.name() == name);
         let text = |name: &str| part(name).map(Entry::string).transpose();
         let needed = |name: &str| text(name)?.ok_or_else(|| entry.wrong(&format!("`column` needs `{name} = \"…\"`")));

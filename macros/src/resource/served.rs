@@ -10,7 +10,7 @@ use crate::{
     change::{rank, version},
     entry::Entry,
     report::Report,
-    words,
+    words::{self, root::OLDER},
 };
 
 /// Whether and how one version is served.
@@ -61,7 +61,7 @@ impl Serving {
 impl Older {
     pub(super) fn parse(entry: &Entry) -> syn::Result<Self> {
         let parts = entry.list()?;
-        words::only(&parts, &["version", "served", "storage", "deprecated", "skip_version"])?;
+        words::only(&parts, &[&OLDER])?;
         let named = parts.iter().find(|part| part.name() == "version");
         let named = named.ok_or_else(|| entry.wrong("`older` needs `version = \"v1alpha1\"`"))?;
         version(named)?;

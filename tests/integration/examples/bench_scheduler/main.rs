@@ -8,12 +8,14 @@
 //! ```
 //!
 //! Nodes and pods are there before the scheduler starts. CPU time is all that the program has used when the last pod is bound. *Requests alone*
-//! binds as many pods of the same server by the same client and does nothing else. Exit code 1: a goal was missed.
+//! binds as many pods of the same server by the same client and does nothing else. Where both rows of a ratio are measured, it follows. Exit code
+//! 1: a goal was missed.
 
 mod cluster;
 mod rows;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
@@ -34,7 +36,7 @@ use integration::{
 use koord_program::Dependencies;
 use koord_resource::yaml;
 use kube::Client;
-use rows::{Goals, ROWS, Row};
+use rows::{Goals, RATIOS, ROWS, Row};
 use serde_json::{Value, json, value::RawValue};
 use tempfile::TempDir;
 
@@ -73,7 +75,7 @@ async fn main() -> Result<ExitCode> {
         "| row | program | pods a second | CPU a pod, ms | resident, MB | of it in no file | first binding, s | |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    let mut missed = 0;
+    let (mut missed, mut cpu_ms) = (0, BTreeMap::new());
     for row in ROWS.iter().filter(|row| options.rows.is_empty() || options.rows.iter().any(|name| name == row.name)) {
         if row.is_real && options.kube_assets.is_none() {
             println!("| {} | not measured: no --kube-assets | | | | | | |", row.name);
@@ -82,11 +84,19 @@ async fn main() -> Result<ExitCode> {
         let measured = measure(&options, row, &Program::Ours(&options.scheduler)).await?;
         let misses = measured.misses(&row.goals);
         missed += misses.len();
+        cpu_ms.insert(row.name, measured.cpu_ms);
         println!("| {} | koord-scheduler | {} | {} |", row.name, measured.cells(), misses.join(", "));
         if let Some(theirs) = options.kube_scheduler.as_deref().filter(|_| row.is_real && row.name != "gangs-5000") {
             let measured = measure(&options, row, &Program::Theirs(theirs)).await?;
             println!("| {} | kube-scheduler | {} | |", row.name, measured.cells());
         }
+    }
+    for ratio in &RATIOS {
+        let (Some(of), Some(to)) = (cpu_ms.get(ratio.of), cpu_ms.get(ratio.to)) else { continue };
+        let (times, rows) = (of / to, format!("{} in {}", ratio.of, ratio.to));
+        let miss = ratio.miss(times);
+        missed += usize::from(miss.is_some());
+        println!("| {rows} | koord-scheduler | | {times:.2} times | | | | {} |", miss.unwrap_or_default());
     }
     Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

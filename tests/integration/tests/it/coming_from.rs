@@ -171,48 +171,51 @@ const KUBE_ATTRIBUTES: [&str; 25] = [
     "validation",
 ];
 
-/// A list of words in the source of a parser: the file below `macros/src`, and the text before the list.
-type Source = (&'static str, &'static str);
-
-const RULES: Source = ("words.rs", "const RULES: &[&str] =");
-const ENTRY: Source = ("handler/webhook_entry.rs", "const ENTRY: &[&str] =");
-
-/// Where words stand in attributes, and the lists of those that may stand there.
-const PLACES: [(&str, &[Source]); 25] = [
+/// Where words stand in attributes, and the tables of those that may stand there, by their names on the pages of the macros.
+const PLACES: [(&str, &[&str]); 25] = [
     (
         "koord",
         &[
-            RULES,
-            ("words.rs", "const FIELD: &[&str] ="),
-            ("words.rs", "const TYPE: &[&str] ="),
-            ("words.rs", "const ROOT: &[&str] ="),
-            ("projection.rs", "words::only(&entries, "),
+            "rules",
+            "field",
+            "type",
+            "anywhere",
+            "crate",
+            "checks",
+            "field_admission",
+            "computed",
+            "normalized",
+            "changes",
+            "lost",
+            "root",
+            "type_admission",
+            "projection",
         ],
     ),
-    ("items", &[RULES]),
-    ("admission", &[RULES, ("admission.rs", "fn derived(")]),
-    ("declaration", &[("handler.rs", "const DECLARED: &[&str] ="), ENTRY]),
-    ("function", &[("handler.rs", "const HANDLER: &[&str] ="), ENTRY]),
-    ("entry", &[ENTRY]),
-    ("service", &[("handler/client.rs", "fn service(")]),
-    ("match_condition", &[("handler/webhook_entry.rs", "fn match_condition(")]),
-    ("rbac", &[("rbac.rs", "impl Permissions {")]),
-    ("rule", &[("marker.rs", "const RULE: &[&str] =")]),
-    ("external_docs", &[("marker.rs", "fn external_docs(")]),
-    ("column", &[("resource/root.rs", "impl Column {")]),
-    ("scale", &[("resource/root.rs", "impl Scale {")]),
-    ("selectable", &[("resource/root.rs", "fn selectable(")]),
-    ("status", &[("resource/root.rs", "fn status(")]),
-    ("older", &[("resource/served.rs", "impl Older {")]),
-    ("added", &[("change.rs", "\"added\" =>")]),
-    ("renamed", &[("change.rs", "\"renamed\" =>")]),
-    ("changed", &[("change.rs", "_ =>")]),
-    ("moved", &[("change/moved.rs", "impl Move {")]),
-    ("removed", &[("change/removed.rs", "impl Removed {")]),
-    ("controller", &[("controller.rs", "const WORDS: &[&str] =")]),
-    ("relation", &[("controller/relation.rs", "const RELATION: &[&str] =")]),
-    ("effects", &[("controller/wire.rs", "impl EffectsField {")]),
-    ("rate_limit", &[("controller.rs", "const LIMITS: &[&str] =")]),
+    ("items", &["rules"]),
+    ("admission", &["rules", "handlers"]),
+    ("declaration", &["declared", "entry"]),
+    ("function", &["beside", "function", "entry"]),
+    ("entry", &["entry"]),
+    ("service", &["service"]),
+    ("match_condition", &["match_condition"]),
+    ("rbac", &["rbac"]),
+    ("rule", &["rule", "versions"]),
+    ("external_docs", &["external_docs"]),
+    ("column", &["column", "versions"]),
+    ("scale", &["scale", "versions"]),
+    ("selectable", &["versions"]),
+    ("status", &["versions"]),
+    ("older", &["older"]),
+    ("added", &["added"]),
+    ("renamed", &["renamed"]),
+    ("changed", &["changed"]),
+    ("moved", &["moved"]),
+    ("removed", &["removed"]),
+    ("controller", &["controller", "wire"]),
+    ("relation", &["relation"]),
+    ("effects", &["effects"]),
+    ("rate_limit", &["rate_limit"]),
 ];
 
 /// Types of ours whose functions the pages name, and where these are.
@@ -241,27 +244,23 @@ fn table<'p>(page: &'p str, after: &str) -> Vec<&'p str> {
 
 // === the words of attributes ===
 
-/// The words that may stand in each place, as the sources of the parsers list them.
+/// The words that may stand in each place, as the pages of the macros list them.
 fn vocabulary() -> BTreeMap<&'static str, BTreeSet<String>> {
-    let mut vocabulary: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for (place, sources) in PLACES {
-        let words = sources.iter().flat_map(|source| listed(*source));
-        vocabulary.entry(place).or_default().extend(words);
-    }
-    // Words that are taken out before the others are read.
-    let source = read("macros/src/admission.rs");
-    let taken = source.split("take_path(words, \"").skip(1).filter_map(|rest| rest.split('"').next());
-    vocabulary.entry("function").or_default().extend(taken.map(str::to_owned));
-    vocabulary
+    let files = fs::read_dir(repository("macros/docs")).unwrap().map(|file| file.unwrap().path());
+    let pages: String = files.map(|file| fs::read_to_string(file).unwrap()).collect();
+    let places = PLACES.into_iter().map(|(place, tables)| {
+        let words = tables.iter().flat_map(|name| listed(&pages, name));
+        (place, words.collect())
+    });
+    places.collect()
 }
 
-/// The words of a list in a source.
-fn listed((file, after): Source) -> Vec<String> {
-    let source = read(&format!("macros/src/{file}"));
-    let rest = source.split_once(after).and_then(|(_, rest)| rest.split_once('['));
-    let list = rest.and_then(|(_, rest)| rest.split_once(']')).unwrap_or_else(|| panic!("{file} has no {after:?}")).0;
-    let words: Vec<String> = list.split('"').skip(1).step_by(2).map(str::to_owned).collect();
-    assert!(!words.is_empty(), "{file}: no words after {after:?}");
+/// The words of a table on the pages of the macros, which the parsers read too.
+fn listed(pages: &str, name: &str) -> Vec<String> {
+    let rows = table(pages, &format!("<!-- words: {name} -->\n"));
+    let words = rows.iter().filter_map(|row| row.strip_prefix("| `")?.split('`').next());
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    assert!(!words.is_empty(), "no words in {name:?}");
     words
 }
 
