@@ -98,8 +98,12 @@ fn cut_off(list: &Value) -> Option<&'static str> {
     if list["apiVersion"].is_string() && !list["kind"].is_string() {
         return Some("a list without its kind, which stands at the end of lists that are saved");
     }
-    let token = list["metadata"]["continue"].as_str().unwrap_or_default();
-    (!token.is_empty()).then_some("one page of a list, whose metadata.continue names the next")
+    names_next_page(list).then_some("one page of a list, whose metadata.continue names the next")
+}
+
+/// Whether a list is one page, as an API server answers a request with a limit, and says where the next begins.
+pub fn names_next_page(list: &Value) -> bool {
+    list["metadata"]["continue"].as_str().is_some_and(|token| !token.is_empty())
 }
 
 /// Gives an object of a file what a server gives every object: a uid, a revision and, where it needs one, a namespace.

@@ -1,5 +1,6 @@
 //! Files as documents with objects, and the lines at which things stand.
 
+use koord_program::files::names_next_page;
 use koord_resource::yaml::place::{self, Step, line_of};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ impl Parsed<'_> {
 pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
     let parse = |(start, text)| {
         let read = koord_resource::yaml::parse(text);
-        let is_page = read.as_ref().is_ok_and(is_page);
+        let is_page = read.as_ref().is_ok_and(|document| document["items"].is_array() && names_next_page(document));
         let objects = match read {
             Ok(Value::Null) => Ok(Vec::new()),
             Ok(mut value) if value["kind"] == "List" => {
@@ -48,11 +49,6 @@ pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
         with_content.skip(1).for_each(|document| document.is_surplus = true);
     }
     parsed
-}
-
-/// Whether a list names the page that follows.
-fn is_page(document: &Value) -> bool {
-    document["items"].is_array() && document["metadata"]["continue"].as_str().is_some_and(|token| !token.is_empty())
 }
 
 /// The documents of a file with the line at which each starts.
