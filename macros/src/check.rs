@@ -1,5 +1,6 @@
 //! Checks of a model: markers against Rust types, and serde against the schema.
 
+mod in_versions;
 mod rules;
 mod variants;
 
@@ -55,6 +56,7 @@ fn check_field(item: &Item<'_>, field: &Field<'_>, report: &Report) {
         check_rules(rules, &shape, report);
         check_changes(rules, !field.markers.list_map_keys().is_empty(), report);
     }
+    in_versions::check_field(field, &shape, report);
     for marker in &field.markers.admission {
         if !is_rust_rule(&marker.keyword) {
             report.at(
@@ -138,8 +140,9 @@ fn check_type_markers(item: &Item<'_>, report: &Report) {
             None => check_object_rules(rules, report),
         }
     }
+    in_versions::check(&item.markers, shape.as_ref(), report);
     let names: Vec<&str> = item.fields().iter().map(|field| field.name.as_str()).collect();
-    for marker in item.markers.schema.iter().chain(&item.markers.hardened) {
+    for marker in item.markers.schema.iter().chain(item.markers.of_some()).chain(&item.markers.hardened) {
         let Keyword::OneOf(_, listed) = &marker.keyword else { continue };
         for name in listed {
             match item.fields().iter().find(|field| field.name == *name) {
@@ -180,7 +183,7 @@ fn check_object_rules(rules: &[Marker], report: &Report) {
 
 /// Refuses markers that a structural schema forbids.
 pub(crate) fn check_structural(markers: &Markers, report: &Report) {
-    for marker in markers.schema.iter().chain(&markers.hardened) {
+    for marker in markers.schema.iter().chain(markers.of_some()).chain(&markers.hardened) {
         if matches!(marker.keyword, Keyword::UniqueItems) {
             report.at(
                 marker.word.span(),

@@ -33,7 +33,8 @@ fn compare(name: &str, tokens: TokenStream) {
 
 const ROOT: &str = r#"
     /// A job.
-    #[koord(group = "example.com", version = "v1", scope = "Cluster", status, short_name = "j")]
+    #[koord(group = "example.com", version = "v1", scope = "Cluster", status, short_name = "j", test)]
+    #[koord(older(version = "v1beta1"))]
     #[koord(column(name = "Mode", type = "string", path = ".spec.mode"))]
     #[koord(admission(validate(path = "/validate-job", name = "vjob.example.com", on = [Create], gate = "Jobs", code = 400)))]
     struct Job {
@@ -58,7 +59,7 @@ const SPEC: &str = r#"
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         #[koord(not_empty, check_update(grows))]
         by_name: BTreeMap<String, Part>,
-        #[koord(items(min_length = 1))]
+        #[koord(items(min_length = 1), in_versions(until = "v2", min_items = 1), in_versions(since = "v2", max_items = 8))]
         names: Vec<String>,
         rest: T,
     }

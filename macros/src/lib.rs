@@ -6,7 +6,9 @@
 //! has for it, `names`) and calls ordinary functions there.
 //! `KOORD_MACROS_DEBUG=1` prints it while it compiles.
 //!
-//! Use these through `koord_resource` (or the facade `koord`); the page of each macro lists what it takes (`words`, `docs`).
+//! Use these through `koord_resource` (or the facade `koord`). The crate knows Rust syntax and the words of its attributes, and
+//! nothing of what the code that it makes does. Read first: the page of `Resource`, then that of `Schema`; each lists what its
+//! macro takes (`words`, `docs`).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

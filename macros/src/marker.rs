@@ -1,5 +1,8 @@
 //! Markers: the checked words on fields, types and items.
 
+mod in_versions;
+
+use in_versions::InVersions;
 use proc_macro2::Span;
 use syn::{Ident, Path};
 
@@ -91,6 +94,8 @@ pub(crate) enum Count {
 pub(crate) struct Markers {
     /// Rules of both profiles.
     pub(crate) schema: Vec<Marker>,
+    /// Rules of both profiles in some versions alone.
+    pub(crate) in_versions: Vec<InVersions>,
     /// Rules of the hardened profile alone.
     pub(crate) hardened: Vec<Marker>,
     /// Rules that only the admission handler enforces.
@@ -123,6 +128,7 @@ impl Markers {
         for rules in [&markers.schema, &markers.hardened, &markers.admission] {
             refuse_repetition(rules, report);
         }
+        in_versions::refuse_repetition(&markers.in_versions, &markers.schema, report);
         markers
     }
 
@@ -145,6 +151,7 @@ impl Markers {
                 self.moves.push(moved);
             }
             "removed" => self.removed.push(Removed::parse(entry)?),
+            "in_versions" => self.in_versions.push(InVersions::parse(entry, report)?),
             "hardened" => {
                 let place = if place == Place::Type { Place::Hardened } else { Place::Rules };
                 self.hardened.extend(rules(&entry.list()?, place, report));
@@ -160,7 +167,24 @@ impl Markers {
         Ok(())
     }
 
-    /// The rule that finds `of` among the rules of both profiles.
+    /// The rules of both profiles that the newest version has: those that no later version lacks.
+    pub(crate) fn of_newest(&self) -> impl Iterator<Item = &Marker> {
+        let limited = self.in_versions.iter().filter(|limited| limited.versions.until.is_none());
+        self.schema.iter().chain(limited.flat_map(|limited| &limited.rules))
+    }
+
+    /// The rules of both profiles that each of some versions has.
+    pub(crate) fn of_each(&self, versions: &Versions) -> Vec<&Marker> {
+        let limited = self.in_versions.iter().filter(|limited| limited.versions.contain(versions));
+        self.schema.iter().chain(limited.flat_map(|limited| &limited.rules)).collect()
+    }
+
+    /// The rules that not all versions have.
+    pub(crate) fn of_some(&self) -> impl Iterator<Item = &Marker> {
+        self.in_versions.iter().flat_map(|limited| &limited.rules)
+    }
+
+    /// The rule that finds `of` among the rules of all versions in both profiles.
     pub(crate) fn find<T>(&self, of: impl Fn(&Keyword) -> Option<T>) -> Option<T> {
         self.schema.iter().find_map(|marker| of(&marker.keyword))
     }
@@ -174,7 +198,7 @@ impl Markers {
 
     /// The JSON names by which the items of a list are known.
     pub(crate) fn list_map_keys(&self) -> Vec<&str> {
-        let keys = self.schema.iter().chain(&self.hardened).filter_map(|marker| match &marker.keyword {
+        let keys = self.of_newest().chain(&self.hardened).filter_map(|marker| match &marker.keyword {
             Keyword::ListMapKey(keys) => Some(keys),
             _ => None,
         });
@@ -200,7 +224,7 @@ impl Markers {
     }
 }
 
-/// The markers inside `items(…)`, `hardened(…)` and `admission(…)`.
+/// The markers inside `items(…)`, `in_versions(…)`, `hardened(…)` and `admission(…)`.
 fn rules(entries: &[Entry], place: Place, report: &Report) -> Vec<Marker> {
     let mut markers = Vec::new();
     for entry in entries {
@@ -214,11 +238,15 @@ fn rules(entries: &[Entry], place: Place, report: &Report) -> Vec<Marker> {
 
 fn refuse_repetition(markers: &[Marker], report: &Report) {
     for (index, marker) in markers.iter().enumerate() {
-        let repeatable = matches!(marker.keyword, Keyword::Validate(_) | Keyword::ListMapKey(_) | Keyword::OneOf(..));
-        if !repeatable && markers[..index].iter().any(|earlier| earlier.word == marker.word) {
+        if !is_repeatable(&marker.keyword) && markers[..index].iter().any(|earlier| earlier.word == marker.word) {
             report.at(marker.word.span(), format!("`{}` is given twice", marker.word));
         }
     }
+}
+
+/// Whether a word may stand several times.
+fn is_repeatable(keyword: &Keyword) -> bool {
+    matches!(keyword, Keyword::Validate(_) | Keyword::ListMapKey(_) | Keyword::OneOf(..))
 }
 
 /// One word as a keyword; none where the word is switched off (`= false`).

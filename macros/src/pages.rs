@@ -257,6 +257,7 @@ fn sites(table: &str) -> Vec<(Site, String)> {
         "rule" => of_field(r#"validate(@, rule = "self > 0")"#),
         "versions" => [
             of_field(r#"validate(@, rule = "self > 0")"#),
+            of_field("in_versions(@, max_length = 63)"),
             of_type("status(@)"),
             of_type(r#"selectable(".spec.host", @)"#),
             of_type(r#"scale(@, spec = ".spec.size", status = ".status.size")"#),

@@ -161,7 +161,7 @@ fn with_status(ident: &Ident, type_: &Type, runtime: &Path) -> TokenStream {
 
 /// A field that is named after a part of the metadata.
 enum OfMetadata {
-    /// It is read from there, and a trait gives it to the runtime.
+    /// It is read from there, and a trait gives it to the runtime where that uses it.
     Read { value: TokenStream, implementation: TokenStream },
     /// Every cache has it; or it is asked for by another name.
     Kept(&'static str),
@@ -205,12 +205,17 @@ fn of_metadata(ident: &Ident, name: &str, runtime: &Path) -> Option<OfMetadata> 
                 }
             },
         },
+        "creation_timestamp" => {
+            OfMetadata::Read { value: quote!(wire.metadata.created()?), implementation: TokenStream::new() }
+        }
         "name" | "namespace" | "uid" | "generation" | "resource_version" | "deletion_timestamp" => {
             OfMetadata::Kept(ENTRY)
         }
-        "metadata" => OfMetadata::Kept("take `labels`, `annotations`, `finalizers` or `controller`"),
+        "metadata" => {
+            OfMetadata::Kept("take `labels`, `annotations`, `finalizers`, `controller` or `creation_timestamp`")
+        }
         "owner_references" => OfMetadata::Kept("take `controller: Option<Owner>`"),
-        "creation_timestamp" | "managed_fields" | "self_link" | "generate_name" => {
+        "managed_fields" | "self_link" | "generate_name" => {
             OfMetadata::Kept("no cache keeps it; implement `Projection` by hand where it is needed")
         }
         _ => return None,

@@ -1,5 +1,7 @@
 //! `#[derive(Resource)]`: the identity of a kind, and how its root is written.
 
+mod legality;
+mod paths;
 mod root;
 mod served;
 
@@ -7,6 +9,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::LitStr;
 
+pub(crate) use paths::path_checks;
 pub(crate) use root::Root;
 use root::{Column, Extras, Scale, Selectable};
 
@@ -46,6 +49,7 @@ pub(crate) fn check(item: &Item<'_>, root: &Root, report: &Report) {
     }
     check_scales(root, report);
     served::check(root, report);
+    paths::check(item, root, report);
 }
 
 /// Notes scales without a status to read, and two in one version.
@@ -68,14 +72,14 @@ fn check_scales(root: &Root, report: &Report) {
     }
 }
 
-/// The implementations of `Resource`, of the traits of k8s-openapi, and of `Serialize`.
+/// The implementations of `Resource`, of the traits of k8s-openapi, and of `Serialize`, and the test of the definition.
 pub(crate) fn expand(item: &Item<'_>, root: &Root) -> TokenStream {
     let Some(metadata) = item.fields().iter().find(|field| field.name == "metadata").map(|field| &field.member) else {
         return TokenStream::new();
     };
     let identity = identity(item, root, &quote!(&self.#metadata), &quote!(&mut self.#metadata), None);
-    let serialize = serialize(item);
-    quote!(#identity #serialize)
+    let (serialize, test) = (serialize(item), legality::expand(item, root));
+    quote!(#identity #serialize #test)
 }
 
 /// The same implementations after a mistake, with functions that are never called.

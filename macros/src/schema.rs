@@ -1,7 +1,9 @@
 //! `#[derive(Schema)]`: code that builds the structural schema of a type.
 
+mod members;
 mod older;
 
+pub(crate) use members::may_have_others;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
@@ -12,6 +14,7 @@ use crate::{
     marker::{Count, Keyword, Marker, Markers, Rule},
     model::{Body, Content, Field, Item, Variant},
     report::respanned,
+    resource,
     serde::Tagging,
     shape::peel,
     versions::{self, Form, forms},
@@ -33,7 +36,8 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
         Body::Enum(variants) => enumeration(item, variants),
     };
     let rules = rules(item, &item.markers);
-    let late = late_checks(item);
+    let members = members::constant(item);
+    let (late, keys, paths) = (late_checks(item), members::key_checks(item), resource::path_checks(item));
     let deeper = if matches!(item.body, Body::Enum(_)) && item.is_choice() {
         quote!()
     } else {
@@ -44,12 +48,15 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
         #[automatically_derived]
         impl #impl_generics #krate::Schema for #ident #type_generics #where_clause {
             const SHAPE: #krate::declare::Shape = #shape;
+            #members
             fn schema(cx: #krate::declare::Emit) -> #krate::schema::Schema {
                 #deeper
                 #finished
             }
         }
         #late
+        #keys
+        #paths
     }
 }
 
@@ -177,14 +184,19 @@ fn enumeration(item: &Item<'_>, variants: &[Variant<'_>]) -> (TokenStream, Token
 
 /// Statements that put the markers into `schema`.
 fn rules(item: &Item<'_>, markers: &Markers) -> TokenStream {
+    let krate = &item.krate;
     let plain = markers.schema.iter().map(|marker| keyword(item, marker));
     let under = |condition: TokenStream, markers: &[Marker]| {
         let rules: TokenStream = markers.iter().map(|marker| keyword(item, marker)).collect();
         if rules.is_empty() { rules } else { quote!(if #condition { #rules }) }
     };
+    let in_versions = markers.in_versions.iter().map(|limited| {
+        let versions = limited.versions.expand(krate);
+        under(quote!(cx.is_among(#versions)), &limited.rules)
+    });
     let hardened = under(quote!(cx.is_hardened()), &markers.hardened);
     let admission = under(quote!(cx.has_admission()), &markers.admission);
-    quote!(#(#plain)* #hardened #admission)
+    quote!(#(#plain)* #(#in_versions)* #hardened #admission)
 }
 
 fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
@@ -339,7 +351,8 @@ fn late_checks(item: &Item<'_>) -> TokenStream {
     };
     for field in fields.into_iter().filter(|field| !field.markers.is_foreign() && !item.is_generic(field.type_)) {
         let markers = &field.markers;
-        for marker in markers.schema.iter().chain(&markers.hardened).chain(&markers.admission) {
+        let others = markers.of_some().chain(&markers.hardened).chain(&markers.admission);
+        for marker in markers.schema.iter().chain(others) {
             if waits(marker, &field.peeled.shape) {
                 checks.extend(late_check(item, marker, field.peeled.inner));
             }

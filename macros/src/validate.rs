@@ -76,13 +76,14 @@ fn field_code(item: &Item<'_>, field: &Field<'_>, value: &TokenStream, old: &Tok
 fn inner_code(item: &Item<'_>, field: &Field<'_>, value: &TokenStream, old: &TokenStream, part: Part) -> TokenStream {
     let krate = &item.krate;
     let mut code = TokenStream::new();
-    let rules = match part {
-        Part::Schema => &field.markers.schema,
-        Part::Admission => &field.markers.admission,
+    let rules: Vec<&Marker> = match part {
+        // Objects of older versions are converted to the newest one before they are decoded.
+        Part::Schema => field.markers.of_newest().collect(),
+        Part::Admission => field.markers.admission.iter().collect(),
         Part::Update => return changes::of_field(item, field, value, old),
     };
     let (always, when_present): (Vec<&Marker>, Vec<&Marker>) =
-        rules.iter().partition(|marker| matches!(marker.keyword, Keyword::NotEmpty));
+        rules.into_iter().partition(|marker| matches!(marker.keyword, Keyword::NotEmpty));
     code.extend(unwrapped(&field.peeled, value, &rules_code(item, &always, &field.peeled.shape)));
     let mut present = rules_code(item, &when_present, &field.peeled.shape);
     if part == Part::Admission {
@@ -207,7 +208,7 @@ fn type_code(item: &Item<'_>, part: Part) -> TokenStream {
     let mut code = TokenStream::new();
     match part {
         Part::Schema => {
-            let rules: Vec<&Marker> = item.markers.schema.iter().collect();
+            let rules: Vec<&Marker> = item.markers.of_newest().collect();
             code.extend(if let Body::Newtype(field) = &item.body {
                 unwrapped(&field.peeled, &quote!(&self.0), &rules_code(item, &rules, &field.peeled.shape))
             } else {

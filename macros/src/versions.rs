@@ -1,5 +1,7 @@
 //! How fields look in older versions of the kind, and the rules that name them.
 
+use std::iter;
+
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::Type;
@@ -113,7 +115,7 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
     }
     for marker in item.markers.schema.iter().chain(&item.markers.hardened) {
         let Keyword::Validate(rule) = &marker.keyword else { continue };
-        for name in named_by(&rule.expression) {
+        for name in named_in(rule) {
             if let Some(problem) = problem(rule, name, &fields).or_else(|| removed_problem(rule, name, item)) {
                 report.at(marker.word.span(), problem);
             }
@@ -148,6 +150,27 @@ fn removed_problem(rule: &Rule, name: &str, item: &Item<'_>) -> Option<String> {
         .then(|| format!("the rule names `{name}`, which {0} came without; add `until = \"{0}\"` to it", removed.since))
 }
 
+/// The fields that a rule names, each once: its expressions read them, or its field path begins with one.
+fn named_in(rule: &Rule) -> Vec<&str> {
+    let expressions = iter::once(&rule.expression).chain(&rule.message_expression);
+    let read = expressions.flat_map(|expression| named_by(expression));
+    let mut names = Vec::new();
+    for name in read.chain(rule.field_path.as_deref().and_then(first_field)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The field that a field path begins with, as in `.name`, `.name.first` and `['name']`.
+fn first_field(path: &str) -> Option<&str> {
+    if let Some(quoted) = path.strip_prefix("['") {
+        return quoted.split('\'').next();
+    }
+    path.strip_prefix('.')?.split(['.', '[']).next()
+}
+
 /// The fields that a CEL expression reads of `self` and `oldSelf`.
 fn named_by(expression: &str) -> impl Iterator<Item = &str> {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -178,4 +201,31 @@ pub(crate) fn by_names(item: &Item<'_>, names: &[String], code: impl Fn(&[&str])
         oldest = code(&in_order(version));
     }
     if newer.is_empty() { oldest } else { quote!(#newer { #oldest }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named_in;
+    use crate::marker::Rule;
+
+    #[test]
+    fn a_rule_names_the_fields_of_its_expressions_and_of_its_path() {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        for (expression, message_expression, field_path, expected) in [
+            ("self.size > 0 && self.size < oldSelf.limit", "", "", "size limit"),
+            ("true", "'not ' + self.?name.orValue('')", "", "name"),
+            ("self.size > 0", "self.name", ".name.first", "size name"),
+            ("true", "", ".zones['a']", "zones"),
+            ("true", "", "['zones'].first", "zones"),
+            ("self == oldSelf", "", "", ""),
+        ] {
+            let rule = Rule {
+                expression: expression.to_owned(),
+                message_expression: some(message_expression),
+                field_path: some(field_path),
+                ..Rule::default()
+            };
+            assert_eq!(named_in(&rule).join(" "), expected, "{expression} {message_expression} {field_path}");
+        }
+    }
 }

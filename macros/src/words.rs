@@ -12,7 +12,7 @@ pub(crate) mod values;
 pub(crate) mod webhook;
 
 use self::{
-    change::{CHANGES, LOST},
+    change::{CHANGES, LOST, VERSIONS},
     root::{HARDENED, ROOT},
     schema::{ANYWHERE, CRATE, FIELD, RULES, TYPE},
     values::{CHECKS, COMPUTED, FIELD_ADMISSION, NORMALIZED},
@@ -56,6 +56,8 @@ pub(crate) enum Place {
     Field,
     /// Inside `items(…)`, or `hardened(…)` and `admission(…)` on a field.
     Rules,
+    /// Inside `in_versions(…)`.
+    InVersions,
     /// Inside `hardened(…)` on a type.
     Hardened,
 }
@@ -104,6 +106,7 @@ impl Place {
             Place::Type => &ON_TYPES,
             Place::Field => &ON_FIELDS,
             Place::Rules => &[],
+            Place::InVersions => &[&VERSIONS],
             Place::Hardened => &[&HARDENED],
         }
     }

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use schemars::{JsonSchema, SchemaGenerator};
+use koord_configuration::{Problem, Problems, Step, check_schema, published, schema, typed};
+use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-
-use crate::{Problem, Problems, Step, check_schema};
 
 /// The arguments of a plugin.
 pub trait Args: Serialize + DeserializeOwned + JsonSchema + Default {
@@ -36,46 +35,6 @@ impl fmt::Debug for PluginArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PluginArgs").field("plugin", &self.plugin).finish_non_exhaustive()
     }
-}
-
-/// The JSON Schema of a type, with the definitions that it refers to.
-pub(crate) fn schema<T: JsonSchema>() -> Value {
-    SchemaGenerator::default().into_root_schema_for::<T>().to_value()
-}
-
-/// A configuration as its type. What is null is not set, as in Go.
-pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
-    serde_json::from_value(without_nulls(value))
-}
-
-/// A value without members that are not set.
-pub(crate) fn without_nulls(value: &Value) -> Value {
-    let mut set = value.clone();
-    remove_nulls(&mut set);
-    set
-}
-
-/// Removes members that are not set.
-pub(crate) fn remove_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.values_mut().for_each(remove_nulls);
-            members.retain(|_, member| !member.is_null());
-        }
-        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
-        _ => {}
-    }
-}
-
-/// A document as its type, unless something is wrong with it.
-pub fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, Vec<Problem>> {
-    let root = schema::<T>();
-    let problems = check_schema(&root, &root, document, &[]);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    serde_json::from_value(document.clone())
-        .map_err(|error| vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }])
 }
 
 impl PluginArgs {
@@ -119,6 +78,12 @@ impl PluginArgs {
     pub fn complete(&self, args: &Value, api_version: &str) -> Result<Value, serde_json::Error> {
         let (args, _) = self.untyped(args, api_version, &[]);
         (self.complete)(&args).map(|(complete, _)| complete)
+    }
+
+    /// The JSON Schema of arguments that stand alone. `api_version` is the one that they may state.
+    pub fn published_schema(&self, api_version: &str) -> Result<Value, serde_json::Error> {
+        let complete = self.complete(&Value::Null, api_version)?;
+        Ok(published(self.schema(), &complete, api_version, &format!("{}Args", self.plugin)))
     }
 
     /// The arguments without their version and kind, which must be right where they are stated.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use koord_configuration::{Problems, Step, nearest};
 use serde_json::json;
 
-use crate::{Plugin, PluginArgs, PluginConfig, Problem, Problems, Step, strict::nearest};
+use crate::{Plugin, PluginArgs, PluginConfig};
 
 /// The plugins of one component.
 pub(crate) struct Catalogue {
@@ -45,17 +46,15 @@ impl Catalogue {
         }
     }
 
-    /// What is wrong with the arguments in the profile of this index.
-    pub(crate) fn problems_of_args(&self, profile: usize, configs: &[PluginConfig]) -> Vec<Problem> {
+    /// Checks the arguments in the profile of this index.
+    pub(crate) fn check_args(&self, profile: usize, configs: &[PluginConfig], problems: &mut Problems) {
         let key = |key: &str| Step::Key(key.to_owned());
-        let mut problems = Vec::new();
         for (index, config) in configs.iter().enumerate() {
             if let Some(args) = self.args_of(&config.name) {
                 let at = [key("profiles"), Step::Index(profile), key("pluginConfig"), Step::Index(index), key("args")];
                 problems.extend(args.problems(&config.args, self.api_version, &at));
             }
         }
-        problems
     }
 
     /// Fills in all arguments. Those of enabled plugins are there even when the document has none.

@@ -8,6 +8,7 @@ mod shared;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_configuration::{ClientConnection, Configuration, DurationText, LeaderElection, Problems, typed};
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,11 +20,7 @@ pub use self::{
     migration_controller::MigrationControllerArgs,
     shared::{Namespaces, PodSelector},
 };
-use crate::{
-    ClientConnection, DurationText, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
-    args::{decode, typed, without_nulls},
-    catalogue::Catalogue,
-};
+use crate::{PluginArgs, PluginConfig, PluginSet, catalogue::Catalogue};
 
 /// Group and version.
 pub const API_VERSION: &str = "descheduler/v1alpha2";
@@ -59,10 +56,6 @@ const MIGRATION_CONTROLLER: &str = "MigrationController";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeschedulerConfiguration {
-    /// descheduler/v1alpha2
-    pub api_version: String,
-    /// DeschedulerConfiguration
-    pub kind: String,
     /// Leader election between replicas.
     pub leader_election: LeaderElection,
     /// How the API server is reached.
@@ -146,65 +139,10 @@ impl Plugins {
 
 const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
-/// What is wrong with a document.
-pub(crate) fn check(document: &Value) -> Vec<Problem> {
-    let mut configuration = match decode::<DeschedulerConfiguration>(&without_nulls(document)) {
-        Ok(configuration) => configuration,
-        Err(problems) => return problems,
-    };
-    let mut found = Problems::default();
-    configuration.complete();
-    configuration.leader_election.check(&mut found);
-    for (key, address) in [
-        ("healthzBindAddress", &configuration.healthz_bind_address),
-        ("metricsBindAddress", &configuration.metrics_bind_address),
-    ] {
-        check_address(key, address.as_deref().unwrap_or_default(), &mut found);
-    }
-    let mut names = BTreeSet::new();
-    for (index, profile) in configuration.profiles.iter().enumerate() {
-        let at = index.to_string();
-        if profile.name.is_empty() {
-            found.add(&["profiles", &at, "name"], "must be set where there are several profiles");
-        } else if !names.insert(&profile.name) {
-            found.add(&["profiles", &at, "name"], format!("{:?} stands twice", profile.name));
-        }
-        profile.check(&at, &mut found);
-    }
-    let mut problems = found.into_vec();
-    for (index, profile) in configuration.profiles.iter().enumerate() {
-        problems.extend(CATALOGUE.problems_of_args(index, &profile.plugin_config));
-    }
-    problems
-}
+impl Configuration for DeschedulerConfiguration {
+    const API_VERSION: &'static str = API_VERSION;
+    const KIND: &'static str = "DeschedulerConfiguration";
 
-fn check_address(key: &str, address: &str, problems: &mut Problems) {
-    let port = match address.rsplit_once(':') {
-        Some((host, port)) if host.is_empty() || !host.contains(':') || host.starts_with('[') => port,
-        _ => {
-            return problems.add(&[key], format!("{address:?} is no address such as 0.0.0.0:10251"));
-        }
-    };
-    if port.parse::<u16>().is_err() {
-        problems.add(&[key], format!("{port:?} is no port"));
-    }
-}
-
-impl Profile {
-    fn check(&self, at: &str, problems: &mut Problems) {
-        for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
-            CATALOGUE.check_plugins(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
-            if set == "evict" && plugins.enabled.len() > 1 {
-                let off = "disable * or MigrationController, which evicts by default".to_owned();
-                let message = "only one plugin can evict";
-                problems.suggest(&["profiles", at, "plugins", "evict", "enabled"], message, Some(off));
-            }
-        }
-        CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
-    }
-}
-
-impl DeschedulerConfiguration {
     fn complete(&mut self) {
         let profiling = *self.enable_profiling.get_or_insert(true);
         if profiling {
@@ -233,6 +171,53 @@ impl DeschedulerConfiguration {
             profile.plugins.get_or_insert_default().complete();
         }
     }
+
+    fn check(&self, problems: &mut Problems) {
+        self.leader_election.check(problems);
+        let (healthz, metrics) = (&self.healthz_bind_address, &self.metrics_bind_address);
+        for (key, address) in [("healthzBindAddress", healthz), ("metricsBindAddress", metrics)] {
+            check_address(key, address.as_deref().unwrap_or_default(), problems);
+        }
+        let mut names = BTreeSet::new();
+        for (index, profile) in self.profiles.iter().enumerate() {
+            let at = index.to_string();
+            if profile.name.is_empty() {
+                problems.add(&["profiles", &at, "name"], "must be set where there are several profiles");
+            } else if !names.insert(&profile.name) {
+                problems.add(&["profiles", &at, "name"], format!("{:?} stands twice", profile.name));
+            }
+            profile.check(&at, problems);
+        }
+        for (index, profile) in self.profiles.iter().enumerate() {
+            CATALOGUE.check_args(index, &profile.plugin_config, problems);
+        }
+    }
+}
+
+fn check_address(key: &str, address: &str, problems: &mut Problems) {
+    let port = match address.rsplit_once(':') {
+        Some((host, port)) if host.is_empty() || !host.contains(':') || host.starts_with('[') => port,
+        _ => {
+            return problems.add(&[key], format!("{address:?} is no address such as 0.0.0.0:10251"));
+        }
+    };
+    if port.parse::<u16>().is_err() {
+        problems.add(&[key], format!("{port:?} is no port"));
+    }
+}
+
+impl Profile {
+    fn check(&self, at: &str, problems: &mut Problems) {
+        for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
+            CATALOGUE.check_plugins(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
+            if set == "evict" && plugins.enabled.len() > 1 {
+                let off = "disable * or MigrationController, which evicts by default".to_owned();
+                let message = "only one plugin can evict";
+                problems.suggest(&["profiles", at, "plugins", "evict", "enabled"], message, Some(off));
+            }
+        }
+        CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
+    }
 }
 
 /// A document with all that is not set.
@@ -243,5 +228,5 @@ pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
         let sets = plugins.iter().flat_map(Plugins::sets);
         CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;
     }
-    serde_json::to_value(configuration)
+    koord_configuration::document(&configuration)
 }

@@ -1,8 +1,13 @@
 //! The kinds of configurations that are known.
 
+use koord_configuration::{Configuration as _, Effective, Problem, read, schema};
 use serde_json::Value;
 
-use crate::{Effective, PluginArgs, Problem, descheduler, scheduler};
+use crate::{
+    PluginArgs,
+    descheduler::{self, DeschedulerConfiguration},
+    scheduler::{self, SchedulerConfiguration},
+};
 
 /// A kind of configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +31,16 @@ impl Kind {
     /// Group and version.
     pub const fn api_version(self) -> &'static str {
         match self {
-            Self::Scheduler => scheduler::API_VERSION,
-            Self::Descheduler => descheduler::API_VERSION,
+            Self::Scheduler => SchedulerConfiguration::API_VERSION,
+            Self::Descheduler => DeschedulerConfiguration::API_VERSION,
         }
     }
 
     /// The name of the kind.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Scheduler => "KubeSchedulerConfiguration",
-            Self::Descheduler => "DeschedulerConfiguration",
+            Self::Scheduler => SchedulerConfiguration::KIND,
+            Self::Descheduler => DeschedulerConfiguration::KIND,
         }
     }
 
@@ -50,17 +55,18 @@ impl Kind {
     /// The JSON Schema, without the arguments of plugins.
     pub fn schema(self) -> Value {
         match self {
-            Self::Scheduler => crate::args::schema::<scheduler::SchedulerConfiguration>(),
-            Self::Descheduler => crate::args::schema::<descheduler::DeschedulerConfiguration>(),
+            Self::Scheduler => schema::<SchedulerConfiguration>(),
+            Self::Descheduler => schema::<DeschedulerConfiguration>(),
         }
     }
 
     /// What is wrong with a document.
     pub fn check(self, document: &Value) -> Vec<Problem> {
-        match self {
-            Self::Scheduler => scheduler::check(document),
-            Self::Descheduler => descheduler::check(document),
-        }
+        let wrong = match self {
+            Self::Scheduler => read::<SchedulerConfiguration>(document).err(),
+            Self::Descheduler => read::<DeschedulerConfiguration>(document).err(),
+        };
+        wrong.unwrap_or_default()
     }
 
     /// What of a document has no effect, though nothing is wrong with it: names of plugins that do not exist, where they are disabled

@@ -1,13 +1,12 @@
 //! Component configurations as declared types: `KubeSchedulerConfiguration` with the arguments of Koordinator's plugins,
 //! and `DeschedulerConfiguration`.
 //!
-//! A type is the one source: its JSON Schema (by `schemars`) is what a document is checked against, what editors
-//! complete by, and what is documented. Decoding is strict: unknown fields, wrong types, values out of range, unknown
-//! and duplicate plugins are [`Problem`]s with the path of the field and, where it is known, what would be right.
-//! What a schema cannot say is a function beside the type.
+//! How a type is a configuration is `koord-configuration`: strict decoding, problems with path and suggestion, schemas, the origin of
+//! each value. Here are the fields of both configurations, their plugins with the [`Args`] of each, and the rules between them:
+//! unknown and duplicate plugins, and arguments that their plugin would refuse.
 //!
-//! The crate reads no files and no YAML: a document comes as a JSON value. Read first: [`Kind`], [`Problem`],
-//! [`Effective`].
+//! The crate reads no files and no YAML: a document comes as a JSON value. Read first: [`Kind`], [`PluginArgs`],
+//! [`scheduler::Resolved`].
 //!
 //! ```
 //! use koord_config::Kind;
@@ -24,25 +23,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
-mod bounded;
 mod catalogue;
-mod client_connection;
 pub mod descheduler;
-mod effective;
 mod kind;
-mod leader_election;
 mod plugin_set;
-mod problem;
 mod published;
 pub mod scheduler;
-mod strict;
 
-pub use args::{Args, PluginArgs, decode};
-pub use bounded::{DurationText, Percent, QuantityText, Weight};
-pub use client_connection::ClientConnection;
-pub use effective::{Effective, Origin};
+pub use args::{Args, PluginArgs};
 pub use kind::Kind;
-pub use leader_election::LeaderElection;
 pub use plugin_set::{Plugin, PluginConfig, PluginSet};
-pub use problem::{Problem, Problems, Step, path_text};
-pub use strict::check_schema;

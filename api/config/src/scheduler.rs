@@ -15,6 +15,7 @@ mod scoring;
 
 use std::collections::BTreeSet;
 
+use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, typed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,8 +40,7 @@ pub use self::{
     scoring::{ResourceWeight, ScoringStrategy, ScoringType},
 };
 use crate::{
-    ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
-    args::{decode, typed, without_nulls},
+    PluginArgs, PluginConfig, PluginSet,
     catalogue::{Catalogue, check_once},
 };
 
@@ -90,10 +90,6 @@ const OTHER_PLUGINS: &[&str] = &[
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchedulerConfiguration {
-    /// kubescheduler.config.k8s.io/v1
-    pub api_version: String,
-    /// KubeSchedulerConfiguration
-    pub kind: String,
     /// Nodes that are looked at side by side. Default 16.
     #[schemars(range(min = 1))]
     pub parallelism: Option<i32>,
@@ -179,32 +175,48 @@ impl Plugins {
 
 const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
-/// What is wrong with a document.
-pub(crate) fn check(document: &Value) -> Vec<Problem> {
-    let mut configuration = match decode::<SchedulerConfiguration>(&without_nulls(document)) {
-        Ok(configuration) => configuration,
-        Err(problems) => return problems,
-    };
-    configuration.complete();
-    let mut found = Problems::default();
-    configuration.leader_election.check(&mut found);
-    if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds {
-        found.add(&["podMaxBackoffSeconds"], "must not be less than podInitialBackoffSeconds");
-    }
-    extender::check(&configuration.extenders, &mut found);
-    let mut names = BTreeSet::new();
-    for (index, profile) in configuration.profiles.iter().enumerate() {
-        let at = index.to_string();
-        if !names.insert(&profile.scheduler_name) {
-            found.add(&["profiles", &at, "schedulerName"], format!("{:?} stands twice", profile.scheduler_name));
+impl Configuration for SchedulerConfiguration {
+    const API_VERSION: &'static str = API_VERSION;
+    const KIND: &'static str = "KubeSchedulerConfiguration";
+
+    fn complete(&mut self) {
+        self.parallelism.get_or_insert(16);
+        self.enable_profiling.get_or_insert(true);
+        self.enable_contention_profiling.get_or_insert(true);
+        self.percentage_of_nodes_to_score.get_or_insert(0);
+        self.pod_initial_backoff_seconds.get_or_insert(1);
+        self.pod_max_backoff_seconds.get_or_insert(10);
+        self.leader_election.complete("kube-scheduler", "kube-system");
+        self.client_connection.complete();
+        self.extenders.iter_mut().for_each(Extender::complete);
+        if self.profiles.is_empty() {
+            self.profiles.push(Profile::default());
         }
-        profile.check(&at, &mut found);
+        if let [profile] = self.profiles.as_mut_slice()
+            && profile.scheduler_name.is_empty()
+        {
+            "default-scheduler".clone_into(&mut profile.scheduler_name);
+        }
     }
-    let mut problems = found.into_vec();
-    for (index, profile) in configuration.profiles.iter().enumerate() {
-        problems.extend(CATALOGUE.problems_of_args(index, &profile.plugin_config));
+
+    fn check(&self, problems: &mut Problems) {
+        self.leader_election.check(problems);
+        if self.pod_max_backoff_seconds < self.pod_initial_backoff_seconds {
+            problems.add(&["podMaxBackoffSeconds"], "must not be less than podInitialBackoffSeconds");
+        }
+        extender::check(&self.extenders, problems);
+        let mut names = BTreeSet::new();
+        for (index, profile) in self.profiles.iter().enumerate() {
+            let at = index.to_string();
+            if !names.insert(&profile.scheduler_name) {
+                problems.add(&["profiles", &at, "schedulerName"], format!("{:?} stands twice", profile.scheduler_name));
+            }
+            profile.check(&at, problems);
+        }
+        for (index, profile) in self.profiles.iter().enumerate() {
+            CATALOGUE.check_args(index, &profile.plugin_config, problems);
+        }
     }
-    problems
 }
 
 impl Profile {
@@ -239,28 +251,6 @@ pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
     found.into_vec()
 }
 
-impl SchedulerConfiguration {
-    fn complete(&mut self) {
-        self.parallelism.get_or_insert(16);
-        self.enable_profiling.get_or_insert(true);
-        self.enable_contention_profiling.get_or_insert(true);
-        self.percentage_of_nodes_to_score.get_or_insert(0);
-        self.pod_initial_backoff_seconds.get_or_insert(1);
-        self.pod_max_backoff_seconds.get_or_insert(10);
-        self.leader_election.complete("kube-scheduler", "kube-system");
-        self.client_connection.complete();
-        self.extenders.iter_mut().for_each(Extender::complete);
-        if self.profiles.is_empty() {
-            self.profiles.push(Profile::default());
-        }
-        if let [profile] = self.profiles.as_mut_slice()
-            && profile.scheduler_name.is_empty()
-        {
-            "default-scheduler".clone_into(&mut profile.scheduler_name);
-        }
-    }
-}
-
 /// A document with all that is not set. Arguments of enabled plugins are there even when the document has none.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
     let mut configuration: SchedulerConfiguration = typed(document)?;
@@ -269,5 +259,5 @@ pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
         let sets = plugins.iter().flat_map(Plugins::sets);
         CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;
     }
-    serde_json::to_value(configuration)
+    koord_configuration::document(&configuration)
 }

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
-use koord_config::{Kind, LeaderElection, Origin, path_text};
+use koord_config::Kind;
+use koord_configuration::{LeaderElection, Origin, path_text};
 use serde_json::{Value, json};
 
 fn scheduler(plugin_config: Value) -> Value {
@@ -201,7 +202,7 @@ fn unsigned_integers_are_checked_as_signed_ones() {
     }
     let out_of = |format: &str, number: Value| {
         let schema = json!({"type": "integer", "format": format});
-        let problems = koord_config::check_schema(&schema, &schema, &number, &[]);
+        let problems = koord_configuration::check_schema(&schema, &schema, &number, &[]);
         problems.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(out_of("uint64", json!(-1)), ["must be 0 or greater"]);

@@ -1,52 +1,66 @@
 //! Declarative reconciliation for Kubernetes: annotated Rust types become CRDs, validation, defaulting, admission
 //! webhooks, conversion and controllers.
 //!
-//! This crate is a facade: everything of `koord-resource`, and behind features the runtime of controllers (`runtime`), what a program is
-//! made of around them (`program`), the webhook server (`webhook`), an API server inside a test (`envtest`) and a cluster for the tests of an
-//! operator (`testing`). Derived code finds
-//! this crate by the name that `Cargo.toml` has for it, or `koord-resource` where that is a dependency of its own.
+//! This crate is a facade: everything of [`koord_resource`] stands at its root, and other crates are modules of it, each
+//! behind a feature. It has no code of its own, and knows nothing of Koordinator. Derived code finds this crate by the name
+//! that `Cargo.toml` has for it, or `koord-resource` where that is a dependency of its own.
+//!
+//! Read first: [`trait@Resource`] (a kind), [`trait@Schema`] (its fields), and `runtime::controller::Controller` (what is
+//! decided about its objects).
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `runtime` | watches, caches, queues, controllers and the manager around them |
+//! | `program` | `runtime`, and a program around it: flags, kubeconfig, logs, metrics, health, leader election |
+//! | `configuration` | `schemars`, and configuration files as declared types; with `program` the flag `--config` |
+//! | `webhook` | `runtime`, and the webhook server |
+//! | `schemars` | fields whose types implement `schemars::JsonSchema` |
+//! | `envtest` | an API server inside a test |
+//! | `testing` | `envtest` and `runtime`, and a cluster for the tests of an operator |
+//! | `simulation` | `envtest` and `runtime`, and an operator in virtual time with faults that follow from a seed |
 //!
 //! # Where to begin
 //!
-//! To write an operator: `docs/library.md` leads from an empty crate to a tested operator, and `examples/greeter` is one in
-//! a file. To read the code, in this order; each page says what its crate is, what it does not know, and which types to
-//! read first:
+//! To write an operator: `docs/library.md` leads from an empty crate to a tested operator, and `examples/greeter` is one
+//! in a file. To read the code, in this order; each page says what its crate is, what it does not know, and which types
+//! to read first. Crates of features that are off are left out:
 //!
 //! | crate | what it is |
 //! |---|---|
-//! | [`koord_schema`](../koord_schema/index.html) | structural schemas, CEL, JSON, merge and strategic-merge patches: pure functions of JSON |
-//! | [`koord_resource`](../koord_resource/index.html) | what a declared type is: identity, schema, validation, mutation, conversion, handlers, roles |
-//! | [`koord_macros`](../koord_macros/index.html) | the derives and attributes that implement it |
-//! | [`koord_core`](../koord_core/index.html) | caches, the protocol of list and watch, work queues, leader election, plans: state machines without I/O |
-//! | [`koord_client`](../koord_client/index.html) | requests to the API server, with their rate limit |
-//! | [`koord_metrics`](../koord_metrics/index.html) | metrics as data, and their registries |
-//! | [`koord_runtime`](../koord_runtime/index.html) | the tasks: watches, workers, leader election, events, and the manager around them |
-//! | [`koord_listen`](../koord_listen/index.html) | sockets, with limits of connections and bodies |
-//! | [`koord_program`](../koord_program/index.html) | what a program is made of: flags, gates, kubeconfig, logs, signals, exit codes, wiring |
-//! | [`koord_webhook`](../koord_webhook/index.html) | the webhook server: TLS, certificates, AdmissionReview, conversion |
-//! | [`envtest`](../envtest/index.html) | a Kubernetes API server that runs in a test |
-//! | [`koord_testing`](../koord_testing/index.html) | an operator on that server, and what its tests wait for |
-//! | [`koord_simulation`](../koord_simulation/index.html) | an operator in virtual time, and faults that follow from a seed |
+//! | [`koord_schema`] | structural schemas, CEL, JSON, merge and strategic-merge patches: pure functions of JSON |
+//! | [`koord_builtins`] | the types of the kinds that every API server has, as data |
+//! | [`koord_resource`] | what a declared type is: identity, schema, validation, mutation, conversion, handlers, roles |
+//! | [`koord_macros`] | the derives and attributes that implement it |
+#![cfg_attr(feature = "configuration", doc = "| [`koord_configuration`] | configuration files as declared types |")]
+#![cfg_attr(feature = "runtime", doc = "| [`koord_core`] | caches, list and watch, queues, elections, plans: no I/O |")]
+#![cfg_attr(feature = "runtime", doc = "| [`koord_metrics`] | metrics as data, and their registries |")]
+#![cfg_attr(feature = "runtime", doc = "| [`koord_client`] | requests to the API server, with their rate limit |")]
+#![cfg_attr(feature = "runtime", doc = "| [`koord_listen`] | sockets, with limits of connections and bodies |")]
+#![cfg_attr(feature = "runtime", doc = "| [`koord_runtime`] | the tasks: watches, workers, leader election, events |")]
+#![cfg_attr(feature = "program", doc = "| [`koord_scheduling`] | selectors, taints, pod requests, CPU sets, devices |")]
+#![cfg_attr(feature = "program", doc = "| [`koord_program`] | flags, gates, kubeconfig, logs, signals, exit codes |")]
+#![cfg_attr(feature = "webhook", doc = "| [`koord_webhook`] | TLS, certificates, AdmissionReview, conversion |")]
+#![cfg_attr(feature = "envtest", doc = "| [`envtest`] | a Kubernetes API server that runs in a test |")]
+#![cfg_attr(feature = "testing", doc = "| [`koord_testing`] | an operator on that server, and its webhooks |")]
+#![cfg_attr(feature = "simulation", doc = "| [`koord_simulation`] | an operator in virtual time, with seeded faults |")]
 //!
-//! Koordinator, made with them:
-//!
-//! | crate | what it is |
-//! |---|---|
-//! | [`koord_api`](../koord_api/index.html) | the 13 kinds, and the protocol of labels, annotations and configuration |
-//! | [`koord_scheduling`](../koord_scheduling/index.html) | selectors, taints, pod requests, QoS classes, CPU sets and NUMA nodes, as scheduler, webhooks and node agent share them |
-//! | [`koord_quota`](../koord_quota/index.html) | the tree of quotas: its rules, its snapshot and the runtime quota |
-//! | [`koord_config`](../koord_config/index.html) | the configurations of scheduler and descheduler as declared types |
-//! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
-//! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
-//! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
-//! | [`koord_manager`](../koord_manager/index.html), [`koordctl`](../koordctl/index.html), [`crdgen`](../crdgen/index.html) | the programs |
-//! | [`hollow`](../hollow/index.html) | nodes without machines, for tests and `koordctl up` |
+// An operator has this feature for its tests, and cargo documents a crate without those: outside of docs.rs, only a
+// checkout documents the feature, and the crates of Koordinator beside it.
+#![cfg_attr(all(feature = "testing", not(docsrs)), doc = "Koordinator is made with them: [`koord_api`].")]
 //!
 //! `docs/architecture.md` shows which crate may depend on which, and the invariants that hold between them.
+//!
+// Cargo documents crates without their dependencies in no order, and rustdoc links the path of another crate only where
+// its pages are already: the links above name files. On docs.rs each crate is alone, and its paths lead to other pages there.
+#![cfg_attr(docsrs, doc = include_str!("links/docs-rs.md"))]
+#![cfg_attr(not(docsrs), doc = include_str!("links/checkout.md"))]
 
 pub use koord_resource::*;
+#[doc(no_inline)]
 pub use koord_resource::{k8s_openapi, serde, serde_json};
 
+#[cfg(feature = "configuration")]
+pub use koord_configuration as configuration;
 #[cfg(feature = "program")]
 pub use koord_program as program;
 #[cfg(feature = "simulation")]

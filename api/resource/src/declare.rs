@@ -2,6 +2,7 @@
 
 mod fits;
 mod kubernetes;
+mod members;
 mod moved;
 mod primitive;
 #[cfg(feature = "schemars")]
@@ -12,6 +13,7 @@ use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::json;
 
 pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
+pub use members::{Member, Members, needs_key, needs_member, needs_member_of_any_version, needs_selectable};
 pub(crate) use moved::{at_moved, by_newest_name};
 pub use moved::{moved, moved_member};
 #[cfg(feature = "schemars")]
@@ -49,6 +51,10 @@ use crate::Versions;
 pub trait Schema {
     /// What kind of JSON it is, known while compiling, so that a marker on a named type can be checked.
     const SHAPE: Shape;
+
+    /// The members of the object that it is, known while compiling, so that keys of lists and paths of a root can be
+    /// checked. An implementation by hand may leave it out.
+    const MEMBERS: Members = Members::Unknown;
 
     /// The schema, as the document in `cx` wants it.
     fn schema(cx: Emit) -> Node;

@@ -1,4 +1,4 @@
-//! RBAC rules, declared beside the code that needs them.
+//! RBAC rules, declared beside the code that needs them, and those that every operator needs.
 
 /// Permission that one piece of code needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +17,46 @@ pub struct RbacRule {
     pub namespace: Option<&'static str>,
     /// The name of the role; none for that of the program's roles.
     pub role: Option<&'static str>,
+}
+
+/// Leader election in the program's own namespace. Where a role does not grant the watch of leases, a replica that waits reads its
+/// Lease every retry period.
+pub const LEADER_ELECTION: RbacRule = RbacRule {
+    namespace: Some(OWN_NAMESPACE),
+    ..rule("coordination.k8s.io", "leases", &["create", "get", "update", "watch"])
+};
+
+/// Events of all objects. Where a role of an older installation grants events of the core group alone, that group is used.
+pub const EVENTS: RbacRule = rule("events.k8s.io", "events", &["create", "patch"]);
+
+/// What a webhook server needs that converts objects, beside [`webhook_server`]: its authority stands in the definitions of their kinds.
+pub const CONVERSIONS: RbacRule = rule("apiextensions.k8s.io", "customresourcedefinitions", OF_ONE);
+
+/// What a webhook server needs whose Secret and webhook configurations have these names: to create a Secret and to keep its own in its
+/// namespace, and to keep the configurations of both kinds. A name cannot be required of what is created.
+pub const fn webhook_server(
+    secret: &'static [&'static str],
+    mutating: &'static [&'static str],
+    validating: &'static [&'static str],
+) -> [RbacRule; 4] {
+    const GROUP: &str = "admissionregistration.k8s.io";
+    let namespace = Some(OWN_NAMESPACE);
+    [
+        RbacRule { namespace, ..rule("", "secrets", &["create"]) },
+        RbacRule { namespace, names: secret, ..rule("", "secrets", OF_ONE) },
+        RbacRule { names: mutating, ..rule(GROUP, "mutatingwebhookconfigurations", OF_ONE) },
+        RbacRule { names: validating, ..rule(GROUP, "validatingwebhookconfigurations", OF_ONE) },
+    ]
+}
+
+/// Stands for the namespace that the program is installed in.
+pub(crate) const OWN_NAMESPACE: &str = ".";
+
+/// Lists and watches select the one object by its name, which is why a rule with the name allows them.
+const OF_ONE: &[&str] = &["get", "list", "patch", "watch"];
+
+const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
+    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
 }
 
 /// The name of a subresource, such as `nodes/status`, put together while compiling.

@@ -1,4 +1,53 @@
 //! Koordinator's kinds and its extension protocol: types and pure functions.
+//!
+//! A kind is an annotated type; its definition, its rules and its admission handlers follow from it. The protocol is what labels
+//! and annotations of nodes and pods say, and the keys of slo-controller-config. The crate knows no servers, clients or clocks.
+//!
+//! Read first: [`reservation::Reservation`] (a kind), [`KINDS`] (all of them), [`protocol::Key`] (a label or an annotation),
+//! [`slo_config`] (the configuration of nodes).
+//!
+//! # Where to begin
+//!
+//! Koordinator is made with the library whose crates [`koord`](../koord/index.html) lists. Its own crates, each made of those
+//! above it:
+//!
+//! | crate | what it is |
+//! |---|---|
+//! | [`koord_quota`](../koord_quota/index.html) | the tree of quotas: its rules, its snapshot and the runtime quota |
+//! | [`koord_config`](../koord_config/index.html) | the configurations of scheduler and descheduler as declared types |
+//! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
+//! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
+//! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
+//! | [`koord_engine`](../koord_engine/index.html) | the state of a cluster, the queue of pods, the cycle that finds a node for one, what a plugin is |
+//! | [`koord_scheduler_plugins`](../koord_scheduler_plugins/index.html) | the plugins of the scheduler |
+//! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |
+//! | [`koord_openb`](../koord_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |
+//! | [`koord_simulator`](../koord_simulator/index.html) | what a scheduler makes of a cluster in virtual time |
+//!
+//! The programs, with little more than flags and wiring in them, and what is written with the library as other projects would:
+//!
+//! | crate | what it is |
+//! |---|---|
+//! | [`koord_manager`](../koord_manager/index.html) | controllers and webhooks |
+//! | [`koord_scheduler`](../koord_scheduler/index.html) | the scheduler |
+//! | [`koordctl`](../koordctl/index.html) | the command line, and `koordctl up`: a small cluster in one process |
+//! | [`koord_envtest`](../koord_envtest/index.html) | the embedded API server |
+//! | [`crdgen`](../crdgen/index.html) | writes what follows from the declared kinds: definitions, roles, reference pages |
+//! | [`greeter`](../greeter/index.html), [`postgres_operator`](../postgres_operator/index.html), [`cronjob`](../cronjob/index.html) | operators |
+//! | [`scheduler_plugin`](../scheduler_plugin/index.html) | koord-scheduler with a plugin of its own |
+//!
+//! For tests and measurements:
+//!
+//! | crate | what it is |
+//! |---|---|
+//! | [`hollow`](../hollow/index.html) | nodes without machines, also for `koordctl up` |
+//! | [`simulation`](../simulation/index.html) | Koordinator's programs in virtual time, from a seed |
+//! | [`clusters`](../clusters/index.html) | random clusters, and laws of what a scheduler gives out in them |
+//! | [`parity`](../parity/index.html) | recorded conversations with a real API server, and mutated requests |
+//! | [`integration`](../integration/index.html) | what the integration suite stands on: kubectl, helm and a real kube-apiserver |
+//! | [`programs`](../programs/index.html) | programs as processes of a test |
+//! | [`allocations`](../allocations/index.html) | how often a test allocates memory |
+//! | [`fuzz_rules`](../fuzz_rules/index.html) | what must hold for any input |
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

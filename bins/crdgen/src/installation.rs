@@ -12,11 +12,5 @@ pub(crate) const SCHEDULER_ROLE: &str = "koord-scheduler-role";
 pub(crate) fn gated_role(name: &str) -> String {
     format!("koord-scheduler-{name}-role")
 }
-/// The Service of the webhooks.
-pub(crate) const SERVICE: &str = "koordinator-webhook-service";
 /// The Service through which the metrics of koord-manager are scraped.
 pub(crate) const METRICS_SERVICE: &str = "koordinator-manager-metrics";
-/// The configuration of the mutating webhooks.
-pub(crate) const MUTATING_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
-/// The configuration of the validating webhooks.
-pub(crate) const VALIDATING_CONFIGURATION: &str = "koordinator-validating-webhook-configuration";

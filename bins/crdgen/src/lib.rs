@@ -1,8 +1,5 @@
 //! What crdgen does: CustomResourceDefinitions, reference pages and sample skeletons out of the declared kinds.
 //!
-//! `cargo doc --open` opens this page, because its name is the first of the workspace. The documentation of the library begins at
-//! [`koord`](../koord/index.html).
-//!
 //! It knows no cluster. Read first: [`generate::documents`] (which files there are and what is in them), [`compare`] (which
 //! compares definitions with others), [`document::Document`].
 

@@ -3,7 +3,7 @@
 //! Objects without a program of their own (priority classes, the ConfigMap slo-controller-config) are no part of it.
 
 use anyhow::{Context as _, Result};
-use koord_manager::BUILD;
+use koord_manager::{BUILD, webhook_defaults};
 use koord_resource::{
     admission::WebhookKind,
     document::{Installation, Labels, Webhooks, install},
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     chart,
     document::{Document, yaml_stream, yaml_text},
-    installation::{METRICS_SERVICE, MUTATING_CONFIGURATION, NAMESPACE, SERVICE, VALIDATING_CONFIGURATION},
+    installation::{METRICS_SERVICE, NAMESPACE},
 };
 
 /// The files of `config/`, each with the kinds of its objects. The definitions have files of their own.
@@ -31,12 +31,19 @@ const FILES: [(&str, &[&str]); 9] = [
 
 /// What an installation of koord-manager consists of, with the names of the original's.
 pub fn installation() -> Result<Installation> {
+    let names = webhook_defaults();
+    let configurations = [
+        configuration(WebhookKind::Mutating, "MutatingWebhookConfiguration", &names.mutating, &names.service)?,
+        configuration(WebhookKind::Validating, "ValidatingWebhookConfiguration", &names.validating, &names.service)?,
+    ];
     let webhooks = Webhooks {
-        service: SERVICE.to_owned(),
-        certificates: "/run/koordinator-webhook-certs".to_owned(),
-        // The program knows the names of its objects.
-        environment: Vec::new(),
-        configurations: webhook_configurations()?,
+        certificates: format!("/run/{}", names.secret),
+        service: names.service,
+        secret: names.secret,
+        mutating: names.mutating,
+        validating: names.validating,
+        named_by_variables: false,
+        configurations: configurations.into(),
         ..Webhooks::of::<()>(BUILD.program, NAMESPACE, &[])
     };
     Ok(Installation { webhooks: Some(webhooks), ..without_webhooks() })
@@ -50,7 +57,7 @@ fn without_webhooks() -> Installation {
         labels: Labels::new(),
         selector: labels(&[("koord-app", BUILD.program)]),
         kinds: koord_api::KINDS,
-        rules: koord_manager::rbac_rules(),
+        rules: koord_manager::own_rules(),
         priority_class: Some("koord-prod".to_owned()),
         pull_policy: Some("Always".to_owned()),
         command: vec![format!("/{}", BUILD.program)],
@@ -112,20 +119,12 @@ fn is_metrics_service(object: &Value) -> bool {
     object["kind"] == "Service" && object["metadata"]["name"] == METRICS_SERVICE
 }
 
-/// Both webhook configurations. They have the entries that are served with the default gates; the annotation that
-/// the manager rebuilds entries from has all, so that gates bring further ones, and applying the file again finds
-/// nothing to change. The certificate authority is left to the manager for the same reason.
-fn webhook_configurations() -> Result<Vec<Value>> {
-    let kinds = [
-        (WebhookKind::Mutating, "MutatingWebhookConfiguration", MUTATING_CONFIGURATION),
-        (WebhookKind::Validating, "ValidatingWebhookConfiguration", VALIDATING_CONFIGURATION),
-    ];
-    kinds.into_iter().map(|(kind, kind_name, name)| configuration(kind, kind_name, name)).collect()
-}
-
-fn configuration(kind: WebhookKind, kind_name: &str, name: &str) -> Result<Value> {
+/// A webhook configuration. It has the entries that are served with the default gates; the annotation that the manager
+/// rebuilds entries from has all, so that gates bring further ones, and applying the file again finds nothing to change.
+/// The certificate authority is left to the manager for the same reason.
+fn configuration(kind: WebhookKind, kind_name: &str, name: &str, service: &str) -> Result<Value> {
     let entries = chart::entries(kind)?;
-    let written = |entry: &chart::Entry| entry.in_configuration(NAMESPACE, SERVICE);
+    let written = |entry: &chart::Entry| entry.in_configuration(NAMESPACE, service);
     let template = serde_json::to_string(&entries.iter().map(written).collect::<Value>())?;
     let webhooks: Value = entries.iter().filter(|entry| entry.is_served_by_default()).map(written).collect();
     Ok(json!({

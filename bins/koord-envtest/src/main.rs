@@ -1,4 +1,6 @@
 //! The embedded Kubernetes API server as a program.
+//!
+//! Flags and wiring: what the server does is in [`envtest`]. Read first: `arguments` (the flags), `run` (what is wired).
 
 mod arguments;
 mod run;

@@ -1,7 +1,11 @@
 //! What koord-manager may do in a cluster: the sum of what its parts declare, and what running it takes.
 
 use koord_manager_controllers::CONTROLLERS;
-use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
+use koord_program::PERMISSIONS;
+use koord_resource::{
+    controller::ControllerSpec,
+    rbac::{RbacRule, webhook_server},
+};
 use koord_webhooks::HANDLERS;
 
 use crate::{
@@ -21,10 +25,16 @@ fn is_off(gate: &str) -> bool {
 
 /// Every permission that the program uses without [`optional_controllers`].
 pub fn rbac_rules() -> Vec<RbacRule> {
+    let webhooks = webhook_server(&[CERTIFICATES], &[MUTATING], &[VALIDATING]);
+    own_rules().into_iter().chain(PERMISSIONS).chain(webhooks).collect()
+}
+
+/// The permissions of the handlers, and of the controllers without [`optional_controllers`]. An installation adds those for leader
+/// election, events and the webhook server.
+pub fn own_rules() -> Vec<RbacRule> {
     let controllers = CONTROLLERS.iter().filter(|spec| !spec.gate.is_some_and(is_off));
     let handlers = HANDLERS.iter().flat_map(|handler| handler.rbac.iter().copied());
-    let webhooks = koord_webhook::rbac(&[CERTIFICATES], &[MUTATING], &[VALIDATING]);
-    koord_program::permissions(controllers).into_iter().chain(handlers).chain(webhooks).collect()
+    controllers.flat_map(ControllerSpec::rbac_rules).chain(handlers).collect()
 }
 
 #[cfg(test)]

@@ -81,17 +81,16 @@ fn webhook_server(
     program: &mut Program,
     options: &Options,
 ) -> anyhow::Result<(koord_webhook::Server, Arc<QuotaEvaluator>)> {
-    // Connections, certificates and waiting for a cache are between machines, whose time is real.
+    // Waiting for a cache is between machines, whose time is real.
     let clock = SystemClock::shared();
     let counters = koord_webhook::Metrics::register(program.metrics())?;
     let gates = program.gates().clone();
     let core = program.core();
     let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), options.webhook_settings()));
-    let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock)).traced(core.tracer().clone());
+    let builder = koord_webhook::ServiceBuilder::new(counters, clock).traced(core.tracer().clone());
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
     let evaluator = QuotaEvaluator::new(ctx, options.quota_retries(), core.random().clone(), core.guard().clone());
     let service = evaluator.serve(builder).build();
-    let server = koord_webhook::Server::open(environment, service, clock)?;
-    server.watch(core);
+    let server = koord_webhook::Server::beside(core, environment, service)?;
     Ok((server, evaluator))
 }

@@ -1,14 +1,15 @@
 //! The configuration: read, checked and completed before anything is contacted.
 
-use std::{fmt::Write as _, path::Path};
+use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result};
 use koord_config::{
-    Args as _, Kind, LeaderElection, Problem, Problems,
+    Args as _, Kind,
     scheduler::{ElasticQuotaArgs, Profile, SchedulerConfiguration},
 };
+use koord_configuration::{LeaderElection, Problem, Problems, Source, read};
 use koord_program::files::read_configuration;
-use koord_resource::yaml::{parse, place, to_text};
+use koord_resource::yaml::{parse, to_text};
 use koord_scheduler_plugins::elastic_quota::HookFactories;
 use serde_json::{Value, json};
 
@@ -25,12 +26,6 @@ pub struct Configuration {
     document: Value,
 }
 
-/// A text and the name by which messages refer to it.
-struct Source<'t> {
-    name: String,
-    text: &'t str,
-}
-
 impl Configuration {
     /// The configuration of the flags: their file or preset, or that of kube-scheduler without one.
     pub fn of_flags(options: &Options) -> Result<Self> {
@@ -43,20 +38,17 @@ impl Configuration {
             let mut document = parse(preset.text())?;
             options.apply_to(&mut document, true);
             let name = format!("the preset {}", preset.name());
-            return Self::of_document(document, &Source { name, text: preset.text() }, hooks);
+            return Self::of_document(document, &Source::new(&name, preset.text()), hooks);
         }
         let Some(file) = &options.config else {
             let mut document = empty();
             options.apply_to(&mut document, true);
-            return Self::of_document(document, &Source { name: "the flags".to_owned(), text: "" }, hooks);
+            return Self::of_document(document, &Source::new("the flags", ""), hooks);
         };
         let text = read_configuration(file).with_context(|| format!("--config {} cannot be read", file.display()))?;
-        let source = Source { name: file.display().to_string(), text: &text };
-        let document = parse(&text).map_err(|error| match error.line {
-            0 => anyhow!("{}: {error}", source.name),
-            line => anyhow!("{}:{line}: {error}", source.name),
-        })?;
-        let mut document = LeaderElection::without_unset(&document);
+        let name = file.display().to_string();
+        let source = Source::new(&name, &text);
+        let mut document = LeaderElection::without_unset(&source.parse()?);
         options.apply_to(&mut document, false);
         Self::of_document(document, &source, hooks)
     }
@@ -68,8 +60,7 @@ impl Configuration {
         if let Some(profiles) = document["profiles"].as_array_mut() {
             profiles.push(json!({"schedulerName": "default-scheduler"}));
         }
-        let source = Source { name: "the shipped configuration".to_owned(), text: SHIPPED };
-        Self::of_document(document, &source, &HookFactories::new())
+        Self::of_document(document, &Source::new("the shipped configuration", SHIPPED), &HookFactories::new())
     }
 
     /// The profiles.
@@ -99,40 +90,12 @@ impl Configuration {
     }
 
     fn of_document(document: Value, source: &Source<'_>, hooks: &HookFactories) -> Result<Self> {
-        if Kind::of(&document) != Some(Kind::Scheduler) {
-            let (kind, version) = (Kind::Scheduler.name(), Kind::Scheduler.api_version());
-            if document.is_null() {
-                bail!("{}:1: there is nothing in it; write a {kind} of {version}", source.name);
-            }
-            let found = |key: &str| document[key].as_str().unwrap_or("nothing").to_owned();
-            let (found_kind, found_version) = (found("kind"), found("apiVersion"));
-            bail!("{}:1: must be a {kind} of {version}, not {found_kind} of {found_version}", source.name);
+        let values: SchedulerConfiguration = read(&document).map_err(|problems| source.error(problems))?;
+        let problems = unknown_hooks(&values, hooks);
+        if !problems.is_empty() {
+            return Err(source.error(problems).into());
         }
-        let mut problems = Kind::Scheduler.check(&document);
-        if problems.is_empty() {
-            let values = SchedulerConfiguration::of(&document)?;
-            problems = unknown_hooks(&values, hooks);
-            if problems.is_empty() {
-                return Ok(Self { values, document });
-            }
-        }
-        Err(anyhow!(source.lines(&problems)))
-    }
-}
-
-impl Source<'_> {
-    /// The problems, each with file and line.
-    fn lines(&self, problems: &[Problem]) -> String {
-        let lines = place::lines(self.text);
-        let mut text = String::new();
-        for problem in problems {
-            let separator = if text.is_empty() { "" } else { "\n" };
-            let line = place::line_of(&lines, &problem.path) + 1;
-            let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
-            // Writing to a text does not fail.
-            let _ = write!(text, "{separator}{}:{line}: {problem}{suggestion}", self.name);
-        }
-        text
+        Ok(Self { values, document })
     }
 }
 

@@ -1,5 +1,8 @@
 //! koord-scheduler as a library: `koordctl up` runs it in its own process, the program is a thin main around it.
 //!
+//! Flags, configuration and wiring. Nodes are chosen in [`koord_engine`] by the plugins of [`koord_scheduler_plugins`]; what is
+//! written of it is in [`koord_scheduler_runtime`].
+//!
 //! Read first: [`Scheduler`] (the program), [`Options`] (the flags), [`Configuration`] (the file), [`run_with`] (what is wired).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -4,7 +4,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use axum::{Router, routing::get};
-use koord_config::{LeaderElection, scheduler::SchedulerConfiguration};
+use koord_config::scheduler::SchedulerConfiguration;
+use koord_configuration::LeaderElection;
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,

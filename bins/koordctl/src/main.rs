@@ -1,4 +1,4 @@
-//! See `koordctl --help`.
+//! The command line of Koordinator; its commands are modules of the library beside it, and `koordctl --help` lists them.
 
 use std::{
     io::{self, Write as _},

@@ -1,6 +1,6 @@
 //! The way to the API server: requests below a rate limit, watches line by line, events, and the clocks that run.
 //!
-//! What is sent and what an answer means is decided in `koord-core`; this crate sends it.
+//! What is sent and what an answer means is decided in [`koord_core`]; this crate sends it, and decides nothing.
 //!
 //! Read first: [`api::Api`] (how a write is sent), [`recorder::Recorder`] (how events are recorded), [`connect`], [`clock`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -5,6 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, sync::Arc};
 
+use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use serde::{
     Deserialize,
@@ -98,6 +99,14 @@ pub struct WireMetadata<'a> {
     /// Which manager owns which fields.
     #[serde(borrow)]
     pub managed_fields: Option<&'a RawValue>,
+}
+
+impl WireMetadata<'_> {
+    /// When the object was created; none where the metadata does not say it. What is no time is an error.
+    pub fn created(&self) -> Result<Option<Timestamp>, DecodeError> {
+        let time = self.creation_timestamp.as_ref().map(|text| text.parse::<Timestamp>());
+        time.transpose().map_err(|error| DecodeError::new("metadata.creationTimestamp", error))
+    }
 }
 
 /// An object of which the metadata is read, and those of its other members that `M` names, in one pass over the text.
@@ -309,6 +318,18 @@ mod tests {
         );
         assert_eq!(reason("[]"), "invalid type: sequence, expected an object at line 1 column 0");
         assert_eq!(read(r#"{"spec":0}"#).unwrap().metadata.name, "");
+    }
+
+    #[test]
+    fn the_time_of_creation_is_read_and_what_is_none_names_its_field() {
+        let created = |text| decode::<MetadataOnly<'_>>(text).unwrap().metadata.created();
+        let time = Timestamp::from_second(1_767_225_600).unwrap();
+        assert_eq!(created(r#"{"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z"}}"#), Ok(Some(time)));
+        for none in ["{}", r#"{"metadata":{"creationTimestamp":null}}"#] {
+            assert_eq!(created(none), Ok(None), "{none}");
+        }
+        let error = created(r#"{"metadata":{"creationTimestamp":"yesterday"}}"#).unwrap_err();
+        assert_eq!(error.field, "metadata.creationTimestamp");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Metrics as data: every metric is made from a [`Description`], so that what is served, what is documented and what
-//! alerts query is one table.
+//! alerts query is one table. The crate knows neither which metrics a program has, nor HTTP.
 //!
 //! Read first: [`Description`] (a metric as a constant), [`Registries`] (what is served), [`ExpiringGauge`] (a series per
 //! object), [`Exposition`] (which of them are shown).

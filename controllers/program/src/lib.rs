@@ -3,13 +3,16 @@
 //! Every program: flags as Go programs take them ([`flags`]), feature gates ([`gates`]), logs ([`logs`]), signals, exit
 //! codes and the termination message ([`run`]). With the feature `controllers`, programs that run controllers: their
 //! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
-//! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]). For tools beside
+//! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]); with the feature
+//! `configuration` the file that `--config` names (`ConfigFlag`). For tools beside
 //! them: objects of [`files`] and whole collections ([`listing`]), and answers for people ([`output`], [`screen`], [`units`],
 //! [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
 //!
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(feature = "configuration")]
+mod config_flag;
 #[cfg(feature = "controllers")]
 mod controller_flags;
 #[cfg(feature = "controllers")]
@@ -42,6 +45,8 @@ mod termination;
 pub mod units;
 
 pub use anyhow::{Error, Result};
+#[cfg(feature = "configuration")]
+pub use config_flag::ConfigFlag;
 #[cfg(feature = "controllers")]
 pub use controller_flags::{ControllerFlags, ControllerSettings};
 #[cfg(feature = "controllers")]
@@ -49,5 +54,7 @@ pub use dependencies::Dependencies;
 pub use koord_core::error::in_one_line;
 pub use manifests::print_manifests;
 pub use process::{TerminationSignals, run};
+#[cfg(feature = "configuration")]
+pub use program::run_configured;
 #[cfg(feature = "controllers")]
-pub use program::{Build, PERMISSIONS, Program, Setup, metrics, permissions, read_flags, run_controllers, run_or_plan};
+pub use program::{Build, PERMISSIONS, Program, Setup, metrics, read_flags, run_controllers, run_or_plan};

@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
+#[cfg(feature = "configuration")]
+use koord_configuration::Configuration;
+use koord_resource::rbac::{EVENTS, LEADER_ELECTION, RbacRule};
 use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
@@ -21,6 +23,8 @@ use koord_runtime::{
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "configuration")]
+use crate::ConfigFlag;
 use crate::{
     ControllerFlags, ControllerSettings, Dependencies,
     flags::from_go,
@@ -47,34 +51,9 @@ pub struct Build {
     pub info: Description,
 }
 
-/// What every program with controllers may do: leader election in its own namespace, and events. Where a role does not grant the
-/// watch of leases, a replica that waits reads its Lease every retry period.
-pub const PERMISSIONS: [RbacRule; 2] = [
-    RbacRule {
-        group: "coordination.k8s.io",
-        resource: "leases",
-        names: &[],
-        urls: &[],
-        verbs: &["create", "get", "update", "watch"],
-        namespace: Some("."),
-        role: None,
-    },
-    // Where a role of an older installation grants events of the core group alone, that group is used.
-    RbacRule {
-        group: "events.k8s.io",
-        resource: "events",
-        names: &[],
-        urls: &[],
-        verbs: &["create", "patch"],
-        namespace: None,
-        role: None,
-    },
-];
-
-/// What a program may do that runs these controllers: their own rules, and [`PERMISSIONS`].
-pub fn permissions<'c>(controllers: impl IntoIterator<Item = &'c ControllerSpec>) -> Vec<RbacRule> {
-    controllers.into_iter().flat_map(ControllerSpec::rbac_rules).chain(PERMISSIONS).collect()
-}
+/// What every program with controllers may do: leader election in its own namespace, and events.
+/// [`install`](fn@koord_resource::document::install) grants it by itself.
+pub const PERMISSIONS: [RbacRule; 2] = [LEADER_ELECTION, EVENTS];
 
 /// Every metric of a program whose own ones are these, by name.
 pub fn metrics(own: &[&[Description]]) -> Vec<Description> {
@@ -180,6 +159,16 @@ impl Program {
         Ok(Self { build, setup: Setup::new(core, settings), client, api_host, events })
     }
 
+    /// The same on the dependencies of this process.
+    pub async fn of_process(
+        build: Build,
+        settings: ControllerSettings,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
+        Self::new(build, settings, dependencies, stop)
+    }
+
     /// The manager of everything that was added.
     pub fn manager(self) -> Manager {
         self.manager_timed_by(SystemClock::shared())
@@ -248,6 +237,16 @@ struct Flags {
     plan: PlanFlags,
 }
 
+/// The same of a program with a configuration file.
+#[cfg(feature = "configuration")]
+#[derive(clap::Args)]
+struct ConfiguredFlags {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    config: ConfigFlag,
+}
+
 /// The whole `main` of a program that has the flags of [`ControllerFlags`] alone: `work` runs it until it is stopped. With
 /// `--plan` it prints what the controllers that `add` adds would write now ([`plan`](crate::plan)), and `work` is not called.
 pub fn run_or_plan<F>(
@@ -258,40 +257,64 @@ pub fn run_or_plan<F>(
 where
     F: Future<Output = anyhow::Result<()>>,
 {
-    run_command(build, async |settings, command, stop: CancellationToken| match command {
+    let common = |flags: Flags| Ok((flags, ()));
+    run_command(build, common, async |settings, (), command, stop: CancellationToken| match command {
         None => work(settings, stop).await.map(|()| ExitCode::SUCCESS),
         Some(command) => planned(&build, settings, command, add, stop).await,
+    })
+}
+
+/// As [`run_or_plan`], for a program with a configuration file: `--config` names it ([`ConfigFlag`]). It is read and checked
+/// before anything else is done; a mistake in it is one of the command line, and the exit code is 2. `add` and `work` are given the
+/// configuration with all that is not set.
+#[cfg(feature = "configuration")]
+pub fn run_configured<T, F>(
+    build: Build,
+    add: impl FnOnce(&mut Setup, T) -> anyhow::Result<()>,
+    work: impl FnOnce(ControllerSettings, T, CancellationToken) -> F,
+) -> ExitCode
+where
+    T: Configuration,
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let configured = |ConfiguredFlags { flags, config }| Ok((flags, config.read()?));
+    run_command(build, configured, async |settings, configuration: T, command, stop: CancellationToken| match command {
+        None => work(settings, configuration, stop).await.map(|()| ExitCode::SUCCESS),
+        Some(command) => planned(&build, settings, command, |setup| add(setup, configuration), stop).await,
     })
 }
 
 /// The whole `main` of a program that has controllers and the flags of [`ControllerFlags`] alone: `add` adds them. With `--plan`
 /// it prints what they would write now, as with [`run_or_plan`].
 pub fn run_controllers(build: Build, add: impl FnOnce(&mut Setup) -> anyhow::Result<()>) -> ExitCode {
-    run_command(build, async |settings: ControllerSettings, command, stop| {
+    let common = |flags: Flags| Ok((flags, ()));
+    run_command(build, common, async |settings: ControllerSettings, (), command, stop| {
         if let Some(command) = command {
             return planned(&build, settings, command, add, stop).await;
         }
-        let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
-        let mut program = Program::new(build, settings, dependencies, &stop)?;
+        let mut program = Program::of_process(build, settings, &stop).await?;
         add(&mut program)?;
         program.manager().run(stop).await?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// Runs `work` with the settings, and with what shall be planned instead.
-fn run_command<F>(
+/// Runs `work` with the settings, with what `split` makes of the flags beside the common ones, and with what shall be planned
+/// instead.
+fn run_command<A, C, F>(
     build: Build,
-    work: impl FnOnce(ControllerSettings, Option<plan::Command>, CancellationToken) -> F,
+    split: impl FnOnce(A) -> Result<(Flags, C), clap::Error>,
+    work: impl FnOnce(ControllerSettings, C, Option<plan::Command>, CancellationToken) -> F,
 ) -> ExitCode
 where
+    A: clap::Args,
     F: Future<Output = anyhow::Result<ExitCode>>,
 {
     let read = |arguments| {
-        let Flags { program, plan } = read(&build, arguments)?;
-        Ok((program.check_and_log(&build)?, plan.command()))
+        let (Flags { program, plan }, own) = split(read(&build, arguments)?)?;
+        Ok((program.check_and_log(&build)?, own, plan.command()))
     };
-    run_to_code(build.program, read, async |(settings, command), stop| work(settings, command, stop).await)
+    run_to_code(build.program, read, async |(settings, own, command), stop| work(settings, own, command, stop).await)
 }
 
 async fn planned(

@@ -1,8 +1,8 @@
 //! Controllers for Kubernetes: tasks around watches, caches, work queues and a Lease.
 //!
 //! A controller is a function from a key and the caches to an [`outcome::Outcome`]. The runtime computes the difference
-//! between the desired state and the caches, and writes it. What decides is in `koord-core`, a crate without I/O; requests
-//! are sent by `koord-client`; [`manager`] runs tasks around both, and a simulation can drive [`Core`] step by step. The
+//! between the desired state and the caches, and writes it. What decides is in [`koord_core`], a crate without I/O; requests
+//! are sent by [`koord_client`]; [`manager`] runs tasks around both, and a simulation can drive [`Core`] step by step. The
 //! modules of both crates are exported here under their names. None of the three knows Koordinator's kinds.
 //!
 //! Read first: [`projection::Projection`] (what is kept of an object), [`controller::Controller`] (what is decided),

@@ -10,7 +10,7 @@ use crate::schedule::Schedule;
 
 /// Runs a Job at the times of a schedule.
 #[derive(Clone, Debug, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
-#[koord(group = "batch.tutorial.kubebuilder.io", version = "v1", scope = "Namespaced", status)]
+#[koord(group = "batch.tutorial.kubebuilder.io", version = "v1", scope = "Namespaced", status, test)]
 #[koord(check(names_of_jobs_fit))]
 #[koord(admission(
     mutate(path = "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob", name = "mcronjob-v1.kb.io", on = [Create, Update]),

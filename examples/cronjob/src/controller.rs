@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
+use koord::Projection;
 use koord::jiff::{SignedDuration, Timestamp};
 use koord::k8s_openapi::api::batch::v1::Job;
 use koord::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use koord::runtime::cache::Entry;
 use koord::runtime::condition::{self, condition};
-use koord::runtime::outcome::{Outcome, WithStatus};
-use koord::runtime::projection::{DecodeError, Projection, WireObject};
 use koord::runtime::{
-    child::Child, controller::Controller, error::ReconcileError, events::Event, intern::Interner, key::ObjectKey,
+    child::Child, controller::Controller, error::ReconcileError, events::Event, key::ObjectKey, outcome::Outcome,
     store::Store,
 };
-use koord::{Resource, controller::ResourceKind};
 
 use crate::api::{ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus};
 use crate::runs::{Jobs, Run, Runs, beyond, job};
@@ -23,30 +21,12 @@ use crate::schedule::Schedule;
 const LISTED_MAX: usize = 10;
 
 /// What the cache keeps of a CronJob.
-#[derive(PartialEq)]
+#[derive(PartialEq, Projection)]
+#[koord(kind = CronJob)]
 pub struct CronJobView {
-    created: Option<Timestamp>,
+    creation_timestamp: Option<Timestamp>,
     spec: CronJobSpec,
     status: Option<CronJobStatus>,
-}
-
-impl Projection for CronJobView {
-    const KIND: ResourceKind = ResourceKind::of(&CronJob::INFO);
-    type Wire<'a> = WireObject<'a, CronJob>;
-    type Index = ();
-
-    fn project(wire: WireObject<'_, CronJob>, _: &mut Interner) -> Result<Self, DecodeError> {
-        let created = wire.metadata.creation_timestamp.and_then(|time| time.parse().ok());
-        Ok(Self { created, spec: wire.members.spec, status: wire.members.status })
-    }
-}
-
-impl WithStatus for CronJobView {
-    type Status = CronJobStatus;
-
-    fn status(&self) -> Option<&CronJobStatus> {
-        self.status.as_ref()
-    }
 }
 
 /// Makes a Job for every run of a schedule, deletes old ones, and keeps the status.
@@ -62,7 +42,7 @@ impl Controller for CronJobController {
         let Some(cron_job) = cron_jobs.get(key.as_str()).filter(|cron_job| !cron_job.deleting) else {
             return Ok(Outcome::settled());
         };
-        let CronJobView { created, spec, status } = &*cron_job.value;
+        let CronJobView { creation_timestamp: created, spec, status } = &*cron_job.value;
         let runs = Runs::of(&jobs, &cron_job.uid);
         let recorded = status.as_ref().and_then(|status| status.last_schedule_time.as_ref()).map(|time| time.0);
         let last = runs.latest.max(recorded);

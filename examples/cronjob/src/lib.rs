@@ -1,7 +1,9 @@
 //! The operator of kubebuilder's CronJob tutorial, whole: type, webhooks, controller and program.
 //!
-//! It depends on the facade `koord` and on a parser of cron expressions. `README.md` compares it with kubebuilder's and with the same on
-//! kube-rs.
+//! It depends on the facade `koord` and on a parser of cron expressions, and knows no other crate of the library. `README.md` compares
+//! it with kubebuilder's and with the same on kube-rs.
+//!
+//! Read first: [`api::CronJob`] (the kind), [`controller::CronJobController`] (what is decided), [`operator`] (the wiring).
 
 pub mod api;
 pub mod controller;
@@ -10,8 +12,7 @@ pub mod runs;
 pub mod schedule;
 
 use koord::document::{Declared, Installation, Webhooks, install};
-use koord::program::permissions;
-use koord::{admission::Handler, controller::ControllerSpec, controllers, handlers, serde_json::Value, webhook};
+use koord::{admission::Handler, controller::ControllerSpec, controllers, handlers, serde_json::Value};
 
 use crate::{api::CronJob, controller::CronJobController};
 
@@ -30,16 +31,11 @@ pub const NAMESPACE: &str = "cronjob-system";
 /// The name of the operator, its Service and its webhook configurations.
 pub const NAME: &str = "cronjob";
 
-/// The Secret with the certificates of the webhooks.
-const CERTIFICATES: &str = "cronjob-certs";
-
 /// Everything that is applied to a cluster.
 pub fn manifests() -> Vec<Value> {
-    let mut rules = permissions(CONTROLLERS);
-    rules.extend(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME]));
     install(&Installation {
         kinds: &[CRON_JOB],
-        rules,
+        controllers: CONTROLLERS,
         webhooks: Some(Webhooks::of(NAME, NAMESPACE, HANDLERS)),
         ..Installation::new(NAME, NAMESPACE, concat!("cronjob:v", env!("CARGO_PKG_VERSION")))
     })

@@ -1,11 +1,9 @@
 //! The running operator: the controller and both webhooks, on one set of caches.
 
-use std::{env, sync::Arc};
-
-use koord::program::{Build, ControllerSettings, Dependencies, Program, Result, Setup};
-use koord::runtime::{Core, clock::SystemClock, metrics::Description};
+use koord::program::{Build, ControllerSettings, Program, Result, Setup};
+use koord::runtime::{Core, metrics::Description};
 use koord::tokio_util::sync::CancellationToken;
-use koord::webhook::{self, Defaults, Environment, Server, Service, ServiceBuilder};
+use koord::webhook::{Defaults, Server, Service, ServiceBuilder};
 
 use crate::{HANDLERS, NAME, NAMESPACE, controller::CronJobController};
 
@@ -27,26 +25,18 @@ pub fn add(setup: &mut Setup) -> Result<()> {
 
 /// What answers the reviews of both webhooks.
 pub fn service(core: &Core) -> Result<Service> {
-    let counters = webhook::Metrics::register(core.metrics())?;
-    let mut service = ServiceBuilder::new(counters, Arc::clone(core.clock()));
-    for handler in HANDLERS {
-        service = service.handler(handler, || &());
-    }
-    Ok(service.build())
+    Ok(ServiceBuilder::of(core)?.handlers(HANDLERS).build())
 }
 
 /// Runs until `stop`; without webhooks where `ENABLE_WEBHOOKS` is `false`.
 pub async fn run(settings: ControllerSettings, stop: CancellationToken) -> Result<()> {
-    let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
-    let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
+    let mut program = Program::of_process(BUILD, settings, &stop).await?;
     add(&mut program)?;
-    if env::var("ENABLE_WEBHOOKS").is_ok_and(|enabled| enabled == "false") {
-        return Ok(program.manager().run(stop).await?);
-    }
-    let environment = Environment::read(Defaults::of(NAME, NAMESPACE))?;
-    let server = Server::open(environment, service(program.core())?, SystemClock::shared())?;
-    server.watch(program.core());
+    let service = service(program.core())?;
+    let server = Server::of_process(program.core(), Defaults::of(NAME, NAMESPACE), service)?;
     let mut manager = program.manager();
-    server.run_in(&mut manager)?;
+    if let Some(server) = server {
+        server.run_in(&mut manager)?;
+    }
     Ok(manager.run(stop).await?)
 }

@@ -1,5 +1,8 @@
-//! How many lines the operator has, beside kubebuilder's and those on kube-rs. A line counts that is neither blank nor a comment.
+//! How many lines the operator has, beside kubebuilder's and those on kube-rs, and which tests the README names. A line counts that is neither
+//! blank nor a comment.
+#![allow(clippy::unwrap_used)]
 
+const README: &str = include_str!("../README.md");
 const SOURCE: &str = "kubebuilder v4.16.0, docs/book/src/cronjob-tutorial/testdata/project";
 
 /// Our files and kubebuilder's, part by part; of theirs, [`SOURCE`] is counted.
@@ -55,7 +58,6 @@ fn the_operator_has_at_most_two_thirds_of_kubebuilders_lines() {
 
 #[test]
 fn the_readme_has_the_numbers() {
-    let readme = include_str!("../README.md");
     let row = |title: &str, parts: &[Part]| {
         let (ours, kube_rs) = (sum(parts, |part| lines(part.ours)), sum(parts, |part| lines(part.kube_rs)));
         format!("| {title} | {ours} | {} | {kube_rs} |", sum(parts, |part| part.theirs))
@@ -63,7 +65,25 @@ fn the_readme_has_the_numbers() {
     let mut rows: Vec<String> = PARTS.iter().map(|part| row(part.title, std::slice::from_ref(part))).collect();
     rows.push(row("together", &PARTS));
     for row in rows {
-        assert!(readme.contains(&row), "README.md lacks the row\n{row}");
+        assert!(README.contains(&row), "README.md lacks the row\n{row}");
     }
-    assert!(readme.contains(SOURCE), "README.md does not name {SOURCE}");
+    assert!(README.contains(SOURCE), "README.md does not name {SOURCE}");
+    let [ours, kube_rs] = [sources!["src/schedule.rs"], sources!["kube-rs/src/schedule.rs"]].map(|file| lines(file));
+    let schedules = format!("({ours} lines of koord's, {kube_rs} of kube-rs')");
+    assert!(README.contains(&schedules), "README.md lacks\n{schedules}");
+}
+
+#[test]
+fn each_difference_from_the_tutorial_names_its_tests() {
+    let tests = [include_str!("operator.rs"), include_str!("schedule.rs")];
+    let (_, table) = README.split_once("\n## What differs from the tutorial\n").unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() >= 7, "{rows:?}");
+    for row in rows {
+        let named = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for name in named.split(", ").map(|name| name.trim_matches('`')) {
+            let begin = format!("fn {name}()");
+            assert!(tests.iter().any(|source| source.contains(&begin)), "no test is called {name}");
+        }
+    }
 }

@@ -1,4 +1,7 @@
 //! The operator of the README: `greeter manifests | kubectl apply -f -`, then `greeter`.
+//!
+//! It depends on the facade `koord` and on `serde`, and knows no other crate of the library. Read first: `greeting` (the kind
+//! and its controller).
 
 mod greeting;
 
@@ -7,7 +10,7 @@ use std::process::ExitCode;
 use greeting::{Greeting, Greetings};
 use koord::{
     document::{Declared, Installation, install},
-    program::{Build, permissions, print_manifests, run_controllers},
+    program::{Build, print_manifests, run_controllers},
     runtime::metrics::Description,
     serde_json::Value,
 };
@@ -36,7 +39,7 @@ fn main() -> ExitCode {
 fn manifests() -> Vec<Value> {
     install(&Installation {
         kinds: KINDS,
-        rules: permissions([&Greetings::SPEC]),
+        controllers: &[Greetings::SPEC],
         ..Installation::new(BUILD.program, BUILD.namespace, concat!("greeter:v", env!("CARGO_PKG_VERSION")))
     })
 }

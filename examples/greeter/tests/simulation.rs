@@ -1,4 +1,6 @@
 //! The operator of the README in virtual time: what users do and what goes wrong follow from a seed.
+//!
+//! `docs/library.md` shows what is found of the planted bug; `UPDATE_GUIDE=1 cargo test -p greeter --test simulation found_out` writes it there.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../src/greeting.rs"]
@@ -6,7 +8,9 @@ mod greeting;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env,
     fmt::Display,
+    fs,
     sync::{Arc, Mutex},
 };
 
@@ -27,6 +31,9 @@ use koord::{
 const KINDS: [&[Declared]; 1] = [&[Declared::of::<Greeting>()]];
 const GREETINGS: &str = "/apis/example.com/v1/namespaces/default/greetings";
 const CARDS: &str = "/api/v1/namespaces/default/configmaps";
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/library.md");
+/// What stands in the guide before the text that is shown of the planted bug.
+const BEFORE_TEXT: &str = "found_out -- --nocapture` prints it:\n\n```text\n";
 
 fn trial<E: Display>(operator: impl Fn(&mut Core) -> Result<(), E> + Sync + 'static) -> Trial {
     Trial::of(operator)
@@ -108,8 +115,29 @@ fn an_operator_that_does_not_look_at_answers_is_found_out() {
         add.map(drop)
     };
     let trial = trial(careless);
-    let Err(Failed::Wrong(found)) = Simulation::of(&trial).play_seeds(0..40) else { panic!("nothing was found") };
-    println!("{found}");
+    let Err(failed) = Simulation::of(&trial).play_seeds(0..40) else { panic!("nothing was found") };
+    let Failed::Wrong(found) = &failed else { panic!("{failed}") };
+    // As a test that fails with this error is shown.
+    let shown = format!("Error: {failed:?}");
+    println!("{shown}");
     assert!(found.failure.what.starts_with("every greeting has its card: the cards say"), "{found}");
     assert!(found.failure.story.contains("a person: creates g"), "{found}");
+    // The seed alone shows the same.
+    assert_eq!(Simulation::of(&trial).play_seeds([found.failure.seed]).err().as_ref(), Some(&failed));
+    compare_with_guide(&shown);
+}
+
+/// The guide shows what a failing test prints, without the lines of the story.
+fn compare_with_guide(shown: &str) {
+    let head = shown.lines().take(3).collect::<Vec<_>>().join("\n");
+    let block = format!("{head}\n  …\n");
+    let guide = fs::read_to_string(GUIDE).unwrap();
+    let (before, rest) = guide.split_once(BEFORE_TEXT).expect("the guide shows what is found");
+    let (_, after) = rest.split_once("```\n").unwrap();
+    let wanted = format!("{before}{BEFORE_TEXT}{block}```\n{after}");
+    if env::var_os("UPDATE_GUIDE").is_some() {
+        fs::write(GUIDE, wanted).unwrap();
+        return;
+    }
+    assert!(guide == wanted, "docs/library.md does not show this; write it with UPDATE_GUIDE=1:\n{block}");
 }

@@ -117,7 +117,7 @@ impl DatabaseController {
     /// Whether there is a bucket, and what to say of it.
     fn bucket(&self, outcome: &mut Outcome, key: &ObjectKey) -> (Option<bool>, &'static str, String) {
         let Some(store) = &self.store else {
-            return (Some(false), "NoStore", "set BACKUP_STORE to the URL of a backup store".to_owned());
+            return (Some(false), "NoStore", "name a backupStore in the configuration".to_owned());
         };
         let bucket = Bucket::Present(bucket_name(key));
         let work = store.clone().bring_about(bucket.clone());

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 #[koord(group = "db.example.com", version = "v1", scope = "Namespaced", status, short_name = "pg")]
 #[koord(column(name = "Release", type = "integer", path = ".spec.release"))]
 #[koord(column(name = "Ready", type = "integer", path = ".status.ready"))]
+#[koord(older(version = "v1alpha1"), test)]
 #[koord(admission(
     mutate(path = "/mutate-database", name = "mdatabase.db.example.com", on = [Create, Update]),
     validate(path = "/validate-database", name = "vdatabase.db.example.com", on = [Create, Update]),
@@ -56,7 +57,8 @@ pub struct DatabaseSpec {
     pub settings: Option<ServerSettings>,
     /// Who may connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[koord(list_type = "map", list_map_key = "name", max_items = 16)]
+    #[koord(list_type = "map", list_map_key = "name")]
+    #[koord(in_versions(until = "v1", max_items = 8), in_versions(since = "v1", max_items = 16))]
     pub users: Vec<User>,
 }
 

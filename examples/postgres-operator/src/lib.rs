@@ -1,8 +1,12 @@
 //! A small operator for PostgreSQL: one kind in two versions, one controller, both webhooks and the conversion.
 //!
-//! It depends on the facade `koord` and on `serde`. `docs/library.md` builds it up step by step.
+//! It depends on the facade `koord` and on `serde`, and knows no other crate of the library. `docs/library.md` builds it up step by
+//! step.
+//!
+//! Read first: [`database::Database`] (the kind), [`controller::DatabaseController`] (what is decided), [`operator`] (the wiring).
 
 pub mod backups;
+pub mod configuration;
 pub mod controller;
 pub mod database;
 pub mod operator;
@@ -31,6 +35,3 @@ pub const NAMESPACE: &str = "postgres";
 
 /// The name of the operator, its Service and its webhook configurations.
 pub const NAME: &str = "postgres-operator";
-
-/// The Secret with the certificates of the webhooks.
-const CERTIFICATES: &str = "postgres-operator-certs";

@@ -4,22 +4,25 @@
 use std::process::ExitCode;
 
 use koord::{
-    program::{Dependencies, print_manifests, run_or_plan},
+    program::{Dependencies, print_manifests, run_configured},
     webhook::{Defaults, Environment},
 };
-use postgres_operator::operator::{self, BUILD};
+use postgres_operator::{
+    configuration::OperatorConfiguration,
+    operator::{self, BUILD},
+};
 
 fn main() -> ExitCode {
     if let Some(code) = print_manifests(BUILD.program, operator::manifests) {
         return code;
     }
-    run_or_plan(
+    run_configured(
         BUILD,
-        |setup| operator::add_controllers(setup, operator::backups()?),
-        async |settings, stop| {
+        |setup, configuration: OperatorConfiguration| operator::add_controllers(setup, configuration.backups()?),
+        async |settings, configuration: OperatorConfiguration, stop| {
             let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
             let environment = Environment::read(Defaults::of(BUILD.program, BUILD.namespace))?;
-            operator::run(settings, dependencies, environment, operator::backups()?, stop).await
+            operator::run(settings, dependencies, environment, configuration.backups()?, stop).await
         },
     )
 }

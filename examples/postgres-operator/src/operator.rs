@@ -1,19 +1,16 @@
 //! The running operator: one controller, both webhooks and the conversion, on one set of caches.
 
-use std::sync::Arc;
-
 use koord::{
     document::{Installation, Webhooks, install},
-    program::{Build, ControllerSettings, Dependencies, Program, Setup, permissions},
-    runtime::{Core, clock::SystemClock, metrics::Description},
+    program::{Build, ControllerSettings, Dependencies, Program, Setup},
+    runtime::{Core, metrics::Description},
     serde_json::Value,
     tokio_util::sync::CancellationToken,
     webhook::{self, Server, Service, ServiceBuilder},
 };
 
 use crate::{
-    CERTIFICATES, CONTROLLERS, CONVERSIONS, DATABASE, HANDLERS, NAME, NAMESPACE, backups::BackupStore,
-    controller::DatabaseController,
+    CONTROLLERS, CONVERSIONS, DATABASE, HANDLERS, NAME, NAMESPACE, backups::BackupStore, controller::DatabaseController,
 };
 
 /// Which program this is.
@@ -32,12 +29,9 @@ pub const BUILD: Build = Build {
 
 /// What an installation consists of.
 pub fn installation() -> Installation {
-    let mut rules = permissions(CONTROLLERS);
-    rules.extend(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME]));
-    rules.push(webhook::CONVERSION_RBAC);
     Installation {
         kinds: &[DATABASE],
-        rules,
+        controllers: CONTROLLERS,
         webhooks: Some(Webhooks { conversions: CONVERSIONS, ..Webhooks::of(NAME, NAMESPACE, HANDLERS) }),
         ..Installation::new(NAME, NAMESPACE, &format!("{NAME}:v{}", BUILD.version))
     }
@@ -48,12 +42,6 @@ pub fn manifests() -> Vec<Value> {
     install(&installation())
 }
 
-/// The store that the variable `BACKUP_STORE` names by its URL; none when it is not set.
-pub fn backups() -> koord::program::Result<Option<BackupStore>> {
-    let url = std::env::var("BACKUP_STORE").ok().filter(|url| !url.is_empty());
-    url.map(|url| BackupStore::at(&url).map_err(koord::program::Error::msg)).transpose()
-}
-
 /// Adds the controllers to a program that runs them or plans what they would write, and to that of a test.
 pub fn add_controllers(setup: &mut Setup, backups: Option<BackupStore>) -> koord::program::Result<()> {
     setup.core().add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
@@ -62,12 +50,7 @@ pub fn add_controllers(setup: &mut Setup, backups: Option<BackupStore>) -> koord
 
 /// What answers the reviews of both webhooks and those of conversions.
 pub fn service(core: &Core) -> koord::program::Result<Service> {
-    let counters = webhook::Metrics::register(core.metrics())?;
-    let mut service = ServiceBuilder::new(counters, Arc::clone(core.clock())).conversions(CONVERSIONS);
-    for handler in HANDLERS {
-        service = service.handler(handler, || &());
-    }
-    Ok(service.build())
+    Ok(ServiceBuilder::of(core)?.handlers(HANDLERS).conversions(CONVERSIONS).build())
 }
 
 /// Runs until `stop`.
@@ -81,8 +64,8 @@ pub async fn run(
     let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
     add_controllers(&mut program, backups)?;
 
-    let server = Server::open(environment, service(program.core())?, SystemClock::shared())?;
-    server.watch(program.core());
+    let service = service(program.core())?;
+    let server = Server::beside(program.core(), environment, service)?;
 
     let mut manager = program.manager();
     server.run_in(&mut manager)?;
@@ -97,9 +80,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_deployment_names_the_objects_that_the_program_and_its_permissions_name() {
+    fn the_deployment_names_the_objects_that_the_program_names() {
         let environment = Environment::of(Defaults::of(NAME, NAMESPACE), |_| None).unwrap();
-        assert_eq!(environment.secret, CERTIFICATES);
         let manifests = manifests();
         let deployment = manifests.iter().find(|manifest| manifest["kind"] == "Deployment").unwrap();
         let variables = deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();

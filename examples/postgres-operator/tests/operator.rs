@@ -269,6 +269,21 @@ fn webhooks_and_conversion_are_asked_without_a_socket() -> testing::Result<()> {
     })
 }
 
+#[test]
+fn a_version_has_its_own_limit_of_users() -> testing::Result<()> {
+    testing::run(async {
+        let cluster = Cluster::start(NAME, &manifests(), |setup| whole(setup, None)).await?;
+        let users: Vec<Value> = (0..9).map(|index| json!({"name": format!("user_{index}")})).collect();
+        let mut old = database(&json!({"version": 16, "storage": "1Gi", "users": users}));
+        old["apiVersion"] = json!("db.example.com/v1alpha1");
+        let refused = cluster.create(&old).await.expect_err("it has one too many").to_string();
+        assert!(refused.contains("spec.users: Too many: 9: must have at most 8 items"), "{refused}");
+        let made = cluster.create(&database(&json!({"release": 16, "storage": "1Gi", "users": users}))).await?;
+        assert_eq!(made["spec"]["users"].as_array().map(Vec::len), Some(9));
+        Ok(())
+    })
+}
+
 // === what is outside of the cluster ===
 
 /// A backup store: buckets are ready after three questions, every fourth request is one too many, and what it was asked.

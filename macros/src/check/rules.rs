@@ -1,5 +1,7 @@
 //! Checks of markers: against the shape of what they stand on, against each other, and of the literals in them.
 
+use proc_macro2::Span;
+
 use crate::{
     json::{Json, Number},
     marker::{Keyword, Marker},
@@ -129,6 +131,14 @@ pub(super) fn needs(marker: &Marker, what: &str) -> String {
 }
 
 pub(super) fn check_rules(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
+    check_each(rules, shape, report);
+    for (span, message) in contradictions(&rules.iter().collect::<Vec<_>>(), shape) {
+        report.at(span, message);
+    }
+}
+
+/// Checks each marker by itself.
+pub(super) fn check_each(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
     for marker in rules {
         let span = marker.word.span();
         if fits(domain(&marker.keyword), shape) == Some(false) {
@@ -157,7 +167,6 @@ pub(super) fn check_rules(rules: &[Marker], shape: &Shape<'_>, report: &Report) 
             _ => {}
         }
     }
-    check_together(rules, shape, report);
 }
 
 /// An old item is found by its keys alone.
@@ -241,30 +250,32 @@ fn check_literal(marker: &Marker, json: &Json, shape: &Shape<'_>, report: &Repor
     }
 }
 
-/// Rules that contradict each other or need each other.
-fn check_together(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
+/// Rules that contradict each other or need each other: where, and how.
+pub(super) fn contradictions(rules: &[&Marker], shape: &Shape<'_>) -> Vec<(Span, String)> {
+    let mut found = Vec::new();
+    let mut note = |marker: &Marker, message: String| found.push((marker.word.span(), message));
     for (marker, other) in rules.iter().flat_map(|lower| rules.iter().map(move |upper| (lower, upper))) {
         if empty_range(&marker.keyword, &other.keyword) {
-            report.at(marker.word.span(), format!("`{}` is above `{}`: no value is legal", marker.word, other.word));
+            note(marker, format!("`{}` is above `{}`: no value is legal", marker.word, other.word));
         }
     }
-    let has = |wanted: fn(&Keyword) -> bool| rules.iter().find(|marker| wanted(&marker.keyword));
+    let has = |wanted: fn(&Keyword) -> bool| rules.iter().copied().find(|marker| wanted(&marker.keyword));
     for (exclusive, bound, name) in [
         (has(|k| matches!(k, Keyword::ExclusiveMinimum)), has(|k| matches!(k, Keyword::Minimum(_))), "minimum"),
         (has(|k| matches!(k, Keyword::ExclusiveMaximum)), has(|k| matches!(k, Keyword::Maximum(_))), "maximum"),
     ] {
         if let (Some(marker), None) = (exclusive, bound) {
-            report.at(marker.word.span(), format!("`{}` needs `{name} = …`", marker.word));
+            note(marker, format!("`{}` needs `{name} = …`", marker.word));
         }
     }
     let list_type = has(|k| matches!(k, Keyword::ListType(_)));
     let keys = has(|k| matches!(k, Keyword::ListMapKey(_)));
     match (list_type.map(|marker| (marker, &marker.keyword)), keys) {
         (Some((marker, Keyword::ListType("map"))), None) => {
-            report.at(marker.word.span(), "`list_type = \"map\"` needs `list_map_key = \"…\"`");
+            note(marker, "`list_type = \"map\"` needs `list_map_key = \"…\"`".to_owned());
         }
         (None | Some((_, Keyword::ListType("atomic" | "set"))), Some(marker)) => {
-            report.at(marker.word.span(), "`list_map_key` needs `list_type = \"map\"`");
+            note(marker, "`list_map_key` needs `list_type = \"map\"`".to_owned());
         }
         _ => {}
     }
@@ -275,10 +286,10 @@ fn check_together(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
         let scalar =
             matches!(item, Shape::Boolean | Shape::Integer(_) | Shape::Number | Shape::String | Shape::Formatted);
         if *kind == "map" && scalar {
-            report.at(marker.word.span(), "the items of a `map` list are objects; a list of plain values is a `set`");
+            note(marker, "the items of a `map` list are objects; a list of plain values is a `set`".to_owned());
         }
         if *kind == "set" && matches!(item, Shape::Array(_) | Shape::Map(_)) {
-            report.at(marker.word.span(), "the items of a `set` are plain values");
+            note(marker, "the items of a `set` are plain values".to_owned());
         }
     }
     if let (Some(marker), Some(default)) = (
@@ -289,8 +300,9 @@ fn check_together(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
         }),
     ) && let Some(broken) = rules.iter().find(|rule| breaks(&rule.keyword, default))
     {
-        report.at(marker.word.span(), format!("the default breaks `{}`", broken.word));
+        note(marker, format!("the default breaks `{}`", broken.word));
     }
+    found
 }
 
 /// Whether a lower bound lies above the upper bound of the same thing.

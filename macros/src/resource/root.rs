@@ -37,6 +37,8 @@ pub(crate) struct Root {
     pub(super) labels: Vec<(LitStr, LitStr)>,
     pub(super) serving: Serving,
     pub(super) older: Vec<Older>,
+    /// Whether a test of the definition is made.
+    pub(super) is_tested: bool,
     /// Permissions that come with the kind, for whoever works with it.
     pub(super) rbac: Vec<Permissions>,
     /// What stands in `hardened(…)`.
@@ -115,6 +117,7 @@ impl Root {
             "annotation" => self.annotations.push(pair(entry)?),
             "label" => self.labels.push(pair(entry)?),
             "older" => self.older.push(Older::parse(entry)?),
+            "test" => self.is_tested = entry.flag()?,
             "rbac" => self.rbac.push(Permissions::parse(entry)?),
             _ => self.serving.take(entry)?,
         }

@@ -147,6 +147,13 @@ pub(crate) const ROOT: Table = Table {
             becomes: "how one older version is served; several may stand",
         },
         Word {
+            name: "test",
+            takes: "flag",
+            default: "off",
+            example: "test",
+            becomes: "a test, where tests are compiled, that API servers accept this version and each `older` one, and that all parts of their definition work",
+        },
+        Word {
             name: "rbac",
             takes: "list of words, see below",
             default: "none",

@@ -377,5 +377,12 @@ pub(crate) const ANYWHERE: Table = Table {
             example: "hardened(max_length = 63)",
             becomes: "rules that the definitions of the hardened profile alone have",
         },
+        Word {
+            name: "in_versions",
+            takes: "list of words about versions and the schema",
+            default: "none",
+            example: r#"in_versions(since = "v2", max_length = 63)"#,
+            becomes: "rules that some versions alone have; several may stand",
+        },
     ],
 };

@@ -32,7 +32,17 @@ impl ::koord_resource::Resource for Job {
             deprecated: None,
             skipped: false,
         },
-        older: &[],
+        older: &[
+            ::koord_resource::Older {
+                version: "v1beta1",
+                served: ::koord_resource::Served {
+                    served: true,
+                    storage: false,
+                    deprecated: None,
+                    skipped: false,
+                },
+            },
+        ],
         extras: ::koord_resource::Extras {
             short_names: &[],
             categories: &[],
@@ -111,4 +121,16 @@ impl ::koord_resource::serde::Serialize for Job {
         }
         ::koord_resource::serde::ser::SerializeStruct::end(object)
     }
+}
+#[cfg(test)]
+#[::core::prelude::v1::test]
+fn the_definition_of_job_is_legal() {
+    let newest = ::koord_resource::document::Declared::of::<Job>();
+    let findings = ::koord_resource::document::check(
+        &[newest, newest.older("v1beta1")],
+    );
+    ::core::assert!(
+        findings.is_empty(), "{} is no kind that works:\n{}", < Job as
+        ::koord_resource::Resource > ::INFO.kind, findings,
+    );
 }

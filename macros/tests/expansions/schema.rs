@@ -115,6 +115,22 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
                                 schema.min_length = Some(1u64);
                             },
                         );
+                        if cx
+                            .is_among(::koord_resource::Versions {
+                                since: None,
+                                until: Some("v2"),
+                            })
+                        {
+                            schema.min_items = Some(1u64);
+                        }
+                        if cx
+                            .is_among(::koord_resource::Versions {
+                                since: Some("v2"),
+                                until: None,
+                            })
+                        {
+                            schema.max_items = Some(8u64);
+                        }
                         schema
                     },
                 );

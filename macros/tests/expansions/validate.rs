@@ -29,6 +29,7 @@ impl<T: ::koord_resource::Validate> ::koord_resource::Validate for JobSpec<T> {
                         ::koord_resource::rule::min_length(value, 1u64, at, errors);
                     }
                 }
+                ::koord_resource::rule::max_items(value, 8u64, at, errors);
             }
         }
         {

@@ -7,6 +7,7 @@ mod controller;
 mod convert;
 mod enums;
 mod fragments;
+mod members;
 mod policy;
 mod rearranged;
 mod resource;

@@ -79,6 +79,7 @@ struct Everything {
 struct Other {
     key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(default = 1)]
     other: Option<Box<IntOrString>>,
 }
 
@@ -94,7 +95,8 @@ mod as_text {
 
 #[test]
 fn every_rule_reaches_the_schema() {
-    let other = json!({"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true});
+    let other =
+        json!({"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true, "default": 1});
     let item = json!({
         "type": "object",
         "properties": {"key": {"type": "string"}, "other": other},

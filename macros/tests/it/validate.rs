@@ -174,7 +174,9 @@ struct Ports(Vec<Ship>);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(default)]
 struct Ship {
+    #[koord(default = "")]
     name: String,
+    #[koord(default = "")]
     zone: String,
     #[koord(admission(immutable))]
     length: i32,

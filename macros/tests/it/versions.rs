@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{
-    Convert, Resource, Schema,
+    Convert, Resource, Schema, Validate,
     convert::Conversion,
     declare::Profile,
     document::{Declared, WebhookService, converted_resource_definition, custom_resource_definition, reference_page},
@@ -56,6 +56,30 @@ const POOL: &[Declared] = &[
     Declared::of::<Pool>().older("v1alpha1"),
 ];
 
+/// A shelf, whose rules differ between its versions.
+#[derive(Clone, Debug, PartialEq, Deserialize, Resource, Schema)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", older(version = "v1beta1"), test)]
+struct Shelf {
+    metadata: ObjectMeta,
+    spec: ShelfSpec,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Validate)]
+#[koord(in_versions(since = "v1", at_least_one_of("label", "owner")))]
+struct ShelfSpec {
+    #[koord(minimum = 0)]
+    #[koord(in_versions(until = "v1", maximum = 10), in_versions(since = "v1", maximum = 5, exclusive_maximum))]
+    boards: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(in_versions(since = "v1beta1", until = "v1", pattern = "^[a-z]+$"))]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[koord(in_versions(since = "v1", items(max_length = 2)))]
+    books: Vec<String>,
+}
+
 fn texts(list: &Value, key: &str) -> String {
     let texts = list.as_array().into_iter().flatten().filter_map(|one| one[key].as_str());
     texts.collect::<Vec<_>>().join(" ")
@@ -89,6 +113,42 @@ fn every_version_shows_what_is_said_of_it() {
         json!({"status": {}, "scale": {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.size"}});
     let subresources: Vec<&Value> = versions.iter().map(|version| &version["subresources"]).collect();
     assert_eq!(subresources, [&newest, &beta, &Value::Null]);
+}
+
+#[test]
+fn a_schema_has_the_keywords_of_its_version() {
+    let newest = Declared::of::<Shelf>();
+    let versions = [newest, newest.older("v1beta1"), newest.older("v1alpha1")];
+    let document = custom_resource_definition(&versions, Profile::Compatible);
+    let rules = |version: &Value| {
+        let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let (fields, has_rule) = (&spec["properties"], spec["x-kubernetes-validations"].is_array());
+        let (boards, items) = (&fields["boards"], &fields["books"]["items"]);
+        let limits = json!([boards["minimum"], boards["maximum"], boards["exclusiveMaximum"]]);
+        json!([limits, fields["label"]["pattern"], items["maxLength"], has_rule])
+    };
+    let shown: Vec<Value> = document["spec"]["versions"].as_array().unwrap().iter().map(rules).collect();
+    assert_eq!(
+        shown,
+        [
+            json!([[0, 5, true], null, 2, true]),
+            json!([[0, 10, null], "^[a-z]+$", null, false]),
+            json!([[0, 10, null], null, null, false]),
+        ]
+    );
+}
+
+#[test]
+fn rust_has_the_keywords_of_the_newest_version() {
+    let places = |boards: i32, label: Option<&str>, book: &str| {
+        let (label, owner, books) = (label.map(str::to_owned), None, vec![book.to_owned()]);
+        let errors = ShelfSpec { boards, label, owner, books }.validate();
+        errors.iter().map(|error| error.field.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(places(4, Some("A"), "ab"), "", "the pattern is of an older version");
+    assert_eq!(places(5, Some("A"), "abc"), "boards books[0]");
+    let spec = ShelfSpec { boards: 4, label: None, owner: None, books: Vec::new() };
+    assert_eq!(spec.validate().len(), 1, "one of two fields is needed");
 }
 
 #[test]

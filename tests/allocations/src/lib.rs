@@ -1,5 +1,8 @@
 //! Counts allocations of the heap: a test that uses this crate has its allocator. Time depends on the machine, the number of
-//! allocations does not.
+//! allocations does not. The crate knows nothing of what is counted. Read first: [`allocations()`].
+//!
+//! `cargo doc --open` opens this page, because the name of its package is the first of the workspace. The documentation of the
+//! library begins at [`koord`](../koord/index.html), that of Koordinator at [`koord_api`](../koord_api/index.html).
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -3,7 +3,9 @@
 //!
 //! A seed draws a cluster ([`draw`]); the scheduler's own engine plays it. At its end, and at a time in the middle, what was given
 //! out must be legal ([`laws`]); at the end no pod may wait for which a search of all nodes finds a place ([`room`]). Both read the
-//! objects alone ([`facts`]), and share no code with the plugins.
+//! objects alone ([`facts`]), and share no code with the plugins. The crate knows no server.
+//!
+//! Read first: [`check`] (what is done with a seed), [`laws`] and [`room`] (what must hold).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod devices;

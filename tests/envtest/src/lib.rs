@@ -2,7 +2,8 @@
 //!
 //! The core ([`server::ApiServer`]) is a synchronous state machine over a [`store`] of bytes: no socket, no task, no
 //! clock of its own, so that a simulation can drive it step by step. Around it stands the [`shell`]: an axum router
-//! that serves `kube::Client` in process and any other client over a socket.
+//! that serves `kube::Client` in process and any other client over a socket. The crate knows nothing of
+//! Koordinator.
 //!
 //! Read first: [`server::ApiServer`], [`registry::ResourceDef`], [`strategy::Strategy`].
 //!

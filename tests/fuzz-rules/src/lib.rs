@@ -1,7 +1,9 @@
 //! What must hold of any input. Each function is one fuzz target; it panics where something does not hold.
 //!
 //! Where an input has several parts, its first byte chooses and the rest is text. The programs that libFuzzer runs are in
-//! `fuzz/`, outside the workspace; the tests here run the same functions on the seeds.
+//! `fuzz/`, outside the workspace; the tests here run the same functions on the seeds. The crate knows no fuzzer.
+//!
+//! Read first: [`quantity`] (a rule of one function), [`review`] (of a whole webhook), [`scheduler`] (of a cluster).
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
 mod extending;

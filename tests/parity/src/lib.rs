@@ -2,7 +2,8 @@
 //!
 //! A recording is a JSON file: requests that set the scene, then steps with the answer that the real server gave.
 //! What cannot be equal on two servers (uids, revisions, times, generated names) is replaced by symbols on both sides;
-//! equal symbols stand for equal values. The server under test is an [`axum::Router`], called without a socket.
+//! equal symbols stand for equal values. The server under test is an [`axum::Router`], called without a socket; the crate knows
+//! nothing else of it.
 //!
 //! Read first: [`Case`] (a recording), [`play`] (the conversation), [`Normaliser`] (the symbols), [`differential`] (the
 //! comparison of mutated requests with a [`RealServer`]).

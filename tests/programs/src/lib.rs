@@ -1,4 +1,5 @@
-//! The programs as processes, as tests start them: with nothing around them, and not for longer than the test.
+//! The programs as processes, as tests start them: with nothing around them, and not for longer than the test. The crate knows no
+//! program. Read first: [`alone`] (before it starts), [`Running`] (while it runs).
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 use std::{

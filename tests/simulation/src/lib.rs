@@ -2,7 +2,8 @@
 //!
 //! `koord-simulation` plays a program step by step; here are what it plays, who judges the scheduler, and runs through the
 //! real tasks, with several replicas and with webhooks, on paused time. When the faults stop, what is must become what
-//! should be, and then nothing may be written any more.
+//! should be, and then nothing may be written any more. There are no sockets
+//! and no real time.
 //!
 //! Read first: [`Scenario`] (who is simulated), [`Simulation`] (its runs), [`Fault`] (what goes wrong).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -137,6 +137,11 @@ impl Environment {
         })
     }
 
+    /// Whether webhooks are served: where `ENABLE_WEBHOOKS` is not `false`.
+    pub(crate) fn enables(variable: impl Fn(&str) -> Option<String>) -> bool {
+        variable("ENABLE_WEBHOOKS").is_none_or(|value| value != "false")
+    }
+
     /// The name that certificates are made for.
     pub fn dns_name(&self) -> String {
         self.host.clone().unwrap_or_else(|| format!("{}.{}.svc", self.service, self.namespace))
@@ -159,8 +164,8 @@ mod tests {
         let installed = Webhooks::of::<()>("waiter", "restaurant", &[]);
         let unset = Environment::of(Defaults::of("waiter", "restaurant"), |_| None).unwrap();
         let variable = |name: &str| {
-            let set = installed.environment.iter().find(|(known, _)| known == name);
-            set.map(|(_, value)| value.clone())
+            let set = installed.variables().into_iter().find(|(known, _)| *known == name);
+            set.map(|(_, value)| value.to_owned())
         };
         let set = Environment::of(Defaults::of("other", "restaurant"), variable).unwrap();
         assert_eq!(unset, set, "the variables of the Deployment say the same");
@@ -173,6 +178,14 @@ mod tests {
     fn a_variable_that_is_set_names_its_object_and_an_empty_one_does_not() {
         let environment = given(&[("SECRET_NAME", "own"), ("SERVICE_NAME", "")]).unwrap();
         assert_eq!((&*environment.secret, &*environment.service), ("own", "waiter"));
+    }
+
+    #[test]
+    fn webhooks_are_served_unless_the_variable_is_false() {
+        let enabled = |value: Option<&str>| {
+            Environment::enables(|name| value.filter(|_| name == "ENABLE_WEBHOOKS").map(str::to_owned))
+        };
+        assert_eq!([None, Some(""), Some("true"), Some("false")].map(enabled), [true, true, true, false]);
     }
 
     #[test]

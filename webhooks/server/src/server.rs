@@ -1,20 +1,25 @@
 //! The whole server: ports, certificates and configurations together.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{env, net::SocketAddr, sync::Arc};
 
 use koord_listen::{BindError, Limits, bind};
-use koord_runtime::{Core, clock::SharedClock, manager::Manager};
+use koord_runtime::{
+    Core,
+    clock::{SharedClock, SystemClock},
+    manager::Manager,
+};
 use tokio::net::TcpListener;
 
 use crate::{
-    Environment, Service,
+    Defaults, Environment, EnvironmentError, Service,
     controller::{Served, WebhookController},
     tls,
 };
 
 /// A webhook server that holds its ports.
 ///
-/// [`Server::open`] takes the ports, [`Server::watch`] watches what the certificates depend on, [`Server::run_in`] serves.
+/// [`Server::of_process`] is the server of most programs, [`Server::run_in`] serves. Its steps are [`Server::open`], which takes the ports,
+/// and [`Server::watch`], which watches what the certificates depend on.
 pub struct Server {
     listeners: Vec<TcpListener>,
     service: Service,
@@ -24,6 +29,9 @@ pub struct Server {
 /// Why the server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    /// A variable of the environment cannot be used.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
     /// The port cannot be used.
     #[error("{0}; set WEBHOOK_PORT to a free port")]
     Listen(#[from] BindError),
@@ -33,6 +41,25 @@ pub enum ServeError {
 }
 
 impl Server {
+    /// The server of this process, by the variables of its environment, or `defaults` where they are not set. None where
+    /// `ENABLE_WEBHOOKS` is `false`: for a program that no API server reaches.
+    ///
+    /// It takes its ports, and `core` watches what its certificates depend on.
+    pub fn of_process(core: &mut Core, defaults: Defaults, service: Service) -> Result<Option<Self>, ServeError> {
+        if !Environment::enables(|name| env::var(name).ok()) {
+            return Ok(None);
+        }
+        Self::beside(core, Environment::read(defaults)?, service).map(Some)
+    }
+
+    /// A server with these settings, which takes its ports, and for which `core` watches what its certificates depend on. Their time
+    /// is the system's, whatever the clock of `core` shows.
+    pub fn beside(core: &mut Core, environment: Environment, service: Service) -> Result<Self, ServeError> {
+        let server = Self::open(environment, service, SystemClock::shared())?;
+        server.watch(core);
+        Ok(server)
+    }
+
     /// Takes the ports. A second port that is taken is none of our business.
     pub fn open(environment: Environment, service: Service, clock: SharedClock) -> Result<Self, ServeError> {
         let address = |port| SocketAddr::from((environment.listen, port));

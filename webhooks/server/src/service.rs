@@ -20,6 +20,7 @@ use koord_resource::{
     convert::{self, CONVERT_PATH, Conversion},
 };
 use koord_runtime::{
+    Core,
     clock::{Moment, SharedClock},
     trace::{Open, TraceContext, Tracer},
 };
@@ -98,6 +99,17 @@ impl ServiceBuilder {
         Self { routes, elsewhere, ready, metrics, clock, tracer: Tracer::default() }
             .page("/healthz", |_| Page::default())
             .conversions(&[])
+    }
+
+    /// The same for a program that is wired in `core`: by its clock, and with its metrics and traces.
+    pub fn of(core: &Core) -> Result<Self, prometheus::Error> {
+        let metrics = Metrics::register(core.metrics())?;
+        Ok(Self::new(metrics, Arc::clone(core.clock())).traced(core.tracer().clone()))
+    }
+
+    /// Serves handlers that see nothing but the request, each on its path.
+    pub fn handlers(self, handlers: &'static [Handler<()>]) -> Self {
+        handlers.iter().fold(self, |builder, handler| builder.handler(handler, || &()))
     }
 
     /// Serves a handler on its path. `snapshot` gives what the handler sees, afresh for every request.
@@ -371,6 +383,8 @@ mod tests {
     use koord_runtime::{
         clock::SystemClock,
         metrics::{self as registry, Audience},
+        random::Random,
+        recorder::Recorder,
     };
     use serde_json::Value;
 
@@ -388,6 +402,27 @@ mod tests {
 
     static HANDLER: Handler<str> =
         Handler { path: "/v", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: named };
+
+    #[tokio::test]
+    async fn a_table_of_a_program_has_its_metrics_and_all_handlers() {
+        #[expect(clippy::trivially_copy_pass_by_ref, reason = "handlers take their snapshot by reference")]
+        fn allowed(_: &Request<'_>, (): &()) -> Verdict {
+            Verdict::allow()
+        }
+        const fn at(path: &'static str) -> Handler<()> {
+            Handler { path, gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: allowed }
+        }
+        static BOTH: [Handler<()>; 2] = [at("/first"), at("/second")];
+        let registry = registry::Metrics::new().unwrap();
+        let (recorder, _events) = Recorder::new(SystemClock::shared());
+        let core = Core::new("t", SystemClock::shared(), Random::seeded(1), registry.clone(), Arc::new(recorder));
+        let service = ServiceBuilder::of(&core).unwrap().handlers(&BOTH).build();
+        assert_eq!(service.paths().collect::<Vec<_>>(), ["/convert", "/first", "/healthz", "/second"]);
+        let (_, answer) = send(&service, "POST", "/second", r#"{"request":{"uid":"u","operation":"CREATE"}}"#).await;
+        assert!(answer.contains(r#""allowed":true"#), "{answer}");
+        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
+        assert!(text.contains(r#"webhook_requests_total{code="200",webhook="/second"} 1"#), "{text}");
+    }
 
     fn service(registry: &registry::Metrics) -> Service {
         ServiceBuilder::new(Metrics::register(registry).unwrap(), SystemClock::shared())

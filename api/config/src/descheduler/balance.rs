@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_configuration::Problems;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::shared::{Namespaces, PodSelector};
-use crate::{Args, Problems};
+use crate::Args;
 
 /// Arguments of CustomPriority.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

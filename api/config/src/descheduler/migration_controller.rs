@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_configuration::{DurationText, Problems};
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::shared::Namespaces;
-use crate::{Args, DurationText, Problems};
+use crate::Args;
 
 /// Arguments of MigrationController.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,11 @@
 //! Arguments of Coscheduling.
 
+use koord_configuration::DurationText;
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Args, DurationText};
+use crate::Args;
 
 /// Arguments of Coscheduling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

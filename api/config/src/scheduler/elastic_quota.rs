@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use koord_configuration::{DurationText, Problems, QuantityText};
 use koord_resource::{Duration, Quantity, ResourceList, quantity::Format};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Args, DurationText, Problems, QuantityText};
+use crate::Args;
 
 /// Arguments of ElasticQuota.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use koord_configuration::{DurationText, Problems};
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::{DurationText, Problems};
 
 /// A webhook that takes part in scheduling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

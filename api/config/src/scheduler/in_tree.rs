@@ -1,11 +1,12 @@
 //! Arguments of the plugins of kube-scheduler.
 
+use koord_configuration::{DurationText, Problems};
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Args, DurationText, Problems};
+use crate::Args;
 
 /// Arguments of NodeResourcesFit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use koord_configuration::{DurationText, Percent, Problems, Weight};
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Args, DurationText, Percent, Problems, Weight};
+use crate::Args;
 
 /// Arguments of LoadAwareScheduling.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

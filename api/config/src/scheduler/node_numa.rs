@@ -1,10 +1,11 @@
 //! Arguments of NodeNUMAResource.
 
+use koord_configuration::Problems;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ScoringStrategy, ScoringType};
-use crate::{Args, Problems};
+use crate::Args;
 
 /// Arguments of NodeNUMAResource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

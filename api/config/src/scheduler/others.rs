@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use koord_configuration::Problems;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ScoringType;
-use crate::{Args, Problems};
+use crate::Args;
 
 /// Arguments of NodeResourcesFitPlus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,10 @@
 //! Arguments of Reservation.
 
+use koord_configuration::{Percent, Problems};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Args, Percent, Problems};
+use crate::Args;
 
 /// Arguments of Reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

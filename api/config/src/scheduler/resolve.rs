@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use koord_configuration::{Configuration as _, Problems, typed};
 use serde_json::{Value, json};
 
-use super::{API_VERSION, NodeResourcesFitArgs, Plugins, Profile, SchedulerConfiguration, point::Point};
-use crate::{Args, Plugin, PluginSet, Problems, args::typed};
+use super::{NodeResourcesFitArgs, Plugins, Profile, SchedulerConfiguration, point::Point};
+use crate::{Args, Plugin, PluginSet};
 
 /// The plugins of every profile, in their order, with the weights of those that score.
 const DEFAULTS: [(&str, i32); 19] = [
@@ -79,7 +80,7 @@ impl Resolved {
     /// The arguments of a plugin, with all that is not set.
     pub fn args<T: Args>(&self) -> Result<T, serde_json::Error> {
         let mut args = match self.args.get(T::PLUGIN) {
-            Some(args) if !args.is_null() => typed(&untyped(args))?,
+            Some(args) if !args.is_null() => typed(args)?,
             _ => T::default(),
         };
         args.complete();
@@ -87,24 +88,10 @@ impl Resolved {
     }
 }
 
-/// Arguments without their version and kind.
-fn untyped(args: &Value) -> Value {
-    let mut args = args.clone();
-    if let Some(members) = args.as_object_mut() {
-        members.remove("apiVersion");
-        members.remove("kind");
-    }
-    args
-}
-
 impl SchedulerConfiguration {
     /// The configuration without a document: the one profile of kube-scheduler.
     pub fn without_document() -> Self {
-        let mut configuration = Self {
-            api_version: API_VERSION.to_owned(),
-            kind: "KubeSchedulerConfiguration".to_owned(),
-            ..Self::default()
-        };
+        let mut configuration = Self::default();
         configuration.complete();
         configuration
     }
@@ -244,7 +231,7 @@ mod tests {
 
     fn resolved(profile: &Value) -> Resolved {
         let document = json!({
-            "apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": [profile],
+            "apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name(), "profiles": [profile],
         });
         assert_eq!(Kind::Scheduler.check(&document), []);
         SchedulerConfiguration::of(&document).unwrap().profiles[0].resolved()

@@ -1,9 +1,8 @@
 //! How amounts of resources are scored.
 
+use koord_configuration::Weight;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::Weight;
 
 /// How the amounts of a node are scored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

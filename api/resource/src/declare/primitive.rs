@@ -10,7 +10,7 @@ use std::{
 use koord_schema::{ListType, Schema as Node, SchemaType};
 use serde_json::{Number, Value, value::RawValue};
 
-use super::{Emit, Schema, Shape, anything, array, int_or_string, map, object, text, typed};
+use super::{Emit, Members, Schema, Shape, anything, array, int_or_string, map, object, text, typed};
 use crate::{Duration, IntOrString, Quantity, ResourceList};
 
 /// What the API server accepts as a quantity; the rule is Kubernetes' own.
@@ -84,6 +84,7 @@ macro_rules! transparent {
     ($($type:ty),*) => {$(
         impl<T: Schema + ?Sized> Schema for $type {
             const SHAPE: Shape = T::SHAPE;
+            const MEMBERS: Members = T::MEMBERS;
             fn schema(cx: Emit) -> Node {
                 T::schema(cx)
             }
@@ -95,6 +96,7 @@ transparent!(Box<T>, Arc<T>, Rc<T>, &T);
 
 impl<T: Schema> Schema for Option<T> {
     const SHAPE: Shape = T::SHAPE;
+    const MEMBERS: Members = T::MEMBERS;
     fn schema(cx: Emit) -> Node {
         T::schema(cx)
     }
@@ -102,6 +104,7 @@ impl<T: Schema> Schema for Option<T> {
 
 impl<T: Schema + ToOwned + ?Sized> Schema for Cow<'_, T> {
     const SHAPE: Shape = T::SHAPE;
+    const MEMBERS: Members = T::MEMBERS;
     fn schema(cx: Emit) -> Node {
         T::schema(cx)
     }

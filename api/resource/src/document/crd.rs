@@ -1,11 +1,15 @@
 //! The CustomResourceDefinition of a declared kind.
 
+mod descriptions;
+
 use koord_schema::{
     Schema as Node,
     field::{Errors, Path},
     structural::legality,
 };
 use serde_json::{Map, Value, json};
+
+pub use descriptions::Descriptions;
 
 use super::{WebhookService, older};
 use crate::{
@@ -122,6 +126,8 @@ pub fn converted_resource_definition(versions: &[Declared], profile: Profile, se
 /// [`converted_resource_definition`] for versions whose fields differ.
 /// Names, scope and metadata are those of the stored version; keys are sorted, as controller-gen prints them.
 /// Versions that are skipped are left out. A list without others gives `null`.
+///
+/// All fields have their descriptions; [`Descriptions::kept_in`] takes them out again.
 pub fn custom_resource_definition(versions: &[Declared], profile: Profile) -> Value {
     let stored = listed(versions).find(|version| version.info.served.storage);
     let Some(main) = stored.or_else(|| listed(versions).next()) else { return Value::Null };

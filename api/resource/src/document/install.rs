@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 pub use pods::{NONROOT, restricted_container, restricted_pod};
 pub use webhooks::Webhooks;
 
-use super::{Declared, converted_resource_definition, crd::sorted, custom_resource_definition};
-use crate::{declare::Profile, rbac::RbacRule};
+use super::{Declared, Descriptions, converted_resource_definition, crd::sorted, custom_resource_definition};
+use crate::{controller::ControllerSpec, declare::Profile, rbac::RbacRule};
 
 /// Labels by their keys.
 pub type Labels = BTreeMap<String, String>;
@@ -37,8 +37,9 @@ pub type Labels = BTreeMap<String, String>;
 /// };
 /// let objects = install(&waiter);
 /// let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
-/// assert_eq!(kinds, ["Namespace", "ServiceAccount", "Service", "NetworkPolicy", "Deployment"]);
-/// assert_eq!(objects[4]["metadata"]["labels"], json!({"app.kubernetes.io/name": "waiter"}));
+/// assert_eq!(kinds[..4], ["Namespace", "ServiceAccount", "ClusterRole", "Role"]);
+/// assert_eq!(kinds[4..], ["ClusterRoleBinding", "RoleBinding", "Service", "NetworkPolicy", "Deployment"]);
+/// assert_eq!(objects[8]["metadata"]["labels"], json!({"app.kubernetes.io/name": "waiter"}));
 /// ```
 #[derive(Clone)]
 pub struct Installation {
@@ -57,7 +58,12 @@ pub struct Installation {
     pub kinds: &'static [&'static [Declared]],
     /// How the definitions of the kinds are written.
     pub profile: Profile,
-    /// What the program may do, including leases and events.
+    /// Which descriptions the schemas of the definitions have.
+    pub descriptions: Descriptions,
+    /// The controllers that the program runs: it may do what they declare.
+    pub controllers: &'static [ControllerSpec],
+    /// What the program may do beside that. Leases where there is a leader election, events, and what the webhook server and its
+    /// handlers need are added; every program of the library records events.
     pub rules: Vec<RbacRule>,
     /// Objects that are applied before the program starts, such as ConfigMaps; they are left as they are.
     pub more: Vec<Value>,
@@ -100,7 +106,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Two pods of this image in a namespace of their own, without kinds, permissions and webhooks.
+    /// Two pods of this image in a namespace of their own, without kinds, controllers and webhooks.
     pub fn new(name: &str, namespace: &str, image: &str) -> Self {
         let labels = Labels::from([("app.kubernetes.io/name".to_owned(), name.to_owned())]);
         Self {
@@ -111,6 +117,8 @@ impl Installation {
             labels,
             kinds: &[],
             profile: Profile::Compatible,
+            descriptions: Descriptions::All,
+            controllers: &[],
             rules: Vec::new(),
             more: Vec::new(),
             replicas: 2,
@@ -152,7 +160,7 @@ impl Installation {
                 None => plain,
             }
         });
-        definitions.filter(Value::is_object)
+        definitions.filter(Value::is_object).map(|definition| self.descriptions.kept_in(definition))
     }
 
     /// The metadata of an object of the cluster.

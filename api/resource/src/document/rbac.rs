@@ -5,10 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::crd::sorted;
-use crate::rbac::RbacRule;
+use crate::rbac::{OWN_NAMESPACE, RbacRule};
 
-/// Stands for the namespace that the program is installed in.
-const INSTALLED: &str = ".";
+/// A rule whose objects may have names that are known only at run time.
+#[derive(Clone, Debug)]
+pub(super) struct Grant<'a> {
+    rule: RbacRule,
+    names: Vec<&'a str>,
+}
+
+impl From<RbacRule> for Grant<'_> {
+    fn from(rule: RbacRule) -> Self {
+        Self { rule, names: rule.names.to_vec() }
+    }
+}
+
+impl<'a> Grant<'a> {
+    /// The rule for the object of this name alone.
+    pub(super) fn of_one(rule: RbacRule, name: &'a str) -> Self {
+        Self { rule, names: vec![name] }
+    }
+}
 
 /// What a rule grants, without the verbs. The order of the fields is the order of the rules in a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,20 +43,26 @@ type Verbs = BTreeSet<String>;
 ///
 /// `name` is the name of all whose rules name no other role; `installed` is the namespace that `"."` stands for.
 pub fn roles(name: &str, rules: &[RbacRule], installed: &str) -> Vec<Value> {
-    let mut by_role: BTreeMap<(&str, &str), Vec<&RbacRule>> = BTreeMap::new();
-    for rule in rules {
-        let namespace = match rule.namespace {
-            Some(INSTALLED) => installed,
+    let grants: Vec<Grant<'_>> = rules.iter().copied().map(Grant::from).collect();
+    roles_of(name, &grants, installed)
+}
+
+/// The same [`roles`], of rules with names that are known only at run time.
+pub(super) fn roles_of(name: &str, grants: &[Grant<'_>], installed: &str) -> Vec<Value> {
+    let mut by_role: BTreeMap<(&str, &str), Vec<&Grant<'_>>> = BTreeMap::new();
+    for grant in grants {
+        let namespace = match grant.rule.namespace {
+            Some(OWN_NAMESPACE) => installed,
             Some(namespace) => namespace,
             None => "",
         };
-        by_role.entry((namespace, rule.role.unwrap_or(name))).or_default().push(rule);
+        by_role.entry((namespace, grant.rule.role.unwrap_or(name))).or_default().push(grant);
     }
-    by_role.into_iter().map(|((namespace, name), rules)| role(name, namespace, &rules)).collect()
+    by_role.into_iter().map(|((namespace, name), grants)| role(name, namespace, &grants)).collect()
 }
 
-fn role(name: &str, namespace: &str, rules: &[&RbacRule]) -> Value {
-    let rules: Vec<Value> = normalized(rules).iter().map(|(key, verbs)| policy_rule(key, verbs)).collect();
+fn role(name: &str, namespace: &str, grants: &[&Grant<'_>]) -> Value {
+    let rules: Vec<Value> = normalized(grants).iter().map(|(key, verbs)| policy_rule(key, verbs)).collect();
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(name));
     if !namespace.is_empty() {
@@ -54,15 +77,15 @@ fn role(name: &str, namespace: &str, rules: &[&RbacRule]) -> Value {
 }
 
 /// Joins verbs of equal keys, then resources, groups and URLs of rules that are equal otherwise.
-fn normalized(rules: &[&RbacRule]) -> Vec<(Key, Verbs)> {
+fn normalized(grants: &[&Grant<'_>]) -> Vec<(Key, Verbs)> {
     let mut verbs: BTreeMap<Key, Verbs> = BTreeMap::new();
-    for rule in rules {
+    for Grant { rule, names } in grants {
         let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
         let of_resource = rule.urls.is_empty();
         let key = Key {
             groups: if of_resource { set(&[if rule.group == "core" { "" } else { rule.group }]) } else { set(&[]) },
             resources: if of_resource { set(&[rule.resource]) } else { set(&[]) },
-            names: set(rule.names),
+            names: set(names),
             urls: set(rule.urls),
         };
         verbs.entry(key).or_default().extend(rule.verbs.iter().map(|verb| (*verb).to_owned()));

@@ -69,8 +69,10 @@ impl Installation {
             assert!(Instant::now() < deadline, "koord-manager does not become ready");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let path =
-            format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{}", install::VALIDATING);
+        let path = format!(
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{}",
+            koord_manager::webhook_defaults().validating
+        );
         let configuration = running.request(http::Method::GET, &path, None).await.unwrap();
         let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap();
         running.authority = String::from_utf8(BASE64.decode(bundle).unwrap()).unwrap();

@@ -14,10 +14,10 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Node;
-use koord_config::{DurationText, Problem, QuantityText, decode};
+use koord_configuration::{DurationText, QuantityText, Source, decode};
 use koord_resource::{
     Duration,
-    yaml::{parse, place, read_text},
+    yaml::{parse, read_text},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,23 +118,13 @@ impl Scenario {
 
     /// Reads a scenario; each mistake is named with its line.
     fn of_text(name: &str, text: &str) -> Result<Self> {
-        let document = parse(text).map_err(|error| match error.line {
-            0 => anyhow!("{name}: {error}"),
-            line => anyhow!("{name}:{line}: {error}"),
-        })?;
-        let problems = match decode::<Self>(&document) {
-            Ok(scenario) => match scenario.problems() {
-                none if none.is_empty() => return Ok(scenario),
-                problems => problems,
-            },
-            Err(problems) => problems,
-        };
-        let lines = place::lines(text);
-        let line = |problem: &Problem| {
-            let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
-            format!("{name}:{}: {problem}{suggestion}", place::line_of(&lines, &problem.path) + 1)
-        };
-        bail!("{}", problems.iter().map(line).collect::<Vec<_>>().join("\n"))
+        let source = Source::new(name, text);
+        let scenario: Self = decode(&source.parse()?).map_err(|problems| source.error(problems))?;
+        let problems = scenario.problems();
+        if !problems.is_empty() {
+            return Err(source.error(problems).into());
+        }
+        Ok(scenario)
     }
 
     /// What is played: the operations, or nodes and then pods.

@@ -1,7 +1,8 @@
 //! The complete configuration of a component, with the line that sets each value.
 
 use anyhow::Result;
-use koord_config::{Kind, LeaderElection, Origin, path_text};
+use koord_config::Kind;
+use koord_configuration::{LeaderElection, Origin, Step, path_text};
 use serde_json::Value;
 
 use crate::{Answer, cli::OutputFormat, lint, screen::Screen, table};
@@ -29,9 +30,9 @@ pub(super) fn effective(
     Ok(Answer::success(table::lines(&rows, screen)))
 }
 
-fn value_at<'v>(value: &'v Value, path: &[koord_config::Step]) -> Option<&'v Value> {
+fn value_at<'v>(value: &'v Value, path: &[Step]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| match step {
-        koord_config::Step::Key(key) => value.get(key),
-        koord_config::Step::Index(index) => value.get(*index),
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(*index),
     })
 }

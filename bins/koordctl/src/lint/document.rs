@@ -6,7 +6,7 @@ use koord_api::{
     catalogue::{self, Doubt},
     quota, slo_config,
 };
-use koord_config::LeaderElection;
+use koord_configuration::LeaderElection;
 use koord_resource::{
     admission::{Denial, Operation},
     declare::Profile,

@@ -3,6 +3,7 @@
 //! Objects that an earlier run has installed stay as they are, except for the CRDs.
 
 use anyhow::{Context as _, Result};
+use koord_manager::webhook_defaults;
 use koord_resource::{
     admission::WebhookKind,
     document::{WebhookService, webhook_configuration},
@@ -18,15 +19,6 @@ use crate::{cli::Profile, crd};
 
 /// The namespace that Koordinator is installed in.
 pub const NAMESPACE: &str = "koordinator-system";
-
-/// The configuration of the webhooks that change objects.
-pub const MUTATING: &str = "koordinator-mutating-webhook-configuration";
-
-/// The configuration of the webhooks that check objects.
-pub const VALIDATING: &str = "koordinator-validating-webhook-configuration";
-
-/// The Service through which API servers find the webhooks in a real installation.
-pub const SERVICE: &str = "koordinator-webhook-service";
 
 /// What stands for a certificate authority until koord-manager fills in its own: a line break, in base64.
 pub const NO_AUTHORITY: &str = "Cg==";
@@ -111,8 +103,9 @@ pub async fn no_webhooks(client: &Client) -> Result<()> {
 }
 
 fn webhook_configurations() -> [Value; 2] {
-    let service = WebhookService { namespace: NAMESPACE, name: SERVICE, ca_bundle: NO_AUTHORITY };
-    [(WebhookKind::Mutating, MUTATING), (WebhookKind::Validating, VALIDATING)]
+    let names = webhook_defaults();
+    let service = WebhookService { namespace: NAMESPACE, name: &names.service, ca_bundle: NO_AUTHORITY };
+    [(WebhookKind::Mutating, &names.mutating), (WebhookKind::Validating, &names.validating)]
         .map(|(kind, name)| webhook_configuration(kind, name, HANDLERS, &service))
 }
 

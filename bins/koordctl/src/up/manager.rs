@@ -1,22 +1,22 @@
 //! koord-manager in the process of `up`: the program's own wiring, with its webhooks on a free port of 127.0.0.1.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
-use koord_manager::{Checked, Options, run_with};
+use koord_manager::{Checked, Options, run_with, webhook_defaults};
 use koord_program::Dependencies;
 use koord_runtime::{clock::SharedClock, random::Random};
-use koord_webhook::{CertWriter, Environment};
+use koord_webhook::Environment;
 use kube::Client;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::install::{self, NAMESPACE};
+use super::install;
 
 /// A running koord-manager.
 pub struct RunningManager {
@@ -48,19 +48,11 @@ impl RunningManager {
             clock: settings.clock.clone(),
             random: Random::seeded(settings.seed),
         };
-        let environment = Environment {
-            port: 0,
-            second_port: None,
-            listen: Ipv4Addr::LOCALHOST.into(),
-            host: Some("127.0.0.1".to_owned()),
-            cert_dir: None,
-            cert_writer: CertWriter::Folder,
-            namespace: NAMESPACE.to_owned(),
-            secret: "koordinator-webhook-certs".to_owned(),
-            service: install::SERVICE.to_owned(),
-            mutating: install::MUTATING.to_owned(),
-            validating: install::VALIDATING.to_owned(),
-        };
+        let environment = Environment::of(webhook_defaults(), |name| match name {
+            "WEBHOOK_HOST" => Some("127.0.0.1".to_owned()),
+            "WEBHOOK_PORT" => Some("0".to_owned()),
+            _ => None,
+        })?;
         let stop = CancellationToken::new();
         let running = tokio::spawn(run_with(checked, dependencies, environment, stop.clone()));
         Ok(Self { stop, running })
@@ -138,9 +130,10 @@ async fn count(client: &Client, plural: &str) -> Result<usize> {
 
 /// Whether every entry of both webhook configurations carries a certificate authority and an address.
 async fn trusted(client: &Client) -> Result<bool> {
-    for (plural, name) in
-        [("mutatingwebhookconfigurations", install::MUTATING), ("validatingwebhookconfigurations", install::VALIDATING)]
-    {
+    let names = webhook_defaults();
+    let configurations =
+        [("mutatingwebhookconfigurations", names.mutating), ("validatingwebhookconfigurations", names.validating)];
+    for (plural, name) in configurations {
         let configuration = get(client, &format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}")).await?;
         let filled = |entry: &Value| {
             let client = &entry["clientConfig"];

@@ -94,6 +94,18 @@ fn a_dry_run_prints_the_files_and_writes_none() {
     assert!(files_below(&folder).is_empty() && !folder.join("shop").exists());
 }
 
+/// `docs/library.md` begins with what is printed.
+#[test]
+fn the_guide_shows_what_is_printed() {
+    let guide = fs::read_to_string(Path::new(CHECKOUT).join("docs/library.md")).unwrap();
+    let (_, rest) = guide.split_once("\n```text\n$ koordctl ").unwrap();
+    let (line, rest) = rest.split_once('\n').unwrap();
+    let (shown, _) = rest.split_once("…\n```").unwrap();
+    let output = run_in(&folder("new-guide"), &line.split(' ').collect::<Vec<_>>());
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.starts_with("15 files") && printed.starts_with(shown.trim_end()), "{printed}");
+}
+
 #[test]
 fn every_file_is_what_its_name_says() {
     for (name, more) in [("new-read-plain", NO_FLAGS), ("new-read-all", &EVERYTHING)] {
@@ -153,8 +165,11 @@ fn names_that_cannot_be_are_refused_with_a_remedy() {
     for (arguments, remedy) in [
         (["Shop", "Shop", "example.com", "v1"], "such as shop-operator"),
         (["serde", "Shop", "example.com", "v1"], "such as serde-operator"),
-        (["shop", "shop", "example.com", "v1"], "such as Backup"),
+        (["match", "Shop", "example.com", "v1"], "such as match-operator"),
+        (["shop", "shop", "example.com", "v1"], "such as Shop"),
         (["shop", "Type", "example.com", "v1"], "TypeRequest is free"),
+        (["shop", "Status", "example.com", "v1"], "StatusRequest is free"),
+        (["shop", "Value", "example.com", "v1"], "ValueRequest is free"),
         (["shop", "Shop", "example", "v1"], "such as shop.example.com"),
         (["shop", "Shop", "shop.k8s.io", "v1"], "for Kubernetes"),
         (["shop", "Shop", "example.com", "1"], "v1beta1"),

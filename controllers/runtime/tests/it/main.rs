@@ -9,6 +9,7 @@ mod lease_with_go;
 mod manager;
 #[path = "../../examples/name_cards/controller.rs"]
 mod name_cards;
+mod projections;
 mod sources;
 mod supervision;
 mod waking;

@@ -1,7 +1,8 @@
 //! The openb traces: nodes of a cluster with GPUs, and the pods that came to it, most of them for a part of a GPU.
 //!
 //! They are the material of "Beware of Fragmentation" (USENIX ATC 2023). A folder has the list of nodes and one list of pods
-//! for each trace. What is read of them are plain values, and the objects of Kubernetes that say the same.
+//! for each trace. What is read of them are plain values, and the objects of Kubernetes that say the same. The crate knows no
+//! scheduler and no clock.
 //!
 //! Read first: [`read()`] (the files), [`arrivals`] (the published experiment), [`Demand::of_no_use`] (its measure).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]

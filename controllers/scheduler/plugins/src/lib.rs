@@ -1,7 +1,10 @@
 //! The plugins of the scheduler: those of kube-scheduler that every profile begins with, and those of Koordinator.
 //!
 //! Each is a file that says what it refuses, how it compares nodes, and what it says about both
-//! (`spec/scheduler.md` 3 and 4.6). [`build`] makes profiles of them. Read first: [`NodeResourcesFit`].
+//! (`spec/scheduler.md` 3 and 4.6). [`build`] makes profiles of them. They see the state of the engine: they know no objects of
+//! the API server, no tasks, and not each other.
+//!
+//! Read first: [`NodeResourcesFit`] (a plugin), [`koord_engine::plugin`] (what a plugin may implement).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod balanced_allocation;

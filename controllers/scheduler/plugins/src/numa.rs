@@ -20,6 +20,7 @@ mod own;
 mod plugin;
 mod policy;
 mod refused;
+mod report;
 mod score;
 mod shown;
 mod state;

@@ -233,13 +233,16 @@ impl Reader {
         let is_all = !is_of_pods && first.metadata.token.is_empty();
         let mut page = if is_all { first } else { self.page(watch, PAGE, selected, "").await? };
         let mut objects = Vec::new();
-        for _ in 0..PAGES_MAX {
+        for read in 1.. {
             for Item { metadata } in page.items {
                 let key = ObjectKey::new(&metadata.namespace, &metadata.name);
                 objects.push((key, revision(&metadata.resource_version)?));
             }
             if page.metadata.token.is_empty() {
                 return Ok(Some(objects));
+            }
+            if read == PAGES_MAX {
+                break;
             }
             page = self.page(watch, PAGE, selected, &page.metadata.token).await?;
         }

@@ -1,9 +1,10 @@
 //! What brings the cluster to the scheduling engine, and carries out what it decides.
 //!
 //! Caches of nodes and pods become one stream of deltas ([`feed`]). A state machine applies them, lets the engine make attempts, and
-//! gives the bindings and conditions that follow ([`Scheduler`]); the task of the leader sends them ([`install`]).
+//! gives the bindings and conditions that follow ([`Scheduler`]); the task of the leader sends them ([`install`]). The crate
+//! knows neither which plugins there are, nor flags.
 //!
-//! Read first: [`Scheduler`].
+//! Read first: [`Scheduler`] (the state machine), [`feed`] (what it is fed), [`install`] (the task).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agreement;

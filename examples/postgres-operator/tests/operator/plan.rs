@@ -25,7 +25,7 @@ const SERVICE: &str = "/api/v1/namespaces/default/services/d";
 
 fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_postgres-operator"));
-    program.env_remove("KUBECONFIG").env_remove("BACKUP_STORE").env("HOME", "/nonexistent").stdin(Stdio::null());
+    program.env_remove("KUBECONFIG").env("HOME", "/nonexistent").stdin(Stdio::null());
     program
 }
 
@@ -94,8 +94,10 @@ fn a_plan_shows_what_would_be_written_and_nothing_is() {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Mutex::new(FakeStore::default()));
         let store = serve(Arc::clone(&fake)).await;
+        let config = folder.path().join("config.yaml");
+        std::fs::write(&config, configuration(&format!("backupStore: {store}\n"))).unwrap();
         let mut plan = program();
-        plan.arg("--plan").env("BACKUP_STORE", store).env("KUBECONFIG", &kubeconfig);
+        plan.arg("--plan").arg("--config").arg(&config).env("KUBECONFIG", &kubeconfig);
 
         let spec = json!({"release": 16, "storage": "1Gi", "settings": {"maxConnections": 9}});
         send(&server, Method::POST, DATABASE.strip_suffix("/d").unwrap(), &database(&spec));
@@ -201,6 +203,31 @@ spec: {clusterIP: None}
     assert!(code == 1 || text.contains("warning DecodeError on Database shop/d"), "{code} {text} {error}");
 }
 
+/// The text of a configuration with these lines.
+fn configuration(lines: &str) -> String {
+    format!("apiVersion: config.db.example.com/v1\nkind: OperatorConfiguration\n{lines}")
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_file_line_and_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    for (text, wrong) in [
+        (configuration("backupStor: x\n"), "3: backupStor: unknown field; did you mean backupStore?"),
+        (configuration("backupStore: 5\n"), "3: backupStore: must be a text, not a whole number"),
+        (configuration("backupStore: backups\n"), "3: backupStore: must begin with http:// or https://"),
+        (
+            "kind: Pod\n".to_owned(),
+            "1: must be an OperatorConfiguration of config.db.example.com/v1, not Pod of nothing",
+        ),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let (shown, error, code) = output(program().arg("--plan").arg("--config").arg(&file));
+        let expected = format!("error: --config: {}:{wrong}\n", file.display());
+        assert_eq!((shown.as_str(), error.as_str(), code), ("", expected.as_str(), 2), "{text}");
+    }
+}
+
 #[test]
 fn a_plan_that_cannot_be_made_says_why() {
     for (flags, why) in [
@@ -232,11 +259,9 @@ fn the_guide_shows_the_plan_that_is_printed() {
     let guide = std::fs::read_to_string(root.join("docs/library.md")).unwrap();
     let mut blocks =
         guide.split("\n```text\n$ ").skip(1).filter_map(|rest| rest.split_once("\n```\n")?.0.split_once('\n'));
-    let (line, expected) = blocks.find(|(line, _)| line.contains(" postgres-operator ")).unwrap();
-    let mut words = line.split(' ');
-    let (variable, value) = words.next().unwrap().split_once('=').unwrap();
-    assert_eq!(words.next(), Some("postgres-operator"));
+    let (line, expected) = blocks.find(|(line, _)| line.starts_with("postgres-operator --plan ")).unwrap();
+    let words = line.split(' ').skip(1);
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let (text, errors, code) = output(program().env(variable, value).args(words).current_dir(example));
+    let (text, errors, code) = output(program().args(words).current_dir(example));
     assert_eq!((text.trim_end(), code), (expected, 1), "{errors}");
 }

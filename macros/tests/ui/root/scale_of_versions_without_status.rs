@@ -6,6 +6,7 @@ use koord_resource::Resource;
 #[koord(scale(spec = ".spec.size", status = ".status.size"))]
 struct Thing {
     metadata: ObjectMeta,
+    spec: i32,
     status: Option<i32>,
 }
 

@@ -6,6 +6,8 @@ use koord_resource::Resource;
 #[koord(scale(spec = ".spec.replicas", status = ".status.replicas"))]
 struct Thing {
     metadata: ObjectMeta,
+    spec: i32,
+    status: Option<i32>,
 }
 
 fn main() {}

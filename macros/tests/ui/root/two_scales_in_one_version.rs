@@ -6,6 +6,7 @@ use koord_resource::Resource;
 #[koord(scale(spec = ".spec.size", status = ".status.size"), scale(spec = ".spec.count", status = ".status.count", until = "v1"))]
 struct Thing {
     metadata: ObjectMeta,
+    spec: i32,
     status: Option<i32>,
 }
 

@@ -13,12 +13,15 @@ const KUBEBUILDER: &str = "docs/coming-from-kubebuilder.md";
 const KUBE: &str = "docs/coming-from-kube-rs.md";
 
 /// The markers of controller-gen v0.20.1 that stand in Go sources (`pkg/{crd/markers,deepcopy,applyconfiguration,webhook,rbac}`), without the
-/// copies of validation markers for the items of a list.
-const MARKERS: [&str; 64] = [
+/// copies of validation markers for the items of a list; and those that came later: `enum`, `k8s:immutable`, `externalDocs` and
+/// `skip:description`.
+const MARKERS: [&str; 68] = [
     "default",
+    "enum",
     "groupName",
     "k8s:deepcopy-gen",
     "k8s:deepcopy-gen:interfaces",
+    "k8s:immutable",
     "k8s:optional",
     "k8s:required",
     "kubebuilder:ac:generate",
@@ -26,6 +29,7 @@ const MARKERS: [&str; 64] = [
     "kubebuilder:default",
     "kubebuilder:deprecatedversion",
     "kubebuilder:example",
+    "kubebuilder:externalDocs",
     "kubebuilder:metadata",
     "kubebuilder:object:generate",
     "kubebuilder:object:root",
@@ -35,6 +39,7 @@ const MARKERS: [&str; 64] = [
     "kubebuilder:resource",
     "kubebuilder:selectablefield",
     "kubebuilder:skip",
+    "kubebuilder:skip:description",
     "kubebuilder:skipversion",
     "kubebuilder:storageversion",
     "kubebuilder:subresource:scale",

@@ -8,6 +8,7 @@ mod coming_from;
 mod conversions;
 mod dependencies;
 mod divergences;
+mod documentation;
 mod doors;
 mod images;
 mod inspection;

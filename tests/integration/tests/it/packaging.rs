@@ -140,12 +140,13 @@ fn files(package: &Value) -> BTreeSet<PathBuf> {
     String::from_utf8(output.stdout).unwrap().lines().map(PathBuf::from).collect()
 }
 
-/// Where a path leads from a folder, unless out of the package.
-fn resolved(folder: &Path, reference: &str) -> Option<PathBuf> {
+/// Where a path leads from a folder, unless out of what both are paths in.
+pub(crate) fn resolved(folder: &Path, reference: &str) -> Option<PathBuf> {
     let mut path = folder.to_owned();
     for component in Path::new(reference).components() {
         match component {
             Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
             Component::ParentDir if path.pop() => {}
             _ => return None,
         }
@@ -309,4 +310,12 @@ fn the_page_about_development_names_each_package_that_is_published() {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let names: BTreeSet<&str> = published(&metadata).into_iter().map(|package| text(package, "name")).collect();
     assert_eq!(rows.collect::<BTreeSet<_>>(), names);
+}
+
+/// Before the first release `.ci/nightly` compares public items with those of this commit.
+#[test]
+fn the_baseline_of_public_items_is_one_whole_commit_id() {
+    let baseline = fs::read_to_string(repository("tests/data/semver-baseline")).unwrap();
+    let id = baseline.strip_suffix('\n').unwrap_or(&baseline);
+    assert!(id.len() == 40 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')), "{baseline:?}");
 }

@@ -1,7 +1,7 @@
 //! No public item of a published library goes without a word: the pages that `cargo doc` has written are compared with a list of what they had.
 //!
-//! `cargo doc --workspace --no-deps`, then `KOORD_DOCS=target/doc UPDATE_PUBLIC_ITEMS=1 cargo test --workspace --test integration public_items`
-//! writes the list. It holds items, their methods, fields and variants, and what is exported again by name; not their types, and not which traits
+//! `cargo doc --workspace --no-deps --all-features`, then
+//! `KOORD_DOCS=target/doc UPDATE_PUBLIC_ITEMS=1 cargo test --workspace --test integration public_items` writes the list. It holds items, their methods, fields and variants, and what is exported again by name; not their types, and not which traits
 //! they implement.
 
 use std::{
@@ -10,10 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use integration::{installed::repository, skipped};
+use integration::installed::repository;
 use serde_json::{Value, json};
 
-use crate::{doors::metadata, packaging::published};
+use crate::{documentation::written, doors::metadata, packaging::published};
 
 const LIST: &str = "tests/data/public-items.txt";
 
@@ -99,14 +99,7 @@ fn libraries() -> Vec<String> {
 
 #[test]
 fn no_public_item_is_gone() {
-    let Some(docs) = env::var_os("KOORD_DOCS").filter(|folder| !folder.is_empty()) else {
-        return skipped(
-            "public items",
-            "KOORD_DOCS names no folder that `cargo doc --workspace --no-deps` has written",
-        );
-    };
-    // As whoever calls names it: from the repository.
-    let docs = repository(".").join(docs);
+    let Some(docs) = written("public items") else { return };
     let now: BTreeSet<String> = libraries().iter().flat_map(|library| shown(&docs, library)).collect();
     assert!(now.len() > 1_000, "{} has only {} items", docs.display(), now.len());
     if env::var_os("UPDATE_PUBLIC_ITEMS").is_some() {

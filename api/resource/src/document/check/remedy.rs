@@ -15,7 +15,7 @@ const PLACES: [(&str, &str); 6] = [
 const STORAGE: &str = "Mark one version as the one in which objects are stored, and no other.";
 
 /// A text of the path or of the message, and what helps then; the first that fits counts.
-const REMEDIES: [(&str, &str); 27] = [
+const REMEDIES: [(&str, &str); 28] = [
     ("exceed", "Bound what the rule walks over (maxItems, maxProperties, maxLength), or ask for less in one rule."),
     ("oldSelf cannot", "Give the lists above the rule the type map with keys, or move the rule above them."),
     ("optionalOldSelf", "Compare with oldSelf in the rule, or leave optionalOldSelf out."),
@@ -32,6 +32,7 @@ const REMEDIES: [(&str, &str); 27] = [
         "Servers require a schema beside selectable fields (kubernetes/kubernetes#140689): where versions differ in one of both, let them differ in the other, by its order or by a field less.",
     ),
     ("selectableFields", "Name declared strings, booleans and integers outside of metadata, each once, eight at most."),
+    ("names no declared field", "Name a field that the schema of the same version declares, or declare it."),
     ("JSONPath", "Start the path with a dot, such as .status.phase."),
     (".jsonPath", "Write fields, indexes, [*] and filters such as [?(@.type==\"Ready\")]."),
     (

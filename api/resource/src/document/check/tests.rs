@@ -161,7 +161,10 @@ fn what_a_server_accepts_without_effect_is_found_too() {
     let mut document = definition();
     let version = &mut document["spec"]["versions"][0];
     version["served"] = json!(false);
-    version["additionalPrinterColumns"] = json!([{"name": "A", "type": "string", "jsonPath": ".spec[x]"}]);
+    version["additionalPrinterColumns"] = json!([
+        {"name": "A", "type": "string", "jsonPath": ".spec[x]"},
+        {"name": "B", "type": "string", "jsonPath": ".spec.kepper"},
+    ]);
     version["subresources"] =
         json!({"scale": {"specReplicasPath": ".spec.pools[0].replicas", "statusReplicasPath": ".status.replicas"}});
     let findings = check_definition(&document);
@@ -171,10 +174,65 @@ fn what_a_server_accepts_without_effect_is_found_too() {
         [
             "spec.versions",
             "spec.versions[0].additionalPrinterColumns[0].jsonPath",
+            "spec.versions[0].additionalPrinterColumns[1].jsonPath",
             "spec.versions[0].subresources.scale.specReplicasPath",
+            "spec.versions[0].subresources.scale.statusReplicasPath",
         ]
     );
+    let text = findings.to_string();
+    for line in [
+        r#"spec.versions[0].additionalPrinterColumns[1].jsonPath: Invalid value: ".spec.kepper": names no declared field, so that the column stays empty"#,
+        r#"spec.versions[0].subresources.scale.statusReplicasPath: Invalid value: ".status.replicas": names no declared field, so that scaling has no effect"#,
+        "  Name a field that the schema of the same version declares, or declare it.",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+    }
     assert!(findings.iter().all(|finding| !finding.is_refused), "{findings}");
+}
+
+#[test]
+fn the_path_of_a_column_names_declared_fields() {
+    let mut document = definition();
+    let version = &mut document["spec"]["versions"][0];
+    version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = json!({
+        "keeper": {"type": "string"},
+        "shelves": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+        "prices": {"type": "object", "additionalProperties": {"type": "string"}},
+        "notes": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "template": {"type": "object", "x-kubernetes-embedded-resource": true,
+            "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}},
+    });
+    let table = [
+        (".spec.keeper", true),
+        (".spec['keeper']", true),
+        (".metadata.labels['a.b/c']", true),
+        (".kind", true),
+        (".spec.shelves[0].name", true),
+        (".spec.shelves[?(@.name=='*')].name", true),
+        (".spec.shelves[*].name", true),
+        (".spec.*", true),
+        (".spec.prices.apples", true),
+        (".spec.notes.anything.below", true),
+        (".spec.template.kind", true),
+        (".spec.template.spec.size", true),
+        (".keeper", false),
+        (".spec.kind", false),
+        (".spec.keeper.name", false),
+        (".spec.shelves.name", false),
+        (".spec.shelves[0].title", false),
+        (".spec.shelves[?(@.name=='a')].title", false),
+        (".spec.shelfs[*].name", false),
+        (".spec.template.status", false),
+    ];
+    for (path, is_declared) in table {
+        document["spec"]["versions"][0]["additionalPrinterColumns"] =
+            json!([{"name": "A", "type": "string", "jsonPath": path}]);
+        let findings = check_definition(&document);
+        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+        let expected: &[&str] =
+            if is_declared { &[] } else { &["spec.versions[0].additionalPrinterColumns[0].jsonPath"] };
+        assert_eq!(places, expected, "{path}\n{findings}");
+    }
 }
 
 #[test]

@@ -127,13 +127,18 @@ fn arguments(installation: &Installation) -> Vec<String> {
 
 fn environment(installation: &Installation) -> Vec<Value> {
     let namespace = json!({"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}});
-    let variable = |(name, value): (String, String)| json!({"name": name, "value": value});
     let webhooks = installation.webhooks.iter().flat_map(|webhooks| {
-        let own = [("WEBHOOK_PORT", webhooks.port.to_string()), ("WEBHOOK_CERT_DIR", webhooks.certificates.clone())];
-        own.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(webhooks.environment.iter().cloned())
+        let names = webhooks.variables().into_iter().filter(move |_| webhooks.named_by_variables);
+        let port = variable("WEBHOOK_PORT", &webhooks.port.to_string());
+        let certificates = variable("WEBHOOK_CERT_DIR", &webhooks.certificates);
+        [port, certificates].into_iter().chain(names.map(|(name, value)| variable(name, value)))
     });
-    let variables = webhooks.chain(installation.environment.iter().cloned()).map(variable);
-    std::iter::once(namespace).chain(variables).collect()
+    let own = installation.environment.iter().map(|(name, value)| variable(name, value));
+    std::iter::once(namespace).chain(webhooks).chain(own).collect()
+}
+
+fn variable(name: &str, value: &str) -> Value {
+    json!({"name": name, "value": value})
 }
 
 fn ports(installation: &Installation) -> Vec<Value> {

@@ -1,3 +1,5 @@
+mod access;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_macros::{Resource, Schema};
 use serde::{Deserialize, Serialize};
@@ -213,6 +215,17 @@ fn only_kinds_that_the_program_converts_name_its_webhook_server() {
 }
 
 #[test]
+fn definitions_have_descriptions_unless_none_are_wanted() {
+    let described = |descriptions: Descriptions| {
+        let definition = only(&install(&Installation { descriptions, ..served() }), "CustomResourceDefinition").clone();
+        let versions = definition["spec"]["versions"].as_array().unwrap().iter();
+        versions.map(|version| version.to_string().contains("How much it holds.")).collect::<Vec<_>>()
+    };
+    assert_eq!(described(Descriptions::All), [true, true]);
+    assert_eq!(described(Descriptions::None), [false, false]);
+}
+
+#[test]
 fn the_flags_are_those_of_every_program_and_its_own() {
     let arguments = vec!["--tables=12".to_owned()];
     let elected = Installation { arguments, ..waiter() };
@@ -253,9 +266,18 @@ fn a_part_that_is_not_wanted_is_left_out() {
         disruption_budget: None,
         metrics_port: None,
         network_policy: false,
+        leader_election: false,
         ..waiter()
     });
-    assert_eq!(named(&objects), ["ServiceAccount restaurant/waiter", "Deployment restaurant/waiter"]);
+    assert_eq!(
+        named(&objects),
+        [
+            "ServiceAccount restaurant/waiter",
+            "ClusterRole -/waiter-role",
+            "ClusterRoleBinding -/waiter-rolebinding",
+            "Deployment restaurant/waiter",
+        ]
+    );
     let pod = &only(&objects, "Deployment")["spec"]["template"]["spec"];
     for absent in ["affinity", "priorityClassName", "volumes"] {
         assert_eq!(pod[absent], Value::Null, "{absent}");

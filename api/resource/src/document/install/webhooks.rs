@@ -6,7 +6,8 @@ use super::{Labels, add_labels};
 use crate::{
     admission::{Handler, WebhookKind},
     convert::Conversion,
-    document::{WebhookService, webhook_configuration},
+    document::{WebhookService, rbac::Grant, webhook_configuration},
+    rbac::{CONVERSIONS, RbacRule, webhook_server},
 };
 
 /// The webhook server of an operator, and who calls it.
@@ -18,8 +19,16 @@ pub struct Webhooks {
     pub port: u16,
     /// Folder of the certificates; a volume in memory.
     pub certificates: String,
-    /// Variables that name the server's objects; empty where the program knows their names.
-    pub environment: Vec<(String, String)>,
+    /// Name of the Secret with the certificates.
+    pub secret: String,
+    /// Name of the MutatingWebhookConfiguration that the server keeps right.
+    pub mutating: String,
+    /// Name of the ValidatingWebhookConfiguration that the server keeps right.
+    pub validating: String,
+    /// Whether [variables](Self::variables) of the Deployment name the server's objects; not where the program knows their names.
+    pub named_by_variables: bool,
+    /// What the handlers may do. What the server needs for its certificates, its configurations and conversions is added.
+    pub rules: Vec<RbacRule>,
     /// The kinds whose objects the server converts between their versions.
     pub conversions: &'static [Conversion],
     /// The webhook configurations.
@@ -27,28 +36,49 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// The server of these handlers. Its Service and both configurations have the name of the program, and its Secret is called
-    /// `NAME-certs`.
+    /// The server of these handlers, with the permissions that they declare. Its Service and both configurations have the name of the
+    /// program, and its Secret is called `NAME-certs`.
     pub fn of<C: ?Sized>(name: &str, namespace: &str, handlers: &[Handler<C>]) -> Self {
         let service = WebhookService { namespace, name, ca_bundle: "" };
         let kinds = [WebhookKind::Mutating, WebhookKind::Validating];
         let configurations = kinds.map(|kind| without_authority(webhook_configuration(kind, name, handlers, &service)));
         let has_entries =
             |configuration: &Value| configuration["webhooks"].as_array().is_some_and(|all| !all.is_empty());
-        let variable = |variable: &str, value: &str| (variable.to_owned(), value.to_owned());
         Self {
             service: name.to_owned(),
             port: 9443,
             certificates: format!("/run/{name}-certs"),
-            environment: vec![
-                variable("SERVICE_NAME", name),
-                variable("SECRET_NAME", &format!("{name}-certs")),
-                variable("MUTATING_WEBHOOK_NAME", name),
-                variable("VALIDATING_WEBHOOK_NAME", name),
-            ],
+            secret: format!("{name}-certs"),
+            mutating: name.to_owned(),
+            validating: name.to_owned(),
+            named_by_variables: true,
+            rules: handlers.iter().flat_map(|handler| handler.rbac).copied().collect(),
             conversions: &[],
             configurations: configurations.into_iter().filter(has_entries).collect(),
         }
+    }
+
+    /// The environment variables that name the server's objects, each with its value.
+    pub fn variables(&self) -> [(&'static str, &str); 4] {
+        [
+            ("SERVICE_NAME", &self.service),
+            ("SECRET_NAME", &self.secret),
+            ("MUTATING_WEBHOOK_NAME", &self.mutating),
+            ("VALIDATING_WEBHOOK_NAME", &self.validating),
+        ]
+    }
+
+    /// What the server and its handlers may do.
+    pub(super) fn grants(&self) -> Vec<Grant<'_>> {
+        let [create, secret, mutating, validating] = webhook_server(&[], &[], &[]);
+        let own = [
+            Grant::from(create),
+            Grant::of_one(secret, &self.secret),
+            Grant::of_one(mutating, &self.mutating),
+            Grant::of_one(validating, &self.validating),
+        ];
+        let conversions = (!self.conversions.is_empty()).then_some(CONVERSIONS);
+        own.into_iter().chain(self.rules.iter().copied().chain(conversions).map(Grant::from)).collect()
     }
 
     /// Where API servers find the server.

@@ -1,6 +1,6 @@
 //! What is wrong with a scenario that its schema cannot say.
 
-use koord_config::{Problem, Problems};
+use koord_configuration::{Problem, Problems};
 use koord_resource::schema::names::dns1123_label;
 
 use super::{CreatePods, Op, Scenario, Step};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_config::DurationText;
+use koord_configuration::DurationText;
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,15 @@
 //! The names in a project: which of them are good, and what is wrong with the others.
 
-use koord_resource::schema::names::{LABEL_CHARS_MAX, dns1035_label, dns1123_subdomain};
+use koord_resource::schema::names::{LABEL_CHARS_MAX, SUBDOMAIN_CHARS_MAX, dns1035_label, dns1123_subdomain};
 
 /// The longest name that another one of an installation ends with: the Service of the metrics.
 const LONGEST_ENDING: &str = "-metrics";
+
+/// The longest kind: its list, KINDList, is a label too.
+const KIND_CHARS_MAX: usize = LABEL_CHARS_MAX - "List".len();
+
+/// The longest group: definitions are called PLURAL.GROUP.
+const GROUP_CHARS_MAX: usize = SUBDOMAIN_CHARS_MAX - LABEL_CHARS_MAX - ".".len();
 
 /// Words of Rust, and those that are reserved for it.
 const KEYWORDS: [&str; 51] = [
@@ -22,8 +28,11 @@ const BESIDE: [&str; 7] = ["build", "deps", "examples", "incremental", "testing"
 /// Files of a project beside that of its kind.
 const MODULES: [&str; 4] = ["controller", "lib", "main", "webhooks"];
 
+/// Kinds that clients, whatever the group is, take for an answer of the API server or for several objects.
+const ANSWERS: [&str; 2] = ["List", "Status"];
+
 /// Types and traits that the code of a project names beside its kind.
-const TYPES: [&str; 29] = [
+const TYPES: [&str; 31] = [
     "Arc",
     "Box",
     "Clone",
@@ -47,11 +56,13 @@ const TYPES: [&str; 29] = [
     "Result",
     "Schema",
     "Serialize",
+    "Service",
     "Some",
     "Store",
     "String",
     "Timestamp",
     "Validate",
+    "Value",
     "Vec",
 ];
 
@@ -76,10 +87,10 @@ pub(crate) fn operator(text: &str) -> Result<String, String> {
 
 /// The name of a kind.
 pub(crate) fn kind(text: &str) -> Result<String, String> {
-    let is_camel_case = text.starts_with(|first: char| first.is_ascii_uppercase())
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric());
-    if !is_camel_case || text.len() > LABEL_CHARS_MAX {
-        return Err(format!("a word in CamelCase of at most {LABEL_CHARS_MAX} letters and digits, such as Backup"));
+    if !is_camel_case(text) {
+        let meant = camel_case(text).filter(|meant| kind(meant).is_ok());
+        let example = meant.unwrap_or_else(|| "Backup".to_owned());
+        return Err(format!("a word in CamelCase of at most {KIND_CHARS_MAX} letters and digits, such as {example}"));
     }
     let module = module(text);
     if [&KEYWORDS[..], &CRATES, &MODULES].concat().contains(&module.as_str()) {
@@ -87,16 +98,41 @@ pub(crate) fn kind(text: &str) -> Result<String, String> {
     }
     if TYPES.contains(&text) {
         return Err(format!(
-            "another word, because every controller uses a {text} of Rust or the library; {text}Request is free"
+            "another word, because the project uses a {text} of Rust or the library; {text}Request is free"
+        ));
+    }
+    if ANSWERS.contains(&text) {
+        return Err(format!(
+            "another word, because clients take a {text} of any group for one of the API server; {text}Request is free"
         ));
     }
     Ok(text.to_owned())
+}
+
+fn is_camel_case(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_uppercase())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric())
+        && text.len() <= KIND_CHARS_MAX
+}
+
+/// The words of a text, which may be in lower case and have dashes or underscores between, as a kind.
+fn camel_case(text: &str) -> Option<String> {
+    let mut kind = String::new();
+    for word in text.split(['-', '_']) {
+        let mut letters = word.chars();
+        kind.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        kind.push_str(letters.as_str());
+    }
+    is_camel_case(&kind).then_some(kind)
 }
 
 /// The group of a kind.
 pub(crate) fn group(text: &str) -> Result<String, String> {
     if !dns1123_subdomain(text).is_empty() || !text.contains('.') {
         return Err("a domain of yours in lower case, such as shop.example.com".to_owned());
+    }
+    if text.len() > GROUP_CHARS_MAX {
+        return Err(format!("at most {GROUP_CHARS_MAX} characters, because the definition is called PLURAL.GROUP"));
     }
     if ["k8s.io", "kubernetes.io"].iter().any(|protected| format!(".{text}").ends_with(&format!(".{protected}"))) {
         return Err("a domain of yours: API servers keep k8s.io and kubernetes.io for Kubernetes".to_owned());
@@ -162,12 +198,15 @@ mod tests {
 
     #[test]
     fn a_kind_is_a_word_that_the_code_has_no_other_use_for() {
-        for name in ["Backup", "CronJob", "NodeSLO", "S3", "Cluster", "Service"] {
+        for name in ["Backup", "CronJob", "NodeSLO", "S3", "Cluster", &"X".repeat(59)] {
             assert_eq!(kind(name).as_deref(), Ok(name));
         }
-        refuses(kind, &["", "backup", "Cron_Job", "Cron-Job", "3S", "Übung", &"X".repeat(64)], "CamelCase");
+        refuses(kind, &["", "3S", "Übung", "type", &"X".repeat(60)], "59 letters and digits, such as Backup");
+        refuses(kind, &["cronJob", "cron-job", "cron_job", "Cron_Job", "-CronJob"], "digits, such as CronJob");
         refuses(kind, &["Type", "Self", "Controller", "Webhooks", "Main", "Serde"], "its file would be src/");
-        refuses(kind, &["Condition", "Option", "Store"], "is free");
+        refuses(kind, &["Condition", "Option", "Service", "Store", "Value"], "of Rust or the library");
+        refuses(kind, &["Status"], "for one of the API server; StatusRequest is free");
+        refuses(kind, &["List"], "ListRequest is free");
     }
 
     #[test]
@@ -177,6 +216,10 @@ mod tests {
         }
         refuses(group, &["", "shop", "Example.com", "example..com", "example.com/v1"], "such as shop.example.com");
         refuses(group, &["k8s.io", "apps.k8s.io", "x.kubernetes.io"], "for Kubernetes");
+        let long = |chars: usize| format!("{}.example.com", "a.".repeat(chars / 2 - 6) + "b");
+        assert_eq!(long(189).len(), 189);
+        assert!(group(&long(189)).is_ok());
+        refuses(group, &[&long(191)], "at most 189 characters");
     }
 
     #[test]

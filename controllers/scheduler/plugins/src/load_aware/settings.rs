@@ -48,10 +48,10 @@ impl From<&LoadAwareSchedulingArgs> for Settings {
     /// Of complete arguments.
     fn from(args: &LoadAwareSchedulingArgs) -> Self {
         let aggregated = args.aggregated.clone().unwrap_or_default();
-        let percents = |map: &BTreeMap<String, koord_config::Percent>| -> BTreeMap<String, i64> {
+        let percents = |map: &BTreeMap<String, koord_configuration::Percent>| -> BTreeMap<String, i64> {
             map.iter().map(|(name, percent)| (name.clone(), percent.0)).collect()
         };
-        let weights = |map: &BTreeMap<String, koord_config::Weight>| -> BTreeMap<String, i64> {
+        let weights = |map: &BTreeMap<String, koord_configuration::Weight>| -> BTreeMap<String, i64> {
             map.iter().map(|(name, weight)| (name.clone(), weight.0)).collect()
         };
         let lists = [

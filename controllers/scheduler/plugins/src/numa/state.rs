@@ -20,8 +20,9 @@ use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
 
 use super::{
     ledger::{Allocation, Ledger},
-    node::{NumaNode, Report, Settings},
+    node::{NumaNode, Settings},
     policy::Exclusive,
+    report::Report,
 };
 
 /// What a pod has of its node.

@@ -1,7 +1,7 @@
 //! A leader that waits until its caches agree with the API server.
 
 use http_body_util::BodyExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use koord_runtime::{metrics::Audience, panics::Place};
 use koord_scheduler_runtime::Unanswered;
@@ -168,6 +168,37 @@ async fn a_collection_that_cannot_be_read_delays_the_leader_longer_but_not_for_e
     assert_eq!(stage.place("a"), "-", "after five times the limit");
     stage.pass(10).await;
     assert_eq!(stage.place("a"), "only");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_collection_that_is_too_large_no_page_beyond_the_last_is_fetched() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    let fetched = Arc::new(AtomicUsize::new(0));
+    let (router, pages) = (stage.server.router(), Arc::clone(&fetched));
+    let service = service_fn(move |request: http::Request<Body>| {
+        let is_first = asks_about("/api/v1/pods", &request);
+        let is_page = request.uri().query().unwrap_or("").contains("spec.nodeName");
+        pages.fetch_add(usize::from(is_page), Ordering::Relaxed);
+        let router = router.clone();
+        async move {
+            if !is_first && !is_page {
+                return router.oneshot(request).await;
+            }
+            // The watch never comes as far, and there is always one more page.
+            let page = json!({"metadata": {"resourceVersion": "1000000000000", "continue": "more"}, "items": []});
+            Ok(http::Response::new(page.to_string().into()))
+        }
+    });
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) =
+        stage.program_agreeing(Duration::from_secs(20), Client::new(service, "default"), profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(30).await;
+    assert_eq!(fetched.load(Ordering::Relaxed), 50);
     stop.cancel();
     running.await.unwrap().unwrap();
 }

@@ -210,8 +210,8 @@ fn named(kind: &str) -> &str {
     }
 }
 
-/// A question for the known text that is most like this one.
-pub(crate) fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+/// A question for the known text that is most like this one; none where none is like it.
+pub fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     let distance = |known: &str| strsim::damerau_levenshtein(&text.to_lowercase(), &known.to_lowercase());
     let near = known.into_iter().map(|known| (distance(known), known)).min()?;
     (near.0 <= text.len().max(4) / 3).then(|| format!("did you mean {}?", near.1))

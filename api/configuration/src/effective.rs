@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Step, args::remove_nulls};
+use crate::{Step, decode::remove_nulls};
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Effective {
 
 impl Effective {
     /// Finds for every value of a complete configuration whether the document sets it.
-    pub(crate) fn new(mut value: Value, document: &Value) -> Self {
+    pub fn new(mut value: Value, document: &Value) -> Self {
         remove_nulls(&mut value);
         let mut leaves = Vec::new();
         trace(&value, Some((document, Vec::new())), &mut Vec::new(), &mut leaves);

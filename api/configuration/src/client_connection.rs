@@ -21,7 +21,8 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    pub(crate) fn complete(&mut self) {
+    /// Sets what is not set.
+    pub fn complete(&mut self) {
         if self.content_type.is_empty() {
             "application/vnd.kubernetes.protobuf".clone_into(&mut self.content_type);
         }

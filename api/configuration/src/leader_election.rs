@@ -46,8 +46,8 @@ impl LeaderElection {
         document
     }
 
-    /// Sets what is not set.
-    pub(crate) fn complete(&mut self, name: &str, namespace: &str) {
+    /// Sets what is not set. `name` and `namespace` are those of the lock.
+    pub fn complete(&mut self, name: &str, namespace: &str) {
         self.leader_elect.get_or_insert(true);
         self.lease_duration.get_or_insert(Duration::from_secs(15));
         self.renew_deadline.get_or_insert(Duration::from_secs(10));
@@ -57,8 +57,8 @@ impl LeaderElection {
         self.resource_namespace.get_or_insert_with(|| namespace.to_owned());
     }
 
-    /// Of a complete value.
-    pub(crate) fn check(&self, problems: &mut Problems) {
+    /// Checks a complete value, which is the member `leaderElection` of its configuration.
+    pub fn check(&self, problems: &mut Problems) {
         if self.leader_elect != Some(true) {
             return;
         }

@@ -15,6 +15,13 @@ pub struct Problem {
     pub suggestion: Option<String>,
 }
 
+impl Problem {
+    /// A problem of the document as a whole.
+    pub(crate) fn of_document(message: String) -> Self {
+        Self { path: Vec::new(), message, suggestion: None }
+    }
+}
+
 /// A path as it is written in messages, such as `profiles[0].schedulerName`.
 pub fn path_text(path: &[Step]) -> String {
     let mut text = String::new();
@@ -70,5 +77,12 @@ impl Problems {
     /// What was found.
     pub fn into_vec(self) -> Vec<Problem> {
         self.found
+    }
+}
+
+impl Extend<Problem> for Problems {
+    /// Adds problems whose paths begin at the document.
+    fn extend<I: IntoIterator<Item = Problem>>(&mut self, problems: I) {
+        self.found.extend(problems);
     }
 }

@@ -1,0 +1,101 @@
+//! The flag `--config`: the configuration file of a program.
+
+use std::path::PathBuf;
+
+use koord_configuration::{Configuration, ConfigurationError, Source, without_document};
+
+use crate::{files::read_configuration, flags::wrong};
+
+/// The flag, without its dashes.
+const CONFIG: &str = "config";
+
+/// The flag that names the configuration file. [`run_configured`](crate::run_configured) has it; a program with flags of its own flattens it
+/// into its options.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ConfigFlag {
+    /// The configuration file, YAML or JSON of at most 1 MiB. Without it every field has its default.
+    #[arg(long = CONFIG, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFlag {
+    /// The configuration of the file, or the one without a document, with all that is not set.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or is longer than 1 MiB, or its configuration is wrong: each mistake is named with line and field. Without a
+    /// file, fields that must be set.
+    pub fn read<T: Configuration>(&self) -> Result<T, clap::Error> {
+        let Some(file) = &self.config else {
+            return without_document().map_err(|problems| {
+                let problems = problems.into_iter().map(|problem| (0, problem)).collect();
+                wrong(CONFIG, ConfigurationError { name: "without a file".to_owned(), problems })
+            });
+        };
+        let name = file.display().to_string();
+        let text =
+            read_configuration(file).map_err(|error| wrong(CONFIG, format!("{name} cannot be read: {error}")))?;
+        Source::new(&name, &text).read().map_err(|error| wrong(CONFIG, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_configuration::Problems;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    /// The configuration of a cleaner.
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+    struct CleanerConfiguration {
+        /// What is cleaned.
+        target: String,
+    }
+
+    impl Configuration for CleanerConfiguration {
+        const API_VERSION: &'static str = "cleaner.example.com/v1";
+        const KIND: &'static str = "CleanerConfiguration";
+
+        fn check(&self, problems: &mut Problems) {
+            if self.target.is_empty() {
+                problems.add(&["target"], "must be set");
+            }
+        }
+    }
+
+    /// What is read of a file with this text; none for no file. The folder is left out of messages.
+    fn read(text: Option<&str>) -> Result<CleanerConfiguration, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let config = text.map(|text| {
+            let file = folder.path().join("config.yaml");
+            std::fs::write(&file, text).unwrap();
+            file
+        });
+        let folder = format!("{}/", folder.path().display());
+        let read = ConfigFlag { config }.read();
+        read.map_err(|error| error.to_string().replace(&folder, ""))
+    }
+
+    #[test]
+    fn the_configuration_of_a_file_is_read_or_refused_with_its_line() {
+        let head = "apiVersion: cleaner.example.com/v1\nkind: CleanerConfiguration\n";
+        let text = format!("{head}target: logs\n");
+        assert_eq!(read(Some(&text)), Ok(CleanerConfiguration { target: "logs".to_owned() }));
+        assert_eq!(
+            read(Some(&format!("{head}targte: logs\n"))).unwrap_err(),
+            "error: --config: config.yaml:3: targte: unknown field; did you mean target?\n"
+        );
+        assert_eq!(read(Some(head)).unwrap_err(), "error: --config: config.yaml:1: target: must be set\n");
+        let long = format!("{text}{}", "#".repeat(1 << 20));
+        let message = read(Some(&long)).unwrap_err();
+        assert_eq!(message, "error: --config: config.yaml cannot be read: it is longer than 1 MiB\n");
+    }
+
+    #[test]
+    fn without_a_file_the_defaults_are_checked_too() {
+        assert_eq!(read(None).unwrap_err(), "error: --config: without a file: target: must be set\n");
+    }
+}

@@ -1,0 +1,134 @@
+//! The paths of columns, scale and selectable fields, checked as far as the fields of the root and their types show what
+//! there is. What lies deeper is checked with the whole definition, by `document::check`.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::LitStr;
+
+use super::{
+    Root,
+    root::{Column, Scale, Selectable},
+};
+use crate::{
+    change::Versions,
+    model::Item,
+    report::{Report, respanned},
+    schema::may_have_others,
+    shape::{Shape, type_name},
+    words::{nearest, root::ROOT},
+};
+
+/// A path that the root gives.
+struct Given<'r> {
+    path: &'r LitStr,
+    versions: &'r Versions,
+    is_selectable: bool,
+}
+
+fn given(root: &Root) -> Vec<Given<'_>> {
+    let columns = root.columns.iter().chain(&root.extras.columns);
+    let columns = columns.map(|Column { path, versions, .. }| Given { path, versions, is_selectable: false });
+    let scales = root.scales.iter().flat_map(|Scale { spec, status, selector, versions, .. }| {
+        let paths = [spec, status].into_iter().chain(selector);
+        paths.map(move |path| Given { path, versions, is_selectable: false })
+    });
+    let selectable = root.selectable.iter().chain(&root.extras.selectable);
+    let selectable = selectable.map(|Selectable { path, versions }| Given { path, versions, is_selectable: true });
+    columns.chain(scales).chain(selectable).collect()
+}
+
+/// The field that a path begins with, and what follows; none where it is written otherwise than `.name`.
+fn first_field(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix('.')?;
+    let (name, rest) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
+    let is_plain = !name.is_empty() && !name.contains(['*', '\\', '\'', '"']);
+    is_plain.then_some((name, rest))
+}
+
+/// Notes paths that begin with no field of the root.
+pub(super) fn check(item: &Item<'_>, root: &Root, report: &Report) {
+    if may_have_others(&item.markers) {
+        return;
+    }
+    let mut names: Vec<&str> = item.fields().iter().map(|field| field.name.as_str()).collect();
+    names.extend(["apiVersion", "kind", "metadata"]);
+    for Given { path, versions, .. } in given(root) {
+        let text = path.value();
+        let Some((name, _)) = first_field(&text) else { continue };
+        let was_removed = item.markers.removed.iter().any(|removed| removed.name == name);
+        if names.contains(&name) || (was_removed && versions.until.is_some()) {
+            continue;
+        }
+        let remedy = match nearest(name, &names) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => "a path starts at the root, as \".spec.size\" does".to_owned(),
+        };
+        report.on(path, format!("`{}` has no field `{name}` in JSON; {remedy}", item.ident));
+    }
+}
+
+/// Constants that fail to compile where the type of a field of the root has no field that a path names. They need the
+/// schema of that type, so that `derive(Schema)` makes them.
+pub(crate) fn path_checks(item: &Item<'_>) -> TokenStream {
+    if !item.generics.params.is_empty() || !item.entries.iter().any(|entry| ROOT.has(&entry.name())) {
+        return TokenStream::new();
+    }
+    // `derive(Resource)` reports what is wrong with the words.
+    let root = Root::parse(item, &Report::default());
+    given(&root).iter().filter_map(|given| path_check(item, given)).collect()
+}
+
+fn path_check(item: &Item<'_>, Given { path, versions, is_selectable }: &Given<'_>) -> Option<TokenStream> {
+    let text = path.value();
+    let (holder, rest) = first_field(&text)?;
+    let (name, rest) = first_field(rest)?;
+    let holder = item.fields().iter().find(|field| field.name == holder)?;
+    let ends = versions.until.is_some();
+    // Before it was changed, the field had another type.
+    let had_another_type = ends && !holder.markers.changes.is_empty();
+    if !matches!(holder.peeled.shape, Shape::Named) || may_have_others(&holder.markers) || had_another_type {
+        return None;
+    }
+    let (krate, type_, span) = (&item.krate, holder.peeled.inner, path.span());
+    let of = type_name(type_);
+    let check = if ends {
+        let absent = format!("`{of}` has no field `{name}` in JSON, neither in the newest version nor `removed`");
+        quote!(needs_member_of_any_version::<#type_>(#name, #absent))
+    } else {
+        let absent = format!(
+            "`{of}` has no field `{name}` in the JSON of the newest version, whose names paths use; the path of a field that was `removed` needs `until`"
+        );
+        if *is_selectable && rest.is_empty() {
+            let unfit = format!("`{name}` of `{of}` is no text, boolean or integer, as selectable fields are");
+            quote!(needs_selectable::<#type_>(#name, [#absent, #unfit]))
+        } else {
+            quote!(needs_member::<#type_>(#name, #absent))
+        }
+    };
+    // Every token stands where the path stands, so that the compiler points there.
+    let check = respanned(quote!(#krate::declare::#check), span);
+    Some(quote_spanned!(span=> const _: () = #check;))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_field;
+
+    #[test]
+    fn a_path_is_followed_through_plain_fields() {
+        for (path, expected) in [
+            (".spec", Some(("spec", ""))),
+            (".spec.size", Some(("spec", ".size"))),
+            (".pools[0].size", Some(("pools", "[0].size"))),
+            (".spec.", Some(("spec", "."))),
+            (".", None),
+            ("..size", None),
+            ("['size']", None),
+            (".*", None),
+            (".a\\.b", None),
+            (".'a'", None),
+        ] {
+            assert_eq!(first_field(path), expected, "{path}");
+        }
+    }
+}

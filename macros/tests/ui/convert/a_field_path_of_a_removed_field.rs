@@ -1,0 +1,10 @@
+use koord_resource::Convert;
+
+#[derive(Convert)]
+#[koord(removed(since = "v1", name = "mode", type = Option<String>))]
+#[koord(validate(rule = "self.size > 0", message = "must be positive", field_path = ".mode"))]
+struct Spec {
+    size: i32,
+}
+
+fn main() {}

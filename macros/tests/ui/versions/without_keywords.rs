@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(in_versions(since = "v2"))]
+    count: i32,
+}
+
+fn main() {}
