@@ -126,9 +126,7 @@ impl ::koord_resource::serde::Serialize for Job {
 #[::core::prelude::v1::test]
 fn the_definition_of_job_is_legal() {
     let newest = ::koord_resource::document::Declared::of::<Job>();
-    let findings = ::koord_resource::document::check(
-        &[newest, newest.older("v1beta1")],
-    );
+    let findings = ::koord_resource::document::check(&[newest, newest.older("v1beta1")]);
     ::core::assert!(
         findings.is_empty(), "{} is no kind that works:\n{}", < Job as
         ::koord_resource::Resource > ::INFO.kind, findings,

@@ -1,6 +1,40 @@
 #[automatically_derived]
 impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
     const SHAPE: ::koord_resource::declare::Shape = ::koord_resource::declare::Shape::Object;
+    const MEMBERS: ::koord_resource::declare::Members = ::koord_resource::declare::Members::Known(
+        &[
+            ::koord_resource::declare::Member {
+                name: "count",
+                shape: <i32 as ::koord_resource::Schema>::SHAPE,
+                is_certain: true,
+                is_removed: false,
+            },
+            ::koord_resource::declare::Member {
+                name: "mode",
+                shape: <Option<String> as ::koord_resource::Schema>::SHAPE,
+                is_certain: true,
+                is_removed: false,
+            },
+            ::koord_resource::declare::Member {
+                name: "byName",
+                shape: <BTreeMap<String, Part> as ::koord_resource::Schema>::SHAPE,
+                is_certain: false,
+                is_removed: false,
+            },
+            ::koord_resource::declare::Member {
+                name: "names",
+                shape: <Vec<String> as ::koord_resource::Schema>::SHAPE,
+                is_certain: true,
+                is_removed: false,
+            },
+            ::koord_resource::declare::Member {
+                name: "rest",
+                shape: <T as ::koord_resource::Schema>::SHAPE,
+                is_certain: true,
+                is_removed: false,
+            },
+        ],
+    );
     fn schema(cx: ::koord_resource::declare::Emit) -> ::koord_resource::schema::Schema {
         let Some(cx) = cx.deeper() else { return ::koord_resource::declare::anything() };
         {
