@@ -14,7 +14,7 @@ use crate::{
     names,
     rbac::Permissions,
     report::Report,
-    shape::ungrouped,
+    shape::{ungrouped, ungrouped_expression},
     words::{
         self,
         webhook::{BESIDE, HANDLERS},
@@ -185,14 +185,15 @@ pub(crate) fn table(tokens: TokenStream) -> TokenStream {
         Ok(list) => list,
         Err(error) => return error.to_compile_error(),
     };
-    let elements = list.into_iter().map(|element| match element {
-        Expr::Path(mut path) => {
+    let elements = list.iter().map(|element| match ungrouped_expression(element) {
+        Expr::Path(path) => {
+            let mut path = path.clone();
             if let Some(last) = path.path.segments.last_mut() {
                 last.ident = constant_name(&last.ident);
             }
             Expr::Path(path)
         }
-        other => other,
+        other => other.clone(),
     });
     quote!(&[#(#elements),*])
 }

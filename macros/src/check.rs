@@ -5,7 +5,7 @@ mod rules;
 mod variants;
 
 pub(crate) use rules::{Domain, domain, is_rust_rule, waits};
-use rules::{check_changes, check_rules, check_schemars, needs};
+use rules::{check_changes, check_each, check_schemars, check_together, needs};
 use variants::check_enum;
 
 use crate::{
@@ -48,15 +48,12 @@ fn check_fields(item: &Item<'_>, fields: &[Field<'_>], report: &Report) {
 fn check_field(item: &Item<'_>, field: &Field<'_>, report: &Report) {
     let loose = field.markers.is_schemaless();
     let shape = if loose { Shape::Anything } else { field.peeled.shape.clone() };
-    for rules in [&field.markers.schema, &field.markers.hardened, &field.markers.admission] {
-        if field.markers.is_of_schemars() {
-            check_schemars(rules, report);
-            continue;
-        }
-        check_rules(rules, &shape, report);
-        check_changes(rules, !field.markers.list_map_keys().is_empty(), report);
+    if field.markers.is_of_schemars() {
+        field.markers.lists().for_each(|rules| check_schemars(rules, report));
+    } else {
+        check_markers(&field.markers, Some(&shape), report);
     }
-    in_versions::check_field(field, &shape, report);
+    in_versions::check_effect(field, report);
     for marker in &field.markers.admission {
         if !is_rust_rule(&marker.keyword) {
             report.at(
@@ -73,6 +70,28 @@ fn check_field(item: &Item<'_>, field: &Field<'_>, report: &Report) {
     }
     if let (Some(required), Some(_)) = (field.markers.required, field.markers.optional) {
         report.at(required, "a field is either `required` or `optional`");
+    }
+}
+
+/// Checks the rules on something of this shape, or on an object with fields of its own.
+fn check_markers(markers: &Markers, shape: Option<&Shape<'_>>, report: &Report) {
+    for rules in markers.lists() {
+        match shape {
+            Some(shape) => check_each(rules, shape, report),
+            None => check_object_rules(rules, report),
+        }
+    }
+    if let Some(shape) = shape {
+        in_versions::check_together(markers, shape, report);
+        for rules in [&markers.hardened, &markers.admission] {
+            check_together(rules, shape, report);
+        }
+    }
+    for rules in [&markers.schema, &markers.hardened, &markers.admission] {
+        check_changes(rules, !markers.list_map_keys().is_empty(), report);
+    }
+    for limited in &markers.in_versions {
+        check_changes(&limited.rules, in_versions::have_keys(markers, &limited.versions), report);
     }
 }
 
@@ -133,14 +152,7 @@ fn check_type_markers(item: &Item<'_>, report: &Report) {
         Body::Enum(_) if item.is_choice() => Some(Shape::String),
         Body::Struct(_) | Body::Enum(_) => None,
     };
-    for rules in [&item.markers.schema, &item.markers.hardened, &item.markers.admission] {
-        check_changes(rules, !item.markers.list_map_keys().is_empty(), report);
-        match &shape {
-            Some(shape) => check_rules(rules, shape, report),
-            None => check_object_rules(rules, report),
-        }
-    }
-    in_versions::check(&item.markers, shape.as_ref(), report);
+    check_markers(&item.markers, shape.as_ref(), report);
     let names: Vec<&str> = item.fields().iter().map(|field| field.name.as_str()).collect();
     for marker in item.markers.schema.iter().chain(item.markers.of_some()).chain(&item.markers.hardened) {
         let Keyword::OneOf(_, listed) = &marker.keyword else { continue };

@@ -16,6 +16,7 @@ use crate::{
     names,
     rbac::Permissions,
     report::Report,
+    shape::ungrouped_expression,
     words::{
         self,
         controller::{CONTROLLER, RATE_LIMIT, WIRE},
@@ -167,7 +168,7 @@ pub(crate) fn table(tokens: TokenStream) -> TokenStream {
         Ok(list) => list,
         Err(error) => return error.to_compile_error(),
     };
-    let elements = list.into_iter().map(|element| match element {
+    let elements = list.iter().map(|element| match ungrouped_expression(element) {
         Expr::Path(path) if !is_constant(&path.path) => quote!(#path::SPEC),
         other => quote!(#other),
     });

@@ -11,7 +11,8 @@ use crate::{
     admission, controller, convert, entry, model::Item, mutate, projection, report::Report, resource, schema, validate,
 };
 
-fn item(source: &str, expand: impl FnOnce(&Item<'_>, &Report) -> TokenStream) -> TokenStream {
+/// What is made of a type, and the mistakes in it.
+pub(crate) fn item(source: &str, expand: impl FnOnce(&Item<'_>, &Report) -> TokenStream) -> TokenStream {
     let input: DeriveInput = syn::parse_str(source).unwrap();
     let report = Report::default();
     let entries = entry::from_attributes(&input.attrs, "koord", &report);

@@ -23,6 +23,7 @@ mod expansions;
 mod function;
 mod handler;
 mod json;
+mod json_path;
 mod marker;
 mod model;
 mod mutate;

@@ -167,6 +167,12 @@ impl Markers {
         Ok(())
     }
 
+    /// The lists of rules: of all versions, of the hardened profile, of admission, and of each `in_versions(…)`.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &[Marker]> {
+        let limited = self.in_versions.iter().map(|limited| &limited.rules);
+        [&self.schema, &self.hardened, &self.admission].into_iter().chain(limited).map(Vec::as_slice)
+    }
+
     /// The rules of both profiles that the newest version has: those that no later version lacks.
     pub(crate) fn of_newest(&self) -> impl Iterator<Item = &Marker> {
         let limited = self.in_versions.iter().filter(|limited| limited.versions.until.is_none());

@@ -1,14 +1,14 @@
 //! The checked model of a type: what every derive reads instead of raw syntax.
 
 use proc_macro2::Span;
-use syn::{DeriveInput, Generics, Ident, Member, Path, Type, spanned::Spanned};
+use syn::{DeriveInput, GenericParam, Generics, Ident, Member, Path, Type, spanned::Spanned};
 
 use crate::{
     entry::{Entry, from_attributes},
     marker::Markers,
     report::Report,
     serde::{self, Case, Tagging},
-    shape::{Peeled, mentions, peel},
+    shape::{Peeled, mentions, peel, ungrouped_expression},
     words::Place,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Item<'a> {
 pub(crate) enum Body<'a> {
     /// Named fields; none for a unit struct.
     Struct(Vec<Field<'a>>),
-    /// `struct Name(Inner)`.
+    /// `struct Name(Inner)`, or a struct of one field with `serde(transparent)`.
     Newtype(Box<Field<'a>>),
     Enum(Vec<Variant<'a>>),
 }
@@ -77,7 +77,9 @@ impl<'a> Item<'a> {
         }
         let body = match &input.data {
             syn::Data::Struct(data) => match &data.fields {
-                syn::Fields::Named(named) => Body::Struct(fields(&named.named, serde.fields, serde.default, report)),
+                syn::Fields::Named(named) => {
+                    body(fields(&named.named, serde.fields, serde.default, report), serde.transparent)
+                }
                 syn::Fields::Unit => Body::Struct(Vec::new()),
                 syn::Fields::Unnamed(unnamed) if unnamed.unnamed.len() == 1 => {
                     Body::Newtype(Box::new(Field::parse(0, &unnamed.unnamed[0], Case::None, false, report)))
@@ -124,9 +126,31 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Whether a type depends on the item's parameters, so that nothing is known of it yet.
+    /// All fields: of a struct, of a newtype, or of the variants of an enum.
+    pub(crate) fn all_fields(&self) -> Vec<&Field<'a>> {
+        match &self.body {
+            Body::Struct(fields) => fields.iter().collect(),
+            Body::Newtype(field) => vec![field.as_ref()],
+            Body::Enum(variants) => {
+                let fields = variants.iter().flat_map(|variant| match &variant.content {
+                    Content::Unit => &[],
+                    Content::Newtype(field) => std::slice::from_ref(field.as_ref()),
+                    Content::Struct(fields) => fields.as_slice(),
+                });
+                fields.collect()
+            }
+        }
+    }
+
+    /// Whether a type depends on the item's parameters, or is named by way of `Self`, so that a constant beside the item
+    /// cannot name it.
     pub(crate) fn is_generic(&self, type_: &Type) -> bool {
-        self.generics.type_params().any(|parameter| mentions(type_, &parameter.ident.to_string()).is_some())
+        let parameters = self.generics.params.iter().map(|parameter| match parameter {
+            GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
+            GenericParam::Type(parameter) => parameter.ident.to_string(),
+            GenericParam::Const(parameter) => parameter.ident.to_string(),
+        });
+        parameters.chain(["Self".to_owned()]).any(|name| mentions(type_, &name).is_some())
     }
 
     /// Whether JSON is a plain text with a fixed choice: every variant is a unit, but for one that catches the rest.
@@ -137,6 +161,17 @@ impl<'a> Item<'a> {
                     && variants.iter().all(|variant| variant.catch_all || matches!(variant.content, Content::Unit))
             }
             _ => false,
+        }
+    }
+}
+
+/// A struct with these fields. With `serde(transparent)` its JSON is that of its only field.
+fn body(mut fields: Vec<Field<'_>>, is_transparent: bool) -> Body<'_> {
+    match fields.pop() {
+        Some(only) if is_transparent && fields.is_empty() => Body::Newtype(Box::new(only)),
+        last => {
+            fields.extend(last);
+            Body::Struct(fields)
         }
     }
 }
@@ -244,11 +279,7 @@ fn description(attributes: &[syn::Attribute]) -> String {
     let mut text = String::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
         let syn::Meta::NameValue(pair) = &attribute.meta else { continue };
-        let mut value = &pair.value;
-        // A literal that a `macro_rules!` passes on stands in a group.
-        while let syn::Expr::Group(group) = value {
-            value = &group.expr;
-        }
+        let value = ungrouped_expression(&pair.value);
         let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) = value else { continue };
         for line in line.value().split('\n') {
             let line = line.trim();

@@ -34,7 +34,10 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let mut body = match &item.body {
         Body::Struct(fields) => struct_code(item, fields),
-        Body::Newtype(field) => changes(item, field, &quote!(&mut self.0)),
+        Body::Newtype(field) => {
+            let member = &field.member;
+            changes(item, field, &quote!(&mut self.#member))
+        }
         Body::Enum(variants) => enum_code(item, variants),
     };
     body.extend(item.markers.normalize.iter().map(|path| quote!(#path(self);)));

@@ -2,13 +2,14 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use syn::{DeriveInput, Field, Path, Type, spanned::Spanned};
+use syn::{DeriveInput, Field, Path, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
     entry::{Entry, from_attributes},
     names,
     report::Report,
-    shape::{Wrapper, peel},
+    serde::Case,
+    shape::{Wrapper, is_shared_text, peel},
     words::{self, projection::PROJECTION},
 };
 
@@ -136,7 +137,7 @@ fn expand(
         }
         #[doc = #documentation]
         #[derive(#krate::serde::Deserialize)]
-        #[serde(crate = #serde)]
+        #[serde(crate = #serde, rename_all = "camelCase")]
         #visibility struct #wire #lifetime {
             #(#[serde(borrow, default)] #members: Option<&'a #krate::serde_json::value::RawValue>,)*
         }
@@ -224,11 +225,10 @@ fn of_metadata(ident: &Ident, name: &str, runtime: &Path) -> Option<OfMetadata> 
 
 /// A member of the object beside its metadata.
 fn value(name: &Ident, type_: &Type, runtime: &Path) -> TokenStream {
-    let text = name.to_string();
-    let shown = quote!(#type_).to_string().replace(' ', "");
-    if shown == "Arc<str>" {
+    let member = Case::Camel.field(&name.unraw().to_string());
+    if is_shared_text(type_) {
         return quote!(#name: strings.intern(#runtime::projection::text(wire.members.#name)),);
     }
     let part = quote::quote_spanned!(type_.span()=> part);
-    quote!(#name: #runtime::projection::#part(#text, wire.members.#name)?,)
+    quote!(#name: #runtime::projection::#part(#member, wire.members.#name)?,)
 }

@@ -4,7 +4,7 @@ mod members;
 mod older;
 
 pub(crate) use members::may_have_others;
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
 
@@ -17,6 +17,7 @@ use crate::{
     resource,
     serde::Tagging,
     shape::peel,
+    validate::how_many,
     versions::{self, Form, forms},
 };
 
@@ -128,7 +129,8 @@ fn field_schema(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
         let inner = field.peeled.inner;
         quote_spanned!(inner.span()=> #krate::declare::from_schemars::<#inner>())
     } else {
-        quote_spanned!(type_.span()=> <#type_ as #krate::Schema>::schema(cx))
+        // Of a type that a macro was given, the place alone: `cx` is ours.
+        quote_spanned!(Span::call_site().located_at(type_.span())=> <#type_ as #krate::Schema>::schema(cx))
     };
     let (description, rules) = (describe(&field.description), rules(item, &field.markers));
     if description.is_empty() && rules.is_empty() {
@@ -185,9 +187,10 @@ fn enumeration(item: &Item<'_>, variants: &[Variant<'_>]) -> (TokenStream, Token
 /// Statements that put the markers into `schema`.
 fn rules(item: &Item<'_>, markers: &Markers) -> TokenStream {
     let krate = &item.krate;
-    let plain = markers.schema.iter().map(|marker| keyword(item, marker));
+    let target = quote!(&mut schema);
+    let plain = markers.schema.iter().map(|marker| keyword(item, marker, &target));
     let under = |condition: TokenStream, markers: &[Marker]| {
-        let rules: TokenStream = markers.iter().map(|marker| keyword(item, marker)).collect();
+        let rules: TokenStream = markers.iter().map(|marker| keyword(item, marker, &target)).collect();
         if rules.is_empty() { rules } else { quote!(if #condition { #rules }) }
     };
     let in_versions = markers.in_versions.iter().map(|limited| {
@@ -199,7 +202,8 @@ fn rules(item: &Item<'_>, markers: &Markers) -> TokenStream {
     quote!(#(#plain)* #(#in_versions)* #hardened #admission)
 }
 
-fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
+/// The statement of one marker; `target` borrows `schema`, which is a value, or a reference inside of `items(…)`.
+fn keyword(item: &Item<'_>, marker: &Marker, target: &TokenStream) -> TokenStream {
     let krate = &item.krate;
     let json = |json: &crate::json::Json| quote!(#krate::serde_json::json!(#json));
     match &marker.keyword {
@@ -236,10 +240,10 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
         Keyword::PreserveUnknownFields(value) => quote!(schema.preserve_unknown_fields = Some(#value);),
         Keyword::EmbeddedResource => quote!(schema.embedded_resource = true;),
         Keyword::Nullable => quote!(schema.nullable = true;),
-        Keyword::IntOrString => quote!(#krate::declare::make_int_or_string(&mut schema);),
+        Keyword::IntOrString => quote!(#krate::declare::make_int_or_string(#target);),
         Keyword::Type(name) => {
             let type_ = schema_type(item, name);
-            quote!(#krate::declare::make_type(&mut schema, #type_);)
+            quote!(#krate::declare::make_type(#target, #type_);)
         }
         Keyword::ListType(kind) => {
             let kind = variant(kind);
@@ -251,8 +255,9 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
             quote!(schema.map_type = Some(#krate::schema::MapType::#kind);)
         }
         Keyword::Items(markers) => {
-            let inner = markers.iter().map(|marker| keyword(item, marker));
-            quote!(#krate::declare::items(&mut schema, |schema| { #(#inner)* });)
+            let reference = quote!(schema);
+            let inner = markers.iter().map(|marker| keyword(item, marker, &reference));
+            quote!(#krate::declare::items(#target, |schema| { #(#inner)* });)
         }
         Keyword::Validate(rule) => cel(item, rule),
         Keyword::Immutable => cel(
@@ -266,9 +271,13 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
         Keyword::OneOf(count, fields) => versions::by_names(item, fields, |names| {
             // Of fields that came later, one may be left: then there is nothing to choose.
             let says_something = names.len() > 1 || (*count != Count::AtMost && !names.is_empty());
-            if says_something { cel(item, &count_rule(*count, names)) } else { quote!() }
+            if !says_something {
+                return quote!();
+            }
+            let how_many = how_many(krate, *count);
+            quote!(schema.validations.push(#krate::declare::count_rule(#how_many, &[#(#names),*]));)
         }),
-        Keyword::NotEmpty => quote!(#krate::declare::make_not_empty(&mut schema);),
+        Keyword::NotEmpty => quote!(#krate::declare::make_not_empty(#target);),
         Keyword::UniqueItems => quote!(schema.unique_items = true;),
         Keyword::Schemaless | Keyword::Schemars => quote!(),
     }
@@ -322,20 +331,6 @@ fn cel(item: &Item<'_>, rule: &Rule) -> TokenStream {
         (Some(since), None) => quote!(if cx.has(#since) { #push }),
         (None, Some(until)) => quote!(if !cx.has(#until) { #push }),
         (Some(since), Some(until)) => quote!(if cx.has(#since) && !cx.has(#until) { #push }),
-    }
-}
-
-fn count_rule(count: Count, fields: &[&str]) -> Rule {
-    let listed: Vec<String> = fields.iter().map(|field| format!("has(self.{field})")).collect();
-    let (comparison, words) = match count {
-        Count::Exactly => ("== 1", "exactly one"),
-        Count::AtMost => ("<= 1", "at most one"),
-        Count::AtLeast => (">= 1", "at least one"),
-    };
-    Rule {
-        expression: format!("[{}].filter(set, set).size() {comparison}", listed.join(", ")),
-        message: Some(format!("{words} of {} must be set", fields.join(", "))),
-        ..Rule::default()
     }
 }
 

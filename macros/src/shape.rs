@@ -1,7 +1,7 @@
 //! What JSON a Rust type becomes, as far as follows from its name.
 
 use proc_macro2::Span;
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{Expr, GenericArgument, PathArguments, Type};
 
 /// The JSON of a type.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +57,23 @@ pub(crate) fn ungrouped(mut type_: &Type) -> &Type {
             _ => return type_,
         };
     }
+}
+
+/// The expression without the groups in which a `macro_rules!` passes it on.
+pub(crate) fn ungrouped_expression(mut expression: &Expr) -> &Expr {
+    while let Expr::Group(group) = expression {
+        expression = &group.expr;
+    }
+    expression
+}
+
+/// Whether the type is `Arc<str>`, by whatever path.
+pub(crate) fn is_shared_text(type_: &Type) -> bool {
+    let held = match named(ungrouped(type_)) {
+        Some((name, arguments)) if name == "Arc" => arguments.first().copied(),
+        _ => None,
+    };
+    held.and_then(|held| named(ungrouped(held))).is_some_and(|(name, _)| name == "str")
 }
 
 /// The `T` of `Option<T>`.
@@ -181,7 +198,7 @@ pub(crate) fn type_name(type_: &Type) -> String {
     quote::quote!(#type_).to_string().replace(' ', "")
 }
 
-/// Whether `name` stands anywhere in the type.
+/// Whether `name` stands anywhere in the type: as a type, as a parameter, or as a lifetime with its apostrophe.
 pub(crate) fn mentions(type_: &Type, name: &str) -> Option<Span> {
     struct Finder<'n> {
         name: &'n str,
@@ -189,13 +206,43 @@ pub(crate) fn mentions(type_: &Type, name: &str) -> Option<Span> {
     }
     impl<'ast> syn::visit::Visit<'ast> for Finder<'_> {
         fn visit_path(&mut self, path: &'ast syn::Path) {
-            if path.segments.len() == 1 && path.segments[0].ident == self.name {
-                self.found.get_or_insert(path.segments[0].ident.span());
+            // `T::Item` has the name `T` in it too.
+            let first = path.segments.first().filter(|_| path.leading_colon.is_none());
+            if let Some(first) = first.filter(|first| first.ident == self.name) {
+                self.found.get_or_insert(first.ident.span());
             }
             syn::visit::visit_path(self, path);
+        }
+        fn visit_lifetime(&mut self, lifetime: &'ast syn::Lifetime) {
+            if self.name.strip_prefix('\'').is_some_and(|name| lifetime.ident == name) {
+                self.found.get_or_insert(lifetime.span());
+            }
         }
     }
     let mut finder = Finder { name, found: None };
     syn::visit::Visit::visit_type(&mut finder, type_);
     finder.found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mentions;
+
+    #[test]
+    fn a_name_is_found_wherever_it_stands_in_a_type() {
+        for (type_, name, expected) in [
+            ("Vec<Option<Node>>", "Node", true),
+            ("tree::Node", "Node", false),
+            ("::Node", "Node", false),
+            ("Vec<T::Item>", "T", true),
+            ("<Self as Kind>::Spec", "Self", true),
+            ("[u8; N]", "N", true),
+            ("Cow<'a, str>", "'a", true),
+            ("&'a str", "'a", true),
+            ("Cow<'static, a>", "'a", false),
+        ] {
+            let parsed: syn::Type = syn::parse_str(type_).unwrap();
+            assert_eq!(mentions(&parsed, name).is_some(), expected, "{name} in {type_}");
+        }
+    }
 }

@@ -58,7 +58,8 @@ fn body(item: &Item<'_>, part: Part) -> TokenStream {
         }
         Body::Newtype(field) => {
             // The inner value stands where the newtype stands.
-            body.extend(inner_code(item, field, &quote!(&self.0), &quote!(&old.0), part));
+            let member = &field.member;
+            body.extend(inner_code(item, field, &quote!(&self.#member), &quote!(&old.#member), part));
         }
         Body::Enum(variants) => body.extend(enum_code(item, variants, part)),
     }
@@ -210,7 +211,8 @@ fn type_code(item: &Item<'_>, part: Part) -> TokenStream {
         Part::Schema => {
             let rules: Vec<&Marker> = item.markers.of_newest().collect();
             code.extend(if let Body::Newtype(field) = &item.body {
-                unwrapped(&field.peeled, &quote!(&self.0), &rules_code(item, &rules, &field.peeled.shape))
+                let member = &field.member;
+                unwrapped(&field.peeled, &quote!(&self.#member), &rules_code(item, &rules, &field.peeled.shape))
             } else {
                 let rules = rules_code(item, &rules, &Shape::Named);
                 if rules.is_empty() { rules } else { quote!({ let value = self; #rules }) }
@@ -230,13 +232,19 @@ fn type_code(item: &Item<'_>, part: Part) -> TokenStream {
     code
 }
 
-fn one_of(item: &Item<'_>, count: Count, names: &[String]) -> TokenStream {
-    let krate = &item.krate;
-    let how_many = match count {
+/// The value of `HowMany`.
+pub(crate) fn how_many(krate: &Path, count: Count) -> TokenStream {
+    let variant = match count {
         Count::Exactly => quote!(Exactly),
         Count::AtMost => quote!(AtMost),
         Count::AtLeast => quote!(AtLeast),
     };
+    quote!(#krate::rule::HowMany::#variant)
+}
+
+fn one_of(item: &Item<'_>, count: Count, names: &[String]) -> TokenStream {
+    let krate = &item.krate;
+    let how_many = how_many(krate, count);
     let fields = item.fields().iter().filter(|field| names.contains(&field.name)).map(|field| {
         let (member, name) = (&field.member, &field.name);
         match field.left_out_if() {
@@ -245,7 +253,7 @@ fn one_of(item: &Item<'_>, count: Count, names: &[String]) -> TokenStream {
             None => quote!((#name, true)),
         }
     });
-    quote!(#krate::rule::one_of(#krate::rule::HowMany::#how_many, &[#(#fields),*], at, errors);)
+    quote!(#krate::rule::one_of(#how_many, &[#(#fields),*], at, errors);)
 }
 
 // === enums ===

@@ -7,7 +7,8 @@ use quote::quote;
 use syn::Type;
 
 use crate::{
-    change::{ChangeKind, rank},
+    change::{Change, ChangeKind, rank},
+    json_path::first_field,
     marker::{Keyword, Rule},
     model::{Field, Item},
     report::Report,
@@ -44,7 +45,8 @@ fn steps<'f>(fields: &[&'f Field<'_>]) -> Vec<&'f str> {
     in_order(fields.iter().flat_map(|field| &field.markers.changes).map(|change| change.since.as_str()))
 }
 
-fn in_order<'v>(versions: impl Iterator<Item = &'v str>) -> Vec<&'v str> {
+/// Versions by their order, each once.
+pub(crate) fn in_order<'v>(versions: impl Iterator<Item = &'v str>) -> Vec<&'v str> {
     let mut versions: Vec<&str> = versions.collect();
     versions.sort_by_key(|version| rank(version));
     versions.dedup();
@@ -131,7 +133,10 @@ fn problem(rule: &Rule, name: &str, fields: &[&Field<'_>]) -> Option<String> {
         return (is_newer && !is_there).then(|| format!("before {until} there is no field `{name}` in JSON"));
     }
     let field = fields.iter().find(|field| field.name == name)?;
-    let change = field.markers.changes.last()?;
+    // A field path leads to a field of whatever type.
+    let is_read = read_by(rule).any(|read| read == name);
+    let matters = |change: &&Change| is_read || !matches!(change.kind, ChangeKind::Changed { .. });
+    let change = field.markers.changes.iter().rfind(matters)?;
     let has_it = rule.versions.since.as_ref().is_some_and(|since| rank(since) >= rank(&change.since));
     (!has_it).then(|| {
         format!(
@@ -152,10 +157,9 @@ fn removed_problem(rule: &Rule, name: &str, item: &Item<'_>) -> Option<String> {
 
 /// The fields that a rule names, each once: its expressions read them, or its field path begins with one.
 fn named_in(rule: &Rule) -> Vec<&str> {
-    let expressions = iter::once(&rule.expression).chain(&rule.message_expression);
-    let read = expressions.flat_map(|expression| named_by(expression));
+    let begins = rule.field_path.as_deref().and_then(first_field).map(|(name, _)| name);
     let mut names = Vec::new();
-    for name in read.chain(rule.field_path.as_deref().and_then(first_field)) {
+    for name in read_by(rule).chain(begins) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -163,12 +167,10 @@ fn named_in(rule: &Rule) -> Vec<&str> {
     names
 }
 
-/// The field that a field path begins with, as in `.name`, `.name.first` and `['name']`.
-fn first_field(path: &str) -> Option<&str> {
-    if let Some(quoted) = path.strip_prefix("['") {
-        return quoted.split('\'').next();
-    }
-    path.strip_prefix('.')?.split(['.', '[']).next()
+/// The fields that the expressions of a rule read.
+fn read_by(rule: &Rule) -> impl Iterator<Item = &str> {
+    let expressions = iter::once(&rule.expression).chain(&rule.message_expression);
+    expressions.flat_map(|expression| named_by(expression))
 }
 
 /// The fields that a CEL expression reads of `self` and `oldSelf`.
@@ -205,8 +207,10 @@ pub(crate) fn by_names(item: &Item<'_>, names: &[String], code: impl Fn(&[&str])
 
 #[cfg(test)]
 mod tests {
-    use super::named_in;
-    use crate::marker::Rule;
+    use proc_macro2::TokenStream;
+
+    use super::{check, named_in};
+    use crate::{expansions, marker::Rule};
 
     #[test]
     fn a_rule_names_the_fields_of_its_expressions_and_of_its_path() {
@@ -226,6 +230,28 @@ mod tests {
                 ..Rule::default()
             };
             assert_eq!(named_in(&rule).join(" "), expected, "{expression} {message_expression} {field_path}");
+        }
+    }
+
+    #[test]
+    fn a_field_path_leads_to_a_field_whatever_its_type_was() {
+        for (change, rule, is_wrong) in [
+            ("changed", r#"rule = "true", field_path = ".size""#, false),
+            ("changed", r#"rule = "self.size > 0", field_path = ".size""#, true),
+            ("changed", r#"rule = "self.size > 0", since = "v1", field_path = ".size""#, false),
+            ("renamed", r#"rule = "true", field_path = ".size""#, true),
+        ] {
+            let change = match change {
+                "changed" => r#"changed(since = "v1", from = String, up = parse, down = print)"#,
+                _ => r#"renamed(since = "v1", from = "count")"#,
+            };
+            let source = format!("#[koord(validate({rule}))] struct Spec {{ #[koord({change})] size: i32 }}");
+            let mistakes = expansions::item(&source, |item, report| {
+                check(item, report);
+                TokenStream::new()
+            });
+            let mistakes = mistakes.to_string();
+            assert_eq!(mistakes.contains("the rule names `size`"), is_wrong, "{source}: {mistakes}");
         }
     }
 }

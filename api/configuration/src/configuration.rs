@@ -8,6 +8,7 @@ use crate::{
     Effective, Problem, Problems,
     decode::{decode, schema, without_nulls, without_type_meta},
     published,
+    strict::form_of,
 };
 
 /// The configuration of a component.
@@ -103,12 +104,17 @@ fn another_kind<T: Configuration>(document: &Value) -> Option<Problem> {
         return None;
     }
     let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
-    if document.is_null() {
-        return Some(Problem::of_document(format!("there is nothing in it; write {article} {kind} of {version}")));
-    }
-    let found = |key: &str| document[key].as_str().unwrap_or("nothing");
-    let found = format!("{} of {}", found("kind"), found("apiVersion"));
-    Some(Problem::of_document(format!("must be {article} {kind} of {version}, not {found}")))
+    let wanted = format!("{article} {kind} of {version}");
+    let text = |key: &str| document[key].as_str().filter(|text| !text.is_empty());
+    let message = match (document, text("kind"), text("apiVersion")) {
+        (Value::Null, ..) => format!("there is nothing in it; write {wanted}"),
+        (Value::Object(_), Some(kind), Some(version)) => format!("must be {wanted}, not {kind} of {version}"),
+        (Value::Object(_), None, None) => format!("must be {wanted}, but has neither kind nor apiVersion"),
+        (Value::Object(_), None, _) => format!("must be {wanted}, but has no kind"),
+        (Value::Object(_), ..) => format!("must be {wanted}, but has no apiVersion"),
+        (other, ..) => format!("must be {wanted}, not {}", form_of(other)),
+    };
+    Some(Problem::of_document(message))
 }
 
 #[cfg(test)]
@@ -174,7 +180,15 @@ mod tests {
         let other = json!({"apiVersion": "v1", "kind": "Pod", "spec": {}});
         let wanted = "CleanerConfiguration of cleaner.example.com/v1";
         assert_eq!(problems(&other), [format!("must be a {wanted}, not Pod of v1")]);
-        assert_eq!(problems(&json!([])), [format!("must be a {wanted}, not nothing of nothing")]);
+        for (document, found) in [
+            (json!({"kind": "CleanerConfiguration"}), "but has no apiVersion"),
+            (json!({"apiVersion": "cleaner.example.com/v1", "kind": 5}), "but has no kind"),
+            (json!({"atOnce": 5, "kind": ""}), "but has neither kind nor apiVersion"),
+            (json!([{}]), "not a list"),
+            (json!("kind"), "not a text"),
+        ] {
+            assert_eq!(problems(&document), [format!("must be a {wanted}, {found}")]);
+        }
         assert_eq!(problems(&Value::Null), [format!("there is nothing in it; write a {wanted}")]);
         let older = json!({"apiVersion": "cleaner.example.com/v1alpha1", "kind": "CleanerConfiguration"});
         assert!(problems(&older)[0].ends_with("not CleanerConfiguration of cleaner.example.com/v1alpha1"));

@@ -1,9 +1,9 @@
 //! Configuration files of components as declared types: what a program reads from `--config FILE`.
 //!
 //! A type is the one source: its JSON Schema (by `schemars`) is what a document is checked against, what editors
-//! complete by, and what is documented. Decoding is strict: unknown fields, wrong types and values out of range are
-//! [`Problem`]s with the path of the field and, where it is known, what would be right. What a schema cannot say is
-//! [`Configuration::check`].
+//! complete by, and what is documented. Decoding is strict: unknown fields, wrong types, and values, lengths and texts that the
+//! schema does not allow are [`Problem`]s with the path of the field and, where it is known, what would be right. What a schema
+//! cannot say is [`Configuration::check`].
 //!
 //! ```
 //! use koord_configuration::{Configuration, Source};

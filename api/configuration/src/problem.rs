@@ -62,7 +62,7 @@ impl Problems {
         Self { at: at.to_vec(), found: Vec::new() }
     }
 
-    /// A problem of a member, given by its keys and those of its members.
+    /// A problem of a member, given by its key and those within it. A key that is a number stands for an item of a list.
     pub fn add(&mut self, keys: &[&str], message: impl Into<String>) {
         self.suggest(keys, message, None);
     }

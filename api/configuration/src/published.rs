@@ -43,21 +43,29 @@ fn state(schema: &mut Value, api_version: &str, kind: &str) {
 /// Writes forms as patterns, and drops what a type says of fields that are not set: that is not what is in force.
 fn with_patterns(schema: &mut Value) {
     match schema {
-        Value::Object(members) => {
-            // A field of the name `format` or `default` would be an object.
-            match members.get("format").and_then(Value::as_str) {
-                Some("duration") => drop(members.insert("pattern".to_owned(), DURATION.into())),
-                Some("quantity") => drop(members.insert("pattern".to_owned(), QUANTITY.into())),
+        Value::Object(keywords) => {
+            match keywords.get("format").and_then(Value::as_str) {
+                Some("duration") => drop(keywords.insert("pattern".to_owned(), DURATION.into())),
+                Some("quantity") => drop(keywords.insert("pattern".to_owned(), QUANTITY.into())),
                 _ => {}
             }
-            members.retain(|key, value| match key.as_str() {
-                "format" => !value.is_string(),
+            keywords.retain(|keyword, value| match keyword.as_str() {
+                "format" => false,
                 "default" => !(is_unset(value) || value.as_f64() == Some(0.0) || value.is_object()),
                 _ => true,
             });
-            members.values_mut().for_each(with_patterns);
+            for (keyword, value) in keywords {
+                match (keyword.as_str(), value) {
+                    // What stands here by name is a schema, whatever its name is.
+                    ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
+                        named.values_mut().for_each(with_patterns);
+                    }
+                    ("default" | "enum" | "const" | "examples", _) => {}
+                    (_, value) => with_patterns(value),
+                }
+            }
         }
-        Value::Array(items) => items.iter_mut().for_each(with_patterns),
+        Value::Array(schemas) => schemas.iter_mut().for_each(with_patterns),
         _ => {}
     }
 }
@@ -81,5 +89,22 @@ fn without_unset(value: &Value) -> Value {
             set.filter(|(_, member)| !is_unset(member)).collect::<Map<_, _>>().into()
         }
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_named_like_keywords_stay_in_the_schema() {
+        let schema = json!({"type": "object", "properties": {
+            "default": {"type": "string", "format": "duration", "default": ""},
+            "format": {"type": "object", "properties": {"default": {"type": "integer", "format": "int32", "default": 0}}},
+        }});
+        let published = published(schema, &json!({"default": "5m"}), "example.com/v1", "Example");
+        let fields = &published["properties"];
+        assert_eq!(fields["default"], json!({"type": "string", "pattern": DURATION, "default": "5m"}));
+        assert_eq!(fields["format"]["properties"], json!({"default": {"type": "integer"}}));
     }
 }

@@ -33,7 +33,7 @@ impl<'t> Source<'t> {
     ///
     /// # Errors
     ///
-    /// The text is neither YAML nor JSON.
+    /// The text is neither YAML nor JSON, or has several documents.
     pub fn parse(&self) -> Result<Value, ConfigurationError> {
         parse(self.text).map_err(|error| {
             let line = usize::try_from(error.line).unwrap_or_default();

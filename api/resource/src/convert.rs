@@ -12,6 +12,7 @@ mod moved;
 pub use fields::{
     Removed, Translation, drop_added, field_down, field_up, map_list_down, map_list_up, rename, restore_added,
 };
+pub(crate) use kept::fingerprint;
 pub use kept::{Kept, items_down, items_up};
 pub use moved::{Moved, Spot};
 use serde_json::{Value, json};

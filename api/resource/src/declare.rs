@@ -1,5 +1,6 @@
 //! How a Rust type says which JSON it is: the trait [`Schema`], and the small functions that derived code calls.
 
+mod count_rule;
 mod fits;
 mod kubernetes;
 mod members;
@@ -12,6 +13,8 @@ mod union;
 use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::json;
 
+pub use count_rule::count_rule;
+pub(crate) use count_rule::escaped;
 pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
 pub use members::{Member, Members, needs_key, needs_member, needs_member_of_any_version, needs_selectable};
 pub(crate) use moved::{at_moved, by_newest_name};

@@ -15,7 +15,9 @@ pub mod yaml;
 
 pub use check::{Finding, Findings, assert_legal, check, check_definition};
 pub use crd::{Declared, Descriptions, converted_resource_definition, custom_resource_definition};
-pub use install::{Installation, Labels, NONROOT, Webhooks, install, restricted_container, restricted_pod};
+pub use install::{
+    ConfigurationFile, Installation, Labels, NONROOT, Webhooks, install, restricted_container, restricted_pod,
+};
 pub use policy::validating_admission_policy;
 pub use rbac::roles;
 pub use reference::{reference_page, sample_skeleton};

@@ -383,17 +383,29 @@ pub enum HowMany {
     AtLeast,
 }
 
+impl HowMany {
+    /// What is said where more or less of these fields are set.
+    pub(crate) fn message(self, fields: &[&str]) -> String {
+        let words = match self {
+            HowMany::Exactly => "exactly one",
+            HowMany::AtMost => "at most one",
+            HowMany::AtLeast => "at least one",
+        };
+        format!("{words} of {} must be set", fields.join(", "))
+    }
+}
+
 /// `exactly_one_of`, `at_most_one_of` and `at_least_one_of`: each field with whether it is set.
 pub fn one_of(how_many: HowMany, fields: &[(&str, bool)], at: &Path<'_>, errors: &mut Errors) {
     let set = fields.iter().filter(|(_, set)| *set).count();
-    let (legal, words) = match how_many {
-        HowMany::Exactly => (set == 1, "exactly one"),
-        HowMany::AtMost => (set <= 1, "at most one"),
-        HowMany::AtLeast => (set >= 1, "at least one"),
+    let legal = match how_many {
+        HowMany::Exactly => set == 1,
+        HowMany::AtMost => set <= 1,
+        HowMany::AtLeast => set >= 1,
     };
     if !legal {
         let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-        errors.invalid(at, serde_json::json!({}), format!("{words} of {} must be set", names.join(", ")));
+        errors.invalid(at, serde_json::json!({}), how_many.message(&names));
     }
 }
 

@@ -41,6 +41,8 @@ impl ConfigFlag {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use koord_configuration::Problems;
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
@@ -66,36 +68,56 @@ mod tests {
         }
     }
 
-    /// What is read of a file with this text; none for no file. The folder is left out of messages.
-    fn read(text: Option<&str>) -> Result<CleanerConfiguration, String> {
+    /// What is read of what `write` leaves at a path. The folder is left out of messages.
+    fn read_written(write: impl FnOnce(&Path)) -> Result<CleanerConfiguration, String> {
         let folder = tempfile::tempdir().unwrap();
-        let config = text.map(|text| {
-            let file = folder.path().join("config.yaml");
-            std::fs::write(&file, text).unwrap();
-            file
-        });
+        let file = folder.path().join("config.yaml");
+        write(&file);
         let folder = format!("{}/", folder.path().display());
-        let read = ConfigFlag { config }.read();
+        let read = ConfigFlag { config: Some(file) }.read();
         read.map_err(|error| error.to_string().replace(&folder, ""))
+    }
+
+    /// What is read of a file with this content.
+    fn read(content: impl AsRef<[u8]>) -> Result<CleanerConfiguration, String> {
+        read_written(|file| fs::write(file, content).unwrap())
     }
 
     #[test]
     fn the_configuration_of_a_file_is_read_or_refused_with_its_line() {
         let head = "apiVersion: cleaner.example.com/v1\nkind: CleanerConfiguration\n";
         let text = format!("{head}target: logs\n");
-        assert_eq!(read(Some(&text)), Ok(CleanerConfiguration { target: "logs".to_owned() }));
+        let logs = || Ok(CleanerConfiguration { target: "logs".to_owned() });
+        assert_eq!(read(&text), logs());
+        assert_eq!(read(format!("\u{feff}---\n{text}")), logs(), "after the mark that editors write");
         assert_eq!(
-            read(Some(&format!("{head}targte: logs\n"))).unwrap_err(),
+            read(format!("{head}targte: logs\n")).unwrap_err(),
             "error: --config: config.yaml:3: targte: unknown field; did you mean target?\n"
         );
-        assert_eq!(read(Some(head)).unwrap_err(), "error: --config: config.yaml:1: target: must be set\n");
-        let long = format!("{text}{}", "#".repeat(1 << 20));
-        let message = read(Some(&long)).unwrap_err();
-        assert_eq!(message, "error: --config: config.yaml cannot be read: it is longer than 1 MiB\n");
+        assert_eq!(read(head).unwrap_err(), "error: --config: config.yaml:1: target: must be set\n");
+        for empty in ["", "# nothing\n", "null\n"] {
+            let message = read(empty).unwrap_err();
+            assert!(message.contains("there is nothing in it; write a CleanerConfiguration of cleaner"), "{message}");
+        }
+        let message = read(format!("{text}---\n{text}")).unwrap_err();
+        assert!(message.contains("more than one document, where one is expected"), "{message}");
+    }
+
+    #[test]
+    fn what_is_no_text_of_a_file_cannot_be_read() {
+        let refused = |message: Result<CleanerConfiguration, String>, why: &str| {
+            let message = message.unwrap_err();
+            assert!(message.starts_with(&format!("error: --config: config.yaml cannot be read: {why}")), "{message}");
+        };
+        refused(read("#".repeat((1 << 20) + 1)), "it is longer than 1 MiB\n");
+        refused(read([0xff_u8]), "it is not UTF-8\n");
+        refused(read_written(|_| {}), "No such file");
+        refused(read_written(|folder| fs::create_dir(folder).unwrap()), "Is a directory");
     }
 
     #[test]
     fn without_a_file_the_defaults_are_checked_too() {
-        assert_eq!(read(None).unwrap_err(), "error: --config: without a file: target: must be set\n");
+        let error = ConfigFlag::default().read::<CleanerConfiguration>().unwrap_err();
+        assert_eq!(error.to_string(), "error: --config: without a file: target: must be set\n");
     }
 }

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::backups::BackupStore;
 
+/// The text of the file that an installation has, for its user to change.
+pub const INSTALLED: &str = include_str!("../config.yaml");
+
 /// The configuration of the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -1,7 +1,7 @@
 //! The running operator: one controller, both webhooks and the conversion, on one set of caches.
 
 use koord::{
-    document::{Installation, Webhooks, install},
+    document::{ConfigurationFile, Installation, Webhooks, install},
     program::{Build, ControllerSettings, Dependencies, Program, Setup},
     runtime::{Core, metrics::Description},
     serde_json::Value,
@@ -10,7 +10,8 @@ use koord::{
 };
 
 use crate::{
-    CONTROLLERS, CONVERSIONS, DATABASE, HANDLERS, NAME, NAMESPACE, backups::BackupStore, controller::DatabaseController,
+    CONTROLLERS, CONVERSIONS, DATABASE, HANDLERS, NAME, NAMESPACE, backups::BackupStore, configuration,
+    controller::DatabaseController,
 };
 
 /// Which program this is.
@@ -32,6 +33,7 @@ pub fn installation() -> Installation {
     Installation {
         kinds: &[DATABASE],
         controllers: CONTROLLERS,
+        configuration: Some(ConfigurationFile::of(NAME, configuration::INSTALLED)),
         webhooks: Some(Webhooks { conversions: CONVERSIONS, ..Webhooks::of(NAME, NAMESPACE, HANDLERS) }),
         ..Installation::new(NAME, NAMESPACE, &format!("{NAME}:v{}", BUILD.version))
     }
@@ -75,9 +77,20 @@ pub async fn run(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use koord::webhook::{Defaults, Environment};
+    use koord::{
+        configuration::Source,
+        webhook::{Defaults, Environment},
+    };
 
     use super::*;
+    use crate::configuration::OperatorConfiguration;
+
+    #[test]
+    fn the_installed_configuration_is_one_that_the_program_takes() {
+        let file = installation().configuration.unwrap();
+        let configuration: OperatorConfiguration = Source::new(&file.key, &file.text).read().unwrap();
+        assert_eq!(configuration, OperatorConfiguration::default());
+    }
 
     #[test]
     fn the_deployment_names_the_objects_that_the_program_names() {

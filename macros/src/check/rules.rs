@@ -130,8 +130,8 @@ pub(super) fn needs(marker: &Marker, what: &str) -> String {
     format!("`{}` needs {wanted}, but this is {what}", marker.word)
 }
 
-pub(super) fn check_rules(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
-    check_each(rules, shape, report);
+/// Notes rules of one list that contradict each other.
+pub(super) fn check_together(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
     for (span, message) in contradictions(&rules.iter().collect::<Vec<_>>(), shape) {
         report.at(span, message);
     }
@@ -160,7 +160,9 @@ pub(super) fn check_each(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
             }
             Keyword::Items(inner) => {
                 if let Shape::Array(item) = shape {
-                    check_rules(inner, &peel(item).shape, report);
+                    let shape = peel(item).shape;
+                    check_each(inner, &shape, report);
+                    check_together(inner, &shape, report);
                 }
             }
             Keyword::UniqueItems if matches!(shape, Shape::Array(_)) => {}

@@ -9,7 +9,7 @@ use syn::{
 use crate::{
     entry::{self, Entry, Value},
     report::Report,
-    shape::ungrouped,
+    shape::{ungrouped, ungrouped_expression},
     words::{self, Table, controller::RELATION, nearest},
 };
 
@@ -180,7 +180,7 @@ impl By {
         let Value::Equals(tokens) = &entry.value else { return Err(entry.wrong(WHAT)) };
         let expression: Expr = syn::parse2(tokens.clone())?;
         let wrong = || syn::Error::new_spanned(&expression, WHAT);
-        match &expression {
+        match ungrouped_expression(&expression) {
             Expr::Path(path) if path.path.is_ident("same_name") => Ok(Self::SameName),
             Expr::Path(path) if path.path.is_ident("owner") => Ok(Self::Owner),
             Expr::Path(path) if path.path.is_ident("index") => Ok(Self::Index(None)),
@@ -189,7 +189,7 @@ impl By {
             Expr::Call(call) => {
                 let Expr::Path(function) = &*call.func else { return Err(wrong()) };
                 let argument = call.args.first().filter(|_| call.args.len() == 1);
-                match argument {
+                match argument.map(ungrouped_expression) {
                     Some(Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(label), .. }))
                         if function.path.is_ident("label") =>
                     {
@@ -366,5 +366,19 @@ pub(super) fn argument<'t>(type_: &'t Type, name: &str) -> Option<&'t Type> {
     match arguments.args.first()? {
         GenericArgument::Type(type_) => Some(type_),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::{Delimiter, Group};
+
+    use super::*;
+
+    #[test]
+    fn a_label_may_come_out_of_a_macro() {
+        let label = Group::new(Delimiter::None, quote!("example.com/pod"));
+        let by = entry::entries(quote!(by = label(#label))).unwrap();
+        assert!(matches!(By::parse(&by[0]), Ok(By::Label(label)) if label.value() == "example.com/pod"));
     }
 }

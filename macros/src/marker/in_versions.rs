@@ -75,7 +75,7 @@ pub(super) fn refuse_repetition(all: &[InVersions], plain: &[Marker], report: &R
             let stands_in = |rules: &[Marker]| rules.iter().any(|other| other.word == *word);
             let mut earlier = all[..index].iter().filter(|earlier| earlier.versions.meet(&limited.versions));
             let problem = if stands_in(plain) {
-                format!("all versions have `{word}`, so that this one contradicts it")
+                format!("all versions have `{word}` already")
             } else if earlier.any(|earlier| stands_in(&earlier.rules)) {
                 format!("one version has `{word}` twice")
             } else {

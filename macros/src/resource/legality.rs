@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 
-use super::{Root, served::Older};
+use super::Root;
 use crate::model::Item;
 
 /// The test; none where the root does not ask for one.
@@ -14,19 +14,11 @@ pub(super) fn expand(item: &Item<'_>, root: &Root) -> Option<TokenStream> {
     }
     let (ident, krate) = (item.ident, &item.krate);
     let name = format_ident!("the_definition_of_{}_is_legal", ident.unraw().to_string().to_lowercase());
-    let older = root.older.iter().map(Older::version);
     Some(quote! {
         #[cfg(test)]
         #[::core::prelude::v1::test]
         fn #name() {
-            let newest = #krate::document::Declared::of::<#ident>();
-            let findings = #krate::document::check(&[newest, #(newest.older(#older)),*]);
-            ::core::assert!(
-                findings.is_empty(),
-                "{} is no kind that works:\n{}",
-                <#ident as #krate::Resource>::INFO.kind,
-                findings,
-            );
+            #krate::document::assert_legal::<#ident>();
         }
     })
 }

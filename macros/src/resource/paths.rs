@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     change::Versions,
+    json_path::first_field,
     model::Item,
     report::{Report, respanned},
     schema::may_have_others,
@@ -37,14 +38,6 @@ fn given(root: &Root) -> Vec<Given<'_>> {
     columns.chain(scales).chain(selectable).collect()
 }
 
-/// The field that a path begins with, and what follows; none where it is written otherwise than `.name`.
-fn first_field(path: &str) -> Option<(&str, &str)> {
-    let rest = path.strip_prefix('.')?;
-    let (name, rest) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
-    let is_plain = !name.is_empty() && !name.contains(['*', '\\', '\'', '"']);
-    is_plain.then_some((name, rest))
-}
-
 /// Notes paths that begin with no field of the root.
 pub(super) fn check(item: &Item<'_>, root: &Root, report: &Report) {
     if may_have_others(&item.markers) {
@@ -55,13 +48,16 @@ pub(super) fn check(item: &Item<'_>, root: &Root, report: &Report) {
     for Given { path, versions, .. } in given(root) {
         let text = path.value();
         let Some((name, _)) = first_field(&text) else { continue };
-        let was_removed = item.markers.removed.iter().any(|removed| removed.name == name);
-        if names.contains(&name) || (was_removed && versions.until.is_some()) {
+        let removed = item.markers.removed.iter().find(|removed| removed.name == name);
+        if names.contains(&name) || (removed.is_some() && versions.until.is_some()) {
             continue;
         }
-        let remedy = match nearest(name, &names) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => "a path starts at the root, as \".spec.size\" does".to_owned(),
+        let remedy = match (removed, nearest(name, &names)) {
+            (Some(removed), _) => {
+                format!("versions before {0} had it, so that its path needs `until = \"{0}\"`", removed.since)
+            }
+            (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
+            (None, None) => "a path starts at the root, as \".spec.size\" does".to_owned(),
         };
         report.on(path, format!("`{}` has no field `{name}` in JSON; {remedy}", item.ident));
     }
@@ -70,7 +66,7 @@ pub(super) fn check(item: &Item<'_>, root: &Root, report: &Report) {
 /// Constants that fail to compile where the type of a field of the root has no field that a path names. They need the
 /// schema of that type, so that `derive(Schema)` makes them.
 pub(crate) fn path_checks(item: &Item<'_>) -> TokenStream {
-    if !item.generics.params.is_empty() || !item.entries.iter().any(|entry| ROOT.has(&entry.name())) {
+    if !item.entries.iter().any(|entry| ROOT.has(&entry.name())) {
         return TokenStream::new();
     }
     // `derive(Resource)` reports what is wrong with the words.
@@ -86,10 +82,11 @@ fn path_check(item: &Item<'_>, Given { path, versions, is_selectable }: &Given<'
     let ends = versions.until.is_some();
     // Before it was changed, the field had another type.
     let had_another_type = ends && !holder.markers.changes.is_empty();
-    if !matches!(holder.peeled.shape, Shape::Named) || may_have_others(&holder.markers) || had_another_type {
+    let (krate, type_, span) = (&item.krate, holder.peeled.inner, path.span());
+    let is_named = matches!(holder.peeled.shape, Shape::Named) && !item.is_generic(type_);
+    if !is_named || may_have_others(&holder.markers) || had_another_type {
         return None;
     }
-    let (krate, type_, span) = (&item.krate, holder.peeled.inner, path.span());
     let of = type_name(type_);
     let check = if ends {
         let absent = format!("`{of}` has no field `{name}` in JSON, neither in the newest version nor `removed`");
@@ -108,27 +105,4 @@ fn path_check(item: &Item<'_>, Given { path, versions, is_selectable }: &Given<'
     // Every token stands where the path stands, so that the compiler points there.
     let check = respanned(quote!(#krate::declare::#check), span);
     Some(quote_spanned!(span=> const _: () = #check;))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_field;
-
-    #[test]
-    fn a_path_is_followed_through_plain_fields() {
-        for (path, expected) in [
-            (".spec", Some(("spec", ""))),
-            (".spec.size", Some(("spec", ".size"))),
-            (".pools[0].size", Some(("pools", "[0].size"))),
-            (".spec.", Some(("spec", "."))),
-            (".", None),
-            ("..size", None),
-            ("['size']", None),
-            (".*", None),
-            (".a\\.b", None),
-            (".'a'", None),
-        ] {
-            assert_eq!(first_field(path), expected, "{path}");
-        }
-    }
 }

@@ -72,10 +72,6 @@ impl Older {
         Ok(Older { span: entry.span(), version: named.string()?, serving })
     }
 
-    pub(super) fn version(&self) -> &LitStr {
-        &self.version
-    }
-
     fn is_stored(&self) -> bool {
         self.serving.storage == Some(true)
     }

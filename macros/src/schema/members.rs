@@ -8,7 +8,7 @@ use super::variant;
 use crate::{
     change::Removed,
     marker::{Keyword, Marker, Markers},
-    model::{Body, Content, Field, Item},
+    model::{Body, Field, Item},
     report::respanned,
     shape::{Peeled, Shape, peel, type_name},
 };
@@ -88,31 +88,14 @@ fn is_certain(field: &Field<'_>) -> bool {
 
 /// Constants that fail to compile where the items of a list cannot be known by a key.
 pub(super) fn key_checks(item: &Item<'_>) -> TokenStream {
-    // A constant beside the type cannot name its parameters.
-    if !item.generics.params.is_empty() {
-        return TokenStream::new();
-    }
-    let fields: Vec<&Field<'_>> = match &item.body {
-        Body::Struct(fields) => fields.iter().collect(),
-        Body::Newtype(field) => vec![field.as_ref()],
-        Body::Enum(variants) => variants.iter().flat_map(|variant| fields_of(&variant.content)).collect(),
-    };
     let mut checks = TokenStream::new();
-    for field in fields.into_iter().filter(|field| !field.markers.is_foreign()) {
+    for field in item.all_fields().into_iter().filter(|field| !field.markers.is_foreign()) {
         checks.extend(keys(item, &field.markers, &field.peeled.shape));
     }
     if let Body::Newtype(field) = &item.body {
         checks.extend(keys(item, &item.markers, &field.peeled.shape));
     }
     checks
-}
-
-fn fields_of<'v, 'a>(content: &'v Content<'a>) -> &'v [Field<'a>] {
-    match content {
-        Content::Unit => &[],
-        Content::Newtype(field) => std::slice::from_ref(field.as_ref()),
-        Content::Struct(fields) => fields,
-    }
 }
 
 fn keys(item: &Item<'_>, markers: &Markers, shape: &Shape<'_>) -> TokenStream {
@@ -129,7 +112,7 @@ fn keys_of(item: &Item<'_>, marker: &Marker, shape: &Shape<'_>) -> TokenStream {
     let Shape::Array(items) = shape else { return TokenStream::new() };
     let Peeled { inner, shape: of_items, .. } = peel(items);
     match &marker.keyword {
-        Keyword::ListMapKey(keys) if matches!(of_items, Shape::Named) => {
+        Keyword::ListMapKey(keys) if matches!(of_items, Shape::Named) && !item.is_generic(inner) => {
             keys.iter().map(|key| key_check(item, marker, key, inner)).collect()
         }
         Keyword::Items(markers) => markers.iter().map(|marker| keys_of(item, marker, &of_items)).collect(),

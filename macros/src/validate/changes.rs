@@ -119,7 +119,7 @@ fn arm(item: &Item<'_>, variant: &Variant<'_>) -> Option<TokenStream> {
 /// `Validate::CHANGES`; none where there is nothing to say.
 pub(super) fn constant(item: &Item<'_>) -> Option<TokenStream> {
     let krate = &item.krate;
-    let fields = fields(item);
+    let fields = item.all_fields();
     let own = !item.markers.update_checks.is_empty()
         || fields.iter().any(|field| {
             is_immutable(&field.markers.admission) || items_immutable(field) || !field.markers.update_checks.is_empty()
@@ -141,7 +141,7 @@ pub(super) fn constant(item: &Item<'_>) -> Option<TokenStream> {
 /// Constants that fail to compile where a rule stands inside of a list without keys.
 pub(super) fn identities(item: &Item<'_>) -> TokenStream {
     let krate = &item.krate;
-    let lists = fields(item).into_iter().filter_map(|field| {
+    let lists = item.all_fields().into_iter().filter_map(|field| {
         let type_ = followed(item, field);
         let checked = inside(field, type_) && holds_a_list(type_) && !item.is_generic(type_);
         // Every token stands where the field stands, so that the compiler points there.
@@ -161,20 +161,5 @@ fn holds_a_list(type_: &Type) -> bool {
         Shape::Array(_) => true,
         Shape::Map(value) => holds_a_list(value),
         _ => false,
-    }
-}
-
-fn fields<'f>(item: &'f Item<'_>) -> Vec<&'f Field<'f>> {
-    match &item.body {
-        Body::Struct(fields) => fields.iter().collect(),
-        Body::Newtype(field) => vec![field],
-        Body::Enum(variants) => {
-            let fields = variants.iter().flat_map(|variant| match &variant.content {
-                Content::Unit => &[],
-                Content::Newtype(field) => std::slice::from_ref(&**field),
-                Content::Struct(fields) => fields.as_slice(),
-            });
-            fields.collect()
-        }
     }
 }

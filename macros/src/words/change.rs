@@ -45,7 +45,7 @@ pub(crate) const LOST: Table = Table {
         takes: "list of words, see below",
         default: "none",
         example: r#"removed(since = "v1", name = "mode", type = Option<String>)"#,
-        becomes: "older versions have a field that the struct has not; several may stand",
+        becomes: "older versions have a field that the struct does not have; several may stand",
     }],
 };
 

@@ -319,14 +319,14 @@ pub(crate) const FIELD: Table = Table {
         Word {
             name: "optional",
             takes: "flag",
-            default: "on where serde does without the field",
+            default: "on for an `Option`, for a flattened field and for one with a default",
             example: "optional",
             becomes: "the field is not in `required`",
         },
         Word {
             name: "required",
             takes: "flag",
-            default: "on where serde needs the field",
+            default: "on for every other field",
             example: "required",
             becomes: "the field is in `required`",
         },

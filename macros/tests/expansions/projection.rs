@@ -37,7 +37,7 @@ impl ::koord_runtime::projection::Projection for CardView {
 }
 ///What is read of the JSON of a [`CardView`], beside its metadata.
 #[derive(::koord_resource::serde::Deserialize)]
-#[serde(crate = "::koord_resource::serde")]
+#[serde(crate = "::koord_resource::serde", rename_all = "camelCase")]
 struct CardViewMembers<'a> {
     #[serde(borrow, default)]
     spec: Option<&'a ::koord_resource::serde_json::value::RawValue>,

@@ -125,10 +125,5 @@ impl ::koord_resource::serde::Serialize for Job {
 #[cfg(test)]
 #[::core::prelude::v1::test]
 fn the_definition_of_job_is_legal() {
-    let newest = ::koord_resource::document::Declared::of::<Job>();
-    let findings = ::koord_resource::document::check(&[newest, newest.older("v1beta1")]);
-    ::core::assert!(
-        findings.is_empty(), "{} is no kind that works:\n{}", < Job as
-        ::koord_resource::Resource > ::INFO.kind, findings,
-    );
+    ::koord_resource::document::assert_legal::<Job>();
 }

@@ -179,14 +179,12 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
             if cx.has("v1") {
                 schema
                     .validations
-                    .push(::koord_resource::schema::Rule {
-                        rule: "[has(self.mode), has(self.byName)].filter(set, set).size() <= 1"
-                            .to_owned(),
-                        message: Some(
-                            "at most one of mode, byName must be set".to_owned(),
+                    .push(
+                        ::koord_resource::declare::count_rule(
+                            ::koord_resource::rule::HowMany::AtMost,
+                            &["mode", "byName"],
                         ),
-                        ..::koord_resource::schema::Rule::default()
-                    });
+                    );
             } else {}
             schema
         }

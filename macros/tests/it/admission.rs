@@ -15,7 +15,15 @@ use serde_json::{Value, json, value::RawValue};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
 #[koord(group = "example.com", version = "v1", scope = "Cluster")]
 #[koord(admission(
-    mutate(path = "/mutate-move", name = "mmove.example.com", on = [Create], gate = "Declared", timeout = 5),
+    mutate(
+        path = "/mutate-move",
+        name = "mmove.example.com",
+        on = [Create],
+        gate = "Declared",
+        timeout = 5,
+        match_policy = Exact,
+        reinvocation_policy = IfNeeded,
+    ),
     validate(path = "/validate-move", name = "vmove.example.com", on = [Create, Update], code = 400),
 ))]
 struct Move {
@@ -249,6 +257,8 @@ fn the_table_becomes_both_webhook_configurations() {
     let mutating = webhook_configuration(WebhookKind::Mutating, "m", HANDLERS, &service);
     assert_eq!(mutating["webhooks"][0]["failurePolicy"], "Ignore", "what stands behind a gate is in nobody's way");
     assert_eq!(mutating["webhooks"][0]["timeoutSeconds"], 5);
+    assert_eq!(mutating["webhooks"][0]["matchPolicy"], "Exact");
+    assert_eq!(mutating["webhooks"][0]["reinvocationPolicy"], "IfNeeded");
     let [validate_pod, ..] = HANDLERS else { panic!() };
     let rules: Vec<_> = validate_pod.rbac.iter().map(|rule| (rule.group, rule.resource, rule.verbs)).collect();
     assert_eq!(rules, [("", "pods", &["get", "list"][..]), ("", "nodes", &["get", "list"][..])]);

@@ -105,7 +105,12 @@ struct NameCards {
     greeting: &'static str,
 }
 
-#[controller(name = "plain", for = ResourceKind::POD, watches(Card, writes = [status]))]
+#[controller(
+    name = "plain",
+    for = ResourceKind::POD,
+    watches(Card, writes = [status]),
+    rate_limit(base_ms = 1, max_ms = 60000, per_second = 20, burst = 2),
+)]
 struct Plain;
 
 /// A controller that makes fields of its own, and writes.
@@ -151,6 +156,7 @@ fn a_controller_is_data() {
     assert_eq!((cards.name, cards.for_kind, cards.concurrency), ("name-cards", ResourceKind::NODE, 4));
     assert_eq!((cards.owns, cards.watches), (&[card][..], &[card][..]));
     assert_eq!(cards.rate_limit, RateLimit { base_ms: 10, burst: 7, ..RateLimit::DEFAULT });
+    assert_eq!(plain.rate_limit, RateLimit { base_ms: 1, max_ms: 60_000, per_second: 20, burst: 2 });
     assert_eq!(cards.gate, Some("NameCards"));
     assert_eq!((cards.rbac[0].names, cards.rbac[0].namespace), (&["one"][..], Some(".")));
     assert_eq!(cards.rbac[1].urls, ["/metrics"]);

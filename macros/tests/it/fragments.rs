@@ -1,9 +1,16 @@
 //! Derives inside of a `macro_rules!`, which passes types, texts and numbers on as groups.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{
-    Mutate, Schema, Validate,
+    Convert, Mutate, Resource, Schema, Validate, admission,
+    admission::{Handler, Review, Verdict},
+    controller,
+    controller::{ControllerSpec, ResourceKind},
+    controllers,
+    convert::Conversion,
     declare::Emit,
     field::{Errors, Path},
+    handlers,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -52,4 +59,69 @@ fn rules_and_defaults_see_through_fragments() {
     limits.validate_schema(&Path::root("limits"), &mut errors);
     let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
     assert_eq!(fields, ["limits.steps[1]"]);
+}
+
+// === kinds, handlers and tables ===
+
+macro_rules! kind {
+    ($name:ident, $spec:ident, $group:expr, $plural:literal, $older:expr, $before:literal, $number:ty, $hook:expr) => {
+        #[derive(Clone, Debug, PartialEq, Deserialize, Resource, Schema, Validate, Convert)]
+        #[koord(group = $group, version = "v1", scope = "Cluster", plural = $plural, older(version = $older, storage))]
+        #[koord(admission(validate(path = "/validate-meter", name = $hook, on = [Create])))]
+        struct $name {
+            metadata: ObjectMeta,
+            spec: $spec,
+        }
+
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Validate, Convert)]
+        struct $spec {
+            #[koord(renamed(since = "v1", from = $before))]
+            reading: $number,
+        }
+    };
+}
+
+kind!(Meter, MeterSpec, "example.com", "meters", "v1beta1", "value", i64, "vmeter.example.com");
+
+macro_rules! handler {
+    ($name:ident, $object:ty, $snapshot:ty, $path:literal) => {
+        #[admission(path = $path, name = "vall.example.com", on = [Create])]
+        fn $name(_: &Review<'_, $object>, _: &$snapshot) -> Verdict {
+            Verdict::allow()
+        }
+    };
+}
+
+handler!(allow_meter, Meter, (), "/validate-all");
+
+#[controller(name = "meters", for = Meter)]
+struct Meters;
+
+macro_rules! tables {
+    ($handler:expr, $controller:expr) => {
+        const HANDLERS: &[Handler<()>] = handlers![$handler, Meter::validating_handler()];
+        const CONTROLLERS: &[ControllerSpec] = controllers![$controller];
+    };
+}
+
+tables!(allow_meter, Meters);
+
+#[test]
+fn kinds_and_their_versions_see_through_fragments() {
+    let info = Meter::INFO;
+    assert_eq!((info.group, info.plural, info.older[0].version), ("example.com", "meters", "v1beta1"));
+    let mut object = json!({
+        "apiVersion": "example.com/v1", "kind": "Meter", "metadata": {"name": "m"}, "spec": {"reading": 3},
+    });
+    Conversion::of::<Meter>(&["v1beta1"]).convert(&mut object, "v1beta1").unwrap();
+    assert_eq!(object["spec"], json!({"value": 3}));
+}
+
+#[test]
+fn tables_see_through_fragments() {
+    let paths: Vec<&str> = HANDLERS.iter().map(|handler| handler.path).collect();
+    assert_eq!(paths, ["/validate-all", "/validate-meter"]);
+    assert_eq!(Meter::VALIDATING.entries[0].name, "vmeter.example.com");
+    assert_eq!((CONTROLLERS[0].name, CONTROLLERS[0].for_kind), ("meters", ResourceKind::of(&Meter::INFO)));
+    let _ = Meters;
 }

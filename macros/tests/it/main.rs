@@ -8,6 +8,7 @@ mod convert;
 mod enums;
 mod fragments;
 mod members;
+mod paths;
 mod policy;
 mod rearranged;
 mod resource;

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{
     Resource, Schema,
     declare::Profile,
-    document::{Declared, custom_resource_definition},
+    document::{Declared, custom_resource_definition, roles},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -90,6 +90,35 @@ fn the_hardened_profile_adds_names_and_columns() {
 fn permissions_come_with_the_kind() {
     let [all, status] = Gateway::RBAC else { panic!() };
     assert_eq!((all.resource, status.resource, status.verbs), ("gateways", "gateways/status", &["get", "patch"][..]));
+}
+
+/// A kind whose names no rule makes, with permissions for others.
+#[derive(Clone, Deserialize, Resource)]
+#[koord(group = "example.com", version = "v1", scope = "Cluster")]
+#[koord(kind = "Datum", list_kind = "DataList", plural = "data", singular = "datum")]
+#[koord(rbac(group = "example.com", resource = "data", verbs = [get], role = "viewer"))]
+#[koord(rbac(urls = ["/data"], verbs = [get]))]
+struct Record {
+    metadata: ObjectMeta,
+}
+
+#[test]
+fn names_of_a_kind_are_those_that_the_root_gives() {
+    let info = Record::INFO;
+    assert_eq!([info.kind, info.list_kind, info.plural, info.singular], ["Datum", "DataList", "data", "datum"]);
+}
+
+#[test]
+fn a_rule_that_names_a_role_stands_in_it() {
+    let documents = roles("operator", Record::RBAC, "system");
+    let shown = documents.iter().map(|role| (role["metadata"]["name"].clone(), role["rules"].clone()));
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [
+            (json!("operator"), json!([{"nonResourceURLs": ["/data"], "verbs": ["get"]}])),
+            (json!("viewer"), json!([{"apiGroups": ["example.com"], "resources": ["data"], "verbs": ["get"]}])),
+        ]
+    );
 }
 
 #[test]

@@ -165,6 +165,72 @@ fn the_hardened_profile_adds_its_rules() {
     assert_eq!(hardened::<Everything>()["properties"]["weight"]["maximum"], 7);
 }
 
+/// Rules in CEL, with all that may stand beside one.
+#[derive(Serialize, Deserialize, Schema)]
+#[koord(exactly_one_of("namespace", "cluster"), at_least_one_of("cluster", "size"))]
+#[koord(validate(
+    rule = "!oldSelf.hasValue() || has(self.size)",
+    message_expression = "'size was ' + string(oldSelf.value().size)",
+    reason = "FieldValueForbidden",
+    field_path = ".size",
+    optional_old_self
+))]
+struct Choice {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<i32>,
+}
+
+#[test]
+fn a_rule_has_all_that_stands_beside_it() {
+    assert_eq!(
+        schema::<Choice>()["x-kubernetes-validations"],
+        json!([
+            {
+                "rule": "[has(self.__namespace__), has(self.cluster)].filter(set, set).size() == 1",
+                "message": "exactly one of namespace, cluster must be set",
+            },
+            {
+                "rule": "[has(self.cluster), has(self.size)].filter(set, set).size() >= 1",
+                "message": "at least one of cluster, size must be set",
+            },
+            {
+                "rule": "!oldSelf.hasValue() || has(self.size)",
+                "messageExpression": "'size was ' + string(oldSelf.value().size)",
+                "reason": "FieldValueForbidden",
+                "fieldPath": ".size",
+                "optionalOldSelf": true,
+            },
+        ])
+    );
+}
+
+/// What is said of items, and of the items of items.
+#[derive(Serialize, Deserialize, Schema)]
+struct Items {
+    #[koord(items(int_or_string, nullable))]
+    ports: Vec<Value>,
+    #[koord(items(type = "string", format = "date-time"))]
+    times: Vec<Value>,
+    #[koord(items(min_items = 1, items(max_length = 8)))]
+    rows: Vec<Vec<String>>,
+}
+
+#[test]
+fn what_changes_a_whole_schema_changes_that_of_items_too() {
+    let schema = schema::<Items>();
+    let items = |name: &str| schema["properties"][name]["items"].clone();
+    let port = json!({
+        "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true, "nullable": true,
+    });
+    assert_eq!(items("ports"), port);
+    assert_eq!(items("times"), json!({"type": "string", "format": "date-time"}));
+    assert_eq!(items("rows"), json!({"type": "array", "minItems": 1, "items": {"type": "string", "maxLength": 8}}));
+}
+
 /// A name.
 #[derive(Default, Serialize, Deserialize, Schema)]
 #[koord(pattern = "^[a-z]+$")]

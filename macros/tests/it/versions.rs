@@ -1,10 +1,12 @@
 //! How the versions of a kind are shown and served.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{
     Convert, Resource, Schema, Validate,
     convert::Conversion,
-    declare::Profile,
+    declare::{Emit, Profile},
     document::{Declared, WebhookService, converted_resource_definition, custom_resource_definition, reference_page},
 };
 use serde::{Deserialize, Serialize};
@@ -136,6 +138,74 @@ fn a_schema_has_the_keywords_of_its_version() {
             json!([[0, 10, null], null, null, false]),
         ]
     );
+}
+
+/// Fields of other types whose keywords differ between versions.
+#[derive(Serialize, Deserialize, Schema)]
+struct Parcel<T> {
+    #[koord(list_type = "map")]
+    #[koord(in_versions(until = "v1", list_map_key = "id"), in_versions(since = "v1", list_map_key = "name"))]
+    tags: Vec<Tag>,
+    #[koord(in_versions(since = "v1", items(items(max_length = 8))))]
+    rows: Vec<Vec<String>>,
+    #[koord(in_versions(since = "v1", max_properties = 2))]
+    rest: T,
+    lid: Lid,
+    color: Color,
+    #[serde(flatten)]
+    size: Size,
+}
+
+#[derive(Serialize, Deserialize, Schema)]
+struct Tag {
+    id: String,
+    name: String,
+}
+
+#[derive(Serialize, Deserialize, Schema)]
+enum Lid {
+    Screw {
+        #[koord(in_versions(until = "v1", minimum = 3))]
+        turns: i32,
+    },
+    Cork {
+        length: i32,
+    },
+}
+
+#[derive(Serialize, Deserialize, Schema)]
+#[koord(in_versions(until = "v1", enumeration("Red")))]
+enum Color {
+    Red,
+    Blue,
+}
+
+#[derive(Serialize, Deserialize, Schema)]
+struct Size {
+    weight: Weight,
+}
+
+#[derive(Serialize, Deserialize, Schema)]
+#[koord(in_versions(since = "v1", maximum = 5))]
+struct Weight(i64);
+
+#[test]
+fn keywords_of_versions_stand_on_every_type_and_inside_of_it() {
+    let shown = |emit: Emit| {
+        let schema = serde_json::to_value(<Parcel<BTreeMap<String, i32>>>::schema(emit)).unwrap();
+        let properties = [
+            "tags/x-kubernetes-list-map-keys",
+            "rows/items/items/maxLength",
+            "rest/maxProperties",
+            "lid/properties/Screw/properties/turns/minimum",
+            "color/enum",
+            "weight/maximum",
+        ];
+        json!(properties.map(|place| schema.pointer(&format!("/properties/{place}")).cloned()))
+    };
+    let newest = Emit::new(Profile::Compatible);
+    assert_eq!(shown(newest), json!([["name"], 8, 2, null, ["Red", "Blue"], 5]));
+    assert_eq!(shown(newest.at_version("v1beta1")), json!([["id"], null, null, 3, ["Red"], null]));
 }
 
 #[test]

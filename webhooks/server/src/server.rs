@@ -60,7 +60,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Takes the ports. A second port that is taken is none of our business.
+    /// Takes the ports. A second port that another program has is left out, with a warning.
     pub fn open(environment: Environment, service: Service, clock: SharedClock) -> Result<Self, ServeError> {
         let address = |port| SocketAddr::from((environment.listen, port));
         let first = bind(address(environment.port))?;

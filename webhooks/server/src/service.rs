@@ -107,7 +107,8 @@ impl ServiceBuilder {
         Ok(Self::new(metrics, Arc::clone(core.clock())).traced(core.tracer().clone()))
     }
 
-    /// Serves handlers that see nothing but the request, each on its path.
+    /// Serves handlers that see nothing but the request, each on its path, whatever their gates say: where some are off, those that are on
+    /// are added by [`handler`](Self::handler).
     pub fn handlers(self, handlers: &'static [Handler<()>]) -> Self {
         handlers.iter().fold(self, |builder, handler| builder.handler(handler, || &()))
     }

@@ -204,7 +204,7 @@ fn identity<'n>(item: &Value, names: impl Iterator<Item = Option<&'n str>>) -> V
 /// A number that depends on the content alone: neither on the order of members, nor on members that are null, nor on
 /// how a whole number is written. FNV-1a; who finds two contents with one number moves values about in an object of
 /// their own.
-fn fingerprint(value: &Value) -> u64 {
+pub(crate) fn fingerprint(value: &Value) -> u64 {
     let mut print = Fingerprint(0xcbf2_9ce4_8422_2325);
     print.value(value);
     print.0

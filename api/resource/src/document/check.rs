@@ -3,7 +3,7 @@
 mod idle;
 mod remedy;
 
-use std::fmt;
+use std::{fmt, iter};
 
 use koord_schema::{
     Schema as Node, definition,
@@ -88,15 +88,32 @@ pub fn check_definition(document: &Value) -> Findings {
     findings
 }
 
-/// Fails unless the newest version of a kind could be installed and all that it declares works. For the test of a type;
-/// [`check`] takes the table of a kind with older versions.
+/// Fails unless a kind could be installed and all that it declares works, in the version of its type and in each that
+/// `older(…)` of the type names. For the test of a type, which the word `test` on the type makes too; [`check`] takes a
+/// table of versions.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// use koord_resource::{Resource, Schema, document::assert_legal};
+/// use serde::Deserialize;
+///
+/// #[derive(Clone, Deserialize, Resource, Schema)]
+/// #[koord(group = "example.com", version = "v1", scope = "Cluster", older(version = "v1beta1", storage))]
+/// struct Shop {
+///     metadata: ObjectMeta,
+/// }
+///
+/// assert_legal::<Shop>();
+/// ```
 ///
 /// # Panics
 ///
 /// Panics with all findings, each with its place and its remedy.
 #[track_caller]
 pub fn assert_legal<K: Resource + Schema>() {
-    let findings = check(&[Declared::of::<K>()]);
+    let newest = Declared::of::<K>();
+    let older = K::INFO.older.iter().map(|older| newest.older(older.version));
+    let findings = check(&iter::once(newest).chain(older).collect::<Vec<_>>());
     assert!(findings.is_empty(), "{} is no kind that works:\n{findings}", K::INFO.kind);
 }
 

@@ -1,6 +1,7 @@
 //! The whole installation of an operator, out of one declared value.
 
 mod access;
+mod configuration;
 mod network;
 mod pods;
 #[cfg(test)]
@@ -11,6 +12,7 @@ use std::{collections::BTreeMap, iter};
 
 use serde_json::{Map, Value, json};
 
+pub use configuration::ConfigurationFile;
 pub use pods::{NONROOT, restricted_container, restricted_pod};
 pub use webhooks::Webhooks;
 
@@ -81,8 +83,10 @@ pub struct Installation {
     pub command: Vec<String>,
     /// Whether one of the pods leads, and the others wait.
     pub leader_election: bool,
-    /// Flags beside those for leader election, metrics and health.
+    /// Flags beside those for leader election, metrics, health and the configuration file.
     pub arguments: Vec<String>,
+    /// The file that `--config` names; none for a program without that flag, or one that shall have its defaults.
+    pub configuration: Option<ConfigurationFile>,
     /// Variables beside the namespace of the pod and those of the webhooks.
     pub environment: Vec<(String, String)>,
     /// Port of `/healthz` and `/readyz`, which the probes ask for.
@@ -129,6 +133,7 @@ impl Installation {
             command: Vec::new(),
             leader_election: true,
             arguments: Vec::new(),
+            configuration: None,
             environment: Vec::new(),
             health_port: 8000,
             metrics_port: Some(8080),
@@ -180,14 +185,16 @@ impl Installation {
 
 /// Everything that an installation consists of, as objects in the order in which they are applied.
 ///
-/// What others need comes first: namespace, definitions, ServiceAccount and roles. The webhook configurations come last, because a
+/// What others need comes first: namespace, definitions, ServiceAccount, roles and the configuration file. The webhook configurations come last, because a
 /// webhook that does not answer yet may refuse what is applied after it. Certificate authorities are left out: the webhook server
 /// puts its own where they belong, and applying the objects again leaves them as they are.
 pub fn install(installation: &Installation) -> Vec<Value> {
-    let webhooks = installation.webhooks.iter().flat_map(|webhooks| webhooks.labelled(&installation.labels));
+    let configuration = installation.configuration.as_ref().map(|file| file.object(installation));
+    let webhooks = installation.webhooks.iter().flat_map(|webhooks| webhooks.objects(&installation.labels));
     let before = installation.namespace_object().into_iter().chain(installation.definitions());
     before
         .chain(access::objects(installation))
+        .chain(configuration)
         .chain(installation.more.iter().cloned())
         .chain(network::objects(installation))
         .chain(iter::once(pods::deployment(installation)))

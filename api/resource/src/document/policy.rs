@@ -7,6 +7,7 @@ use koord_schema::{AdditionalProperties, ListType, Schema as Node};
 use serde_json::{Value, json};
 
 use super::{Declared, crd::sorted};
+use crate::declare::escaped;
 
 /// The policy and its binding; nothing for a kind whose admission rules are all functions.
 pub fn validating_admission_policy(declared: &Declared) -> Option<[Value; 2]> {
@@ -236,10 +237,4 @@ impl Walk {
 
 fn becomes_immutable(base: &Node, full: &Node) -> bool {
     full.validations.iter().any(|rule| rule.rule == "self == oldSelf" && !base.validations.contains(rule))
-}
-
-/// A property's name as CEL accepts it.
-fn escaped(name: &str) -> String {
-    // What CEL cannot write stays as it is: the API server says so of the rule.
-    koord_schema::cel::escape(name).unwrap_or_else(|| name.to_owned())
 }

@@ -48,7 +48,7 @@ fn a_wrong_configuration_is_reported_before_anything_is_contacted() {
     );
     configured(
         "kind: Pod\n",
-        &["must be a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, not Pod of nothing"],
+        &["must be a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, but has no apiVersion"],
     );
     configured("profiles: [\n", &["config.yaml:"]);
     configured("", &["config.yaml:1: there is nothing in it; write a KubeSchedulerConfiguration of kubescheduler"]);

@@ -218,7 +218,7 @@ fn a_wrong_configuration_is_refused_with_file_line_and_field() {
         (configuration("backupStore: backups\n"), "3: backupStore: must begin with http:// or https://"),
         (
             "kind: Pod\n".to_owned(),
-            "1: must be an OperatorConfiguration of config.db.example.com/v1, not Pod of nothing",
+            "1: must be an OperatorConfiguration of config.db.example.com/v1, but has no apiVersion",
         ),
     ] {
         std::fs::write(&file, &text).unwrap();

@@ -19,4 +19,11 @@ struct Port {
     name: String,
 }
 
+#[derive(Schema)]
+struct Rack<T> {
+    #[koord(list_type = "map", list_map_key = "zone")]
+    ports: Vec<Port>,
+    rest: T,
+}
+
 fn main() {}

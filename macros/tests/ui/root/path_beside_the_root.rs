@@ -6,6 +6,7 @@ use koord_resource::Resource;
 #[koord(column(name = "Size", type = "integer", path = ".sepc.size"))]
 #[koord(column(name = "Zone", type = "string", path = ".zone"))]
 #[koord(column(name = "Mode", type = "string", path = ".mode", until = "v1"))]
+#[koord(column(name = "Always", type = "string", path = ".mode"))]
 #[koord(removed(since = "v1", name = "mode", type = Option<String>))]
 struct Thing {
     metadata: ObjectMeta,

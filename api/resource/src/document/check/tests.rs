@@ -17,6 +17,28 @@ struct Shop {
     spec: ShopSpec,
 }
 
+/// A shop whose objects are stored in an older version.
+#[derive(Clone, Default, Deserialize, Resource, Schema)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", crate = koord_resource)]
+#[koord(older(version = "v1beta1", storage))]
+struct Kiosk {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ShopSpec,
+}
+
+/// A shop whose older version warns in two lines.
+#[derive(Clone, Default, Deserialize, Resource, Schema)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", crate = koord_resource)]
+#[koord(older(version = "v1beta1", deprecated = "use v1\nor a Shop"))]
+struct Booth {
+    #[serde(default)]
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ShopSpec,
+}
+
 #[derive(Clone, Default, Deserialize, Serialize, Schema)]
 #[koord(crate = koord_resource)]
 struct ShopSpec {
@@ -56,6 +78,18 @@ fn a_kind_that_works_has_no_findings() {
 #[should_panic(expected = "must have exactly one version marked as storage version\n  Mark one version")]
 fn a_kind_that_no_server_takes_fails_its_test() {
     assert_legal::<Stall>();
+}
+
+#[test]
+fn the_older_versions_that_a_type_names_are_part_of_its_test() {
+    assert_legal::<Kiosk>();
+    assert_eq!(check(&[Declared::of::<Kiosk>()]).len(), 2, "no object is stored in the newest version");
+}
+
+#[test]
+#[should_panic(expected = "spec.versions[1].deprecationWarning: ")]
+fn a_mistake_of_an_older_version_fails_the_test_of_the_type() {
+    assert_legal::<Booth>();
 }
 
 #[test]
@@ -153,6 +187,47 @@ fn remedies_fit_what_is_wrong() {
     for (pointer, value, remedy) in table {
         let findings = with(pointer, value.clone());
         assert!(findings.iter().any(|finding| finding.remedy.starts_with(remedy)), "{value}: {remedy}\n{findings}");
+    }
+}
+
+#[test]
+fn every_part_of_a_definition_has_its_remedy() {
+    let (spec, version) = ("/spec", "/spec/versions/0");
+    let with_status = |keyword: &str, value: Value| {
+        let mut changed = definition()["spec"]["versions"][0].clone();
+        changed["subresources"] = json!({"status": {}});
+        changed["schema"]["openAPIV3Schema"][keyword] = value;
+        json!([changed])
+    };
+    let with_field = |name: &str, schema: Value| {
+        let mut changed = definition()["spec"]["versions"][0]["schema"].clone();
+        changed["openAPIV3Schema"]["properties"][name] = schema;
+        changed
+    };
+    let twice = json!([definition()["spec"]["versions"][0], definition()["spec"]["versions"][0]]);
+    let stays = json!({"type": "array", "maxItems": 2, "items": {"type": "integer",
+        "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}});
+    let labels = json!({"type": "object", "properties": {"labels": {"type": "object"}}});
+    let column = json!([{"name": "Keeper", "type": "text", "jsonPath": ".spec.keeper"}]);
+    let scale = json!({"scale": {"specReplicasPath": ".status.size", "statusReplicasPath": ".status.size"}});
+    let table = [
+        (version, "schema", with_field("list", stays), "Give the lists above the rule the type map with keys"),
+        (version, "schema", with_field("metadata", labels), "Restrict name and generateName of metadata alone."),
+        (spec, "versions", with_status("maxProperties", json!(3)), "State the rule at spec, or as a CEL rule"),
+        (version, "additionalPrinterColumns", column, "Give the column a name, a type and a path"),
+        (version, "subresources", scale, "Name one field below .spec for what is wanted"),
+        (spec, "conversion", json!({"strategy": "Later"}), "Name the webhook, by url or service"),
+        (spec, "group", json!("shops.k8s.io"), "Annotate the definition with the URL of the approval"),
+        (spec, "names", json!({"plural": "shops", "kind": "Shop of"}), "Use lowercase letters, digits and dashes"),
+        (spec, "versions", twice, "Name each version once."),
+        (version, "deprecationWarning", json!("use v2"), "Say in one printable line of 256 bytes at most"),
+    ];
+    for (parent, field, value, remedy) in table {
+        let mut document = definition();
+        document.pointer_mut(parent).unwrap()[field] = value;
+        let findings = check_definition(&document);
+        let found = findings.iter().find(|finding| finding.remedy.starts_with(remedy));
+        assert!(found.is_some_and(|finding| finding.is_refused), "{field}: {remedy}\n{findings}");
     }
 }
 

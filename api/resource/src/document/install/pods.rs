@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Installation, add_labels,
+    ConfigurationFile, Installation, add_labels,
+    configuration::CHECKSUM,
     network::{HEALTH, METRICS, WEBHOOKS},
 };
 
@@ -37,6 +38,10 @@ pub fn restricted_container() -> Map<String, Value> {
 pub(super) fn deployment(installation: &Installation) -> Value {
     let mut metadata = installation.in_namespace(&installation.name);
     add_labels(&mut metadata, &installation.selector);
+    let mut template = json!({"metadata": {"labels": metadata["labels"]}, "spec": pod(installation)});
+    if let Some(configuration) = &installation.configuration {
+        template["metadata"]["annotations"][CHECKSUM] = json!(configuration.checksum());
+    }
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -46,17 +51,18 @@ pub(super) fn deployment(installation: &Installation) -> Value {
             "minReadySeconds": 3,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": "100%"}},
             "selector": {"matchLabels": installation.selector},
-            "template": {"metadata": {"labels": metadata["labels"]}, "spec": pod(installation)},
+            "template": template,
         },
     })
 }
 
 fn pod(installation: &Installation) -> Value {
+    let (volumes, mounts): (Vec<Value>, Vec<Value>) = volumes(installation).unzip();
     let mut pod = json!({
         "serviceAccountName": installation.name,
         "terminationGracePeriodSeconds": 10,
         "securityContext": installation.pod_security_context,
-        "containers": [container(installation)],
+        "containers": [container(installation, &mounts)],
     });
     if let Some(class) = &installation.priority_class {
         pod["priorityClassName"] = json!(class);
@@ -64,11 +70,20 @@ fn pod(installation: &Installation) -> Value {
     if installation.replicas > 1 {
         pod["affinity"] = spread(installation);
     }
-    if installation.webhooks.is_some() {
-        // Private keys; in memory they leave no trace on the node.
-        pod["volumes"] = json!([{"name": CERTIFICATES, "emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}}]);
+    if !volumes.is_empty() {
+        pod["volumes"] = json!(volumes);
     }
     pod
+}
+
+/// The volumes, each with its place in the container.
+fn volumes(installation: &Installation) -> impl Iterator<Item = (Value, Value)> {
+    let certificates = installation.webhooks.as_ref().map(|webhooks| {
+        // Private keys; in memory they leave no trace on the node.
+        let volume = json!({"name": CERTIFICATES, "emptyDir": {"medium": "Memory", "sizeLimit": "4Mi"}});
+        (volume, json!({"name": CERTIFICATES, "mountPath": webhooks.certificates}))
+    });
+    certificates.into_iter().chain(installation.configuration.as_ref().map(ConfigurationFile::volume))
 }
 
 /// Prefers nodes that run no other pod of the program.
@@ -82,7 +97,7 @@ fn spread(installation: &Installation) -> Value {
     }]}})
 }
 
-fn container(installation: &Installation) -> Value {
+fn container(installation: &Installation, mounts: &[Value]) -> Value {
     let probe = |path: &str| json!({"path": path, "port": HEALTH});
     let mut container = json!({
         "name": "manager",
@@ -103,8 +118,8 @@ fn container(installation: &Installation) -> Value {
     if !installation.command.is_empty() {
         container["command"] = json!(installation.command);
     }
-    if let Some(webhooks) = &installation.webhooks {
-        container["volumeMounts"] = json!([{"name": CERTIFICATES, "mountPath": webhooks.certificates}]);
+    if !mounts.is_empty() {
+        container["volumeMounts"] = json!(mounts);
     }
     container
 }
@@ -121,6 +136,7 @@ fn arguments(installation: &Installation) -> Vec<String> {
     if installation.leader_election {
         arguments.push(format!("--leader-election-namespace={}", installation.namespace));
     }
+    arguments.extend(installation.configuration.iter().map(|file| format!("--config={}", file.path())));
     arguments.extend_from_slice(&installation.arguments);
     arguments
 }

@@ -1,4 +1,5 @@
 mod access;
+mod configuration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_macros::{Resource, Schema};
@@ -42,6 +43,7 @@ const ENTRY: WebhookEntry = WebhookEntry {
     resources: &["cups"],
     ..WebhookEntry::BASE
 };
+const MUTATING: WebhookEntry = WebhookEntry { kind: WebhookKind::Mutating, name: "mcup.example.com", ..ENTRY };
 
 fn handler(entries: &'static [WebhookEntry]) -> Handler<()> {
     Handler {
@@ -189,7 +191,6 @@ fn the_webhook_server_is_where_api_servers_look_for_it() {
 
 #[test]
 fn each_entry_stands_in_the_configuration_of_its_kind() {
-    const MUTATING: WebhookEntry = WebhookEntry { kind: WebhookKind::Mutating, name: "mcup.example.com", ..ENTRY };
     let objects = install(&Installation {
         webhooks: Some(Webhooks::of("waiter", "restaurant", &[handler(&[MUTATING, ENTRY])])),
         ..waiter()
@@ -197,6 +198,20 @@ fn each_entry_stands_in_the_configuration_of_its_kind() {
     for (kind, name) in [("Mutating", "mcup.example.com"), ("Validating", "vcup.example.com")] {
         let entries = &only(&objects, &format!("{kind}WebhookConfiguration"))["webhooks"];
         assert_eq!((entries.as_array().unwrap().len(), &entries[0]["name"]), (1, &json!(name)));
+    }
+}
+
+#[test]
+fn configurations_have_the_names_that_the_server_keeps_right() {
+    let webhooks = Webhooks::of("waiter", "restaurant", &[handler(&[MUTATING, ENTRY])]);
+    let webhooks = Webhooks { mutating: "fill".to_owned(), validating: "taste".to_owned(), ..webhooks };
+    let objects = install(&Installation { webhooks: Some(webhooks), ..waiter() });
+    for (kind, name, variable) in
+        [("Mutating", "fill", "MUTATING_WEBHOOK_NAME"), ("Validating", "taste", "VALIDATING_WEBHOOK_NAME")]
+    {
+        assert_eq!(only(&objects, &format!("{kind}WebhookConfiguration"))["metadata"]["name"], name);
+        let variables = container(&objects)["env"].as_array().unwrap();
+        assert!(variables.contains(&json!({"name": variable, "value": name})), "{variable}");
     }
 }
 

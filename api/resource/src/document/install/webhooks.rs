@@ -1,6 +1,6 @@
 //! The webhook server of an installation.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Labels, add_labels};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 /// The webhook server of an operator, and who calls it.
 #[derive(Clone)]
 pub struct Webhooks {
-    /// Name of the Service that API servers call.
+    /// Name of the Service that API servers call. Where another name stands in the configurations, the server replaces it.
     pub service: String,
     /// Port of the server in the pods.
     pub port: u16,
@@ -31,7 +31,7 @@ pub struct Webhooks {
     pub rules: Vec<RbacRule>,
     /// The kinds whose objects the server converts between their versions.
     pub conversions: &'static [Conversion],
-    /// The webhook configurations.
+    /// The webhook configurations, whatever their names are; they are applied under `mutating` and `validating`.
     pub configurations: Vec<Value>,
 }
 
@@ -92,9 +92,17 @@ impl Webhooks {
         self.conversions.iter().any(|conversion| *name == conversion.definition_name())
     }
 
-    /// The configurations with the labels of the installation.
-    pub(super) fn labelled(&self, labels: &Labels) -> impl Iterator<Item = Value> {
+    /// The configurations with the labels of the installation, under the names that the server keeps right.
+    pub(super) fn objects(&self, labels: &Labels) -> impl Iterator<Item = Value> {
         self.configurations.iter().cloned().map(|mut configuration| {
+            let name = match configuration["kind"].as_str() {
+                Some("MutatingWebhookConfiguration") => Some(&self.mutating),
+                Some("ValidatingWebhookConfiguration") => Some(&self.validating),
+                _ => None,
+            };
+            if let Some(name) = name {
+                configuration["metadata"]["name"] = json!(name);
+            }
             add_labels(&mut configuration["metadata"], labels);
             configuration
         })

@@ -31,8 +31,8 @@ const MODULES: [&str; 4] = ["controller", "lib", "main", "webhooks"];
 /// Kinds that clients, whatever the group is, take for an answer of the API server or for several objects.
 const ANSWERS: [&str; 2] = ["List", "Status"];
 
-/// Types and traits that the code of a project names beside its kind.
-const TYPES: [&str; 31] = [
+/// Types and traits that the code of a project names beside its kind, in the same module.
+const TYPES: [&str; 29] = [
     "Arc",
     "Box",
     "Clone",
@@ -56,13 +56,11 @@ const TYPES: [&str; 31] = [
     "Result",
     "Schema",
     "Serialize",
-    "Service",
     "Some",
     "Store",
     "String",
     "Timestamp",
     "Validate",
-    "Value",
     "Vec",
 ];
 
@@ -198,13 +196,13 @@ mod tests {
 
     #[test]
     fn a_kind_is_a_word_that_the_code_has_no_other_use_for() {
-        for name in ["Backup", "CronJob", "NodeSLO", "S3", "Cluster", &"X".repeat(59)] {
+        for name in ["Backup", "CronJob", "NodeSLO", "S3", "Cluster", "Service", "Value", &"X".repeat(59)] {
             assert_eq!(kind(name).as_deref(), Ok(name));
         }
         refuses(kind, &["", "3S", "Übung", "type", &"X".repeat(60)], "59 letters and digits, such as Backup");
         refuses(kind, &["cronJob", "cron-job", "cron_job", "Cron_Job", "-CronJob"], "digits, such as CronJob");
         refuses(kind, &["Type", "Self", "Controller", "Webhooks", "Main", "Serde"], "its file would be src/");
-        refuses(kind, &["Condition", "Option", "Service", "Store", "Value"], "of Rust or the library");
+        refuses(kind, &["Condition", "Option", "Store"], "of Rust or the library");
         refuses(kind, &["Status"], "for one of the API server; StatusRequest is free");
         refuses(kind, &["List"], "ListRequest is free");
     }

@@ -69,7 +69,16 @@ pub(super) fn over(spec: &ScheduleExplanationSpec, created: Timestamp) -> Timest
 
 #[cfg(test)]
 mod tests {
+    use koord_runtime::projection::Projection as _;
+
     use super::*;
+
+    #[test]
+    fn a_priority_class_says_priority_and_whether_pods_preempt() {
+        let text = r#"{"metadata":{"name":"low"},"value":-5,"preemptionPolicy":"Never"}"#;
+        let class = PriorityClassView::project(serde_json::from_str(text).unwrap(), &mut Interner::default()).unwrap();
+        assert_eq!((class.value, class.preemption_policy.as_deref()), (Some(-5), Some("Never")));
+    }
 
     #[test]
     fn an_explanation_lives_as_long_as_it_says_or_a_day() {
