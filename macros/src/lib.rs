@@ -30,6 +30,7 @@ mod mutate;
 mod names;
 #[cfg(test)]
 mod pages;
+mod paths;
 mod projection;
 mod rbac;
 mod report;
@@ -53,6 +54,7 @@ pub fn derive_resource(input: TokenStream) -> TokenStream {
     derive("Resource", &input, None, |item, report| {
         let root = resource::Root::parse(item, report);
         resource::check(item, &root, report);
+        paths::check(item, &root, report);
         let handlers = admission::derived(item, report);
         let identity = if report.is_clean() { resource::expand(item, &root) } else { resource::stand_in(item, &root) };
         quote::quote!(#identity #handlers)

@@ -190,6 +190,21 @@ impl Markers {
         self.in_versions.iter().flat_map(|limited| &limited.rules)
     }
 
+    /// Whether the schema may have other members than the Rust type.
+    pub(crate) fn may_have_others(&self) -> bool {
+        self.schema.iter().chain(self.of_some()).chain(&self.hardened).any(|marker| {
+            matches!(
+                marker.keyword,
+                Keyword::PreserveUnknownFields(true)
+                    | Keyword::EmbeddedResource
+                    | Keyword::IntOrString
+                    | Keyword::Type(_)
+                    | Keyword::Schemaless
+                    | Keyword::Schemars
+            )
+        })
+    }
+
     /// The rule that finds `of` among the rules of all versions in both profiles.
     pub(crate) fn find<T>(&self, of: impl Fn(&Keyword) -> Option<T>) -> Option<T> {
         self.schema.iter().find_map(|marker| of(&marker.keyword))

@@ -1,7 +1,6 @@
 //! `#[derive(Resource)]`: the identity of a kind, and how its root is written.
 
 mod legality;
-mod paths;
 mod root;
 mod served;
 
@@ -9,9 +8,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::LitStr;
 
-pub(crate) use paths::path_checks;
-pub(crate) use root::Root;
 use root::{Column, Extras, Scale, Selectable};
+pub(crate) use root::{GivenPath, Root};
 
 use crate::{
     model::{Body, Item},
@@ -49,7 +47,6 @@ pub(crate) fn check(item: &Item<'_>, root: &Root, report: &Report) {
     }
     check_scales(root, report);
     served::check(root, report);
-    paths::check(item, root, report);
 }
 
 /// Notes scales without a status to read, and two in one version.

@@ -3,7 +3,6 @@
 mod members;
 mod older;
 
-pub(crate) use members::may_have_others;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
@@ -13,8 +12,8 @@ use crate::{
     json::Number,
     marker::{Count, Keyword, Marker, Markers, Rule},
     model::{Body, Content, Field, Item, Variant},
+    paths,
     report::respanned,
-    resource,
     serde::Tagging,
     shape::peel,
     validate::how_many,
@@ -38,7 +37,7 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     };
     let rules = rules(item, &item.markers);
     let members = members::constant(item);
-    let (late, keys, paths) = (late_checks(item), members::key_checks(item), resource::path_checks(item));
+    let (late, keys, paths) = (late_checks(item), members::key_checks(item), paths::late_checks(item));
     let deeper = if matches!(item.body, Body::Enum(_)) && item.is_choice() {
         quote!()
     } else {

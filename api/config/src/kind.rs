@@ -81,10 +81,10 @@ impl Kind {
 
     /// What is in force with a document that [`Kind::check`] finds right.
     pub fn effective(self, document: &Value) -> Result<Effective, serde_json::Error> {
-        let complete = match self {
-            Self::Scheduler => scheduler::complete(document)?,
-            Self::Descheduler => descheduler::complete(document)?,
+        let (complete, item_keys) = match self {
+            Self::Scheduler => (scheduler::complete(document)?, SchedulerConfiguration::ITEM_KEYS),
+            Self::Descheduler => (descheduler::complete(document)?, DeschedulerConfiguration::ITEM_KEYS),
         };
-        Ok(Effective::new(complete, document))
+        Ok(Effective::new(complete, document, item_keys))
     }
 }

@@ -178,6 +178,7 @@ const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLU
 impl Configuration for SchedulerConfiguration {
     const API_VERSION: &'static str = API_VERSION;
     const KIND: &'static str = "KubeSchedulerConfiguration";
+    const ITEM_KEYS: &'static [&'static str] = &["name", "schedulerName"];
 
     fn complete(&mut self) {
         self.parallelism.get_or_insert(16);

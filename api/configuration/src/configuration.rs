@@ -20,6 +20,8 @@ pub trait Configuration: Serialize + DeserializeOwned + JsonSchema + Default {
     const API_VERSION: &'static str;
     /// The kind, such as `OperatorConfiguration`.
     const KIND: &'static str;
+    /// Members by which items of lists are known, wherever they stand in the list: the first of these that an item has.
+    const ITEM_KEYS: &'static [&'static str] = &["name"];
 
     /// Sets what is not set, as the component does before it runs.
     fn complete(&mut self) {}
@@ -57,7 +59,7 @@ pub fn without_document<T: Configuration>() -> Result<T, Vec<Problem>> {
 pub fn effective<T: Configuration>(document: &Value) -> Result<Effective, Vec<Problem>> {
     let configuration: T = read(document)?;
     let complete = self::document(&configuration).map_err(|error| vec![Problem::of_document(error.to_string())])?;
-    Ok(Effective::new(complete, document))
+    Ok(Effective::new(complete, document, T::ITEM_KEYS))
 }
 
 /// A configuration as the document that sets all of it.

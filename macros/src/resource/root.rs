@@ -45,6 +45,13 @@ pub(crate) struct Root {
     pub(super) extras: Extras,
 }
 
+/// A path that the root gives.
+pub(crate) struct GivenPath<'r> {
+    pub(crate) path: &'r LitStr,
+    pub(crate) versions: &'r Versions,
+    pub(crate) is_selectable: bool,
+}
+
 /// Presentation that only the hardened profile has.
 #[derive(Default)]
 pub(super) struct Extras {
@@ -81,6 +88,20 @@ pub(super) struct Column {
 }
 
 impl Root {
+    /// The paths of columns, scales and selectable fields.
+    pub(crate) fn paths(&self) -> Vec<GivenPath<'_>> {
+        let columns = self.columns.iter().chain(&self.extras.columns);
+        let columns = columns.map(|Column { path, versions, .. }| GivenPath { path, versions, is_selectable: false });
+        let scales = self.scales.iter().flat_map(|Scale { spec, status, selector, versions, .. }| {
+            let paths = [spec, status].into_iter().chain(selector);
+            paths.map(move |path| GivenPath { path, versions, is_selectable: false })
+        });
+        let selectable = self.selectable.iter().chain(&self.extras.selectable);
+        let selectable =
+            selectable.map(|Selectable { path, versions }| GivenPath { path, versions, is_selectable: true });
+        columns.chain(scales).chain(selectable).collect()
+    }
+
     pub(crate) fn parse(item: &Item<'_>, report: &Report) -> Self {
         let mut root = Root::default();
         for entry in item.entries.iter().filter(|entry| ROOT.has(&entry.name())) {

@@ -17,34 +17,19 @@ use crate::{
 pub(super) fn constant(item: &Item<'_>) -> TokenStream {
     let krate = &item.krate;
     let members = match &item.body {
-        _ if may_have_others(&item.markers) => return TokenStream::new(),
+        _ if item.markers.may_have_others() => return TokenStream::new(),
         Body::Struct(fields) if !fields.iter().any(|field| field.serde.flatten) => {
             let members = fields.iter().map(|field| member(item, field));
             let members = members.chain(item.markers.removed.iter().map(|removed| removed_member(item, removed)));
             quote!(#krate::declare::Members::Known(&[#(#members),*]))
         }
-        Body::Newtype(field) if !may_have_others(&field.markers) => {
+        Body::Newtype(field) if !field.markers.may_have_others() => {
             let inner = field.type_;
             quote!(<#inner as #krate::Schema>::MEMBERS)
         }
         Body::Struct(_) | Body::Newtype(_) | Body::Enum(_) => return TokenStream::new(),
     };
     quote!(const MEMBERS: #krate::declare::Members = #members;)
-}
-
-/// Whether the schema may have other members than the Rust type.
-pub(crate) fn may_have_others(markers: &Markers) -> bool {
-    markers.schema.iter().chain(markers.of_some()).chain(&markers.hardened).any(|marker| {
-        matches!(
-            marker.keyword,
-            Keyword::PreserveUnknownFields(true)
-                | Keyword::EmbeddedResource
-                | Keyword::IntOrString
-                | Keyword::Type(_)
-                | Keyword::Schemaless
-                | Keyword::Schemars
-        )
-    })
 }
 
 fn member(item: &Item<'_>, field: &Field<'_>) -> TokenStream {

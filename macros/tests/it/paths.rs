@@ -93,7 +93,8 @@ struct Window {
 #[koord(removed(since = "v1", name = "note", type = Option<String>))]
 #[koord(scale(spec = ".spec.size", status = ".status.size", selector = ".status.selector"))]
 #[koord(selectable(".spec.zone", ".spec.isPublic", ".spec.size", ".spec.pumps.first.name"))]
-#[koord(selectable(".data.key", ".shell.name"))]
+// Versions that differ in their schema differ in what is selectable too, or servers refuse both.
+#[koord(selectable(".data.key", ".shell.name", since = "v1"))]
 #[koord(column(name = "Age", type = "date", path = ".metadata.creationTimestamp"))]
 #[koord(column(name = "Owner", type = "string", path = ".metadata.labels['example.com/owner']"))]
 #[koord(column(name = "Kind", type = "string", path = ".kind"))]

@@ -3,49 +3,24 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::LitStr;
 
-use super::{
-    Root,
-    root::{Column, Scale, Selectable},
-};
 use crate::{
-    change::Versions,
     json_path::first_field,
     model::Item,
     report::{Report, respanned},
-    schema::may_have_others,
+    resource::{GivenPath, Root},
     shape::{Shape, type_name},
     words::{nearest, root::ROOT},
 };
 
-/// A path that the root gives.
-struct Given<'r> {
-    path: &'r LitStr,
-    versions: &'r Versions,
-    is_selectable: bool,
-}
-
-fn given(root: &Root) -> Vec<Given<'_>> {
-    let columns = root.columns.iter().chain(&root.extras.columns);
-    let columns = columns.map(|Column { path, versions, .. }| Given { path, versions, is_selectable: false });
-    let scales = root.scales.iter().flat_map(|Scale { spec, status, selector, versions, .. }| {
-        let paths = [spec, status].into_iter().chain(selector);
-        paths.map(move |path| Given { path, versions, is_selectable: false })
-    });
-    let selectable = root.selectable.iter().chain(&root.extras.selectable);
-    let selectable = selectable.map(|Selectable { path, versions }| Given { path, versions, is_selectable: true });
-    columns.chain(scales).chain(selectable).collect()
-}
-
 /// Notes paths that begin with no field of the root.
-pub(super) fn check(item: &Item<'_>, root: &Root, report: &Report) {
-    if may_have_others(&item.markers) {
+pub(crate) fn check(item: &Item<'_>, root: &Root, report: &Report) {
+    if item.markers.may_have_others() {
         return;
     }
     let mut names: Vec<&str> = item.fields().iter().map(|field| field.name.as_str()).collect();
     names.extend(["apiVersion", "kind", "metadata"]);
-    for Given { path, versions, .. } in given(root) {
+    for GivenPath { path, versions, .. } in root.paths() {
         let text = path.value();
         let Some((name, _)) = first_field(&text) else { continue };
         let removed = item.markers.removed.iter().find(|removed| removed.name == name);
@@ -65,16 +40,16 @@ pub(super) fn check(item: &Item<'_>, root: &Root, report: &Report) {
 
 /// Constants that fail to compile where the type of a field of the root has no field that a path names. They need the
 /// schema of that type, so that `derive(Schema)` makes them.
-pub(crate) fn path_checks(item: &Item<'_>) -> TokenStream {
+pub(crate) fn late_checks(item: &Item<'_>) -> TokenStream {
     if !item.entries.iter().any(|entry| ROOT.has(&entry.name())) {
         return TokenStream::new();
     }
     // `derive(Resource)` reports what is wrong with the words.
     let root = Root::parse(item, &Report::default());
-    given(&root).iter().filter_map(|given| path_check(item, given)).collect()
+    root.paths().iter().filter_map(|given| path_check(item, given)).collect()
 }
 
-fn path_check(item: &Item<'_>, Given { path, versions, is_selectable }: &Given<'_>) -> Option<TokenStream> {
+fn path_check(item: &Item<'_>, GivenPath { path, versions, is_selectable }: &GivenPath<'_>) -> Option<TokenStream> {
     let text = path.value();
     let (holder, rest) = first_field(&text)?;
     let (name, rest) = first_field(rest)?;
@@ -84,7 +59,7 @@ fn path_check(item: &Item<'_>, Given { path, versions, is_selectable }: &Given<'
     let had_another_type = ends && !holder.markers.changes.is_empty();
     let (krate, type_, span) = (&item.krate, holder.peeled.inner, path.span());
     let is_named = matches!(holder.peeled.shape, Shape::Named) && !item.is_generic(type_);
-    if !is_named || may_have_others(&holder.markers) || had_another_type {
+    if !is_named || holder.markers.may_have_others() || had_another_type {
         return None;
     }
     let of = type_name(type_);
