@@ -55,7 +55,14 @@
 #![cfg_attr(docsrs, doc = include_str!("links/docs-rs.md"))]
 #![cfg_attr(not(docsrs), doc = include_str!("links/checkout.md"))]
 
-pub use koord_resource::*;
+// Each by its name, because rustdoc follows `*` into k8s-openapi.
+#[doc(inline)]
+pub use koord_resource::{
+    Column, Convert, Duration, Extras, IntOrString, Mutate, Older, Projection, Quantity, Resource, ResourceInfo,
+    ResourceList, Scale, Schema, Scope, Selectable, Served, Validate, Versions, admission, controller, controllers,
+    convert, declare, document, duration, field, go_json, handlers, int_or_string, mutate, quantity, rbac, rule,
+    schema, strict_json, validate, yaml,
+};
 #[doc(no_inline)]
 pub use koord_resource::{k8s_openapi, serde, serde_json};
 

@@ -155,4 +155,6 @@ fn a_path_that_ends_leads_to_what_was_removed() {
     };
     assert_eq!(shown(0), ".window.hours .engine.boiler");
     assert_eq!(shown(1), ".note .spec.legacy");
+    let of_older = document["spec"]["versions"][1]["additionalPrinterColumns"].as_array().unwrap();
+    assert!(of_older.iter().any(|column| column["jsonPath"] == ".spec.*"), "{of_older:#?}");
 }

@@ -47,6 +47,11 @@ pub(super) fn path(schema: &Node, path: &str) -> Option<String> {
                     older.push_str(step);
                     at.and_then(below)
                 }
+                // Whatever an object has, under whatever names.
+                Some(node) if step == "*" => {
+                    older.push_str(step);
+                    below(node)
+                }
                 Some(node) if !node.properties.is_empty() => match by_newest_name(node, step) {
                     Some((name, node)) => {
                         older.push_str(name);

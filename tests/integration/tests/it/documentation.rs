@@ -22,9 +22,6 @@ const FRONT: &str = "koord";
 /// How far any other may be from there.
 const CLICKS_MAX: usize = 2;
 
-/// Pages of other packages, with links of theirs: rustdoc writes them once more, because the facade exports all of koord-resource.
-const FOREIGN: &str = "koord/k8s_openapi";
-
 /// The links of the first page where it stands on docs.rs, as far as they are no paths of crates.
 const DOCS_RS: &str = "api/koord/src/links/docs-rs.md";
 
@@ -85,7 +82,7 @@ fn followed(docs: &Path, crates: &BTreeSet<String>) -> (BTreeSet<PathBuf>, Vec<S
     let mut open: Vec<PathBuf> = crates.iter().map(|name| first_page(name)).collect();
     let (mut pages, mut dead) = (BTreeSet::new(), Vec::new());
     while let Some(page) = open.pop() {
-        if page.starts_with(FOREIGN) || !pages.insert(page.clone()) {
+        if !pages.insert(page.clone()) {
             continue;
         }
         let (text, folder) = (read(docs, &page), page.parent().unwrap());

@@ -117,6 +117,21 @@ fn no_public_item_is_gone() {
 }
 
 #[test]
+fn the_facade_has_whatever_the_resource_library_has() {
+    let list = fs::read_to_string(repository(LIST)).unwrap();
+    let lines: BTreeSet<&str> = list.lines().collect();
+    let of_its_root = |line: &&str| line.strip_prefix("koord_resource::").is_some_and(|rest| !rest.contains("::"));
+    let exported = |line: &str| line.replacen("koord_resource::", "koord::", 1);
+    let missing: Vec<String> = lines
+        .iter()
+        .filter(|line| of_its_root(line))
+        .map(|line| exported(line))
+        .filter(|line| !lines.contains(line.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "api/koord/src/lib.rs does not export\n{}", missing.join("\n"));
+}
+
+#[test]
 fn an_items_page_names_its_own_members_and_not_those_of_others() {
     let page = r#"<h2 id="fields"></h2><span id="structfield.key" class="structfield"></span>
         <section id="impl-Cache" class="impl"></section><section id="method.get" class="method"></section>
