@@ -223,7 +223,7 @@ pub(crate) const RULES: Table = Table {
             takes: "flag",
             default: "off",
             example: "not_empty",
-            becomes: "a rule of admission: the value has a length above 0",
+            becomes: "a rule of admission, and inside of `items(…)` of the definition: the value has a length above 0",
         },
         Word {
             name: "default",
