@@ -9,7 +9,7 @@ use koord_engine::{
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;
 
-use crate::{node_resources_fit::is_counted_once, reservation::CountedTwice};
+use crate::rated::{Rate, Rated};
 
 /// Scores nodes by how little the used shares of their resources differ.
 #[derive(Clone, Debug)]
@@ -50,12 +50,11 @@ impl Plugin for BalancedAllocation {
         let is_known = |(id, request): &(ResourceId, i64)| *request > 0 || id.index() <= ResourceId::PODS.index();
         let requests: Vec<(ResourceId, i64)> = requests.filter(is_known).collect();
         // A pod that requests none of them changes no balance.
-        requests.iter().any(|(_, request)| *request > 0).then(|| Box::new(Requests(requests)) as Box<dyn Score>)
+        requests.iter().any(|(_, request)| *request > 0).then(|| Box::new(Rated(Requests(requests))) as Box<dyn Score>)
     }
 }
 
-impl Requests {
-    /// The score of a node, of whose resources so much is counted twice.
+impl Rate for Requests {
     fn rate(&self, cluster: &Cluster, row: Row, twice: impl Fn(ResourceId) -> i64) -> i64 {
         let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
         let share = |(id, request): &(ResourceId, i64)| {
@@ -68,24 +67,6 @@ impl Requests {
             several => spread(&several.iter().filter_map(share).collect::<SmallVec<[f64; 4]>>()),
         };
         ((1.0 - spread) * SCORE_MAX as f64) as i64
-    }
-}
-
-impl Score for Requests {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let twice = CountedTwice::on(cluster, row);
-        self.rate(cluster, row, |resource| twice.of(resource))
-    }
-
-    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
-        if is_counted_once(cluster) {
-            return rows.iter().map(|row| self.rate(cluster, *row, |_| 0)).collect();
-        }
-        rows.iter().map(|row| self.score(cluster, *row)).collect()
-    }
-
-    fn is_local(&self) -> bool {
-        true
     }
 }
 

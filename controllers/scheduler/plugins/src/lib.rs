@@ -25,6 +25,7 @@ mod node_resources_fit_plus;
 mod node_unschedulable;
 mod numa;
 mod pod_topology_spread;
+mod rated;
 mod registry;
 pub mod reservation;
 mod scarce_resource_avoidance;

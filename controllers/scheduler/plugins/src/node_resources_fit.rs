@@ -14,7 +14,10 @@ use koord_engine::{
 use koord_scheduling::ResourceId;
 
 use self::allocation::{Allocation, Counted};
-use crate::reservation::{CountedTwice, Kept};
+use crate::{
+    rated::Rated,
+    reservation::{CountedTwice, is_counted_once},
+};
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -128,7 +131,7 @@ impl Plugin for NodeResourcesFit {
             let counts = request > 0 || assumed.is_some() || id == ResourceId::EPHEMERAL_STORAGE;
             counts.then_some(Counted { id, weight: *weight, request, assumed })
         });
-        Some(Box::new(Allocation { strategy: self.strategy.clone(), resources: counted.collect() }))
+        Some(Box::new(Rated(Allocation { strategy: self.strategy.clone(), resources: counted.collect() })))
     }
 
     fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
@@ -221,11 +224,6 @@ impl Filter for Requests {
         let alike = i64::try_from(alike).unwrap_or(i64::MAX);
         Some(self.check(cluster, row, |request| request.saturating_mul(alike)))
     }
-}
-
-/// Whether nothing is reserved, so that nothing counts twice on any node.
-pub(crate) fn is_counted_once(cluster: &Cluster) -> bool {
-    cluster.state::<Kept>().is_none_or(Kept::is_empty)
 }
 
 #[cfg(test)]

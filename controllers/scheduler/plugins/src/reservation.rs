@@ -30,7 +30,7 @@ mod wish;
 pub use amounts::Amounts;
 pub use fits::{Needs, NodeRoom, Unfit, fits};
 pub use info::{AllocatePolicy, ReservationInfo};
-pub(crate) use kept::{CountedTwice, Kept};
+pub(crate) use kept::{CountedTwice, Kept, is_counted_once};
 pub(crate) use lots::Within;
 pub use owners::Owners;
 pub use plugin::Reservation;

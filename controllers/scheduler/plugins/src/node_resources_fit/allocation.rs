@@ -1,14 +1,10 @@
 //! The score of a node: how much of it is requested with the pod, by the strategy.
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    plugin::{SCORE_MAX, Score},
-};
+use koord_engine::{cluster::Cluster, columns::Row, plugin::SCORE_MAX};
 use koord_scheduling::ResourceId;
 
-use super::{Strategy, is_counted_once};
-use crate::reservation::CountedTwice;
+use super::Strategy;
+use crate::rated::Rate;
 
 /// How full a node is with a pod, by the resources that count for it.
 pub(super) struct Allocation {
@@ -26,8 +22,7 @@ pub(super) struct Counted {
     pub(super) assumed: Option<usize>,
 }
 
-impl Allocation {
-    /// The score of a node, of whose resources so much is counted twice.
+impl Rate for Allocation {
     fn rate(&self, cluster: &Cluster, row: Row, twice: impl Fn(ResourceId) -> i64) -> i64 {
         let assumed_usage = cluster.assumed_usage(row);
         let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
@@ -52,24 +47,6 @@ impl Allocation {
             (_, Strategy::RequestedToCapacityRatio(_)) => (score + weights / 2) / weights,
             _ => score / weights,
         }
-    }
-}
-
-impl Score for Allocation {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let twice = CountedTwice::on(cluster, row);
-        self.rate(cluster, row, |resource| twice.of(resource))
-    }
-
-    fn score_rows(&self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
-        if is_counted_once(cluster) {
-            return rows.iter().map(|row| self.rate(cluster, *row, |_| 0)).collect();
-        }
-        rows.iter().map(|row| self.score(cluster, *row)).collect()
-    }
-
-    fn is_local(&self) -> bool {
-        true
     }
 }
 

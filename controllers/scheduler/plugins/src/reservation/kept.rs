@@ -307,6 +307,11 @@ impl Kept {
     }
 }
 
+/// Whether nothing is reserved, so that nothing counts twice on any node.
+pub(crate) fn is_counted_once(cluster: &Cluster) -> bool {
+    cluster.state::<Kept>().is_none_or(Kept::is_empty)
+}
+
 /// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
 pub(crate) struct CountedTwice<'c>(Option<&'c ResourceVector>);
 
