@@ -51,14 +51,10 @@ cat "$target/scheduler-\$1.log"
 exit 1
 SHELL
     chmod +x "$players_folder/stop" "$players_folder/restart"
-    # Ports for health and metrics, of which no two are alike.
-    python3 - "$players_folder" "${SHARDS:=8}" <<'PYTHON'
-import socket, sys
-sockets = [socket.socket() for _ in range(int(sys.argv[2]))]
-for shard, one in enumerate(sockets):
-    one.bind(("127.0.0.1", 0))
-    open(f"{sys.argv[1]}/{shard}.port", "w").write(str(one.getsockname()[1]))
-PYTHON
+    # A port for health and metrics of each.
+    local first shard
+    first=$(tests/parity/free-ports "${SHARDS:=8}")
+    for shard in $(seq 0 $((SHARDS - 1))); do echo $((first + shard)) >"$players_folder/$shard.port"; done
 }
 
 play_shard() {

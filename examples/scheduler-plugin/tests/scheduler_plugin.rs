@@ -3,7 +3,6 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, TcpListener},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -91,9 +90,8 @@ async fn spot_nodes_are_for_pods_that_may_be_interrupted() {
     add_node(&server, "steady", false).await;
     add_node(&server, "spot", true).await;
 
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let mut program = Command::new(env!("CARGO_BIN_EXE_scheduler-plugin"));
-    program.arg("--config").arg(&config).args(["--address=127.0.0.1", "--secure-port=0", &format!("--port={port}")]);
+    program.arg("--config").arg(&config).args(["--port=0", "--secure-port=0"]);
     let _running = Running(program.stderr(Stdio::null()).spawn().unwrap());
 
     add_pod(&server, "batch", true).await;

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -132,9 +132,7 @@ impl Process {
 
     /// Starts it with a token of its ServiceAccount. `admin` asks for the token, as the kubelet does.
     pub async fn start(&self, admin: &Client, server: &Config, reach: Reach) -> Result<Installed> {
-        // Ports that nobody listens on, for they must be named before they are opened.
-        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
-        let (metrics, health) = (free()?, free()?);
+        let (metrics, health) = (programs::free(), programs::free());
         let options = Options::from_arguments(self.arguments.iter().map(|argument| match argument.split_once('=') {
             Some((flag @ "--metrics-addr", _)) => format!("{flag}={metrics}"),
             Some((flag @ "--health-probe-addr", _)) => format!("{flag}={health}"),

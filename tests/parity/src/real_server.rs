@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -84,7 +83,7 @@ impl RealServer {
         }
         let folder = TempDir::new()?;
         let at = |name: &str| folder.path().join(name);
-        let [etcd_port, peer_port, port] = free_ports()?;
+        let [etcd_port, peer_port, port] = [(); 3].map(|()| programs::free().port());
         let etcd_url = format!("http://127.0.0.1:{etcd_port}");
         let peer_url = format!("http://127.0.0.1:{peer_port}");
         let etcd = spawn(
@@ -170,16 +169,6 @@ impl RealServer {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
-}
-
-/// Three ports that were free a moment ago.
-fn free_ports() -> Result<[u16; 3]> {
-    let listeners = [(); 3].map(|()| TcpListener::bind(("127.0.0.1", 0)));
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(listeners) {
-        *port = listener?.local_addr()?.port();
-    }
-    Ok(ports)
 }
 
 /// Starts a program that ends with this process, however this process ends: a shell waits for the end of its standard input, which is the other

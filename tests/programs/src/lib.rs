@@ -3,9 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     process::{Child, Command, Stdio},
 };
+
+mod ports;
+
+pub use ports::free;
 
 /// A program with nothing around it: no kubeconfig, no home, no pod, no input.
 pub fn alone(program: &str) -> Command {
@@ -47,11 +51,6 @@ pub fn ends(program: &mut Command, code: i32, says: &[&str]) {
         assert!(printed.contains(words), "{words:?} is not in {printed:?}");
     }
     assert_eq!(output.status.code(), Some(code), "{printed}");
-}
-
-/// An address of this machine that is free now.
-pub fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 /// The body of a GET; none where it is not answered with 200.

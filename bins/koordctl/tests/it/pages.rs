@@ -6,7 +6,7 @@
 //! for any number of lines. Other blocks are for the eye. kubectl and koordctl are in the path.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
@@ -23,6 +23,7 @@ use integration::{
     installed::{Process, Reach},
 };
 use kube::Client;
+use programs::free;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -182,11 +183,6 @@ async fn tell_ready(client: &Client) {
     let slices = format!("/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices");
     // The second time it is there already.
     let _ = ask(http::Method::POST, &slices, slice).await;
-}
-
-/// An address that nobody listens on, for what must be named before it is opened.
-pub(crate) fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 /// Where the commands of a page are run.

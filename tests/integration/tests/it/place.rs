@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
 };
 
@@ -80,11 +80,6 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A port that nobody listens on, for what must be named before it is opened.
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
 /// The embedded server, with a place to install in.
 pub(crate) struct Embedded {
     pub(crate) place: Place,
@@ -101,7 +96,7 @@ impl Embedded {
     pub(crate) async fn start(folder: &Path) -> Result<Option<Self>> {
         let kubeconfig = folder.join("kubeconfig");
         let Some(kubectl) = Kubectl::find(&kubeconfig, &folder.join("cache"))? else { return Ok(None) };
-        let (port, recorder) = (free_port(), Recorder::default());
+        let (port, recorder) = (programs::free().port(), Recorder::default());
         let alias = format!("{NAMESPACE}/koordinator-webhook-service:443=127.0.0.1:{port}");
         let options = Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
