@@ -31,7 +31,7 @@ use koord_runtime::{
 };
 use parking_lot::Mutex;
 
-pub(crate) use self::command::{Command, PlanFlags};
+pub(crate) use self::command::PlanFlags;
 use self::{changes::hide, source::Stored};
 pub use self::{
     changes::{Change, changes, planned},

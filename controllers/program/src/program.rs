@@ -14,7 +14,7 @@ use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
     lease::LeaderElectionConfig,
-    manager::{Manager, Settings},
+    manager::{Manager, Runnable, Settings},
     metrics::{Description, Metrics, PROCESS, RUNTIME, Unit},
     otlp::export,
     recorder::{EventQueue, Recorder},
@@ -30,7 +30,7 @@ use crate::{
     flags::from_go,
     gates::{Gate, Gates, Stage},
     output::FAILED,
-    plan::{self, PlanFlags},
+    plan::PlanFlags,
     process::run_to_code,
 };
 
@@ -159,16 +159,6 @@ impl Program {
         Ok(Self { build, setup: Setup::new(core, settings), client, api_host, events })
     }
 
-    /// The same on the dependencies of this process.
-    pub async fn of_process(
-        build: Build,
-        settings: ControllerSettings,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<Self> {
-        let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
-        Self::new(build, settings, dependencies, stop)
-    }
-
     /// The manager of everything that was added.
     pub fn manager(self) -> Manager {
         self.manager_timed_by(SystemClock::shared())
@@ -247,86 +237,56 @@ struct ConfiguredFlags {
     config: ConfigFlag,
 }
 
-/// The whole `main` of a program that has the flags of [`ControllerFlags`] alone: `work` runs it until it is stopped. With
-/// `--plan` it prints what the controllers that `add` adds would write now ([`plan`](crate::plan)), and `work` is not called.
-pub fn run_or_plan<F>(
-    build: Build,
-    add: impl FnOnce(&mut Setup) -> anyhow::Result<()>,
-    work: impl FnOnce(ControllerSettings, CancellationToken) -> F,
-) -> ExitCode
-where
-    F: Future<Output = anyhow::Result<()>>,
-{
-    let common = |flags: Flags| Ok((flags, ()));
-    run_command(build, common, async |settings, (), command, stop: CancellationToken| match command {
-        None => work(settings, stop).await.map(|()| ExitCode::SUCCESS),
-        Some(command) => planned(&build, settings, command, add, stop).await,
-    })
+/// The whole `main` of a program that has controllers and the flags of [`ControllerFlags`] alone: `add` adds them, and returns what
+/// runs beside them, such as the `Service` of its webhooks, or `()`. With `--plan` it prints what the controllers would write now
+/// ([`plan`](crate::plan)), and nothing runs.
+pub fn run_controllers<R: Runnable>(build: Build, add: impl FnOnce(&mut Setup) -> anyhow::Result<R>) -> ExitCode {
+    run_command(build, |flags: Flags| Ok((flags, ())), |setup, ()| add(setup))
 }
 
-/// As [`run_or_plan`], for a program with a configuration file: `--config` names it ([`ConfigFlag`]). It is read and checked
-/// before anything else is done; a mistake in it is one of the command line, and the exit code is 2. `add` and `work` are given the
+/// As [`run_controllers`], for a program with a configuration file: `--config` names it ([`ConfigFlag`]). It is read and checked
+/// before anything else is done; a mistake in it is one of the command line, and the exit code is 2. `add` is given the
 /// configuration with all that is not set.
 #[cfg(feature = "configuration")]
-pub fn run_configured<T, F>(
+pub fn run_configured<T: Configuration, R: Runnable>(
     build: Build,
-    add: impl FnOnce(&mut Setup, T) -> anyhow::Result<()>,
-    work: impl FnOnce(ControllerSettings, T, CancellationToken) -> F,
-) -> ExitCode
-where
-    T: Configuration,
-    F: Future<Output = anyhow::Result<()>>,
-{
-    let configured = |ConfiguredFlags { flags, config }| Ok((flags, config.read()?));
-    run_command(build, configured, async |settings, configuration: T, command, stop: CancellationToken| match command {
-        None => work(settings, configuration, stop).await.map(|()| ExitCode::SUCCESS),
-        Some(command) => planned(&build, settings, command, |setup| add(setup, configuration), stop).await,
-    })
+    add: impl FnOnce(&mut Setup, T) -> anyhow::Result<R>,
+) -> ExitCode {
+    run_command(build, |ConfiguredFlags { flags, config }| Ok((flags, config.read()?)), add)
 }
 
-/// The whole `main` of a program that has controllers and the flags of [`ControllerFlags`] alone: `add` adds them. With `--plan`
-/// it prints what they would write now, as with [`run_or_plan`].
-pub fn run_controllers(build: Build, add: impl FnOnce(&mut Setup) -> anyhow::Result<()>) -> ExitCode {
-    let common = |flags: Flags| Ok((flags, ()));
-    run_command(build, common, async |settings: ControllerSettings, (), command, stop| {
-        if let Some(command) = command {
-            return planned(&build, settings, command, add, stop).await;
-        }
-        let mut program = Program::of_process(build, settings, &stop).await?;
-        add(&mut program)?;
-        program.manager().run(stop).await?;
-        Ok(ExitCode::SUCCESS)
-    })
-}
-
-/// Runs `work` with the settings, with what `split` makes of the flags beside the common ones, and with what shall be planned
-/// instead.
-fn run_command<A, C, F>(
+/// Runs or plans what `add` adds, which is given what `split` makes of the flags beside the common ones.
+fn run_command<A: clap::Args, C, R: Runnable>(
     build: Build,
     split: impl FnOnce(A) -> Result<(Flags, C), clap::Error>,
-    work: impl FnOnce(ControllerSettings, C, Option<plan::Command>, CancellationToken) -> F,
-) -> ExitCode
-where
-    A: clap::Args,
-    F: Future<Output = anyhow::Result<ExitCode>>,
-{
+    add: impl FnOnce(&mut Setup, C) -> anyhow::Result<R>,
+) -> ExitCode {
     let read = |arguments| {
         let (Flags { program, plan }, own) = split(read(&build, arguments)?)?;
         Ok((program.check_and_log(&build)?, own, plan.command()))
     };
-    run_to_code(build.program, read, async |(settings, own, command), stop| work(settings, own, command, stop).await)
+    run_to_code(build.program, read, async |(settings, own, command), stop: CancellationToken| {
+        let Some(command) = command else {
+            return run(build, settings, |setup| add(setup, own), stop).await.map(|()| ExitCode::SUCCESS);
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(ExitCode::from(FAILED)),
+            code = command.run(&build, settings, |setup| add(setup, own).map(drop)) => Ok(code),
+        }
+    })
 }
 
-async fn planned(
-    build: &Build,
+async fn run<R: Runnable>(
+    build: Build,
     settings: ControllerSettings,
-    command: plan::Command,
-    add: impl FnOnce(&mut Setup) -> anyhow::Result<()>,
+    add: impl FnOnce(&mut Setup) -> anyhow::Result<R>,
     stop: CancellationToken,
-) -> anyhow::Result<ExitCode> {
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => Ok(ExitCode::from(FAILED)),
-        code = command.run(build, settings, add) => Ok(code),
-    }
+) -> anyhow::Result<()> {
+    let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
+    let mut program = Program::new(build, settings, dependencies, &stop)?;
+    let open = add(&mut program)?.open(program.core(), build.program, build.namespace)?;
+    let mut manager = program.manager();
+    R::run_in(open, &mut manager)?;
+    Ok(manager.run(stop).await?)
 }

@@ -95,6 +95,34 @@ pub struct Manager {
     routes: Router,
 }
 
+/// What a program runs beside its controllers: what the function returns that adds them. `()` is nothing.
+pub trait Runnable {
+    /// What holds its ports.
+    type Open;
+    /// Why it cannot run.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Takes its ports, and lets `core` watch what it depends on. The names of its objects are by default those of an installation
+    /// of this program in this namespace.
+    fn open(self, core: &mut Core, program: &str, namespace: &str) -> Result<Self::Open, Self::Error>;
+
+    /// Gives its tasks to the manager.
+    fn run_in(open: Self::Open, manager: &mut Manager) -> Result<(), Self::Error>;
+}
+
+impl Runnable for () {
+    type Open = ();
+    type Error = std::convert::Infallible;
+
+    fn open(self, _: &mut Core, _: &str, _: &str) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn run_in((): (), _: &mut Manager) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
 /// A task of the program itself.
 struct OwnTask {
     task: Task<'static>,

@@ -7,11 +7,11 @@ use cronjob::{
     manifests,
     operator::{self, BUILD},
 };
-use koord::program::{print_manifests, run_or_plan};
+use koord::program::{print_manifests, run_controllers};
 
 fn main() -> ExitCode {
     if let Some(code) = print_manifests(BUILD.program, manifests) {
         return code;
     }
-    run_or_plan(BUILD, operator::add, operator::run)
+    run_controllers(BUILD, operator::add)
 }

@@ -1,9 +1,8 @@
-//! The running operator: the controller and both webhooks, on one set of caches.
+//! The operator: the controller and both webhooks, on one set of caches.
 
-use koord::program::{Build, ControllerSettings, Program, Result, Setup};
-use koord::runtime::{Core, metrics::Description};
-use koord::tokio_util::sync::CancellationToken;
-use koord::webhook::{Defaults, Server, Service, ServiceBuilder};
+use koord::program::{Build, Result, Setup};
+use koord::runtime::metrics::Description;
+use koord::webhook::{Service, ServiceBuilder};
 
 use crate::{HANDLERS, NAME, NAMESPACE, controller::CronJobController};
 
@@ -17,26 +16,9 @@ pub const BUILD: Build = Build {
     info: Description::gauge("cronjob_build_info", &["version", "language"], "Always 1; the labels show the version."),
 };
 
-/// Adds the controller to what runs or plans it.
-pub fn add(setup: &mut Setup) -> Result<()> {
-    setup.core().add(CronJobController::SPEC, NAME, CronJobController::wire)?;
-    Ok(())
-}
-
-/// What answers the reviews of both webhooks.
-pub fn service(core: &Core) -> Result<Service> {
+/// Adds the controller, and returns what answers the reviews of both webhooks.
+pub fn add(setup: &mut Setup) -> Result<Service> {
+    let core = setup.core();
+    core.add(CronJobController::SPEC, NAME, CronJobController::wire)?;
     Ok(ServiceBuilder::of(core)?.handlers(HANDLERS).build())
-}
-
-/// Runs until `stop`; without webhooks where `ENABLE_WEBHOOKS` is `false`.
-pub async fn run(settings: ControllerSettings, stop: CancellationToken) -> Result<()> {
-    let mut program = Program::of_process(BUILD, settings, &stop).await?;
-    add(&mut program)?;
-    let service = service(program.core())?;
-    let server = Server::of_process(program.core(), Defaults::of(NAME, NAMESPACE), service)?;
-    let mut manager = program.manager();
-    if let Some(server) = server {
-        server.run_in(&mut manager)?;
-    }
-    Ok(manager.run(stop).await?)
 }

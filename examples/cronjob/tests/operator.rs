@@ -18,19 +18,13 @@ use koord::{
         api::{ListParams, Patch, PatchParams},
     },
     serde_json::{Value, json},
-    testing::{Cluster, Result, Setup, run},
+    testing::{Cluster, Result, run},
     tokio,
-    webhook::{Defaults, Environment, Service},
+    webhook::{Defaults, Environment},
 };
 
-/// The operator as its `main` runs it, with its webhooks.
-fn whole(setup: &mut Setup) -> Result<Service> {
-    operator::add(setup)?;
-    operator::service(setup.core())
-}
-
 async fn start() -> Result<Cluster> {
-    Ok(Cluster::start(NAME, &manifests(), whole).await?.with_patience(Duration::from_mins(10)))
+    Ok(Cluster::start(NAME, &manifests(), operator::add).await?.with_patience(Duration::from_mins(10)))
 }
 
 fn pods() -> Value {
@@ -334,7 +328,7 @@ fn too_many_missed_runs_wait_for_a_deadline() -> Result<()> {
         cluster.until(&cron_jobs, "t", "has a status", has_status).await?;
         cluster.stop().await?;
         cluster.pass(Duration::from_hours(9)).await;
-        cluster.run(whole)?;
+        cluster.run(operator::add)?;
         let has_problem = has_condition("Degraded", "True", "TooManyMissedRuns");
         cluster.until(&cron_jobs, "t", "has missed too many runs", has_problem).await?;
         cluster.pass(Duration::from_mins(6)).await;

@@ -2,11 +2,10 @@
 
 use koord::{
     document::{ConfigurationFile, Installation, Webhooks, install},
-    program::{Build, ControllerSettings, Dependencies, Program, Setup},
-    runtime::{Core, metrics::Description},
+    program::{Build, Setup},
+    runtime::metrics::Description,
     serde_json::Value,
-    tokio_util::sync::CancellationToken,
-    webhook::{self, Server, Service, ServiceBuilder},
+    webhook::{Service, ServiceBuilder},
 };
 
 use crate::{
@@ -44,34 +43,12 @@ pub fn manifests() -> Vec<Value> {
     install(&installation())
 }
 
-/// Adds the controllers to a program that runs them or plans what they would write, and to that of a test.
-pub fn add_controllers(setup: &mut Setup, backups: Option<BackupStore>) -> koord::program::Result<()> {
-    setup.core().add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
-    Ok(())
-}
-
-/// What answers the reviews of both webhooks and those of conversions.
-pub fn service(core: &Core) -> koord::program::Result<Service> {
+/// Adds the controllers to a program that runs them or plans what they would write, and to that of a test. Returns what answers the
+/// reviews of both webhooks and those of conversions.
+pub fn add(setup: &mut Setup, backups: Option<BackupStore>) -> koord::program::Result<Service> {
+    let core = setup.core();
+    core.add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
     Ok(ServiceBuilder::of(core)?.handlers(HANDLERS).conversions(CONVERSIONS).build())
-}
-
-/// Runs until `stop`.
-pub async fn run(
-    settings: ControllerSettings,
-    dependencies: Dependencies,
-    environment: webhook::Environment,
-    backups: Option<BackupStore>,
-    stop: CancellationToken,
-) -> koord::program::Result<()> {
-    let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
-    add_controllers(&mut program, backups)?;
-
-    let service = service(program.core())?;
-    let server = Server::beside(program.core(), environment, service)?;
-
-    let mut manager = program.manager();
-    server.run_in(&mut manager)?;
-    Ok(manager.run(stop).await?)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use koord::{
         self, Api,
         api::{DeleteParams, Patch, PatchParams, PostParams},
     },
-    program::{Dependencies, read_flags},
+    program::{Dependencies, Program, read_flags},
     serde_json::{self, Value, json, value::RawValue},
     testing::{self, Cluster, Setup},
     tokio::{
@@ -197,7 +197,7 @@ fn an_api_server_takes_the_declaration() {
 #[test]
 fn a_database_gets_its_servers() -> testing::Result<()> {
     testing::run(async {
-        let add = |setup: &mut Setup| operator::add_controllers(setup, None);
+        let add = |setup: &mut Setup| operator::add(setup, None);
         let cluster = Cluster::start(NAME, &without_webhooks(), add).await?;
         let databases = cluster.api::<Database>();
         let (sets, services) = (cluster.api::<StatefulSet>(), cluster.api::<Service>());
@@ -236,16 +236,10 @@ fn a_database_gets_its_servers() -> testing::Result<()> {
     })
 }
 
-/// The operator as its `main` runs it, with its webhooks.
-fn whole(setup: &mut Setup, store: Option<BackupStore>) -> testing::Result<webhook::Service> {
-    operator::add_controllers(setup, store)?;
-    operator::service(setup.core())
-}
-
 #[test]
 fn webhooks_and_conversion_are_asked_without_a_socket() -> testing::Result<()> {
     testing::run(async {
-        let mut cluster = Cluster::start(NAME, &manifests(), |setup| whole(setup, None)).await?;
+        let mut cluster = Cluster::start(NAME, &manifests(), |setup| operator::add(setup, None)).await?;
         let mut old = database(&json!({"version": 16, "storage": "1Gi", "backup": "0  3 * * *"}));
         old["apiVersion"] = json!("db.example.com/v1alpha1");
         let made = cluster.create(&old).await?;
@@ -272,7 +266,7 @@ fn webhooks_and_conversion_are_asked_without_a_socket() -> testing::Result<()> {
 #[test]
 fn a_version_has_its_own_limit_of_users() -> testing::Result<()> {
     testing::run(async {
-        let cluster = Cluster::start(NAME, &manifests(), |setup| whole(setup, None)).await?;
+        let cluster = Cluster::start(NAME, &manifests(), |setup| operator::add(setup, None)).await?;
         let users: Vec<Value> = (0..9).map(|index| json!({"name": format!("user_{index}")})).collect();
         let mut old = database(&json!({"version": 16, "storage": "1Gi", "users": users}));
         old["apiVersion"] = json!("db.example.com/v1alpha1");
@@ -361,7 +355,7 @@ fn a_bucket_comes_with_its_database_and_goes_before_it() -> testing::Result<()> 
     tokio::runtime::Runtime::new()?.block_on(async {
         let fake = Arc::new(Mutex::new(FakeStore::default()));
         let store = BackupStore::at(&serve(Arc::clone(&fake)).await).unwrap();
-        let mut cluster = Cluster::start(NAME, &manifests(), |setup| whole(setup, Some(store))).await?;
+        let mut cluster = Cluster::start(NAME, &manifests(), |setup| operator::add(setup, Some(store))).await?;
         let databases = cluster.api::<Database>();
         let backed_up = typed(&json!({"release": 16, "storage": "1Gi", "backup": "0 3 * * *"}));
         databases.create(&PostParams::default(), &backed_up).await?;
@@ -442,7 +436,12 @@ fn old_and_new_clients_share_a_database() {
         let arguments = [NAME, "--metrics-addr=0", "--health-probe-addr=0"].map(str::to_owned);
         let settings = read_flags(&operator::BUILD, arguments.to_vec()).unwrap();
         let dependencies = Dependencies::of_process(Some(&config)).await.unwrap();
-        let running = tokio::spawn(operator::run(settings, dependencies, environment.unwrap(), None, stop.clone()));
+        let mut program = Program::new(operator::BUILD, settings, dependencies, &stop).unwrap();
+        let service = operator::add(&mut program, None).unwrap();
+        let server = webhook::Server::beside(program.core(), environment.unwrap(), service).unwrap();
+        let mut manager = program.manager();
+        server.run_in(&mut manager).unwrap();
+        let running = tokio::spawn(manager.run(stop.clone()));
 
         let (old, new) = (
             "/apis/db.example.com/v1alpha1/namespaces/default/databases",

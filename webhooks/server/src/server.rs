@@ -6,7 +6,7 @@ use koord_listen::{BindError, Limits, bind};
 use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
-    manager::Manager,
+    manager::{Manager, Runnable},
 };
 use tokio::net::TcpListener;
 
@@ -18,7 +18,8 @@ use crate::{
 
 /// A webhook server that holds its ports.
 ///
-/// [`Server::of_process`] is the server of most programs, [`Server::run_in`] serves. Its steps are [`Server::open`], which takes the ports,
+/// A program has one that returns its [`Service`] where it adds its controllers (`koord_program::run_controllers`). Others have
+/// [`Server::beside`], and [`Server::run_in`] serves. Its steps are [`Server::open`], which takes the ports,
 /// and [`Server::watch`], which watches what the certificates depend on.
 pub struct Server {
     listeners: Vec<TcpListener>,
@@ -41,17 +42,6 @@ pub enum ServeError {
 }
 
 impl Server {
-    /// The server of this process, by the variables of its environment, or `defaults` where they are not set. None where
-    /// `ENABLE_WEBHOOKS` is `false`: for a program that no API server reaches.
-    ///
-    /// It takes its ports, and `core` watches what its certificates depend on.
-    pub fn of_process(core: &mut Core, defaults: Defaults, service: Service) -> Result<Option<Self>, ServeError> {
-        if !Environment::enables(|name| env::var(name).ok()) {
-            return Ok(None);
-        }
-        Self::beside(core, Environment::read(defaults)?, service).map(Some)
-    }
-
     /// A server with these settings, which takes its ports, and for which `core` watches what its certificates depend on. Their time
     /// is the system's, whatever the clock of `core` shows.
     pub fn beside(core: &mut Core, environment: Environment, service: Service) -> Result<Self, ServeError> {
@@ -116,5 +106,25 @@ impl Server {
             async move { controller.run(&api, &stop).await }
         });
         Ok(())
+    }
+}
+
+// === impl Service ===
+
+/// The server that answers with it, by the variables of the process's environment. None where `ENABLE_WEBHOOKS` is `false`: for a
+/// program that no API server reaches.
+impl Runnable for Service {
+    type Open = Option<Server>;
+    type Error = ServeError;
+
+    fn open(self, core: &mut Core, program: &str, namespace: &str) -> Result<Option<Server>, ServeError> {
+        if !Environment::enables(|name| env::var(name).ok()) {
+            return Ok(None);
+        }
+        Server::beside(core, Environment::read(Defaults::of(program, namespace))?, self).map(Some)
+    }
+
+    fn run_in(open: Option<Server>, manager: &mut Manager) -> Result<(), ServeError> {
+        open.map_or(Ok(()), |server| server.run_in(manager))
     }
 }

@@ -25,7 +25,7 @@ pub(super) async fn run(path: &Path, args: &PlanArgs, screen: Screen) -> Result<
     let knows_plan = help.split(|letter: char| letter.is_whitespace() || letter == ',').any(|word| word == "--plan");
     if !knows_plan {
         bail!(
-            "{shown} does not know --plan: name a program whose main is koord_program::run_controllers or run_or_plan, built \
+            "{shown} does not know --plan: name a program whose main is koord_program::run_controllers, built \
              with a library that has it"
         );
     }

@@ -61,7 +61,7 @@ fn apply(server: &Server, path: &str, spec: &Value) {
 
 /// Runs the operator until its database is as it should be.
 async fn converge(cluster: &mut Cluster, image: &str) {
-    cluster.run(|setup| operator::add_controllers(setup, None)).unwrap();
+    cluster.run(|setup| operator::add(setup, None)).unwrap();
     let has_image = |set: &StatefulSet| {
         let pod = set.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
         pod.containers.iter().any(|container| container.image.as_deref() == Some(image))
