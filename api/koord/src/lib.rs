@@ -66,10 +66,14 @@ pub use koord_resource::{
 #[doc(no_inline)]
 pub use koord_resource::{k8s_openapi, serde, serde_json};
 
+#[cfg(feature = "envtest")]
+pub use envtest;
 #[cfg(feature = "configuration")]
 pub use koord_configuration as configuration;
 #[cfg(feature = "program")]
 pub use koord_program as program;
+#[cfg(feature = "cel")]
+pub use koord_resource::schema::cel;
 #[cfg(feature = "simulation")]
 pub use koord_simulation as simulation;
 #[cfg(feature = "testing")]
@@ -78,7 +82,5 @@ pub use koord_testing as testing;
 pub use koord_webhook as webhook;
 #[cfg(feature = "schemars")]
 pub use schemars;
-#[cfg(feature = "envtest")]
-pub use {envtest, koord_schema::cel};
 #[cfg(feature = "runtime")]
 pub use {http, jiff, koord_runtime as runtime, kube, tokio, tokio_util};

@@ -2,6 +2,7 @@
 //! roles, policies, reference pages and sample objects, and what an API server would say about the first. All are plain
 //! data; writing files is a program's work.
 
+#[cfg(feature = "cel")]
 mod check;
 mod crd;
 pub mod difference;
@@ -13,6 +14,7 @@ mod reference;
 mod webhook;
 pub mod yaml;
 
+#[cfg(feature = "cel")]
 pub use check::{Finding, Findings, assert_legal, check, check_definition};
 pub use crd::{Declared, Descriptions, converted_resource_definition, custom_resource_definition};
 pub use install::{

@@ -23,7 +23,6 @@ use kube_cel::cel::IdedExpr;
 pub use condition::Condition;
 pub use device::{Attribute, Device, DeviceSelector, Overrun};
 pub use executor::{STACK_BYTES, STUCK_MAX};
-pub use types::escape;
 
 use crate::{
     AdditionalProperties, Rule, Schema,

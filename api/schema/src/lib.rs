@@ -8,6 +8,7 @@
 
 #[cfg(feature = "cel")]
 pub mod cel;
+pub mod cel_name;
 #[cfg(feature = "cel")]
 pub mod definition;
 pub mod field;

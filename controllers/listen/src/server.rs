@@ -91,7 +91,7 @@ impl Server {
                 Ok((stream, peer)) => {
                     if let Some(connection) = self.connections.admit(peer.ip()) {
                         let (acceptor, router) = (acceptor.clone(), router.clone());
-                        tasks.spawn(connected(stream, Arc::new(connection), acceptor, router, stopping.clone()));
+                        spawn_connected(&tasks, stream, connection, acceptor, router, stopping.clone());
                     }
                 }
                 Err(error) => {
@@ -117,6 +117,18 @@ impl Server {
             *logged = Some((Instant::now(), count));
         }
     }
+}
+
+/// Spawns [`connected`]. A function without parameters of type: HTTP is compiled once, here, and not wherever something is served.
+fn spawn_connected(
+    tasks: &TaskTracker,
+    stream: TcpStream,
+    connection: Connection,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    stopping: CancellationToken,
+) {
+    tasks.spawn(connected(stream, Arc::new(connection), acceptor, router, stopping));
 }
 
 /// One connection from its first byte to its last.

@@ -234,7 +234,12 @@ impl Manager {
     /// Runs until `stop`. Watches, metrics and health run on every replica, controllers on the leader alone.
     /// Losing the lease stops the controllers cleanly and runs for election again. A task that panics starts again; one
     /// that cannot go on is an error that ends all others.
-    pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
+    // A future in a box is compiled once, here, and not wherever it is awaited.
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, Result<(), RunError>> {
+        Box::pin(self.run_all(stop))
+    }
+
+    async fn run_all(self, stop: CancellationToken) -> Result<(), RunError> {
         let (metrics, health) = (self.settings.metrics, self.settings.health);
         let is_shared = metrics.is_some() && metrics == health;
         let metrics = listen(metrics, if is_shared { "metrics and health" } else { "metrics" })?;

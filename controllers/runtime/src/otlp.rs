@@ -2,6 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
+use futures::future::BoxFuture;
 use http::Uri;
 use opentelemetry::{
     InstrumentationScope, KeyValue,
@@ -55,7 +56,19 @@ impl FromStr for Endpoint {
 
 /// Sends spans until `stop`. What the collector does not take in time is counted and gone: nobody waits for it.
 /// The clock must run in real time.
-pub async fn export(
+// A future in a box is compiled once, here, and not wherever it is awaited.
+pub fn export(
+    endpoint: Endpoint,
+    service: (&'static str, &'static str),
+    spans: Spans,
+    tracer: Tracer,
+    clock: SharedClock,
+    stop: CancellationToken,
+) -> BoxFuture<'static, ()> {
+    Box::pin(export_all(endpoint, service, spans, tracer, clock, stop))
+}
+
+async fn export_all(
     endpoint: Endpoint,
     service: (&'static str, &'static str),
     mut spans: Spans,

@@ -1,6 +1,6 @@
 //! The CEL rule of `exactly_one_of`, `at_most_one_of` and `at_least_one_of`.
 
-use koord_schema::{Rule, cel};
+use koord_schema::{Rule, cel_name};
 
 use crate::rule::HowMany;
 
@@ -22,7 +22,7 @@ pub fn count_rule(how_many: HowMany, fields: &[&str]) -> Rule {
 /// A property's name as CEL accepts it.
 pub(crate) fn escaped(name: &str) -> String {
     // What CEL cannot write stays as it is: the API server says so of the rule.
-    cel::escape(name).unwrap_or_else(|| name.to_owned())
+    cel_name::escape(name).unwrap_or_else(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The CEL types that a schema gives to values, and how much room such values may take.
 
-use crate::{AdditionalProperties, Schema, SchemaType};
+use crate::{AdditionalProperties, Schema, SchemaType, cel_name::escape};
 
 /// The most that one request may carry; what a schema does not bound is bounded by this.
 pub(super) const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
@@ -148,45 +148,4 @@ pub(super) fn size_min(schema: &Schema) -> u64 {
         Some(SchemaType::Array | SchemaType::String) => 2,
         _ => 1,
     }
-}
-
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-/// The name under which CEL sees a field; `None` where it cannot be written in CEL.
-pub fn escape(name: &str) -> Option<String> {
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '.' | '-' | '/'));
-    if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/')) {
-        return None;
-    }
-    if RESERVED.contains(&name) {
-        return Some(format!("__{name}__"));
-    }
-    Some(
-        name.replace("__", "__underscores__")
-            .replace('.', "__dot__")
-            .replace('-', "__dash__")
-            .replace('/', "__slash__"),
-    )
 }

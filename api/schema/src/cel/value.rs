@@ -5,8 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use kube_cel::cel::{Context, Value as CelValue, objects::Key, objects::Map as CelMap};
 use serde_json::Value;
 
-use super::types::escape;
-use crate::{AdditionalProperties, Schema};
+use crate::{AdditionalProperties, Schema, cel_name::escape};
 
 /// Converts a value. `context` has the functions that read times.
 pub(super) fn of(value: &Value, schema: Option<&Schema>, context: &Context<'_>) -> CelValue {
