@@ -53,7 +53,8 @@ SHELL
     chmod +x "$players_folder/stop" "$players_folder/restart"
     # A port for health and metrics of each.
     local first shard
-    first=$(tests/parity/free-ports "${SHARDS:=8}")
+    : "${SHARDS:=8}"
+    first=$(tests/parity/free-ports "$SHARDS")
     for shard in $(seq 0 $((SHARDS - 1))); do echo $((first + shard)) >"$players_folder/$shard.port"; done
 }
 
