@@ -19,9 +19,9 @@ pub fn free() -> SocketAddr {
     });
     static HELD: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let Range { start, end } = CANDIDATES.clone();
-    let begin = RandomState::new().hash_one(()) % u64::from(end - start);
-    let in_turn = (0..end - start).map(|step| start + ((begin + u64::from(step)) % u64::from(end - start)) as u16);
-    let found = in_turn.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).find_map(|address| {
+    let first = start + (RandomState::new().hash_one(()) % u64::from(end - start)) as u16;
+    let found = (first..end).chain(start..first).find_map(|port| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let held = UdpSocket::bind(address).ok()?;
         TcpListener::bind(address).ok()?;
         Some((address, held))
