@@ -1,4 +1,4 @@
-//! The operator on kube-rs: `cronjob-kube-rs manifests | kubectl apply -f -`, then `cronjob-kube-rs`.
+//! The operator on kube-rs: `cronjob-kube-rs manifests | kubectl apply --server-side -f -`, then `cronjob-kube-rs`.
 
 mod api;
 mod controller;
