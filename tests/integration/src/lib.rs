@@ -3,8 +3,6 @@
 //! It knows how programs are started and asked, not what they must answer: that is in the suite itself. Read first: [`Kubectl`],
 //! [`Installed`] (koord-manager as its installation describes it), [`process`] (programs and the cluster around them).
 
-use std::io::Write as _;
-
 pub mod helm;
 pub mod installed;
 pub mod kubectl;
@@ -16,9 +14,4 @@ pub use helm::Helm;
 pub use installed::Installed;
 pub use kubectl::Kubectl;
 pub use parity::RealServer;
-
-/// Says on the terminal that something cannot be tested here.
-pub fn skipped(what: &str, why: &str) {
-    // Not through the print macros: the test harness keeps those to itself.
-    let _ = writeln!(std::io::stderr(), "SKIPPED {what}: {}", why.replace('\n', " "));
-}
+pub use programs::skipped;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 use std::{
+    io::Write as _,
     net::SocketAddr,
     process::{Child, Command, Stdio},
 };
@@ -10,6 +11,12 @@ use std::{
 mod ports;
 
 pub use ports::free;
+
+/// Reports on the terminal that a test cannot run here; `.ci/steps.sh` counts these lines.
+pub fn skipped(what: &str, why: &str) {
+    // Not through the print macros: the test harness captures their output, and the test would count as passed.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {what}: {}", why.replace('\n', " "));
+}
 
 /// A program with nothing around it: no kubeconfig, no home, no pod, no input.
 pub fn alone(program: &str) -> Command {

@@ -98,11 +98,8 @@ async fn reviews_are_answered_within_a_second_whatever_others_withhold_and_memor
     koord_listen::raise_open_files();
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     if files.is_some_and(|files| files < FILES) {
-        println!(
-            "SKIPPED reviews_are_answered_within_a_second_whatever_others_withhold_and_memory_returns: \
-             {FILES} open files are needed, {files:?} are allowed"
-        );
-        return;
+        let why = format!("{FILES} open files are needed, {files:?} are allowed");
+        return programs::skipped("reviews beside connections that withhold theirs", &why);
     }
     let running = Installation::start().await;
     let connector = connector(&running.authority);

@@ -9,7 +9,7 @@
 //!
 //! Nodes and pods are there before the scheduler starts. CPU time is all that the program has used when the last pod is bound. *Requests alone*
 //! binds as many pods of the same server by the same client and does nothing else. Where both rows of a ratio are measured, it follows. Exit code
-//! 1: a goal was missed.
+//! 1: a goal was missed, and that is not known (`tests/data/missed-goals.json`) or worse than is known.
 
 mod cluster;
 mod rows;
@@ -26,6 +26,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use cluster::{SCHEDULER, node, running, waiting};
 use futures::StreamExt as _;
+use goals::{Goals as KnownGoals, Verdict};
 use http::Method;
 use integration::{
     RealServer,
@@ -75,17 +76,18 @@ async fn main() -> Result<ExitCode> {
         "| row | program | pods a second | CPU a pod, ms | resident, MB | of it in no file | first binding, s | |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    let (mut missed, mut cpu_ms) = (0, BTreeMap::new());
+    let (known, mut missed, mut cpu_ms) = (KnownGoals::load(), 0, BTreeMap::new());
     for row in ROWS.iter().filter(|row| options.rows.is_empty() || options.rows.iter().any(|name| name == row.name)) {
         if row.is_real && options.kube_assets.is_none() {
             println!("| {} | not measured: no --kube-assets | | | | | | |", row.name);
             continue;
         }
         let measured = measure(&options, row, &Program::Ours(&options.scheduler)).await?;
-        let misses = measured.misses(&row.goals);
-        missed += misses.len();
+        let misses = measured.misses(row, &known);
+        missed += misses.iter().filter(|(_, verdict)| verdict.is_failure()).count();
         cpu_ms.insert(row.name, measured.cpu_ms);
-        println!("| {} | koord-scheduler | {} | {} |", row.name, measured.cells(), misses.join(", "));
+        let words: Vec<String> = misses.iter().map(|(goal, verdict)| format!("{goal}: {}", verdict.words())).collect();
+        println!("| {} | koord-scheduler | {} | {} |", row.name, measured.cells(), words.join(", "));
         if let Some(theirs) = options.kube_scheduler.as_deref().filter(|_| row.is_real && row.name != "gangs-5000") {
             let measured = measure(&options, row, &Program::Theirs(theirs)).await?;
             println!("| {} | kube-scheduler | {} | |", row.name, measured.cells());
@@ -94,9 +96,9 @@ async fn main() -> Result<ExitCode> {
     for ratio in &RATIOS {
         let (Some(of), Some(to)) = (cpu_ms.get(ratio.of), cpu_ms.get(ratio.to)) else { continue };
         let (times, rows) = (of / to, format!("{} in {}", ratio.of, ratio.to));
-        let miss = ratio.miss(times);
-        missed += usize::from(miss.is_some());
-        println!("| {rows} | koord-scheduler | | {times:.2} times | | | | {} |", miss.unwrap_or_default());
+        let verdict = known.at_most(&format!("{rows}: CPU a pod"), "times", times, ratio.goal);
+        missed += usize::from(verdict.is_failure());
+        println!("| {rows} | koord-scheduler | | {times:.2} times | | | | {} |", verdict.words());
     }
     Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -127,17 +129,21 @@ impl Measured {
         )
     }
 
-    fn misses(&self, goals: &Goals) -> Vec<String> {
-        let least = goals.rate_min.filter(|goal| self.rate < *goal).map(|goal| format!("missed: {goal} pods a second"));
+    /// The goals of a row that are missed.
+    fn misses(&self, row: &Row, known: &KnownGoals) -> Vec<(String, Verdict)> {
+        let Goals { rate_min, cpu_ms_max, resident_mb_max, first_s_max } = row.goals;
+        let name = |what: &str| format!("{}: {what}", row.name);
+        let rate =
+            rate_min.map(|goal| (format!("{goal} pods/s"), known.at_least(&name("rate"), "pods/s", self.rate, goal)));
         let most = [
-            (self.cpu_ms, goals.cpu_ms_max, "ms"),
-            (self.resident_mb, goals.resident_mb_max, "MB"),
-            (self.first_s, goals.first_s_max, "s"),
+            (self.cpu_ms, cpu_ms_max, "CPU a pod", "ms"),
+            (self.resident_mb, resident_mb_max, "resident", "MB"),
+            (self.first_s, first_s_max, "first binding", "s"),
         ];
-        let most = most
-            .into_iter()
-            .filter_map(|(is, goal, unit)| goal.filter(|goal| is > *goal).map(|goal| format!("missed: {goal} {unit}")));
-        least.into_iter().chain(most).collect()
+        let most = most.into_iter().filter_map(|(measured, goal, what, unit)| {
+            goal.map(|goal| (format!("{goal} {unit}"), known.at_most(&name(what), unit, measured, goal)))
+        });
+        rate.into_iter().chain(most).filter(|(_, verdict)| *verdict != Verdict::Reached).collect()
     }
 }
 

@@ -37,19 +37,6 @@ pub(crate) struct Ratio {
     pub(crate) to: &'static str,
     /// How many times that of the other it is at most.
     pub(crate) goal: f64,
-    /// By which share the goal may be exceeded, since runs of one row differ.
-    pub(crate) tolerance: f64,
-}
-
-// === impl Ratio ===
-
-impl Ratio {
-    /// What is missed by so many times.
-    pub(crate) fn miss(&self, times: f64) -> Option<String> {
-        let Self { goal, tolerance, .. } = self;
-        let is_missed = times > goal * (1.0 + tolerance);
-        is_missed.then(|| format!("missed: {goal:.1} times and at most {:.0} % more", tolerance * 100.0))
-    }
 }
 
 /// Rows that a ratio names.
@@ -57,7 +44,7 @@ const SMALL: &str = "plain-1000";
 const LARGE: &str = "plain-20000";
 
 /// The ratios.
-pub(crate) const RATIOS: [Ratio; 1] = [Ratio { of: LARGE, to: SMALL, goal: 1.0, tolerance: 0.15 }];
+pub(crate) const RATIOS: [Ratio; 1] = [Ratio { of: LARGE, to: SMALL, goal: 1.0 }];
 
 const NO_GOAL: Goals = Goals { rate_min: None, cpu_ms_max: None, resident_mb_max: None, first_s_max: None };
 

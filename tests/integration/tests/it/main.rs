@@ -10,6 +10,7 @@ mod dependencies;
 mod divergences;
 mod documentation;
 mod doors;
+mod gates;
 mod images;
 mod inspection;
 mod installation;

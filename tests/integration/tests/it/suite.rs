@@ -172,7 +172,7 @@ impl<'a> Scene<'a> {
         let known = version["serverVersion"]["minor"].as_str().unwrap().trim_end_matches('+');
         let is_since = known.parse::<u32>().unwrap() >= minor;
         if !is_since {
-            println!("SKIPPED on Kubernetes 1.{known}, which has no {feature}");
+            integration::skipped(feature, &format!("Kubernetes 1.{known} does not have it"));
         }
         is_since
     }

@@ -17,6 +17,8 @@ struct Recordings {
     placement: BTreeSet<String>,
     /// Those that are meant to differ, each with the begin of its row in docs/divergences.md.
     known: BTreeMap<String, String>,
+    /// How these differ: the lines of the driver, one for each path.
+    differs: BTreeMap<String, Vec<String>>,
     /// Those of which the driver cannot count where pods are.
     uncounted: BTreeMap<String, String>,
     /// Those in whose last state ours writes something when it starts there, with the reason.
@@ -61,6 +63,13 @@ fn placements_agree_in_as_many_recordings_as_is_claimed() {
     assert_eq!(agreement.countable, agreement.agree + recordings.elsewhere().len(), "every other one is named");
     assert!(uncounted.keys().all(|name| !recordings.agrees(name) && !recordings.known.contains_key(name)));
     assert!(100 * agreement.agree >= agreement.percent_min * agreement.countable);
+}
+
+#[test]
+fn what_is_meant_to_differ_is_compared_too() {
+    let Recordings { known, differs, .. } = recordings();
+    assert!(known.keys().eq(differs.keys()), "each known one, and no other: {:?}", differs.keys());
+    assert!(differs.values().all(|lines| !lines.is_empty()));
 }
 
 #[test]

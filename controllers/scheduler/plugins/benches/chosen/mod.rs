@@ -5,6 +5,8 @@
 
 use std::{cell::Cell, hint::black_box, process::ExitCode, time::Duration};
 
+use goals::{Goals, Verdict};
+
 use super::{clock::clock, scenarios::Scenario};
 
 /// The least work that something needs.
@@ -57,9 +59,10 @@ fn mean(mut call: impl FnMut()) -> f64 {
     }
 }
 
-/// The measurements whose names have this in them, and how many of them missed their goals.
+/// The measurements whose names have this in them, and how many of them failed: missed a goal that is not known to be missed, or its bound.
 pub(crate) struct Chosen {
     part: String,
+    goals: Goals,
     missed: Cell<usize>,
     floor: Cell<Option<Floor>>,
 }
@@ -68,7 +71,7 @@ impl Chosen {
     /// As the arguments of the program say.
     pub(crate) fn of_arguments() -> Self {
         let part = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or_default();
-        Self { part, missed: Cell::new(0), floor: Cell::new(None) }
+        Self { part, goals: Goals::load(), missed: Cell::new(0), floor: Cell::new(None) }
     }
 
     /// The next measurement is held against this floor.
@@ -82,7 +85,7 @@ impl Chosen {
         name.contains(&self.part)
     }
 
-    /// A failure where a goal was missed.
+    /// A failure where a goal was missed, and that is not known or worse than is known.
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.missed.get() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -103,7 +106,10 @@ impl Chosen {
         scenario.decide(pods);
         let rate = pods as f64 / clock().saturating_sub(start).as_secs_f64();
         let taken = Duration::from_secs_f64(rate.recip());
-        let judged = |goal: f64| self.judged(rate >= goal, &format!("{goal:.0}"), taken, floor);
+        let judged = |goal: f64| {
+            let verdict = self.goals.at_least(name, "pods/s", rate, goal);
+            self.judged(&verdict, &format!("{goal:.0}"), taken, floor)
+        };
         let goal = goal.into().map_or_else(String::new, judged);
         println!("{name}: {rate:.0} pods/s{goal}");
     }
@@ -127,17 +133,32 @@ impl Chosen {
     /// Prints how long something took.
     pub(crate) fn took(&self, goal: impl Into<Option<Duration>>, name: &str, taken: Duration) {
         let floor = self.floor.take();
-        let judged = |goal: Duration| self.judged(taken <= goal, &format!("{goal:?}"), taken, floor);
+        let judged = |goal: Duration| {
+            let (unit, nanos) = unit(goal);
+            let of = |time: Duration| time.as_secs_f64() * 1e9 / nanos;
+            let verdict = self.goals.at_most(name, unit, of(taken), of(goal));
+            self.judged(&verdict, &format!("{goal:?}"), taken, floor)
+        };
         let goal = goal.into().map_or_else(String::new, judged);
         println!("{name}: {taken:?}{goal}");
     }
 
-    fn judged(&self, is_reached: bool, goal: &str, taken: Duration, floor: Option<Floor>) -> String {
+    fn judged(&self, verdict: &Verdict, goal: &str, taken: Duration, floor: Option<Floor>) -> String {
         let floor = floor.map_or_else(String::new, |floor| {
             let least = floor.nanos();
             format!("; floor {least:.1}ns, ×{:.1}", taken.as_secs_f64() * 1e9 / least)
         });
-        self.missed.set(self.missed.get() + usize::from(!is_reached));
-        format!(" (goal {goal}{}{floor})", if is_reached { "" } else { ", missed" })
+        self.missed.set(self.missed.get() + usize::from(verdict.is_failure()));
+        let words = verdict.words();
+        format!(" (goal {goal}{}{words}{floor})", if words.is_empty() { "" } else { ", " })
+    }
+}
+
+/// The unit in which a goal is written, and how many nanoseconds it has.
+fn unit(goal: Duration) -> (&'static str, f64) {
+    match goal {
+        goal if goal < Duration::from_micros(1) => ("ns", 1.0),
+        goal if goal < Duration::from_millis(1) => ("µs", 1e3),
+        _ => ("ms", 1e6),
     }
 }

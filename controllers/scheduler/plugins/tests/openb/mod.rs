@@ -60,16 +60,17 @@ impl Published {
     }
 }
 
-/// The folder with the traces beside the repository.
+/// The folder with the traces, in `$KOORD_SHARED` or beside the repository.
 pub(crate) fn beside() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared/data/openb"))
+    let beside = || concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared").into();
+    std::env::var_os("KOORD_SHARED").map_or_else(beside, PathBuf::from).join("data/openb")
 }
 
 /// This folder; none, and a message, where it is not there.
 pub(crate) fn there(folder: PathBuf) -> Option<PathBuf> {
     let is_there = folder.is_dir();
     if !is_there {
-        eprintln!("skipped: the traces are not in {}", folder.display());
+        programs::skipped("the openb traces", &format!("they are not in {}", folder.display()));
     }
     is_there.then_some(folder)
 }

@@ -1,0 +1,155 @@
+//! Goals of measurements, and those that are known to be missed.
+//!
+//! A goal is what is wanted, and does not follow what was measured. One that is missed for long stands in `tests/data/missed-goals.json`, with a bound of
+//! its own, so that a bench fails when it becomes worse, and with what would be needed to reach it. docs/performance.md shows that list. Read first:
+//! [`Goals::at_most`].
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use serde::Deserialize;
+
+/// A goal that is known to be missed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Missed {
+    /// The measurement, by the name that its bench prints.
+    pub name: String,
+    /// The unit of `goal` and `bound`: `ns`, `µs`, `ms`, `s`, `MB`, `times` or `pods/s`.
+    pub unit: String,
+    /// What is wanted.
+    pub goal: f64,
+    /// What is accepted until then. A bench fails beyond it.
+    pub bound: f64,
+    /// What was measured, and where.
+    pub measured: String,
+    /// The day of that measurement, as `2026-11-28`.
+    pub since: String,
+    /// What would be needed to reach the goal.
+    pub needed: String,
+}
+
+/// How a measurement compares with its goal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The goal is reached.
+    Reached,
+    /// The goal is missed, which is known, and the bound is held.
+    KnownMiss {
+        /// The bound that is held.
+        bound: f64,
+    },
+    /// The goal is missed, and the bound too where there is one.
+    Missed {
+        /// The bound that is missed.
+        bound: Option<f64>,
+    },
+}
+
+/// The goals that are known to be missed.
+#[derive(Clone, Debug)]
+pub struct Goals {
+    missed: Vec<Missed>,
+}
+
+impl Goals {
+    /// Reads `tests/data/missed-goals.json`.
+    pub fn load() -> Self {
+        let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/missed-goals.json"));
+        Self { missed: serde_json::from_slice(&fs::read(file).unwrap()).unwrap() }
+    }
+
+    /// The goals that are known to be missed, in the order of the file.
+    pub fn missed(&self) -> &[Missed] {
+        &self.missed
+    }
+
+    /// Compares a measurement with the most that is wanted, in the unit of the goal.
+    pub fn at_most(&self, name: &str, unit: &str, measured: f64, goal: f64) -> Verdict {
+        self.judge(name, unit, goal, |limit| measured <= limit)
+    }
+
+    /// Compares a measurement with the least that is wanted, in the unit of the goal.
+    pub fn at_least(&self, name: &str, unit: &str, measured: f64, goal: f64) -> Verdict {
+        self.judge(name, unit, goal, |limit| measured >= limit)
+    }
+
+    fn judge(&self, name: &str, unit: &str, goal: f64, holds: impl Fn(f64) -> bool) -> Verdict {
+        if holds(goal) {
+            return Verdict::Reached;
+        }
+        // A goal that was changed in the bench alone has no bound.
+        let is_this =
+            |missed: &&Missed| missed.name == name && missed.unit == unit && missed.goal.to_bits() == goal.to_bits();
+        match self.missed.iter().find(is_this).map(|missed| missed.bound) {
+            Some(bound) if holds(bound) => Verdict::KnownMiss { bound },
+            bound => Verdict::Missed { bound },
+        }
+    }
+
+    /// The list as the rows of docs/performance.md.
+    pub fn table(&self) -> String {
+        let mut table =
+            "| measurement | goal | bound | measured | since | what would be needed |\n|---|---|---|---|---|---|\n"
+                .to_owned();
+        for Missed { name, unit, goal, bound, measured, since, needed } in &self.missed {
+            let _ = writeln!(table, "| {name} | {goal} {unit} | {bound} {unit} | {measured} | {since} | {needed} |");
+        }
+        table
+    }
+}
+
+impl Verdict {
+    /// Whether the bench fails for it.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Missed { .. })
+    }
+
+    /// What is printed beside the measurement; nothing where the goal is reached.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Reached => String::new(),
+            Self::KnownMiss { bound } => format!("missed, as is known; at most {bound} is accepted"),
+            Self::Missed { bound: Some(bound) } => format!("MISSED, and {bound} is accepted"),
+            Self::Missed { bound: None } => "MISSED".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goals() -> Goals {
+        let missed = r#"[{"name": "a replay", "unit": "ms", "goal": 50, "bound": 400, "measured": "241 ms", "since": "2026-11-26", "needed": "less work"}]"#;
+        Goals { missed: serde_json::from_str(missed).unwrap() }
+    }
+
+    #[test]
+    fn a_known_miss_holds_its_bound() {
+        let judge = |measured| goals().at_most("a replay", "ms", measured, 50.0);
+        assert_eq!(judge(50.0), Verdict::Reached);
+        assert_eq!(judge(399.0), Verdict::KnownMiss { bound: 400.0 });
+        assert_eq!(judge(401.0), Verdict::Missed { bound: Some(400.0) });
+        assert!(judge(401.0).is_failure() && !judge(399.0).is_failure());
+    }
+
+    #[test]
+    fn any_other_miss_is_a_failure() {
+        assert_eq!(goals().at_most("another", "ms", 51.0, 50.0), Verdict::Missed { bound: None });
+        assert_eq!(goals().at_least("a rate", "pods/s", 4_999.0, 5_000.0), Verdict::Missed { bound: None });
+        assert_eq!(goals().at_least("a rate", "pods/s", 5_000.0, 5_000.0), Verdict::Reached);
+        // The goal of the bench is another than that of the list.
+        assert_eq!(goals().at_most("a replay", "ms", 61.0, 60.0), Verdict::Missed { bound: None });
+    }
+
+    #[test]
+    fn bounds_are_beyond_their_goals_and_say_what_is_needed() {
+        for missed in Goals::load().missed() {
+            let is_rate = missed.unit == "pods/s";
+            assert_eq!(missed.bound < missed.goal, is_rate, "{}", missed.name);
+            assert!(!missed.needed.is_empty() && missed.since.len() == "2026-11-28".len(), "{}", missed.name);
+            assert!(["ns", "µs", "ms", "s", "MB", "times", "pods/s"].contains(&&*missed.unit), "{}", missed.unit);
+        }
+    }
+}
