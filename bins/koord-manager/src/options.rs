@@ -227,7 +227,10 @@ mod tests {
             (checked.settings.lease_namespace.as_ref(), checked.settings.metrics.unwrap().address.port()),
             (None, 0)
         );
-        assert_eq!(checked.options.program.log_filter(&[]), "warn,kube_client::client::builder=off,koord=debug");
+        assert_eq!(
+            checked.options.program.log_filter(&[]),
+            "warn,h2=error,kube_client::client::builder=off,koord=debug"
+        );
         assert!(checked.enabled("DeclaredWebhooks"));
     }
 

@@ -4,6 +4,7 @@
 
 mod allocations;
 mod census;
+mod gangs;
 mod leases;
 mod pods;
 mod priorities;

@@ -24,7 +24,8 @@ use koord_core::{
 };
 use kube::{Client, client::Body};
 
-use crate::{limiter::Limiter, lines::Lines, metrics::RequestMetrics};
+pub use crate::limiter::Priority;
+use crate::{limiter::Limiter, lines::Lines, metrics::RequestMetrics, outage::Outage};
 
 /// What of the objects of a collection the server shall send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,7 @@ const WHOLE: &str = "application/json";
 pub struct Api {
     client: Client,
     limiter: Limiter,
+    priority: Priority,
     /// Without the lead nothing is written.
     leadership: Leadership,
     clock: SharedClock,
@@ -69,6 +71,7 @@ pub struct Api {
     host: Arc<str>,
     /// Requests one after the other that have got no answer.
     unanswered: Arc<AtomicU32>,
+    outage: Outage,
 }
 
 impl Api {
@@ -86,14 +89,20 @@ impl Api {
         limit: (f32, u32),
     ) -> Self {
         let (limiter, leadership) = (Limiter::new(limit, Arc::clone(&clock)), Leadership::without_election());
-        let (host, unanswered) = (Arc::from("in-process"), Arc::default());
-        Self { client, limiter, leadership, clock, metrics, field_manager, host, unanswered }
+        let (host, unanswered, outage) = (Arc::from("in-process"), Arc::default(), Outage::default());
+        let priority = Priority::default();
+        Self { client, limiter, priority, leadership, clock, metrics, field_manager, host, unanswered, outage }
     }
 
     /// The same with a limit of its own: its requests and those of others do not wait for each other.
     pub fn with_own_limit(mut self, limit: (f32, u32)) -> Self {
         self.limiter = Limiter::new(limit, Arc::clone(&self.clock));
         self
+    }
+
+    /// The same for requests that may wait longer, or less long, behind others of this program.
+    pub fn at(&self, priority: Priority) -> Self {
+        Self { priority, ..self.clone() }
     }
 
     /// The same for what only the leader may write: a write that has waited until the lead was over is not started.
@@ -106,6 +115,11 @@ impl Api {
     pub fn at_host(mut self, host: &str) -> Self {
         self.host = Arc::from(host);
         self
+    }
+
+    /// Whether the API server serves requests at all.
+    pub fn outage(&self) -> &Outage {
+        &self.outage
     }
 
     /// Carries out a write. Gives what the API server answered.
@@ -138,7 +152,7 @@ impl Api {
         accept: &'static str,
         cause: Option<TraceContext>,
     ) -> Result<Answer, Failure> {
-        let waited = self.limiter.acquire().await;
+        let waited = self.limiter.acquire(self.priority).await;
         self.metrics.limited.with_label_values(&[request.method, &self.host]).observe(waited.as_secs_f64());
         if request.method != "GET" && !self.leadership.holds(self.clock.moment()) {
             return Err(Failure::local("not sent: this process does not lead any more"));
@@ -188,6 +202,7 @@ impl Api {
 
     fn timed_out(&self, what: &str) -> Failure {
         let failure = Failure::local(format!("{what} within {} s", Self::TIMEOUT.as_secs()));
+        self.outage.failed();
         self.answered(Some(&failure));
         failure
     }
@@ -219,6 +234,14 @@ impl Api {
             response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
         self.metrics.requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
         let response = response.map_err(|error| Failure::local(in_one_line(&error)));
+        match &response {
+            // Of an eviction 429 says that a budget forbids it.
+            Ok(answer) if Outage::is_sign(answer.status().as_u16()) && !request.uri.ends_with("/eviction") => {
+                self.outage.failed();
+            }
+            Ok(_) => self.outage.served(),
+            Err(_) => self.outage.failed(),
+        }
         self.answered(response.as_ref().err());
         response
     }

@@ -11,4 +11,5 @@ pub mod connect;
 mod limiter;
 mod lines;
 pub mod metrics;
+pub mod outage;
 pub mod recorder;

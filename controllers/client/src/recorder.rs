@@ -1,6 +1,9 @@
 //! The task that writes events, and the sink in front of it.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use koord_core::{
@@ -12,48 +15,102 @@ use koord_core::{
     refusal::{Obstacle, Refused},
     write::Write,
 };
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{Api, refused};
+use crate::api::{Api, Priority, refused};
 
 /// Events that wait to be written; when the API server cannot keep up, further ones are dropped.
 const WAITING_MAX: usize = 1000;
 
-type Recorded = (&'static str, Event, Timestamp);
+/// An event, and by which component it was recorded.
+type Recorded = (&'static str, Event);
 
-/// Hands events to the task that writes them.
-#[derive(Debug)]
+/// Hands events to the task that writes them. One that waits already takes no second place: it is written once, with how often and when
+/// it was recorded last.
 pub struct Recorder {
-    queue: mpsc::Sender<Recorded>,
-    clock: SharedClockDebug,
+    waiting: Arc<Waiting>,
+    clock: SharedClock,
 }
 
 /// The other end of a [`Recorder`].
 #[derive(Debug)]
-pub struct EventQueue(mpsc::Receiver<Recorded>);
+pub struct EventQueue(Arc<Waiting>);
 
-struct SharedClockDebug(SharedClock);
+#[derive(Debug, Default)]
+struct Waiting {
+    events: parking_lot::Mutex<Events>,
+    arrived: Notify,
+}
 
-impl std::fmt::Debug for SharedClockDebug {
+#[derive(Debug, Default)]
+struct Events {
+    order: VecDeque<Recorded>,
+    /// How often each was recorded, and when last.
+    repeated: BTreeMap<Recorded, (u32, Timestamp)>,
+}
+
+// === impl Recorder ===
+
+impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("clock")
+        f.debug_struct("Recorder").field("waiting", &self.waiting).finish_non_exhaustive()
     }
 }
 
 impl Recorder {
     /// A recorder and its other end.
     pub fn new(clock: SharedClock) -> (Self, EventQueue) {
-        let (queue, receiver) = mpsc::channel(WAITING_MAX);
-        (Self { queue, clock: SharedClockDebug(clock) }, EventQueue(receiver))
+        let waiting = Arc::<Waiting>::default();
+        (Self { waiting: Arc::clone(&waiting), clock }, EventQueue(waiting))
     }
 }
 
 impl EventSink for Recorder {
     fn record(&self, component: &'static str, event: Event) {
-        if self.queue.try_send((component, event, self.clock.0.now())).is_err() {
+        if self.waiting.events.lock().add((component, event), self.clock.now()) {
+            self.waiting.arrived.notify_one();
+        } else {
             tracing::debug!(component, "an event was dropped: too many wait");
         }
+    }
+}
+
+// === impl EventQueue ===
+
+impl EventQueue {
+    /// The event that waits for longest.
+    async fn next(&mut self) -> (Recorded, u32, Timestamp) {
+        loop {
+            if let Some(next) = self.0.events.lock().take() {
+                return next;
+            }
+            self.0.arrived.notified().await;
+        }
+    }
+}
+
+// === impl Events ===
+
+impl Events {
+    /// Says whether there was a place for the event.
+    fn add(&mut self, recorded: Recorded, now: Timestamp) -> bool {
+        if let Some((count, last)) = self.repeated.get_mut(&recorded) {
+            (*count, *last) = (count.saturating_add(1), now);
+            return true;
+        }
+        if self.order.len() >= WAITING_MAX {
+            return false;
+        }
+        self.order.push_back(recorded.clone());
+        self.repeated.insert(recorded, (1, now));
+        true
+    }
+
+    fn take(&mut self) -> Option<(Recorded, u32, Timestamp)> {
+        let recorded = self.order.pop_front()?;
+        let (count, last) = self.repeated.remove(&recorded)?;
+        Some((recorded, count, last))
     }
 }
 
@@ -88,19 +145,23 @@ impl EventWriter {
                     self.sweep(&mut correlator).await;
                     sweep = self.clock.sleep(Correlator::SWEEP);
                 }
-                recorded = queue.0.recv() => match recorded {
-                    Some(recorded) => self.write(&mut correlator, &mut obstacle, recorded).await,
-                    None => return stop.cancelled().await,
-                },
+                (recorded, count, last) = queue.next() => {
+                    self.write(&mut correlator, &mut obstacle, recorded, (count, last)).await;
+                }
             }
         }
     }
 
     /// Writes an event.
-    async fn write(&self, correlator: &mut Correlator, obstacle: &mut Obstacle, recorded: Recorded) {
-        let (component, event, now) = recorded;
+    async fn write(
+        &self,
+        correlator: &mut Correlator,
+        obstacle: &mut Obstacle,
+        (component, event): Recorded,
+        (count, last): (u32, Timestamp),
+    ) {
         self.guard.inject(Place::Events);
-        for write in correlator.record(component, event.clone(), now, &self.random) {
+        for write in correlator.record_repeated(component, event.clone(), (count, last), &self.random) {
             let Err(refusal) = self.send(&write).await else { continue };
             if is_forbidden(&refusal) && correlator.group() == EventGroup::Events {
                 tracing::info!(
@@ -113,7 +174,7 @@ impl EventWriter {
             if !correlator.forget(&write.key) {
                 continue;
             }
-            for again in correlator.record(component, event.clone(), now, &self.random) {
+            for again in correlator.record_repeated(component, event.clone(), (count, last), &self.random) {
                 if let Err(failure) = self.send(&again).await {
                     report(obstacle, &again, &failure);
                     correlator.forget(&again.key);
@@ -133,7 +194,7 @@ impl EventWriter {
     }
 
     async fn send(&self, write: &Write) -> Result<(), Failure> {
-        let answer = self.api.answer(write, None).await?;
+        let answer = self.api.at(Priority::Background).answer(write, None).await?;
         if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
     }
 }
@@ -158,4 +219,45 @@ fn report(obstacle: &mut Obstacle, write: &Write, failure: &Failure) {
 /// Whether a role does not grant the write. A namespace that is being deleted takes no events either.
 fn is_forbidden(refusal: &Failure) -> bool {
     refusal.code == Some(403) && !refusal.message.contains("is being terminated")
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_core::{
+        events::{EventType, Regarded},
+        key::ObjectKey,
+        uid::Uid,
+    };
+
+    use super::*;
+
+    fn event(name: &str, message: &str) -> Event {
+        let about =
+            Regarded { kind: EventGroup::default().kind(), key: ObjectKey::new("ns", name), uid: Uid::from("u") };
+        Event::new(about, EventType::Warning, "Scheduling", "FailedScheduling", message.to_owned())
+    }
+
+    #[test]
+    fn an_event_that_waits_already_takes_no_second_place() {
+        let (mut events, at) = (Events::default(), |second| Timestamp::from_second(second).unwrap());
+        assert!(events.add(("s", event("a", "no node")), at(1)));
+        assert!(events.add(("s", event("b", "no node")), at(2)));
+        assert!(events.add(("s", event("a", "no node")), at(3)));
+        assert!(events.add(("s", event("a", "other")), at(4)), "another message is another event");
+        let taken = std::iter::from_fn(|| events.take())
+            .map(|((_, event), count, last)| (event.key.name().to_owned(), event.message, count, last.as_second()));
+        let expected = [("a", "no node", 2, 3), ("b", "no node", 1, 2), ("a", "other", 1, 4)];
+        let expected = expected.map(|(name, message, count, last)| (name.to_owned(), message.to_owned(), count, last));
+        assert_eq!(taken.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn when_too_many_wait_a_repetition_is_counted_and_a_new_event_is_dropped() {
+        let (mut events, now) = (Events::default(), Timestamp::UNIX_EPOCH);
+        for number in 0..WAITING_MAX {
+            assert!(events.add(("s", event(&number.to_string(), "m")), now));
+        }
+        assert!(!events.add(("s", event("one more", "m")), now));
+        assert!(events.add(("s", event("7", "m")), now));
+    }
 }

@@ -62,6 +62,11 @@ impl Lease {
     pub fn revision(&self) -> Option<&str> {
         self.metadata.get("resourceVersion").and_then(serde_json::Value::as_str)
     }
+
+    /// Its `uid`.
+    pub fn uid(&self) -> Option<&str> {
+        self.metadata.get("uid").and_then(serde_json::Value::as_str)
+    }
 }
 
 /// Who leads and since when.
@@ -156,6 +161,8 @@ pub struct Election {
     config: LeaderElectionConfig,
     /// The record that was seen last, and when it last changed, by our clock.
     observed: Option<(Record, Moment)>,
+    /// The uid of the Lease object, as it was written last.
+    uid: Option<String>,
     leading: bool,
     /// When we last wrote or confirmed our own record.
     renewed: Moment,
@@ -177,7 +184,7 @@ pub enum Step {
 impl Election {
     /// No leader is known.
     pub fn new(config: LeaderElectionConfig) -> Self {
-        Self { config, observed: None, leading: false, renewed: Moment::default(), stored: None }
+        Self { config, observed: None, uid: None, leading: false, renewed: Moment::default(), stored: None }
     }
 
     /// How this process takes part.
@@ -208,6 +215,11 @@ impl Election {
         let others = self.observed.as_ref().filter(|_| !self.leading && self.leader().is_some());
         let left = others.map(|observed| ends(observed).since(moment)).filter(|left| !left.is_zero());
         left.map_or(longest, |left| left.min(longest))
+    }
+
+    /// The uid of the Lease object; none before it was written.
+    pub fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
     }
 
     /// Who leads, as far as is known.
@@ -256,6 +268,7 @@ impl Election {
     /// The write that [`Election::read`] or [`Election::renewal`] asked for at `moment` went well, and this was stored.
     pub fn written(&mut self, lease: Lease, moment: Moment) {
         self.observed = Some((lease.spec.clone(), moment));
+        self.uid = lease.uid().map(str::to_owned).or(self.uid.take());
         self.leading = true;
         self.renewed = moment;
         self.stored = Some(lease);

@@ -20,6 +20,7 @@ pub mod index;
 pub mod intern;
 pub mod key;
 pub mod lease;
+pub mod list;
 pub mod outcome;
 pub mod ownership;
 pub mod panics;

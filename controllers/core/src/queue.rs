@@ -122,6 +122,17 @@ impl WorkQueue {
         self.failures.remove(key);
     }
 
+    /// What made keys fail is over: those that wait because they have failed are ready now. Their next failure counts as one more.
+    pub fn retry_failed(&mut self, now: Moment) {
+        let waiting: Vec<(Moment, ObjectKey)> =
+            self.failures.keys().filter_map(|key| Some((*self.due.get(key)?, key.clone()))).collect();
+        for (at, key) in waiting {
+            self.later.remove(&(at, key.clone()));
+            self.due.remove(&key);
+            self.add(key, now);
+        }
+    }
+
     /// How often a key has failed in a row.
     pub fn failures(&self, key: &ObjectKey) -> u32 {
         self.failures.get(key).copied().unwrap_or_default()
@@ -265,6 +276,19 @@ mod tests {
         assert_eq!(queue.take(ms(7)).unwrap(), Taken { key: key("a"), waited: Duration::from_millis(7) });
         assert_eq!(taken(&mut queue, ms(7)).as_deref(), Some("b"));
         assert_eq!(taken(&mut queue, ms(7)), None);
+    }
+
+    #[test]
+    fn what_has_failed_is_ready_when_the_cause_is_over_and_what_was_planned_keeps_its_time() {
+        let mut queue = WorkQueue::new(RateLimit::DEFAULT);
+        for _ in 0..12 {
+            queue.add_rate_limited(key("failed"), ms(0));
+        }
+        queue.add_after(key("planned"), Duration::from_secs(60), ms(0));
+        assert_eq!(taken(&mut queue, ms(1)), None);
+        queue.retry_failed(ms(1));
+        assert_eq!(taken(&mut queue, ms(1)).as_deref(), Some("failed"));
+        assert_eq!((taken(&mut queue, ms(1)), queue.waiting(), queue.failures(&key("failed"))), (None, 1, 12));
     }
 
     #[test]

@@ -20,9 +20,9 @@ pub use self::failure::{Failure, ListError, WatchError};
 use self::{
     backoff::Backoff,
     query::Query,
-    wire::{Bookmark, Event, Page, Status},
+    wire::{Bookmark, Event, Status},
 };
-use crate::{cache::Revision, clock::Moment, projection::DecodeError, random::Random, store::Sink};
+use crate::{cache::Revision, clock::Moment, list::Page, projection::DecodeError, random::Random, store::Sink};
 
 /// How the first content of a cache is fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +170,13 @@ impl Reflector {
         self.restart();
     }
 
+    /// What made requests fail is over: a failure is not waited out any longer.
+    pub fn hasten(&mut self, now: Moment) {
+        if let State::Resting { until, .. } = &mut self.state {
+            *until = now;
+        }
+    }
+
     /// What to do next. What panicked in the sink is repeated before.
     pub fn ask(&mut self, now: Moment, random: &Random, sink: &dyn Sink) -> Ask {
         self.progress = Some(now);
@@ -225,7 +232,7 @@ impl Reflector {
     fn take_page(&mut self, body: &str, sink: &dyn Sink) -> Result<(), ListError> {
         let State::Listing { token } = &self.state else { return Ok(()) };
         let first = token.is_empty();
-        let page: Page<'_> = serde_json::from_str(body).map_err(|error| ListError::Malformed(error.to_string()))?;
+        let page = Page::<&RawValue>::parse(body).map_err(|error| ListError::Malformed(error.to_string()))?;
         let revision = Revision::parse(&page.metadata.resource_version).map_err(|_| ListError::NoRevision)?;
         if first {
             let stale = revision < self.revision;
@@ -237,14 +244,14 @@ impl Reflector {
             sink.begin_list(stale);
             self.revision = revision;
         }
-        for item in page.items.unwrap_or_default() {
+        for item in page.items {
             note(sink.upsert(item.get()));
         }
-        self.state = if page.metadata.continue_.is_empty() {
+        self.state = if page.metadata.token.is_empty() {
             sink.end_list();
             State::Watching { since: None, heard: false }
         } else {
-            State::Listing { token: page.metadata.continue_.into_owned() }
+            State::Listing { token: page.metadata.token }
         };
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::{
     budget::{Budget, Charge, ShareId},
     memory::{HighWater, give_back},
     table::{Admission, Id, Peer, Table},
+    tally::Tally,
 };
 
 /// As many connections are a flood.
@@ -32,6 +33,16 @@ pub(crate) struct Connections {
     bodies: Mutex<Budget>,
     /// Connections that were refused or closed for others.
     turned_away: AtomicU64,
+    /// Connections of HTTP/2 that were closed because their clients reset too many requests.
+    flooded: AtomicU64,
+    lines: Mutex<Lines>,
+}
+
+/// When the log says what of clients.
+#[derive(Debug, Default)]
+struct Lines {
+    turned_away: Tally,
+    flooded: Tally,
 }
 
 #[derive(Debug)]
@@ -47,7 +58,14 @@ impl Connections {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let bodies = Mutex::new(Budget::new(limits.bodies.clone()));
         let open = Open { table: Table::default(), ends: BTreeMap::new(), most: HighWater::new(CONNECTIONS) };
-        Arc::new(Self { limits, open: Mutex::new(open), bodies, turned_away: AtomicU64::new(0) })
+        Arc::new(Self {
+            limits,
+            open: Mutex::new(open),
+            bodies,
+            turned_away: AtomicU64::new(0),
+            flooded: AtomicU64::new(0),
+            lines: Mutex::default(),
+        })
     }
 
     /// Makes room for a connection; none if there is none to make.
@@ -56,7 +74,7 @@ impl Connections {
         let mut open = self.open.lock();
         let admission = open.table.admit(&self.limits, peer, Instant::now());
         if !matches!(admission, Admission::Served { instead_of: None, .. }) {
-            self.turned_away.fetch_add(1, Ordering::Relaxed);
+            self.turn_away();
         }
         let Admission::Served { id, instead_of } = admission else { return None };
         if let Some(closed) = instead_of.and_then(|id| open.ends.remove(&id)) {
@@ -77,7 +95,31 @@ impl Connections {
         if let Some(ended) = open.ends.remove(&least) {
             ended.cancel();
         }
+        self.turn_away();
+    }
+
+    fn turn_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.lines.lock().turned_away.add(Instant::now()) {
+            let max = self.limits.connections_max;
+            tracing::warn!(count, max, "connections were closed or refused to make room for new ones");
+        }
+    }
+
+    /// A connection was closed because its client reset too many requests.
+    fn flood(&self) {
+        self.flooded.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.lines.lock().flooded.add(Instant::now()) {
+            tracing::warn!(
+                count,
+                "connections of HTTP/2 were closed: their clients reset requests faster than they are served"
+            );
+        }
+    }
+
+    /// How many of them there were so far.
+    pub(crate) fn flooded(&self) -> u64 {
+        self.flooded.load(Ordering::Relaxed)
     }
 
     /// How many connections there are.
@@ -123,6 +165,11 @@ impl Connection {
         if self.idles.swap(false, Ordering::Relaxed) {
             self.enter(|table, now| table.head_begins(self.id, now));
         }
+    }
+
+    /// It was closed because its client reset too many requests.
+    pub(crate) fn flooded(&self) {
+        self.all.flood();
     }
 
     /// When its stage has lasted too long, if it has a limit.

@@ -21,6 +21,7 @@ mod server;
 mod sockets;
 mod stream;
 mod table;
+mod tally;
 
 pub use body::{ReadError, read};
 pub use limits::{BodyLimits, Limits};

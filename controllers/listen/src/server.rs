@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Borrow,
+    error::Error,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -41,8 +42,6 @@ const CLOSE_MAX: Duration = Duration::from_millis(500);
 const BUFFER_BYTES: usize = 32 * 1024;
 /// Most bytes of a body that an HTTP/2 client sends ahead, on a stream and on a connection.
 const WINDOW_BYTES: u32 = 64 * 1024;
-/// How often the log says that connections are turned away.
-const LOG_EVERY: Duration = Duration::from_mins(1);
 
 /// Serves HTTP within limits. The listeners of one server share its connections and its budget for bodies.
 #[derive(Clone, Debug)]
@@ -68,6 +67,11 @@ impl Server {
         self.connections.turned_away()
     }
 
+    /// How many connections of HTTP/2 were closed so far because their clients reset too many requests.
+    pub fn flooded(&self) -> u64 {
+        self.connections.flooded()
+    }
+
     /// Serves what a listener accepts, with TLS if it is given, until `stop`; then lets running requests finish. A listener
     /// that is shared stays open when this is dropped, and can be served again.
     pub async fn serve(
@@ -80,7 +84,6 @@ impl Server {
         let acceptor = tls.map(TlsAcceptor::from);
         let (stopping, tasks) = (CancellationToken::new(), TaskTracker::new());
         let mut stop = pin!(stop);
-        let mut logged: Option<(Instant, u64)> = None;
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -101,21 +104,10 @@ impl Server {
                     sleep(Duration::from_millis(20)).await;
                 }
             }
-            self.log_turned_away(&mut logged);
         }
         stopping.cancel();
         tasks.close();
         let _ = timeout(self.connections.limits.drain_max, tasks.wait()).await;
-    }
-
-    fn log_turned_away(&self, logged: &mut Option<(Instant, u64)>) {
-        let count = self.turned_away();
-        let (at, known) = logged.unwrap_or((Instant::now(), 0));
-        if count > known && (logged.is_none() || at.elapsed() >= LOG_EVERY) {
-            let max = self.connections.limits.connections_max;
-            tracing::warn!(count = count - known, max, "connections were closed or refused to make room for new ones");
-            *logged = Some((Instant::now(), count));
-        }
     }
 }
 
@@ -225,6 +217,9 @@ async fn serve<S>(
         biased;
         ended = serving.as_mut() => {
             if let Err(error) = ended {
+                if is_flood(&*error) {
+                    connection.flooded();
+                }
                 tracing::debug!(error, "connection ended early");
             }
             return;
@@ -235,6 +230,14 @@ async fn serve<S>(
     };
     serving.as_mut().graceful_shutdown();
     let _ = timeout(drain_max, serving).await;
+}
+
+/// Whether a connection was closed because its client reset too many requests.
+fn is_flood<'e>(error: &'e (dyn Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source());
+    causes.any(|cause| {
+        cause.downcast_ref::<h2::Error>().is_some_and(|error| error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM))
+    })
 }
 
 /// Waits until a stage of the connection has lasted too long.

@@ -38,7 +38,10 @@ impl Dependencies {
     }
 
     /// Those of a process that talks to the API server of this configuration.
-    pub fn connected_by(config: Config) -> anyhow::Result<Self> {
+    pub fn connected_by(mut config: Config) -> anyhow::Result<Self> {
+        // What fails is tried again by whoever wanted it, with limits of his own: one that sleeps in the client does not see that the
+        // server is well again.
+        config.default_retry = false;
         let api_host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let client = connect(config, Protocol::of_environment())
             .context("the address or the credentials of the API server cannot be used")?;

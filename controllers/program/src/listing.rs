@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
+use koord_core::list::Page;
 use kube::Client;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Objects per request.
@@ -19,20 +19,6 @@ pub enum Part {
     Metadata,
 }
 
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(default)]
-    metadata: PageMetadata,
-    #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PageMetadata {
-    r#continue: Option<String>,
-}
-
 /// Hands every object of a collection to `see`, as text. `query` is empty or comes from [`query`].
 pub async fn each(
     client: &Client,
@@ -41,12 +27,12 @@ pub async fn each(
     part: Part,
     mut see: impl FnMut(&str) -> Result<()>,
 ) -> Result<()> {
-    let mut token: Option<String> = None;
+    let mut token = String::new();
     loop {
         let mut uri = format!("{path}?limit={PAGE}{query}");
-        if let Some(token) = &token {
+        if !token.is_empty() {
             uri.push_str("&continue=");
-            uri.push_str(&escaped(token));
+            uri.push_str(&escaped(&token));
         }
         let accept = match part {
             Part::Whole => "application/json",
@@ -54,12 +40,12 @@ pub async fn each(
         };
         let request = http::Request::get(&uri).header(http::header::ACCEPT, accept).body(Vec::new())?;
         let text = client.request_text(request).await?;
-        let page: Page<'_> = serde_json::from_str(&text).with_context(|| format!("the answer to {path} is no list"))?;
+        let page = Page::<&RawValue>::parse(&text).with_context(|| format!("the answer to {path} is no list"))?;
         page.items.iter().try_for_each(|item| see(item.get()))?;
-        match page.metadata.r#continue.filter(|token| !token.is_empty()) {
-            Some(next) => token = Some(next),
-            None => return Ok(()),
+        if page.metadata.token.is_empty() {
+            return Ok(());
         }
+        token = page.metadata.token;
     }
 }
 

@@ -18,10 +18,10 @@ fn level(verbosity: u8) -> &'static str {
 
 /// The filter of a verbosity. It sets the level of this library, whose crates all begin with `koord`, and of the crates that
 /// begin with one of these prefixes; others stay at warnings below verbosity 8, where the client logs no request that got no
-/// answer: what that means is said once by whoever sends it.
+/// answer, and HTTP/2 no client that resets its requests: what that means is said once, by whoever sends it and by the listener.
 pub fn filter(verbosity: u8, prefixes: &[&str]) -> String {
     let own = level(verbosity);
-    let others = if verbosity >= 8 { own } else { "warn,kube_client::client::builder=off" };
+    let others = if verbosity >= 8 { own } else { "warn,h2=error,kube_client::client::builder=off" };
     let crates = std::iter::once(&"koord").chain(prefixes);
     crates.fold(others.to_owned(), |filter, prefix| format!("{filter},{prefix}={own}"))
 }
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn verbosity_raises_the_programs_own_crates_first() {
-        assert_eq!(filter(0, &[]), "warn,kube_client::client::builder=off,koord=info");
-        assert_eq!(filter(5, &["greeter"]), "warn,kube_client::client::builder=off,koord=debug,greeter=debug");
+        assert_eq!(filter(0, &[]), "warn,h2=error,kube_client::client::builder=off,koord=info");
+        assert_eq!(filter(5, &["greeter"]), "warn,h2=error,kube_client::client::builder=off,koord=debug,greeter=debug");
         assert_eq!(filter(8, &[]), "trace,koord=trace");
     }
 

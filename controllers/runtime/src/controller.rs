@@ -232,6 +232,12 @@ impl Worker {
         }
     }
 
+    /// What made keys fail is over: they are tried again now.
+    pub(crate) fn retry_failed(&self) {
+        self.queue.lock().retry_failed(self.clock.moment());
+        self.wakeup.notify_one();
+    }
+
     /// The next key, if one is ready.
     pub fn take(&self) -> Option<Attempt> {
         let now = self.clock.moment();

@@ -3,7 +3,7 @@
 //! A leader renews the Lease every retry period. A candidate watches it meanwhile: every event is an observation at that
 //! moment, so that the end of the Lease is known exactly, and a Lease without a holder is tried for at once. Where no event
 //! comes, and where the API server does not let it watch, the candidate reads the Lease every retry period. What it writes
-//! follows from a read alone.
+//! follows from a read alone. Events of the Lease say who became leader, and who no longer is.
 
 mod lease_watch;
 
@@ -17,18 +17,25 @@ use self::lease_watch::LeaseWatch;
 use crate::{
     api::{Api, refused},
     clock::SharedClock,
+    events::{Event, EventSink, EventType, Regarded},
+    key::ObjectKey,
     lease::{Election, LeaderElectionConfig, Leadership, Lease, Step},
     metrics::Metrics,
     panics::{PanicGuard, Place},
     random::Random,
     reflector::Failure,
     refusal::{Obstacle, Refused},
+    uid::Uid,
     write::WireRequest,
 };
 
 /// A Lease without a holder is tried for within this time, at random: most of several candidates then read that another was
 /// faster.
 const SPREAD_MS: u64 = 100;
+
+/// How soon the Lease is asked for again, at least, when the API server could not serve it; up to twice as late at random. Within a
+/// retry period a server that works again is otherwise not noticed, and the lead may be over.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// What leader election works with, and what it shows.
 #[derive(Clone)]
@@ -43,7 +50,14 @@ pub(crate) struct Candidate {
     /// Shows whether this process leads.
     pub(crate) leading: Arc<watch::Sender<bool>>,
     pub(crate) leadership: Leadership,
+    /// Where it is recorded who leads, in the name of this component.
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) component: &'static str,
 }
+
+/// What an event says when a process begins to lead, and when it does not lead any more: client-go's words.
+const BECAME_LEADER: &str = "became leader";
+const STOPPED_LEADING: &str = "stopped leading";
 
 /// Without the lead as long as it is not shown, and when the task ends in whatever way.
 struct Shown<'c>(&'c Candidate);
@@ -64,18 +78,22 @@ impl Candidate {
                 tried = session.attempt() => tried,
                 () = in_time => Err(Failure::local("the API server did not answer in time")),
             };
+            let again = tried.as_ref().err().and_then(|failure| self.again(failure));
             session.report(tried);
             let leads = shown.show(&session.election);
             session.follow(leads);
             let pause = async {
                 if leads {
                     watch.close();
-                    self.clock.sleep(self.config.retry).await;
+                    self.clock.sleep(again.unwrap_or(self.config.retry)).await;
                 } else {
-                    session.wait(&mut watch).await;
+                    session.wait(&mut watch, again).await;
                 }
             };
             tokio::select! { biased; () = stop.cancelled() => break, () = pause => {} }
+        }
+        if session.election.leads(self.clock.moment()) {
+            self.record(&session.election, STOPPED_LEADING);
         }
         drop(shown);
         // A write that was begun may still be on its way; the next leader must not meet it.
@@ -83,6 +101,24 @@ impl Candidate {
         if let Err(failure) = session.release().await {
             tracing::debug!(reason = failure.message, "the lease could not be released");
         }
+    }
+
+    /// How soon a try is repeated that failed because the API server could not serve it; none where it failed for another reason.
+    fn again(&self, failure: &Failure) -> Option<Duration> {
+        let is_refused = failure.code.is_some_and(|code| code != 429 && code < 500);
+        let again = self.random.jitter(AGAIN, 1.0).max(failure.retry_after.unwrap_or_default());
+        (!is_refused).then(|| again.min(self.config.retry))
+    }
+
+    /// Records on the Lease what has become of this process.
+    fn record(&self, election: &Election, what: &str) {
+        let Some(uid) = election.uid() else { return };
+        let config = &self.config;
+        let key = ObjectKey::new(&config.namespace, &config.name);
+        let lease = Regarded { kind: ResourceKind::LEASE, key, uid: Uid::from(uid) };
+        let message = format!("{} {what}", config.identity);
+        let event = Event::new(lease, EventType::Normal, "LeaderElection", "LeaderElection", message);
+        self.events.record(self.component, event);
     }
 }
 
@@ -95,8 +131,14 @@ impl Shown<'_> {
         let lease = config.name.as_str();
         metrics.leader.with_label_values(&[lease]).set(i64::from(leads));
         match (changed, leads) {
-            (true, true) => tracing::info!(lease, "leading"),
-            (true, false) => tracing::warn!(lease, leader = election.leader(), "no longer leading"),
+            (true, true) => {
+                tracing::info!(lease, "leading");
+                self.0.record(election, BECAME_LEADER);
+            }
+            (true, false) => {
+                tracing::warn!(lease, leader = election.leader(), "no longer leading");
+                self.0.record(election, STOPPED_LEADING);
+            }
             (false, _) => {}
         }
         leads
@@ -125,14 +167,14 @@ struct Session<'c> {
 
 impl Session<'_> {
     /// Waits until a candidate that does not lead has to try: nobody holds the lease, it is over, or nothing was seen of it for a
-    /// retry period, up to 2.2 times as long at random.
-    async fn wait(&mut self, watch: &mut LeaseWatch<'_>) {
+    /// retry period, up to 2.2 times as long at random, or for this time after a try that failed.
+    async fn wait(&mut self, watch: &mut LeaseWatch<'_>, again: Option<Duration>) {
         let Candidate { clock, random, config, .. } = self.candidate;
         if let Some(revision) = self.revision.take() {
             watch.read_at(revision);
         }
         loop {
-            let longest = random.jitter(config.retry, ELECTION_JITTER);
+            let longest = again.unwrap_or_else(|| random.jitter(config.retry, ELECTION_JITTER));
             let pause = self.election.pause(longest, clock.moment());
             let seen = tokio::select! {
                 biased;

@@ -53,7 +53,11 @@ impl Follower {
             }
             let path = self.watch.path();
             match ask {
-                Ask::Wait(span) => self.clock.sleep(span).await,
+                Ask::Wait(span) => {
+                    if self.api.outage().wait(&self.clock, span).await {
+                        self.with(|reflector, _| reflector.hasten(self.clock.moment()));
+                    }
+                }
                 Ask::List(query) => failure = self.list(format!("{path}?{query}"), part).await.err(),
                 Ask::Watch { query, idle } => {
                     failure = self.watch(format!("{path}?{query}"), part, idle).await.err();

@@ -24,9 +24,9 @@ pub mod otlp;
 pub mod tasks;
 pub mod trace;
 
-pub use koord_client::{api, clock, connect, recorder};
+pub use koord_client::{api, clock, connect, outage, recorder};
 pub use koord_core::{
-    cache, child, condition, effect, error, events, index, intern, key, lease, outcome, ownership, panics, plan,
+    cache, child, condition, effect, error, events, index, intern, key, lease, list, outcome, ownership, panics, plan,
     projection, queue, random, reflector, refusal, selected, store, uid, watch::Watch, write,
 };
 

@@ -292,6 +292,8 @@ impl Manager {
                 guard,
                 leading: self.leading,
                 leadership: leadership.clone(),
+                events: Arc::clone(self.core.events()),
+                component: self.core.field_manager(),
             };
             let (end, idle) = (stop.clone(), idle.clone());
             let run = move || candidate.clone().run(end.clone(), idle.clone());
@@ -307,6 +309,11 @@ impl Manager {
             });
             Leadership::without_election()
         };
+        let (core, api, end) = (Arc::clone(&self.core), self.api.clone(), stop.clone());
+        tasks.spawn(async move {
+            tokio::select! { biased; () = end.cancelled() => {}, () = retry_after_outages(&core, &api) => {} }
+            Ok(())
+        });
         let leader = Leader {
             core: self.core,
             api: self.api.as_leader(leadership),
@@ -359,6 +366,14 @@ impl Manager {
             };
             spawn(tasks, &self.tasks, watch.task(), stop, run);
         }
+    }
+}
+
+/// Has what failed during an outage of the API server tried again as soon as that is over, instead of after the delays that have grown.
+async fn retry_after_outages(core: &Core, api: &Api) {
+    loop {
+        api.outage().over().await;
+        core.workers().iter().for_each(|worker| worker.retry_failed());
     }
 }
 

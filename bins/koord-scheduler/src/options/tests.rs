@@ -24,7 +24,7 @@ fn the_arguments_of_the_deployment_are_taken() {
         "--port=10251 --authentication-skip-lookup=true --v=4 --feature-gates= --config=/config/koord-scheduler.config";
     let Checked { options, .. } = parse(line).unwrap();
     assert_eq!(options.config, Some("/config/koord-scheduler.config".into()));
-    assert_eq!(options.log_filter(), "warn,kube_client::client::builder=off,koord=debug");
+    assert_eq!(options.log_filter(), "warn,h2=error,kube_client::client::builder=off,koord=debug");
 }
 
 #[test]

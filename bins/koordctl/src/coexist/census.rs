@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 
 use super::{
     DEFAULT_SCHEDULER, Ours, Situation,
+    gangs::Gangs,
     world::{Pod, World},
 };
 use crate::{
@@ -98,8 +99,20 @@ fn unserved(Situation { world, ours, census, now, .. }: &Situation<'_>, report: 
     let mut waiting = BTreeMap::<&str, Vec<String>>::new();
     let is_old = |created| now.duration_since(created) > REPORTED_WITHIN;
     let waits = |pod: &&Pod| pod.node.is_none() && !pod.is_reported && pod.created.is_some_and(is_old);
+    let (gangs, mut incomplete) = (Gangs::of(world), BTreeMap::<String, Vec<String>>::new());
     for pod in world.pods.iter().filter(waits) {
-        waiting.entry(pod.scheduler.as_str()).or_default().push(pod.key.clone());
+        // A scheduler reports nothing about members that it does not try.
+        match pod.gang.as_ref().and_then(|member| gangs.held_by(&member.gang)) {
+            Some(reason) => incomplete.entry(reason).or_default().push(pod.key.clone()),
+            None => waiting.entry(pod.scheduler.as_str()).or_default().push(pod.key.clone()),
+        }
+    }
+    for (reason, pods) in incomplete {
+        report.note(
+            format!("Pod {}", few(&pods)),
+            format!("not tried yet by any scheduler: {reason}"),
+            "create the missing pods, or lower minMember of the PodGroup or the annotation min-available of the pods",
+        );
     }
     for (scheduler, pods) in waiting {
         let working = census.schedulers.iter().filter(|(_, share)| share.pods > 0).map(|(name, _)| *name);

@@ -118,6 +118,35 @@ fn pods_of_a_scheduler_that_does_not_run_are_found() {
 }
 
 #[test]
+fn members_of_incomplete_gangs_do_not_mean_that_no_scheduler_runs() {
+    let member = |name: &str, gang: &str, min: &str| {
+        let annotations =
+            json!({"gang.scheduling.koordinator.sh/name": gang, "gang.scheduling.koordinator.sh/min-available": min});
+        pod(name, "koord-scheduler", None, &json!({"metadata": {"annotations": annotations}}))
+    };
+    let of_group = |name: &str| {
+        pod(
+            name,
+            "koord-scheduler",
+            None,
+            &json!({"metadata": {"labels": {"pod-group.scheduling.sigs.k8s.io": "job"}}}),
+        )
+    };
+    let group = |min: u32, groups: &str| {
+        let metadata = json!({"name": "job", "namespace": "shop", "annotations": {"gang.scheduling.koordinator.sh/groups": groups}});
+        json!({"kind": "PodGroup", "metadata": metadata, "spec": {"minMember": min}})
+    };
+    finds(&[member("a", "g", "3"), member("b", "g", "3")], "note schedulers: Pod shop/a, shop/b: ", "2 of the 3 pods");
+    finds(&[of_group("a"), group(2, "[]")], "note schedulers: Pod shop/a: ", "gang shop/job has 1 of the 2 pods");
+    finds(&[of_group("a")], "note schedulers: Pod shop/a: ", "nothing declares how many pods gang shop/job needs");
+    let others = r#"["shop/job","shop/other"]"#;
+    finds(&[of_group("a"), group(1, others)], "note schedulers: Pod shop/a: ", "gang shop/other has no pods");
+    // Nothing holds these up.
+    finds(&[of_group("a"), group(1, "[]")], "error schedulers: Pod shop/a: ", "none of this name runs");
+    finds(&[member("a", "g", "1")], "error schedulers: Pod shop/a: ", "none of this name runs");
+}
+
+#[test]
 fn leaders_that_fight_are_found() {
     let ours = lease("koordinator-system", "koord-scheduler");
     let original = lease("koord-go", "koord-scheduler");

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use koord_api::{
     cluster_colocation_profile::ClusterColocationProfile, device::Device, device_protocol, gang,
-    node_resource_topology::v1alpha1::NodeResourceTopology, numa, quota, reservation::Reservation,
+    node_resource_topology::v1alpha1::NodeResourceTopology, numa, pod_group::PodGroup, quota, reservation::Reservation,
     reservation_protocol, resource_names,
 };
 use koord_resource::{Quantity, Resource as _, controller::ResourceKind};
@@ -14,7 +14,10 @@ use koord_scheduling::{Amounts, PodRequests, count};
 use kube::Client;
 use serde_json::Value;
 
-use super::DEFAULT_SCHEDULER;
+use super::{
+    DEFAULT_SCHEDULER,
+    gangs::{Demand, Membership},
+};
 use crate::{
     doctor::{finding::Report, lease::Lease, objects::is_absent},
     error_text::in_words,
@@ -40,6 +43,8 @@ pub(super) struct World {
     pub(super) with_devices: BTreeSet<String>,
     /// What Available Reservations have left for owners, with the name of their node.
     pub(super) reservations: Vec<(String, Amount)>,
+    /// PodGroups, by namespace and name, and what they need.
+    pub(super) pod_groups: BTreeMap<String, Demand>,
     /// Leases, with their names.
     pub(super) leases: Vec<(String, Lease)>,
     /// PriorityClasses: names and values.
@@ -65,6 +70,8 @@ pub(super) struct Pod {
     pub(super) is_daemon: bool,
     /// Whether a scheduler has reported something about it, or must not look at it yet.
     pub(super) is_reported: bool,
+    /// What it says of its gang; none of a pod on its own.
+    pub(super) gang: Option<Membership>,
     /// Names of labels, annotations and resources that koord-scheduler alone honours.
     pub(super) koordinator_only: Vec<String>,
     /// Whether it requests devices that a vendor's device plugin gives out.
@@ -148,6 +155,10 @@ impl World {
                     self.reservations.push((text(&status["nodeName"]).to_owned(), left));
                 }
             }
+            "PodGroup" => {
+                let key = format!("{}/{name}", or(&object["metadata"]["namespace"], "default"));
+                self.pod_groups.insert(key, Demand::of_pod_group(object));
+            }
             "Lease" => self.leases.push((name, Lease::read(object))),
             "PriorityClass" => self.classes.push((name, number(&object["value"]))),
             "ClusterColocationProfile" => {
@@ -163,13 +174,14 @@ impl World {
 }
 
 /// The kinds that are read.
-fn kinds() -> [ResourceKind; 9] {
+fn kinds() -> [ResourceKind; 10] {
     [
         ResourceKind::POD,
         ResourceKind::NODE,
         ResourceKind::of(&Device::INFO),
         ResourceKind::of(&NodeResourceTopology::INFO),
         ResourceKind::of(&Reservation::INFO),
+        ResourceKind::of(&PodGroup::INFO),
         ResourceKind::LEASE,
         ResourceKind::PRIORITY_CLASS,
         ResourceKind::of(&ClusterColocationProfile::INFO),
@@ -201,17 +213,15 @@ impl Pod {
         if has_ended || !annotations[STATIC_POD].is_null() {
             return None;
         }
-        let or = |value: &Value, default: &str| match text(value) {
-            "" => default.to_owned(),
-            text => text.to_owned(),
-        };
         let list = |value: &Value| value.as_array().is_some_and(|items| !items.is_empty());
         let (scheduler, resources) = (or(&spec["schedulerName"], DEFAULT_SCHEDULER), resources(spec));
         let mut conditions = status["conditions"].as_array().into_iter().flatten();
         let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
         let cpus = text(&annotations[numa::RESOURCE_STATUS.name()]);
+        let namespace = or(&metadata["namespace"], "default");
         Some(Self {
-            key: format!("{}/{}", or(&metadata["namespace"], "default"), text(&metadata["name"])),
+            gang: Membership::of_pod(metadata, &namespace),
+            key: format!("{namespace}/{}", text(&metadata["name"])),
             node: spec["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned),
             created: metadata["creationTimestamp"].as_str().and_then(|time| time.parse().ok()),
             priority: number(&spec["priority"]),
@@ -228,6 +238,14 @@ impl Pod {
             requests: requests(spec),
             scheduler,
         })
+    }
+}
+
+/// A text, or another where there is none.
+fn or(value: &Value, default: &str) -> String {
+    match text(value) {
+        "" => default.to_owned(),
+        text => text.to_owned(),
     }
 }
 

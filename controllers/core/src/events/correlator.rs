@@ -81,7 +81,7 @@ impl Known {
     /// The write of the series.
     fn series(&mut self, group: EventGroup, now: Timestamp) -> Write {
         self.written = (self.count, now);
-        let patch = json!({"series": {"count": self.count, "lastObservedTime": micro_time(self.last)}});
+        let patch = json!({"series": series(self.count, self.last)});
         Write { kind: group.kind(), key: self.key.clone(), action: Action::Patch { subresource: "", patch } }
     }
 }
@@ -118,12 +118,23 @@ impl Correlator {
 
     /// The writes that follow from an event: none while a series goes on, or when there were too many about the object.
     pub fn record(&mut self, component: &'static str, event: Event, now: Timestamp, random: &Random) -> Vec<Write> {
+        self.record_repeated(component, event, (1, now), random)
+    }
+
+    /// The same for an event that was recorded so often since it could be written, last at this time: what is new is a series at once.
+    pub fn record_repeated(
+        &mut self,
+        component: &'static str,
+        event: Event,
+        (times, now): (u32, Timestamp),
+        random: &Random,
+    ) -> Vec<Write> {
         let group = self.group;
         let mut writes = Vec::new();
         let recorded = (component, event);
         if let Some(known) = self.known.get_mut(&recorded) {
             if !known.is_finished(now) {
-                (known.count, known.last) = (known.count.saturating_add(1), now);
+                (known.count, known.last) = (known.count.saturating_add(times), now);
                 let begins = known.written.0 == 1;
                 if begins && self.spam.accepts(component, &recorded.1, now) {
                     writes.push(known.series(group, now));
@@ -146,9 +157,9 @@ impl Correlator {
         writes.push(Write {
             kind: group.kind(),
             key: key.clone(),
-            action: Action::Create(self.object(component, event, &key, now)),
+            action: Action::Create(self.object(component, event, &key, (times, now))),
         });
-        self.known.insert(recorded, Known { key, count: 1, last: now, written: (1, now) });
+        self.known.insert(recorded, Known { key, count: times, last: now, written: (times, now) });
         writes
     }
 
@@ -177,7 +188,7 @@ impl Correlator {
         }
     }
 
-    fn object(&self, component: &str, event: &Event, key: &ObjectKey, now: Timestamp) -> Value {
+    fn object(&self, component: &str, event: &Event, key: &ObjectKey, (times, now): (u32, Timestamp)) -> Value {
         let [object, message, reporter] = self.group.fields();
         let component = event.reporter.as_deref().unwrap_or(component);
         let mut written = json!({
@@ -189,11 +200,18 @@ impl Correlator {
             message: shortened(&event.message, MESSAGE_BYTES_MAX),
             reporter: component, "reportingInstance": format!("{component}-{}", self.host),
         });
+        if times > 1 {
+            written["series"] = series(times, now);
+        }
         if let Some(related) = &event.related {
             written["related"] = reference(related.kind, &related.key, &related.uid);
         }
         written
     }
+}
+
+fn series(count: u32, last: Timestamp) -> Value {
+    json!({"count": count, "lastObservedTime": micro_time(last)})
 }
 
 /// As an Event names an object.
@@ -254,6 +272,19 @@ mod tests {
             }
             _ => write.to_string(),
         }
+    }
+
+    #[test]
+    fn what_was_recorded_several_times_before_it_was_written_is_one_write_and_goes_on_as_a_series() {
+        let mut recorded = Recorded::new();
+        let writes = recorded.0.record_repeated("c", event("a", "m"), (3, at(5)), &recorded.1);
+        let [Write { action: Action::Create(object), .. }] = &writes[..] else { panic!("{writes:?}") };
+        assert_eq!(object["series"], json!({"count": 3, "lastObservedTime": "1970-01-01T00:00:05.000000Z"}));
+        assert!(recorded.record(6, event("a", "m")).is_empty(), "the series is written already");
+        assert_eq!(recorded.sweep(1000), ["series: 4, last at 00:00:06"]);
+        let once = recorded.0.record_repeated("c", event("b", "m"), (1, at(5)), &recorded.1);
+        let [Write { action: Action::Create(object), .. }] = &once[..] else { panic!("{once:?}") };
+        assert_eq!(object.get("series"), None);
     }
 
     #[test]

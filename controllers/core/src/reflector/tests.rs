@@ -170,6 +170,20 @@ fn failures_are_waited_out_and_the_watch_resumes() {
 }
 
 #[test]
+fn a_failure_is_not_waited_out_once_its_cause_is_over() {
+    let mut stage = Stage::new(Initial::Pages);
+    stage.ask();
+    stage.page(9, "", &[]);
+    stage.ask();
+    stage.fail(500);
+    let begin = stage.now;
+    stage.reflector.hasten(begin);
+    assert_eq!((stage.ask().as_str(), stage.now), (WATCH_FROM_9, begin));
+    stage.reflector.hasten(begin);
+    assert_eq!(stage.reflector.phase(), Phase::Watch, "nothing is waited out");
+}
+
+#[test]
 fn what_is_wrong_with_an_answer_is_reported_with_its_phase() {
     let mut stage = Stage::new(Initial::Pages);
     let page = |stage: &mut Stage, body: &str| {

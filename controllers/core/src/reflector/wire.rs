@@ -5,25 +5,6 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::projection::nullable;
-
-#[derive(Deserialize)]
-pub(super) struct Page<'a> {
-    #[serde(borrow)]
-    pub(super) metadata: PageMetadata<'a>,
-    #[serde(borrow, default)]
-    pub(super) items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PageMetadata<'a> {
-    #[serde(borrow, default)]
-    pub(super) resource_version: Cow<'a, str>,
-    #[serde(borrow, rename = "continue", default, deserialize_with = "nullable")]
-    pub(super) continue_: Cow<'a, str>,
-}
-
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, rename = "type")]

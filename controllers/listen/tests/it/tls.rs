@@ -141,3 +141,39 @@ async fn http2_idles_between_pings_and_is_closed_when_it_never_asks() {
     let _ = timeout(SOON, &mut connection).await.expect("an idle connection is closed in the end");
     assert!(begin.elapsed() >= limit * 4, "{:?}", begin.elapsed());
 }
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+#[tokio::test]
+async fn a_client_that_resets_its_requests_is_closed_and_counted() {
+    let (server_config, client_config) = configs(b"h2");
+    let server = Server::new(Limits::default());
+    let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = server.clone();
+    tokio::spawn(async move {
+        serving.serve(listener, Some(server_config), router(), std::future::pending()).await;
+    });
+    // `GET /` of https, in the static table of HPACK; then the reset of the same stream with CANCEL.
+    let request =
+        |stream: u32| [frame(1, 5, stream, &[0x82, 0x84, 0x87]), frame(3, 0, stream, &8_u32.to_be_bytes())].concat();
+    let flood: Vec<u8> = (0..1000).flat_map(|number| request(2 * number + 1)).collect();
+    let begin = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, &[])].concat();
+    for connections in 1..=3 {
+        let socket = TcpStream::connect(address).await.unwrap();
+        let connector = TlsConnector::from(Arc::clone(&client_config));
+        let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+        // The server may close while this is being sent.
+        let _ = stream.write_all(&[begin.clone(), flood.clone()].concat()).await;
+        let _ = timeout(SOON, stream.read_to_end(&mut Vec::new())).await.unwrap();
+        let deadline = Instant::now() + SOON;
+        while server.flooded() < connections {
+            assert!(Instant::now() < deadline, "{} of {connections} are counted", server.flooded());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}

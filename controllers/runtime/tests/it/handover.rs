@@ -306,3 +306,28 @@ async fn an_event_that_is_late_makes_nobody_lead() {
     assert_eq!(send(&server, Method::GET, LEASE, &Value::Null)["spec"]["holderIdentity"], "a");
     replica.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_leads_and_who_does_no_longer_is_recorded_on_the_lease() {
+    let server = server();
+    let mut replica = Replica::start("b", 1, server.router());
+    replica.comes_to_lead().await;
+    sleep(Duration::from_secs(1)).await;
+    let uid = send(&server, Method::GET, LEASE, &Value::Null)["metadata"]["uid"].clone();
+    let taken = json!({"spec": {"holderIdentity": "another", "leaseDurationSeconds": 1}});
+    assert_eq!(send(&server, Method::PATCH, LEASE, &taken)["kind"], "Lease");
+    sleep(Duration::from_secs(10)).await;
+    assert!(replica.is_leading(), "the other does not renew it");
+    let events = send(&server, Method::GET, "/api/v1/namespaces/kube-system/events", &Value::Null);
+    let told = |event: &Value| {
+        assert_eq!(event["involvedObject"]["uid"], uid);
+        let object = ["apiVersion", "kind", "name"].map(|field| event["involvedObject"][field].as_str().unwrap());
+        assert_eq!(object, ["coordination.k8s.io/v1", "Lease", "cards"]);
+        let fields = ["type", "reason", "message", "reportingComponent"];
+        fields.map(|field| event[field].as_str().unwrap().to_owned()).join(" ")
+    };
+    let mut told: Vec<String> = events["items"].as_array().unwrap().iter().map(told).collect();
+    told.sort();
+    assert_eq!(told, ["Normal LeaderElection b became leader cards", "Normal LeaderElection b stopped leading cards"]);
+    replica.stop().await;
+}

@@ -6,6 +6,7 @@
 //! it is listed anew first.
 
 use std::{
+    collections::BTreeSet,
     panic::resume_unwind,
     sync::{
         Arc,
@@ -17,11 +18,14 @@ use std::{
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Watch,
-    api::{Api, Part},
+    api::{Api, Part, refused},
     cache::Revision,
     clock::SharedClock,
     key::ObjectKey,
+    list,
+    reflector::Failure,
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -30,8 +34,13 @@ use crate::feed::{Pods, Watched};
 
 /// How often it is looked how far a watch has come.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
-/// The longest pause between two looks at what a cache holds, and how soon a request that has failed is made again.
+/// The longest pause between two looks at what a cache holds, and how soon a request that has failed is made again the first time. The
+/// pause doubles with each failure.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause after a request that was refused or not answered: an API server that works again is asked soon.
+const REFUSED_MAX: Duration = Duration::from_secs(1);
+/// The longest pause after an answer that cannot be decoded: the next one will hardly be another.
+const UNDECODABLE_MAX: Duration = Duration::from_secs(10);
 /// Collections that are read at one time.
 const READS_MAX: usize = 8;
 /// So many times longer is waited while a cache is known to lack something: whoever gives out devices then gives them out twice.
@@ -65,23 +74,29 @@ struct Reader {
     api: Api,
     /// One for each collection that may be read now.
     slots: Arc<Semaphore>,
+    /// Causes of failures that were logged: the collections fail alike.
+    logged: Arc<Mutex<BTreeSet<Cause>>>,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    metadata: PageMetadata,
-    #[serde(default)]
-    items: Vec<Item>,
+type Page = list::Page<Item>;
+
+/// Why a collection could not be read.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("{0}")]
+    NoAnswer(String),
+    #[error("status {code}: {message}")]
+    Refused { code: u16, message: String, retry_after: Option<Duration> },
+    #[error("the answer cannot be decoded: {0}")]
+    Undecodable(String),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMetadata {
-    resource_version: String,
-    #[serde(default, rename = "continue")]
-    token: String,
-    #[serde(default)]
-    remaining_item_count: usize,
+/// Failures with one cause are logged once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    NoAnswer,
+    Status(u16),
+    Undecodable,
 }
 
 #[derive(Deserialize)]
@@ -161,7 +176,7 @@ async fn read_all(
     unread: &mut Vec<&'static str>,
 ) -> Vec<(Arc<Watch>, Snapshot)> {
     let (clock, slots) = (Arc::clone(clock), Arc::new(Semaphore::new(READS_MAX)));
-    let reader = Reader { clock, api: api.clone(), slots };
+    let reader = Reader { clock, api: api.clone(), slots, logged: Arc::default() };
     let (mut reads, mut open) = (JoinSet::new(), Vec::new());
     for watch in &caches.watches {
         unread.push(watch.kind.kind);
@@ -188,21 +203,31 @@ impl Reader {
         while !watch.is_complete() {
             self.clock.sleep(LOOK).await;
         }
+        let mut failures = 0;
         while watch.idle().is_none() {
-            match self.snapshot(watch).await {
+            let error = match self.snapshot(watch).await {
                 Ok(snapshot) => return snapshot,
                 Err(_) if watch.idle().is_some() => break,
-                Err(error) => {
-                    tracing::warn!(%error, kind = watch.kind.kind, "what a cache is compared with could not be read");
-                }
-            }
+                Err(error) => error,
+            };
+            self.report(watch, &error);
             // A request that fails is made again until it succeeds.
-            self.clock.sleep(PAUSE).await;
+            self.clock.sleep(error.pause(failures)).await;
+            failures += 1;
         }
         None
     }
 
-    async fn snapshot(&self, watch: &Watch) -> Result<Option<Snapshot>, String> {
+    fn report(&self, watch: &Watch, error: &ReadError) {
+        let kind = watch.kind.kind;
+        if self.logged.lock().insert(error.cause()) {
+            tracing::warn!(%error, kind, "what a cache is compared with could not be read; the request is made again");
+        } else {
+            tracing::debug!(%error, kind, "what a cache is compared with could not be read");
+        }
+    }
+
+    async fn snapshot(&self, watch: &Watch) -> Result<Option<Snapshot>, ReadError> {
         let _slot = self.slots.acquire().await;
         let selected = match watch.selection.fields.as_str() {
             "" => String::new(),
@@ -227,7 +252,7 @@ impl Reader {
     }
 
     /// The objects that are compared, of a collection that begins with this page of one object; none where there are too many.
-    async fn objects(&self, watch: &Watch, selected: &str, first: Page) -> Result<Option<Objects>, String> {
+    async fn objects(&self, watch: &Watch, selected: &str, first: Page) -> Result<Option<Objects>, ReadError> {
         let is_of_pods = watch.kind == ResourceKind::POD;
         let selected = if is_of_pods { WITHOUT_NODE } else { selected };
         let is_all = !is_of_pods && first.metadata.token.is_empty();
@@ -249,19 +274,43 @@ impl Reader {
         Ok(None)
     }
 
-    async fn page(&self, watch: &Watch, limit: usize, selected: &str, token: &str) -> Result<Page, String> {
+    async fn page(&self, watch: &Watch, limit: usize, selected: &str, token: &str) -> Result<Page, ReadError> {
         let token = if token.is_empty() { String::new() } else { format!("&continue={}", encoded(token)) };
         let uri = format!("{}?limit={limit}{selected}{token}", watch.path());
-        let answer = self.api.list(uri, Part::Metadata).await.map_err(|error| error.message)?;
-        if answer.code != 200 {
-            return Err(format!("status {}: {}", answer.code, answer.body));
+        let answer = self.api.list(uri, Part::Metadata).await;
+        let answer = answer.map_err(|failure| ReadError::NoAnswer(failure.message))?;
+        if !answer.is_success() {
+            let Failure { message, retry_after, .. } = refused(&answer);
+            return Err(ReadError::Refused { code: answer.code, message, retry_after });
         }
-        serde_json::from_str(&answer.body).map_err(|error| error.to_string())
+        Page::parse(&answer.body).map_err(|error| ReadError::Undecodable(error.to_string()))
     }
 }
 
-fn revision(text: &str) -> Result<Revision, String> {
-    Revision::parse(text).map_err(|error| error.to_string())
+// === impl ReadError ===
+
+impl ReadError {
+    fn cause(&self) -> Cause {
+        match self {
+            Self::NoAnswer(_) => Cause::NoAnswer,
+            Self::Refused { code, .. } => Cause::Status(*code),
+            Self::Undecodable(_) => Cause::Undecodable,
+        }
+    }
+
+    /// How long it is waited after this failure, which comes after so many others.
+    fn pause(&self, failures: u32) -> Duration {
+        let doubled = PAUSE.saturating_mul(1 << failures.min(16));
+        match self {
+            Self::NoAnswer(_) => doubled.min(REFUSED_MAX),
+            Self::Refused { retry_after, .. } => doubled.min(REFUSED_MAX).max(retry_after.unwrap_or_default()),
+            Self::Undecodable(_) => doubled.min(UNDECODABLE_MAX),
+        }
+    }
+}
+
+fn revision(text: &str) -> Result<Revision, ReadError> {
+    Revision::parse(text).map_err(|error| ReadError::Undecodable(error.to_string()))
 }
 
 fn encoded(token: &str) -> String {
@@ -294,6 +343,17 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fails_again_and_again_is_asked_less_often() {
+        let pauses = |error: &ReadError| [0, 1, 3, 7, 40].map(|failures| error.pause(failures).as_millis());
+        assert_eq!(pauses(&ReadError::NoAnswer(String::new())), [100, 200, 800, 1000, 1000]);
+        assert_eq!(pauses(&ReadError::Undecodable(String::new())), [100, 200, 800, 10_000, 10_000]);
+        let message = String::new();
+        let refused = |retry_after| ReadError::Refused { code: 429, message: message.clone(), retry_after };
+        assert_eq!(pauses(&refused(None)), [100, 200, 800, 1000, 1000]);
+        assert_eq!(pauses(&refused(Some(Duration::from_secs(2)))), [2000; 5], "the API server says when");
+    }
 
     #[test]
     fn a_token_is_part_of_a_query() {

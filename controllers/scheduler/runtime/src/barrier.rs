@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{agreement::LOOK, feed::Pods};
 
-/// How soon a write that has failed is tried again.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How soon a write that has failed is tried again: the first time, and at the latest. The pause doubles with each failure.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// What a new leader writes before it decides, and how long it waits until it has seen that.
 #[derive(Clone, Debug)]
@@ -64,6 +64,7 @@ impl SyncBarrier {
     /// The revision of a write of the pod; none where it cannot be written.
     async fn written(&self, clock: &SharedClock, api: &Api) -> Option<Revision> {
         let name = format!("scheduling.koordinator.sh/sync-barrier-{}", self.lease);
+        let (mut pause, mut is_reported) = (PAUSE.0, false);
         loop {
             let patch = json!({"metadata": {"annotations": {&name: clock.now().to_string()}}});
             let action = Action::Patch { subresource: "", patch };
@@ -75,9 +76,13 @@ impl SyncBarrier {
                     tracing::info!(%error, "there is no sync barrier: pods are scheduled at once");
                     return None;
                 }
-                Err(error) => tracing::warn!(%error, "the sync barrier could not be written"),
+                Err(error) if std::mem::replace(&mut is_reported, true) => {
+                    tracing::debug!(%error, "the sync barrier could not be written");
+                }
+                Err(error) => tracing::warn!(%error, "the sync barrier could not be written; it is tried again"),
             }
-            clock.sleep(PAUSE).await;
+            clock.sleep(pause).await;
+            pause = PAUSE.1.min(pause * 2);
         }
     }
 }

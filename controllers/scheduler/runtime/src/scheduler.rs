@@ -2,6 +2,7 @@
 
 mod asking;
 mod audit;
+mod beside;
 mod dumps;
 mod elsewhere;
 mod ended;
@@ -35,6 +36,7 @@ pub(crate) use self::asking::Answered;
 pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work, workloads::AuditorSettings};
 use self::{
     audit::Auditing,
+    beside::Beside,
     elsewhere::Elsewhere,
     ignored::Ignored,
     monitor::Monitor,
@@ -42,7 +44,7 @@ use self::{
     repeated::Repeated,
     spans::Spans,
     upkeep::Upkeeps,
-    work::{Subject, is_bound_already, subject},
+    work::{Subject, subject},
     workloads::Workloads,
 };
 use crate::{
@@ -64,9 +66,9 @@ pub struct Scheduler {
     pub(crate) feed: Feed,
     events: Arc<dyn EventSink>,
     clock: SharedClock,
-    /// Bindings of which it is not known whether they have arrived, and those of Reservations that have changed since. Their pods stay
-    /// where they are assumed to be.
-    doubtful: BTreeMap<(Moment, u64), Box<Attempt>>,
+    /// Bindings of which it is not known whether they have arrived, those of Reservations that have changed since, and those before which
+    /// something could not be written. Their pods stay where they are assumed to be.
+    doubtful: BTreeMap<(Moment, u64), Doubtful>,
     doubts: u64,
     /// Bindings before which other objects have been written that have to take effect.
     preparing: Preparing,
@@ -78,6 +80,8 @@ pub struct Scheduler {
     in_flight: BTreeMap<Subject, InFlight>,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
+    /// Writes for which no binding waits.
+    beside: Beside,
     measures: Option<Measures>,
     spans: Spans,
     monitor: Monitor,
@@ -106,9 +110,21 @@ pub struct Scheduler {
     knows_all: bool,
 }
 
+/// A binding that is tried again, and from where.
+enum Doubtful {
+    /// From the write of another object, of this index, that comes before it.
+    Prepare(Box<Attempt>, usize),
+    /// From what its pod is given.
+    Give(Box<Attempt>),
+    /// The request to bind.
+    Bind(Box<Attempt>),
+}
+
 /// A write that is on its way.
 struct InFlight {
     since: Moment,
+    /// Whether no binding waits for it.
+    is_beside: bool,
     /// What comes after it.
     after: VecDeque<Work>,
 }
@@ -149,6 +165,7 @@ impl Scheduler {
             held: Repeated::default(),
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
+            beside: Beside::default(),
             measures: None,
             spans: Spans::default(),
             monitor: Monitor::default(),
@@ -326,16 +343,23 @@ impl Scheduler {
                 self.give_up(&work);
                 Next::Attempted
             }
-            Next::Send(work) => match self.in_flight.entry(subject(&work.write)) {
-                btree_map::Entry::Vacant(first) => {
-                    first.insert(InFlight { since: self.clock.moment(), after: VecDeque::new() });
-                    Next::Send(work)
+            Next::Send(work) => {
+                let object = subject(&work.write);
+                if work.purpose.binding().is_some() {
+                    self.withdraw_beside(&object);
                 }
-                btree_map::Entry::Occupied(mut queue) => {
-                    queue.get_mut().after.push_back(work);
-                    Next::Attempted
+                match self.in_flight.entry(object) {
+                    btree_map::Entry::Vacant(first) => {
+                        let (since, is_beside) = (self.clock.moment(), work.purpose.is_beside());
+                        first.insert(InFlight { since, is_beside, after: VecDeque::new() });
+                        Next::Send(work)
+                    }
+                    btree_map::Entry::Occupied(mut queue) => {
+                        queue.get_mut().after.push_back(work);
+                        Next::Attempted
+                    }
                 }
-            },
+            }
             next => next,
         }
     }
@@ -347,23 +371,19 @@ impl Scheduler {
         self.recover();
         let now = self.clock.moment();
         self.check_prepared(now);
-        if let Some(work) = self.further.pop_front() {
+        if let Some(work) = self.further.pop_front().or_else(|| self.next_beside()) {
             return Next::Send(work);
         }
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
-            let attempt = first.remove();
-            if is_bound_already(&attempt, self.engine.cluster()) {
-                self.bound(attempt, "", Ok(()));
-                return Next::Attempted;
-            }
-            return Next::Send(self.bind(attempt));
+            let doubtful = first.remove();
+            return self.again(doubtful);
         }
         self.hurry(now);
         // What a gang uses while its members are tried is not worth a write: it gives all of it back where one does not fit.
         if self.engine.waiting().next().is_none() {
             self.keep_up(now);
         }
-        if let Some(work) = self.further.pop_front() {
+        if let Some(work) = self.further.pop_front().or_else(|| self.next_beside()) {
             return Next::Send(work);
         }
         self.is_working = true;
@@ -381,7 +401,7 @@ impl Scheduler {
         self.audit_attempt(attempt.as_ref(), &begun, &ended);
         let Some(attempt) = attempt else {
             self.keep_up(now);
-            return self.further.pop_front().map_or(Next::Rest, Next::Send);
+            return self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Rest, Next::Send);
         };
         for Lap { part, is_success, took } in self.engine.take_laps() {
             self.measures.iter().for_each(|measures| {
@@ -428,7 +448,8 @@ impl Scheduler {
         let is_due = self.doubtful.first_key_value().is_some_and(|((at, _), _)| *at <= now);
         let time = self.clock.now();
         let is_time = self.engine.tick_at().is_some_and(|at| at <= time);
-        let has_work = is_due || is_time || !self.further.is_empty() || self.engine.has_work(now);
+        let has_write = !self.further.is_empty() || self.has_beside();
+        let has_work = is_due || is_time || has_write || self.engine.has_work(now);
         let has_work = has_work || self.preparing.has_work(now) || self.upkeeps.has_work(now, time);
         self.feed.stream.backlog() > 0 || self.feed.is_complete() && has_work
     }
@@ -462,6 +483,7 @@ impl Scheduler {
         self.upkeeps.changed();
         self.held = Repeated::default();
         self.further.clear();
+        self.beside = Beside::default();
         self.in_flight.values_mut().for_each(|write| write.after.clear());
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());

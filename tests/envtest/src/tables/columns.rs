@@ -95,6 +95,19 @@ pub(super) fn columns(group: &str, plural: &str) -> Vec<ColumnDefinition> {
     sections().get(section.as_str()).cloned().unwrap_or_else(plain)
 }
 
+/// Kinds for which the real server has no printer: it shows their name and creation time by a general one.
+const WITHOUT_PRINTER: [(&str, &str); 4] = [
+    ("", "limitranges"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "roles"),
+];
+
+/// Whether the real server has a printer for a built-in kind.
+pub(super) fn has_printer(group: &str, plural: &str) -> bool {
+    !WITHOUT_PRINTER.contains(&(group, plural))
+}
+
 /// Every kind that has columns of its own, as `plural.group`.
 #[cfg(test)]
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {

@@ -55,6 +55,7 @@ impl Work {
         if let (Purpose::BindBy(webhook, _), Action::Bind { uid, node, .. }) = (&self.purpose, &self.write.action) {
             return webhook.bind(&self.write.key, uid, node).await;
         }
+        let api = api.at(self.purpose.priority());
         let answer = if kind == self.write.kind {
             api.write(&self.write).await?
         } else {

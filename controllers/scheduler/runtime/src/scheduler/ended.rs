@@ -13,9 +13,9 @@ use koord_runtime::{
 };
 
 use super::{
-    COMPONENT, Next, Scheduler,
+    COMPONENT, Doubtful, Next, Scheduler,
     prepare::plugin_of,
-    work::{Purpose, Work, bind, evict, plugin_that_binds, subject},
+    work::{Purpose, Work, bind, evict, is_bound_already, plugin_that_binds, subject},
 };
 use crate::{feed::Said, metrics::Ended, report};
 
@@ -33,6 +33,9 @@ impl Scheduler {
             (Purpose::Prepare(attempt, index), Ok(())) => {
                 let next = self.prepare(attempt, index + 1);
                 self.further.extend(next);
+            }
+            (Purpose::Prepare(attempt, index), Err(error)) if is_unserved(&error) => {
+                self.bind_again(&error, Doubtful::Prepare(attempt, index));
             }
             (Purpose::Prepare(attempt, index), Err(error)) => {
                 let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
@@ -55,11 +58,14 @@ impl Scheduler {
                 self.bound(attempt, &by, result);
             }
             (Purpose::BindBy(_, attempt), result) => self.bound(attempt, "", result),
+            (Purpose::Give(attempt, _), Err(error)) if is_unserved(&error) => {
+                self.bind_again(&error, Doubtful::Give(attempt));
+            }
             (Purpose::Give(attempt, _), Err(error)) => {
                 self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
             }
-            (Purpose::Keep, result) => self.kept(&work.write, &result),
-            (purpose @ (Purpose::Explain | Purpose::Held), result) => {
+            (Purpose::Keep | Purpose::Hurry, result) => self.kept(&work.write, &result),
+            (purpose @ (Purpose::Explain | Purpose::Expect | Purpose::Held), result) => {
                 if matches!(purpose, Purpose::Held) {
                     self.held.ended(&subject(&work.write), result.is_ok(), self.clock.moment());
                 }
@@ -98,17 +104,37 @@ impl Scheduler {
                 self.scheduled(&attempt, node);
             }
             // Others have changed it: it is bound as it is known then. Tries end with the Reservation, for which no pod stands any more.
-            Err(error) if error.stale && attempt.pod.is_reservation() => self.bind_later(now + Self::CONFLICT, attempt),
-            Err(error) if is_doubtful(&error) => {
-                self.bind_later(now + error.retry.wished().unwrap_or(Self::DOUBT), attempt);
+            Err(error) if error.stale && attempt.pod.is_reservation() => {
+                self.bind_later(now + Self::CONFLICT, Doubtful::Bind(attempt));
             }
+            Err(error) if is_doubtful(&error) => self.bind_again(&error, Doubtful::Bind(attempt)),
             Err(error) => self.bind_failed(&attempt, by, &error),
         }
     }
 
-    fn bind_later(&mut self, at: Moment, attempt: Box<Attempt>) {
+    /// Tries a binding again whose write the API server could not serve, or of which nobody knows whether it has arrived.
+    fn bind_again(&mut self, error: &ReconcileError, doubtful: Doubtful) {
+        self.bind_later(self.clock.moment() + error.retry.wished().unwrap_or(Self::DOUBT), doubtful);
+    }
+
+    fn bind_later(&mut self, at: Moment, doubtful: Doubtful) {
         self.doubts += 1;
-        self.doubtful.insert((at, self.doubts), attempt);
+        self.doubtful.insert((at, self.doubts), doubtful);
+    }
+
+    /// The time of a binding that is tried again has come.
+    pub(super) fn again(&mut self, doubtful: Doubtful) -> Next {
+        let (Doubtful::Prepare(attempt, _) | Doubtful::Give(attempt) | Doubtful::Bind(attempt)) = &doubtful;
+        if is_bound_already(attempt, self.engine.cluster()) {
+            let (Doubtful::Prepare(attempt, _) | Doubtful::Give(attempt) | Doubtful::Bind(attempt)) = doubtful;
+            self.bound(attempt, "", Ok(()));
+            return Next::Attempted;
+        }
+        match doubtful {
+            Doubtful::Prepare(attempt, index) => self.prepare(attempt, index).map_or(Next::Attempted, Next::Send),
+            Doubtful::Give(attempt) => Next::Send(self.give_or_bind(attempt)),
+            Doubtful::Bind(attempt) => Next::Send(self.bind(attempt)),
+        }
     }
 
     fn scheduled(&mut self, attempt: &Attempt, node: &str) {
@@ -166,7 +192,7 @@ impl Scheduler {
             measures.refused(refused);
         }
         self.explain(&attempt.pod, refused);
-        self.further.pop_front().map_or(Next::Attempted, Next::Send)
+        self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Attempted, Next::Send)
     }
 
     /// Writes why a pod has no node, and the node on which room is made for it.
@@ -192,7 +218,7 @@ impl Scheduler {
             self.events.record(COMPONENT, report::remark(pod, reason, &message));
         }
         if pod.is_reservation() {
-            self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
+            write.into_iter().for_each(|write| self.write_beside(Work { write, purpose: Purpose::Explain }));
             return;
         }
         let Some(Said { unscheduled, nominated: known, generation }) = self.feed.pods.said(pod) else { return };
@@ -201,12 +227,17 @@ impl Scheduler {
             let since = unscheduled.is_none().then(|| self.clock.now());
             let nominated = (known.as_deref(), nominated.as_deref());
             let write = report::unscheduled((pod, generation), (reason, message), nominated, since);
-            self.further.push_back(Work { write, purpose: Purpose::Explain });
+            self.write_beside(Work { write, purpose: Purpose::Explain });
         }
     }
 }
 
-/// Whether the write may have arrived all the same.
-fn is_doubtful(error: &ReconcileError) -> bool {
+/// Whether the API server could not serve a write, which may have arrived all the same.
+pub(super) fn is_doubtful(error: &ReconcileError) -> bool {
     error.fault == Fault::Api && !error.stale
+}
+
+/// The same, except for a webhook in its way that does not answer: that may last, and the pod is told of it.
+fn is_unserved(error: &ReconcileError) -> bool {
+    is_doubtful(error) && !error.message.contains("failed calling webhook")
 }

@@ -49,7 +49,7 @@ impl Scheduler {
             && attempt.pod.nominated.as_ref() != Some(node)
         {
             let write = report::expected(&attempt.pod, node);
-            self.further.push_back(Work { write, purpose: Purpose::Explain });
+            self.further.push_back(Work { write, purpose: Purpose::Expect });
         }
         self.preparing.is_due = true;
         self.preparing.waiting.insert(attempt.pod.uid.clone(), (attempt, self.clock.moment() + limit));
@@ -110,7 +110,7 @@ impl Scheduler {
         }
     }
 
-    fn give_or_bind(&self, attempt: Box<Attempt>) -> Work {
+    pub(super) fn give_or_bind(&self, attempt: Box<Attempt>) -> Work {
         let is_whole = match &attempt.outcome {
             Outcome::Bind { patch, instead: None, .. } if self.binder(&attempt).is_none() => {
                 given_with_binding(patch).is_some()

@@ -59,6 +59,13 @@ impl<W: Clone + PartialEq> Repeated<W> {
         lasted
     }
 
+    /// The write has failed because the API server could not serve it: its next try does not come later for that.
+    pub(super) fn unserved(&mut self, subject: &Subject, now: Moment) {
+        if let Some(sent) = self.0.get_mut(subject) {
+            sent.until = Some(now + PAUSE.0);
+        }
+    }
+
     /// What has helped, or is not wanted any more, may be sent at once when it is wanted again.
     pub(super) fn keep(&mut self, is_wanted: impl Fn(&Subject) -> bool) {
         self.0.retain(|subject, sent| sent.until.is_none() || is_wanted(subject));
@@ -76,6 +83,23 @@ mod tests {
     use koord_runtime::key::ObjectKey;
 
     use super::*;
+
+    #[test]
+    fn what_the_api_server_could_not_serve_is_tried_every_second() {
+        let node = (ResourceKind::NODE, ObjectKey::cluster("n"));
+        let at = |second: u64| Moment::default() + Duration::from_secs(second);
+        let mut repeated = Repeated::default();
+        let sent = (0..100).filter(|second| {
+            let begins = repeated.begins(&node, &"same", at(*second));
+            if begins {
+                repeated.unserved(&node, at(*second));
+            }
+            begins
+        });
+        assert_eq!(sent.count(), 100);
+        repeated.ended(&node, false, at(100));
+        assert!(repeated.begins(&node, &"same", at(101)), "this is the first failure of its own");
+    }
 
     #[test]
     fn an_object_whose_pause_is_long_over_is_forgotten_and_one_whose_write_is_on_its_way_is_not() {

@@ -10,6 +10,7 @@ use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 
 use super::{
     Scheduler,
+    ended::is_doubtful,
     repeated::{PAUSE, Repeated},
     work::{Purpose, Subject, Work, subject},
 };
@@ -85,7 +86,7 @@ impl Scheduler {
         if !writes.is_empty() {
             let wanted = writes.into_iter().map(|write| (subject(&write), write)).collect();
             let writes = self.upkeeps.pick(wanted, now).into_iter();
-            self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Keep }));
+            self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Hurry }));
         }
     }
 
@@ -106,7 +107,7 @@ impl Scheduler {
             upkeep.again = upkeep.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
         }
         let writes = self.upkeeps.take(upkeep, now, time).into_iter();
-        self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Keep }));
+        writes.for_each(|write| self.write_beside(Work { write, purpose: Purpose::Keep }));
     }
 
     /// A write beside attempts has ended.
@@ -116,7 +117,12 @@ impl Scheduler {
         {
             tracing::warn!(%error, kind = write.kind.kind, key = %write.key, "an object could not be written");
         }
-        let lasted = self.upkeeps.ended(write, result.is_ok(), self.clock.moment());
+        let now = self.clock.moment();
+        if result.as_ref().is_err_and(is_doubtful) {
+            self.upkeeps.is_due = true;
+            return self.upkeeps.sent.unserved(&subject(write), now);
+        }
+        let lasted = self.upkeeps.ended(write, result.is_ok(), now);
         if let (Some(lasted), Some(measures)) = (lasted, &self.measures)
             && write.kind == ResourceKind::typed::<ElasticQuota>()
         {

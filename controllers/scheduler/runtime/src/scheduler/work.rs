@@ -14,6 +14,7 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
+    api::Priority,
     key::ObjectKey,
     uid::Uid,
     write::{Action, Deletion, Write},
@@ -51,6 +52,10 @@ pub(super) enum Purpose {
     Bind(Box<Attempt>),
     /// The same, by a webhook.
     BindBy(Arc<Webhook>, Box<Attempt>),
+    /// On which node a pod is expected, while its binding takes time.
+    Expect,
+    /// What a plugin wants at once.
+    Hurry,
     /// What a plugin wants beside attempts.
     Keep,
     /// Why a pod has no node, and where room is made for it.
@@ -64,15 +69,29 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
+    /// How long the write may wait behind others.
+    pub(super) fn priority(&self) -> Priority {
+        match self {
+            Self::Prepare(..) | Self::Lock(..) | Self::Give(..) | Self::Bind(_) | Self::BindBy(..) | Self::Expect => {
+                Priority::Urgent
+            }
+            Self::Hurry | Self::Keep | Self::Condemn { .. } | Self::Evict { .. } => Priority::Normal,
+            Self::Explain | Self::Held => Priority::Background,
+        }
+    }
+
+    /// Whether no binding waits for the write, and those of the same purpose may be many at once.
+    pub(super) fn is_beside(&self) -> bool {
+        matches!(self, Self::Keep | Self::Explain | Self::Held)
+    }
+
     /// The attempt whose pod is to be bound; none of writes beside bindings.
     pub(super) fn binding(&self) -> Option<&Attempt> {
         match self {
             Self::Prepare(attempt, _) | Self::Give(attempt, _) | Self::Bind(attempt) | Self::BindBy(_, attempt) => {
                 Some(attempt.as_ref())
             }
-            Self::Lock(..) | Self::Keep | Self::Explain | Self::Held | Self::Condemn { .. } | Self::Evict { .. } => {
-                None
-            }
+            _ => None,
         }
     }
 
@@ -81,9 +100,7 @@ impl Purpose {
         match self {
             Self::Prepare(attempt, _) | Self::Give(attempt, _) => Some(("PreBind", &attempt.pod)),
             Self::Bind(attempt) | Self::BindBy(_, attempt) => Some(("Bind", &attempt.pod)),
-            Self::Lock(..) | Self::Keep | Self::Explain | Self::Held | Self::Condemn { .. } | Self::Evict { .. } => {
-                None
-            }
+            _ => None,
         }
     }
 

@@ -299,3 +299,63 @@ async fn objects_are_read_no_longer_than_the_watch_takes_to_come_as_far() {
     stop.cancel();
     running.await.unwrap().unwrap();
 }
+
+/// A client to which one question of a comparison is answered with this instead; and how often each was asked.
+fn answered_with(stage: &Stage, path: &'static str, text: &'static str) -> (Client, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (router, count) = (stage.server.router(), Arc::clone(&asked));
+    let service = service_fn(move |request: http::Request<Body>| {
+        let is_asked = asks_about(path, &request);
+        count.fetch_add(usize::from(is_asked), Ordering::Relaxed);
+        let router = router.clone();
+        async move {
+            if is_asked {
+                return Ok::<_, std::convert::Infallible>(http::Response::new(text.to_owned().into()));
+            }
+            router.oneshot(request).await
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_collection_as_kube_apiserver_answers_it_holds_up_no_leader() {
+    const EMPTY: &str = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":null}"#;
+    let stage = Stage::new();
+    let listed = |path: &str| {
+        let mut request = ApiRequest::new(Method::GET, path, String::new());
+        request.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1".to_owned();
+        match stage.server.with_core(|core| core.handle(&request)) {
+            envtest::server::Outcome::Done(answer) => serde_json::from_slice::<Value>(&answer.body).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(listed("/api/v1/persistentvolumes")["items"], Value::Null, "the embedded server answers so too");
+    stage.add_node("only", "4");
+    stage.add_pod("a", "1");
+    let (client, asked) = answered_with(&stage, "/api/v1/persistentvolumes", EMPTY);
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(2).await;
+    assert_eq!((stage.place("a").as_str(), asked.load(Ordering::Relaxed)), ("only", 1));
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_can_never_be_decoded_is_asked_for_rarely() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    let (client, asked) = answered_with(&stage, "/api/v1/persistentvolumes", r#"{"metadata":{},"items":{}}"#);
+    let profile = default_profile("koord-scheduler").unwrap();
+    let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(60).await;
+    let asked = asked.load(Ordering::Relaxed);
+    assert!((7..=14).contains(&asked), "{asked} times within a minute");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}

@@ -38,6 +38,7 @@ mod agreement;
 mod audit;
 mod barrier;
 mod begins;
+mod beside;
 mod bindings;
 mod claims;
 mod device_plugins;
@@ -47,6 +48,7 @@ mod explanations;
 mod ignored;
 mod leading;
 mod metrics;
+mod outage;
 mod questions;
 mod quotas;
 mod rejections;
@@ -65,6 +67,8 @@ struct Stage {
     transformers: Transformers,
     /// Panics that are injected.
     panics: Option<Injector>,
+    /// Requests per second, and at once; none without a limit.
+    limit: (f32, u32),
 }
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -83,6 +87,7 @@ impl Stage {
             explains: None,
             transformers: Transformers::default(),
             panics: None,
+            limit: (0.0, 0),
         };
         for name in ["default", "kube-system"] {
             stage.send(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
@@ -202,8 +207,8 @@ impl Stage {
         }
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
-            requests_per_second: 0.0,
-            requests_burst: 0,
+            requests_per_second: self.limit.0,
+            requests_burst: self.limit.1,
             leader_election,
             metrics: None,
             health: None,

@@ -73,7 +73,7 @@ impl Scheduler {
         let write = report::unscheduled((pod, generation), ("Unschedulable", message), nominated, since);
         let (object, message) = (subject(&write), message.to_owned());
         if !self.in_flight.contains_key(&object) && self.held.begins(&object, &message, self.clock.moment()) {
-            self.further.push_back(Work { write, purpose: Purpose::Held });
+            self.write_beside(Work { write, purpose: Purpose::Held });
         }
     }
 }
