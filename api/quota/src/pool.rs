@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use crate::{
     ChildAmounts,
-    redistribute::{divided, in_rounds},
+    redistribute::{divided, in_rounds, left_of},
 };
 
 /// The children of a quota, in the order of their names, with the sums that decide what each of them may use.
@@ -139,7 +139,7 @@ impl Pool {
         }
         self.scaled = None;
         let Some(child) = self.children.get(place).copied() else { return 0 };
-        let left = i128::from(total) - self.own;
+        let left = left_of(total, self.own);
         if child.divides().is_none() || left <= 0 {
             return child.own();
         }
@@ -198,7 +198,7 @@ impl Pool {
 
     /// How a total is divided that is not enough.
     fn contested(&mut self, total: i64) -> Contested {
-        let left = i128::from(total) - self.own;
+        let left = left_of(total, self.own);
         if self.needy.len() == 1
             && let Some((_, group)) = self.needy.iter_mut().next()
         {

@@ -86,7 +86,7 @@ impl ChildAmounts {
 /// What each child may use of a total, round by round; `name` decides where remainders are equal.
 pub(crate) fn in_rounds<N: Ord>(total: i64, children: &[ChildAmounts], name: impl Fn(usize) -> N) -> Vec<i64> {
     let mut runtime: Vec<i64> = children.iter().map(ChildAmounts::own).collect();
-    let mut left = i128::from(total) - runtime.iter().map(|own| i128::from(*own)).sum::<i128>();
+    let mut left = left_of(total, runtime.iter().map(|own| i128::from(*own)).sum());
     let mut needy: Vec<usize> = (0..children.len()).filter(|index| children[*index].is_needy()).collect();
     // Every round either satisfies a child or is the last one.
     while left > 0 {
@@ -110,6 +110,12 @@ pub(crate) fn in_rounds<N: Ord>(total: i64, children: &[ChildAmounts], name: imp
         left = surplus;
     }
     runtime
+}
+
+/// What is left of a total beside what its children have in any case. Where they have less than nothing it is as much as can be
+/// written, so that its product with a weight is a number too.
+pub(crate) fn left_of(total: i64, own: i128) -> i128 {
+    (i128::from(total) - own).min(i128::from(i64::MAX))
 }
 
 /// An amount divided by weight among some of the children: whole shares first, then one more for the largest
@@ -191,6 +197,33 @@ mod tests {
         let runtime = redistribute(81, &children);
         assert_eq!(runtime, [0, 9, 9, 9, 8, 8, 8, 8, 8, 7, 7]);
         assert_eq!(runtime.iter().sum::<i64>(), 81);
+    }
+
+    #[test]
+    fn amounts_may_be_as_large_or_small_as_can_be_written() {
+        const EXTREMES: [i64; 4] = [i64::MIN, -1, 0, i64::MAX];
+        let of = |request, min, weight, lends| Child { lends, ..child("c", weight, request, min) };
+        let each = EXTREMES.into_iter().flat_map(|request| {
+            let weights = move |min| [i64::MIN, 1, i64::MAX].map(|weight| (request, min, weight));
+            EXTREMES.into_iter().flat_map(weights)
+        });
+        let each: Vec<(i64, i64, i64)> = each.collect();
+        for (one, lends) in each.iter().flat_map(|one| [(one, true), (one, false)]) {
+            for other in &each {
+                for total in EXTREMES {
+                    let mut children =
+                        [*one, *other, *other].map(|(request, min, weight)| of(request, min, weight, lends));
+                    children.iter_mut().zip(["a", "b", "c"]).for_each(|(child, name)| child.name = name);
+                    children[2].guaranteed = i64::MIN;
+                    let runtime = redistribute(total, &children);
+                    let mut pool: crate::Pool = children.iter().map(Child::amounts).collect();
+                    for (place, runtime) in runtime.into_iter().enumerate() {
+                        assert_eq!(pool.runtime(total, false, place), runtime, "{total} {children:?}");
+                        pool.runtime(total, true, place);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The work queue of a controller, with client-go's semantics, as a state machine: time comes in with every call.
 //!
-//! Keys come in the order in which they were added, those of a higher priority first. A key is in the queue at most once; a key that is added while it is being worked on comes back when that work is
-//! done; a key that fails waits longer each time; a key added for later keeps the earliest of its times.
+//! Keys come in the order in which they were added. A key is in the queue at most once; a key that is added while it is being worked on
+//! comes back when that work is done; a key that fails waits longer each time; a key added for later keeps the earliest of its times.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -16,8 +15,8 @@ use crate::{clock::Moment, key::ObjectKey};
 /// Keys that wait for a controller.
 #[derive(Debug)]
 pub struct WorkQueue {
-    /// Keys to hand out: the highest priority first, then the oldest.
-    ready: BTreeSet<(Reverse<i32>, u64, ObjectKey)>,
+    /// Keys to hand out, the oldest first.
+    ready: BTreeSet<(u64, ObjectKey)>,
     /// Keys that need work: those in `ready`, and those of `processing` that were added again.
     dirty: BTreeMap<ObjectKey, Added>,
     /// Keys that are being worked on, and since when.
@@ -35,7 +34,6 @@ pub struct WorkQueue {
 /// How a key was added.
 #[derive(Clone, Copy, Debug)]
 struct Added {
-    priority: i32,
     number: u64,
     at: Moment,
 }
@@ -68,24 +66,13 @@ impl WorkQueue {
 
     /// A key needs work now.
     pub fn add(&mut self, key: ObjectKey, now: Moment) {
-        self.add_with_priority(key, 0, now);
-    }
-
-    /// A key needs work now, before all keys of lower priority. A key that is in the queue already keeps the higher of
-    /// its priorities.
-    pub fn add_with_priority(&mut self, key: ObjectKey, priority: i32, now: Moment) {
-        let at = match self.dirty.get(&key) {
-            Some(known) if known.priority >= priority => return,
-            Some(known) => {
-                self.ready.remove(&(Reverse(known.priority), known.number, key.clone()));
-                known.at
-            }
-            None => now,
-        };
+        if self.dirty.contains_key(&key) {
+            return;
+        }
         self.adds += 1;
-        let added = Added { priority, number: self.adds, at };
+        let added = Added { number: self.adds, at: now };
         if !self.processing.contains_key(&key) {
-            self.ready.insert((Reverse(priority), added.number, key.clone()));
+            self.ready.insert((added.number, key.clone()));
         }
         self.dirty.insert(key, added);
     }
@@ -141,7 +128,7 @@ impl WorkQueue {
     /// Hands out the next key, if one is ready.
     pub fn take(&mut self, now: Moment) -> Option<Taken> {
         self.ripen(now);
-        let (_, _, key) = self.ready.pop_first()?;
+        let (_, key) = self.ready.pop_first()?;
         let waited = self.dirty.remove(&key).map_or(Duration::ZERO, |added| now.since(added.at));
         self.processing.insert(key.clone(), now);
         Some(Taken { key, waited })
@@ -152,7 +139,7 @@ impl WorkQueue {
         let Some(started) = self.processing.remove(key) else { return Duration::ZERO };
         if let Some(added) = self.dirty.get_mut(key) {
             added.at = now;
-            self.ready.insert((Reverse(added.priority), added.number, key.clone()));
+            self.ready.insert((added.number, key.clone()));
         }
         now.since(started)
     }
@@ -289,23 +276,6 @@ mod tests {
         queue.retry_failed(ms(1));
         assert_eq!(taken(&mut queue, ms(1)).as_deref(), Some("failed"));
         assert_eq!((taken(&mut queue, ms(1)), queue.waiting(), queue.failures(&key("failed"))), (None, 1, 12));
-    }
-
-    #[test]
-    fn a_key_of_higher_priority_overtakes() {
-        let mut queue = WorkQueue::new(RateLimit::DEFAULT);
-        queue.add(key("a"), ms(0));
-        queue.add(key("b"), ms(0));
-        queue.add_with_priority(key("urgent"), 10, ms(1));
-        queue.add_with_priority(key("later"), -10, ms(1));
-        queue.add_with_priority(key("b"), 5, ms(2));
-        queue.add(key("urgent"), ms(3));
-        let order: Vec<_> = std::iter::from_fn(|| queue.take(ms(4))).map(|taken| taken.key.to_string()).collect();
-        assert_eq!((order, queue.depth()), (["urgent", "b", "a", "later"].map(str::to_owned).to_vec(), 0));
-        queue.add_with_priority(key("a"), 7, ms(5));
-        assert_eq!(taken(&mut queue, ms(5)), None, "it is worked on");
-        queue.done(&key("a"), ms(6));
-        assert_eq!(queue.take(ms(8)).unwrap(), Taken { key: key("a"), waited: Duration::from_millis(2) });
     }
 
     #[test]

@@ -41,17 +41,11 @@ pub trait Controller: Send + Sync + 'static {
     }
 }
 
-/// When a key is to be reconciled.
-#[derive(Clone, Copy, Debug)]
-enum Delay {
-    Priority(i32),
-    After(Duration),
-}
-
 /// Reconcile requests and events that follow from a change in a cache.
 #[derive(Debug, Default)]
 pub struct Requests {
-    keys: Vec<(ObjectKey, Delay)>,
+    /// Each with how long it is to be left alone.
+    keys: Vec<(ObjectKey, Duration)>,
     events: Vec<Event>,
     /// The event that they follow from, in a trace.
     pub(crate) cause: Option<TraceContext>,
@@ -63,14 +57,9 @@ impl Requests {
         self.enqueue_after(key, Duration::ZERO);
     }
 
-    /// Reconciles this key before all keys of lower priority; without this it is 0.
-    pub fn enqueue_with_priority(&mut self, key: &ObjectKey, priority: i32) {
-        self.keys.push((key.clone(), Delay::Priority(priority)));
-    }
-
     /// Reconciles this key after a while.
     pub fn enqueue_after(&mut self, key: &ObjectKey, delay: Duration) {
-        self.keys.push((key.clone(), Delay::After(delay)));
+        self.keys.push((key.clone(), delay));
     }
 
     /// Records an event.
@@ -215,10 +204,7 @@ impl Worker {
             }
             let mut queue = self.queue.lock();
             for (key, delay) in requests.keys {
-                match delay {
-                    Delay::Priority(priority) => queue.add_with_priority(key, priority, now),
-                    Delay::After(delay) => queue.add_after(key, delay, now),
-                }
+                queue.add_after(key, delay, now);
             }
             let ready = queue.depth();
             drop(queue);

@@ -1,6 +1,7 @@
 //! koord-scheduler, in a cluster of which one object may be or say anything.
 
 mod cluster;
+mod extremes;
 mod questions;
 mod switches;
 #[cfg(test)]
@@ -29,6 +30,8 @@ use crate::in_time;
 const ATTEMPTS_MAX: usize = 100;
 /// In the first byte: with every gate and every optional argument that the scheduler has, instead of those that it has by default.
 const ALL_ON: u8 = 0x80;
+/// In the second byte: what follows is no text but chooses numbers of all objects, which become as large or small as can be.
+const NUMBERS: u8 = u8::MAX;
 
 /// Keys that are read as they are, without a declaration of what they may say.
 const OTHER_KEYS: [&str; 17] = [
@@ -58,11 +61,18 @@ fn keys() -> impl Iterator<Item = &'static str> {
 
 /// Whatever one object says in an annotation and a label, or whatever its fields are: attempts come to an end, and a pod that has nothing
 /// to do with the object gets a node. The first byte chooses the object, and by its highest bit what is switched on; the second the key:
-/// where it chooses none, the text is a merge patch of the object.
+/// where it chooses none, the text is a merge patch of the object, or bytes that choose numbers of all objects and the extremes that
+/// they become.
 pub fn scheduler(data: &[u8]) {
     let Some((&[object, key], text)) = data.split_first_chunk() else { return };
-    let Ok(text) = std::str::from_utf8(text) else { return };
+    let switches = if object & ALL_ON == 0 { &switches::SHIPPED } else { &switches::ALL_ON };
     let mut objects = cluster();
+    if key == NUMBERS {
+        let others = objects.len() - BYSTANDERS;
+        extremes::set_by(text, &mut objects[..others]);
+        return holds(objects, switches);
+    }
+    let Ok(text) = std::str::from_utf8(text) else { return };
     let odd = usize::from(object & !ALL_ON) % (objects.len() - BYSTANDERS);
     if let Some(key) = keys().nth(usize::from(key)) {
         says(&mut objects[odd], key, text);
@@ -70,7 +80,7 @@ pub fn scheduler(data: &[u8]) {
         let Ok(patch) = serde_json::from_str::<Value>(text) else { return };
         objects[odd] = patch::merge::apply(objects[odd].take(), &patch);
     }
-    holds(objects, if object & ALL_ON == 0 { &switches::SHIPPED } else { &switches::ALL_ON });
+    holds(objects, switches);
 }
 
 /// Has an object say this, as an annotation and as a label.

@@ -19,6 +19,7 @@ mod reserving;
 mod room;
 mod told;
 mod turns;
+mod under_way;
 mod upkeep;
 mod verdicts;
 mod waiting;
@@ -40,6 +41,7 @@ pub use self::{
     jobs::Ended,
     laps::{Lap, Part},
     room::Room,
+    under_way::UnderWay,
     verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
@@ -84,6 +86,8 @@ pub struct Engine {
     skipped: Vec<Arc<Pod>>,
     /// What is given to more than may have it.
     excesses: Excesses,
+    /// Shows the attempt that is being made.
+    under_way: UnderWay,
 }
 
 /// One attempt to place a pod.
@@ -183,6 +187,7 @@ impl Engine {
             laps,
             skipped,
             excesses: Excesses::default(),
+            under_way: UnderWay::default(),
         }
     }
 
@@ -270,6 +275,13 @@ impl Engine {
         self.memories.iter_mut().for_each(Memory::clear);
         self.jobs = Jobs::default();
         self.excesses = Excesses::default();
+        // A panic has ended the attempt.
+        self.under_way.set(None);
+    }
+
+    /// Shows the attempt that is being made, to other threads too.
+    pub fn under_way(&self) -> UnderWay {
+        self.under_way.clone()
     }
 
     /// The profile of a pod.

@@ -16,6 +16,7 @@ pub mod engine;
 pub mod event;
 pub mod extender;
 pub mod hold;
+pub mod host_ports;
 pub mod labels;
 pub mod node;
 pub mod object;

@@ -34,6 +34,7 @@ pub use self::{
     marks::Marks,
     nodes::{
         Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node,
+        share,
     },
     plan::Plan,
     profile::{AddError, Profile},

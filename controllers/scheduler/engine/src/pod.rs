@@ -12,6 +12,7 @@ use koord_scheduling::{NodeAffinity, PreferredNodes};
 use crate::{
     affinity::{PodAffinity, SpreadConstraint},
     dynamic::{GeneratedClaim, NamedClaim},
+    host_ports::HostPorts,
     labels::Labels,
     volume::{Disk, PodClaim, Volume},
 };
@@ -58,7 +59,7 @@ pub struct Template {
     /// The taints that it tolerates.
     pub tolerations: Vec<Toleration>,
     /// Ports of the node that it uses.
-    pub host_ports: Vec<HostPort>,
+    pub host_ports: HostPorts,
     /// Volumes that matter to where it runs.
     pub volumes: Vec<Volume>,
     /// The ResourceClaims that it names.
@@ -104,26 +105,6 @@ impl Template {
     pub fn topology_keys(&self) -> impl Iterator<Item = &Arc<str>> {
         let spread = self.spread.iter().map(|constraint| &constraint.topology_key);
         spread.chain(self.pod_affinity.terms().map(|term| &term.topology_key))
-    }
-}
-
-/// A port of the node that a container uses.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HostPort {
-    /// The number.
-    pub port: i32,
-    /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: Arc<str>,
-    /// The address of the node; `0.0.0.0` for all of them.
-    pub address: Arc<str>,
-}
-
-impl HostPort {
-    /// Whether two pods cannot have both on one node.
-    pub fn conflicts(&self, other: &Self) -> bool {
-        let any = |address: &str| address == "0.0.0.0";
-        let same_address = any(&self.address) || any(&other.address) || self.address == other.address;
-        self.port == other.port && self.protocol == other.protocol && same_address
     }
 }
 
@@ -343,21 +324,6 @@ impl Pod {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ports_of_different_addresses_and_protocols_do_not_conflict() {
-        let port = |port, protocol: &str, address: &str| HostPort {
-            port,
-            protocol: Arc::from(protocol),
-            address: Arc::from(address),
-        };
-        let web = port(80, "TCP", "0.0.0.0");
-        assert!(web.conflicts(&port(80, "TCP", "10.0.0.1")) && port(80, "TCP", "10.0.0.1").conflicts(&web));
-        for other in [port(80, "UDP", "0.0.0.0"), port(81, "TCP", "0.0.0.0")] {
-            assert!(!web.conflicts(&other));
-        }
-        assert!(!port(80, "TCP", "10.0.0.1").conflicts(&port(80, "TCP", "10.0.0.2")));
-    }
 
     #[test]
     fn the_claims_of_a_pod_are_named_once_and_after_it_where_they_are_its_own() {

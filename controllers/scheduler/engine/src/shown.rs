@@ -8,10 +8,7 @@ use koord_resource::{ResourceList, quantity::Format};
 use koord_scheduling::quantity;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    node::Node,
-    pod::{HostPort, Pod},
-};
+use crate::{host_ports::HostPort, node::Node, pod::Pod};
 
 /// A time that is not set.
 const NEVER: &str = "0001-01-01T00:00:00Z";

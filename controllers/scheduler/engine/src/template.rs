@@ -15,9 +15,10 @@ use koord_scheduling::{Bounds, NodeAffinity, PodRequests, PreferredNodes, kubern
 use crate::{
     affinity::{PodAffinity, SpreadConstraint},
     dynamic::NamedClaim,
+    host_ports::{HostPort, HostPorts},
     labels::Labels,
     node::Node,
-    pod::{HostPort, Template},
+    pod::Template,
     volume::Volume,
 };
 
@@ -240,7 +241,7 @@ fn limits_of_pod(spec: &PodSpec) -> Option<&Amounts> {
     spec.resources.as_ref()?.limits.as_ref()
 }
 
-fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
+fn host_ports(spec: &PodSpec) -> HostPorts {
     // Init containers that are restarted run beside the others.
     let sidecars = spec.init_containers.iter().flatten();
     let sidecars = sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
@@ -252,7 +253,7 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
         Some(HostPort {
             port: port.host_port.filter(|port| *port > 0)?,
             protocol: text(&port.protocol, "TCP"),
-            address: text(&port.host_ip, "0.0.0.0"),
+            address: text(&port.host_ip, HostPort::ANY_ADDRESS),
         })
     });
     ports.collect()

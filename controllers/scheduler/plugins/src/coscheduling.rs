@@ -12,6 +12,7 @@ mod arrangement;
 mod context;
 mod declaration;
 mod gangs;
+mod group;
 mod network;
 mod plugin;
 mod pod_group;
@@ -23,6 +24,7 @@ mod upkeep;
 
 pub use declaration::{Declaration, Defaults, MatchPolicy, gang_of_pod};
 pub use gangs::{Gangs, Member, NotYet};
+pub use group::GangGroup;
 pub use plugin::Coscheduling;
 pub use pod_group::{Counts, is_abandoned, status};
 pub use round::{Outcome, Round, bind_annotations};

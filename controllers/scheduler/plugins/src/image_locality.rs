@@ -38,17 +38,18 @@ impl Plugin for ImageLocality {
         if images.iter().all(|name| cluster.image(name).is_none()) {
             return None;
         }
-        let mut scores = vec![0; cluster.width()];
+        let mut scores = vec![0_i64; cluster.width()];
         for image in images.iter().filter_map(|name| cluster.image(name)) {
             let share = image.rows.len() as f64 / cluster.len() as f64;
             let size = (image.size as f64 * share) as i64;
             for row in &image.rows {
-                scores.get_mut(row.index()).into_iter().for_each(|sum| *sum += size);
+                scores.get_mut(row.index()).into_iter().for_each(|sum| *sum = sum.saturating_add(size));
             }
         }
-        let most = SIZE_MAX * i64::try_from(images.len()).unwrap_or(i64::MAX / SIZE_MAX);
+        let most = SIZE_MAX.saturating_mul(i64::try_from(images.len()).unwrap_or(i64::MAX));
         for score in &mut scores {
-            *score = SCORE_MAX * ((*score).clamp(SIZE_MIN, most.max(SIZE_MIN)) - SIZE_MIN) / (most - SIZE_MIN).max(1);
+            let above = (*score).clamp(SIZE_MIN, most.max(SIZE_MIN)) - SIZE_MIN;
+            *score = SCORE_MAX.saturating_mul(above) / (most - SIZE_MIN).max(1);
         }
         scores.iter().any(|score| *score > 0).then(|| Box::new(Scores(scores)) as Box<dyn Score>)
     }

@@ -1,6 +1,7 @@
 //! InterPodAffinity: pods want to be near some pods and apart from others (`spec/scheduler.md` 4.6).
 
 mod domain_sums;
+mod relabelled;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 
-use self::domain_sums::DomainSums;
+use self::{domain_sums::DomainSums, relabelled::Relabelled};
 
 /// Refuses nodes that are not near the pods of a required term, or near those of a forbidding one, be it the pod's own term
 /// or that of a pod that runs; and prefers nodes by the preferred terms of both.
@@ -104,10 +105,11 @@ impl Plugin for InterPodAffinity {
 
     fn events(&self) -> Events {
         let nodes = Events::NODE_ADDED | Events::NODE_LABELS;
-        nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED
+        let pods = Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED;
+        nodes | pods | Events::OBJECTS
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         let own = &pod.template.pod_affinity;
         match event {
             Event::PodAssigned(other) => is_near(own, other),
@@ -134,7 +136,8 @@ impl Plugin for InterPodAffinity {
                     || own.required.iter().any(|term| value(new, term).is_some() && moved(term))
                     || own.forbidden.iter().any(|term| value(old, term).is_some() && moved(term))
             }
-            Event::PodChanged | Event::Timeout | Event::Object(_) | Event::NominationChanged(_) => true,
+            Event::Object(change) => Relabelled::of(change).is_some_and(|change| change.may_help(pod, cluster)),
+            Event::PodChanged | Event::Timeout | Event::NominationChanged(_) => true,
         }
     }
 }
@@ -180,7 +183,11 @@ fn means(term: &PodTerm, other: &Template, cluster: &Cluster) -> bool {
 
 /// The labels of a namespace; none where it is not known.
 fn of_namespace(name: &str, cluster: &Cluster) -> Labels {
-    let labels = cluster.objects().get::<Namespace>(name).and_then(|namespace| namespace.metadata.labels.as_ref());
+    labels_of(cluster.objects().get::<Namespace>(name))
+}
+
+fn labels_of(namespace: Option<&Namespace>) -> Labels {
+    let labels = namespace.and_then(|namespace| namespace.metadata.labels.as_ref());
     labels.into_iter().flatten().map(|(key, value)| (&**key, &**value)).collect()
 }
 

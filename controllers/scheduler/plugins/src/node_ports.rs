@@ -7,7 +7,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
-    pod::{HostPort, Pod, Template},
+    pod::{Pod, Template},
 };
 
 /// Refuses nodes on which a pod has a host port that this one wants.
@@ -42,7 +42,7 @@ impl Plugin for NodePorts {
 
     fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         match event {
-            Event::PodRemoved(gone) => conflict(&pod.template.host_ports, &gone.template.host_ports),
+            Event::PodRemoved(gone) => pod.template.host_ports.conflict(&gone.template.host_ports),
             _ => true,
         }
     }
@@ -50,18 +50,14 @@ impl Plugin for NodePorts {
 
 impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let mut pods = cluster.pods_on(row);
-        let is_taken = pods.any(|placed| conflict(&self.0.host_ports, &placed.pod.template.host_ports));
+        let mut classes = cluster.residents(row).iter().map(|residents| residents.class.template());
+        let is_taken = classes.any(|template| self.0.host_ports.conflict(&template.host_ports));
         Refusal::resolvable(0, 0).when(is_taken)
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, alike: usize) -> Option<Result<(), Refusal>> {
         Some(if alike > 0 { Err(Refusal::resolvable(0, 0)) } else { self.filter(cluster, row) })
     }
-}
-
-fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
-    wanted.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
 }
 
 #[cfg(test)]

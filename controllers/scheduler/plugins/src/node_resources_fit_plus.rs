@@ -4,7 +4,7 @@ use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Marks, Plugin, Request, SCORE_MAX, Score},
+    plugin::{Marks, Plugin, Request, Score, share},
 };
 use koord_scheduling::ResourceId;
 
@@ -56,7 +56,7 @@ impl Plugin for NodeResourcesFitPlus {
         });
         let counted: Vec<Counted> = counted.collect();
         // Without a resource all nodes are alike.
-        let weights: i64 = counted.iter().map(|counted| counted.weight).sum();
+        let weights = counted.iter().fold(0_i64, |sum, counted| sum.saturating_add(counted.weight));
         (weights > 0).then(|| Box::new(Requests(counted)) as Box<dyn Score>)
     }
 }
@@ -64,12 +64,13 @@ impl Plugin for NodeResourcesFitPlus {
 impl Score for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
-        let (mut sum, mut weights) = (0, 0);
+        let (mut sum, mut weights) = (0_i64, 0_i64);
         for Counted { id, rule, weight, request, assumed } in &self.0 {
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
-            let before = before - twice.of(*id);
-            sum += weight * score(*rule, before.saturating_add(*request), cluster.allocatable(*id, row));
-            weights += weight;
+            let before = before.saturating_sub(twice.of(*id));
+            let of_resource = score(*rule, before.saturating_add(*request), cluster.allocatable(*id, row));
+            sum = sum.saturating_add(weight.saturating_mul(of_resource));
+            weights = weights.saturating_add(*weight);
         }
         sum / weights.max(1)
     }
@@ -81,11 +82,11 @@ impl Score for Requests {
 
 fn score(rule: ScoringType, requested: i64, offered: i64) -> i64 {
     let part = match rule {
-        ScoringType::LeastAllocated => (offered - requested).max(0),
-        ScoringType::MostAllocated => requested.min(offered),
+        ScoringType::LeastAllocated => offered.saturating_sub(requested),
+        ScoringType::MostAllocated => requested,
         ScoringType::BalancedAllocation | ScoringType::LeastFragmented => 0,
     };
-    if offered <= 0 { 0 } else { part.saturating_mul(SCORE_MAX) / offered }
+    share(part, offered)
 }
 
 #[cfg(test)]

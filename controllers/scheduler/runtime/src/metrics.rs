@@ -81,6 +81,22 @@ impl HookLatency {
     }
 }
 
+/// How often a decision or binding was seen to last for too long.
+#[derive(Clone)]
+pub(crate) struct Timeouts(IntCounterVec);
+
+impl Timeouts {
+    /// One of this profile was.
+    pub(crate) fn count(&self, profile: &str) {
+        self.0.with_label_values(&[profile]).inc();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(&self, profile: &str) -> u64 {
+        self.0.with_label_values(&[profile]).get()
+    }
+}
+
 /// What is measured of the pods of a profile.
 struct OfProfile {
     name: String,
@@ -222,9 +238,9 @@ impl Measures {
         self.audited.set(now.as_second());
     }
 
-    /// A pod is decided about, or bound, for too long.
-    pub(crate) fn timed_out(&self, profile: &str) {
-        self.of_koordinator.timed_out(profile);
+    /// Decisions and bindings that last for too long.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts(self.of_koordinator.timeouts.clone())
     }
 
     /// An ElasticQuota was taken into account.

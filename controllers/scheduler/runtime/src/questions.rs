@@ -196,7 +196,7 @@ fn node(cluster: &Cluster, node: &Arc<Node>, row: Row) -> Value {
         "requested": amounts(&requested),
         "nonZeroRequested": shown::resource([("cpu", cpu), ("memory", memory)]),
         "allocatable": amounts(&|id| cluster.allocatable(id, row)),
-        "remaining": amounts(&|id| cluster.allocatable(id, row) - requested(id)),
+        "remaining": amounts(&|id| cluster.allocatable(id, row).saturating_sub(requested(id))),
         "generation": cluster.generation(row),
     }))
 }

@@ -12,6 +12,7 @@ mod prepare;
 mod repeated;
 mod spans;
 mod upkeep;
+mod watchdog;
 mod work;
 mod workloads;
 
@@ -241,11 +242,8 @@ impl Scheduler {
     }
 
     fn timed_out(&self, pod: &Pod, what: &'static str, lasts: Duration) {
-        let profile = &*pod.template.scheduler;
-        tracing::error!(pod = %pod.key, profile, ?lasts, "!!!CRITICAL TIMEOUT!!! the {what} of a pod lasts for too long");
-        if let Some(measures) = &self.measures {
-            measures.timed_out(profile);
-        }
+        let timeouts = self.measures.as_ref().map(Measures::timeouts);
+        monitor::report(pod, what, lasts, timeouts.as_ref());
     }
 
     /// An attempt has ended.

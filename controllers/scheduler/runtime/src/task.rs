@@ -77,6 +77,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
         scheduler.disagreed();
     }
     scheduler.lead();
+    let _watched = scheduler.watch();
     let mut arrivals = Arrivals::default();
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();

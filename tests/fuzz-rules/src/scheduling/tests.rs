@@ -1,9 +1,14 @@
 use std::collections::BTreeSet;
 
-use super::*;
+use koord_core::random::Random;
+
+use super::{
+    extremes::{EXTREMES, places},
+    *,
+};
 
 /// Texts that are no value of most keys, or not the one that was meant.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 15] = [
     "",
     "x",
     "-1",
@@ -14,6 +19,11 @@ const TEXTS: [&str; 10] = [
     r#"[{"name":"n1","node":-1,"resources":{"cpu":"x"}}]"#,
     r#"{"gpu":[{"minor":-9,"resources":{"koordinator.sh/gpu-core":"1e400"}}]}"#,
     "true\u{0}",
+    "9223372036854775807",
+    "-9223372036854775808",
+    r#"{"cpu":"9223372036854775807","memory":"-9223372036854775808","koordinator.sh/gpu-core":"9223372036854775807"}"#,
+    r#"[{"name":"n1","node":0,"resources":{"cpu":"9223372036854775807","memory":"-9223372036854775808"}}]"#,
+    r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"9223372036854775807","koordinator.sh/gpu-memory-ratio":"-9223372036854775808","koordinator.sh/gpu-memory":"9223372036854775807"}}]}"#,
 ];
 
 /// Members that objects lose or get.
@@ -101,4 +111,42 @@ fn everything_is_switched_on() {
     for gate in ["DevicePluginAdaption", "MultiQuotaTree", "ReplaceResourcesTransformer", "ResizePod"] {
         assert!(switches::ALL_ON.gates.enabled(gate) && !switches::SHIPPED.gates.enabled(gate), "{gate}");
     }
+}
+
+#[test]
+fn every_number_may_be_as_large_or_small_as_can_be() {
+    let others = cluster().len() - BYSTANDERS;
+    let all = places(&cluster()[..others]);
+    assert!(all.len() > 60, "{}", all.len());
+    for switches in [&*switches::SHIPPED, &*switches::ALL_ON] {
+        for place in &all {
+            for extreme in EXTREMES {
+                let mut objects = cluster();
+                place.set(&mut objects, extreme);
+                holds(objects, switches);
+            }
+        }
+    }
+}
+
+/// Sums and differences overflow where several numbers are large.
+#[test]
+fn many_numbers_at_once_may_be_as_large_or_small_as_can_be() {
+    let others = cluster().len() - BYSTANDERS;
+    let all = places(&cluster()[..others]);
+    for switches in [&*switches::SHIPPED, &*switches::ALL_ON] {
+        for extreme in EXTREMES {
+            let mut objects = cluster();
+            all.iter().for_each(|place| place.set(&mut objects, extreme));
+            holds(objects, switches);
+        }
+    }
+    let mut random = Random::seeded(32);
+    for round in 0..400_u64 {
+        let many = 3 * (1 + random.below(all.len() as u64 / 4));
+        let bytes = (0..many).map(|_| u8::try_from(random.below(256)).unwrap());
+        let on = if round % 2 == 0 { 0 } else { ALL_ON };
+        scheduler(&[on, NUMBERS].into_iter().chain(bytes).collect::<Vec<_>>());
+    }
+    assert!(keys().count() < usize::from(NUMBERS), "no key is chosen by it");
 }

@@ -121,7 +121,7 @@ impl Cluster {
         let is_exact = self.assumed_usage.iter().all(|column| column[placed.row.index()] < i64::MAX);
         if self.requested.subtract(placed.row, placed.class.requests()) && is_exact {
             for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {
-                column[placed.row.index()] -= usage;
+                column[placed.row.index()] = column[placed.row.index()].saturating_sub(usage);
             }
         } else {
             self.recount(placed.row);

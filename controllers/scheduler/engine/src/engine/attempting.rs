@@ -16,6 +16,7 @@ use crate::{
 
 impl Engine {
     pub(super) fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
+        self.under_way.set(Some((Arc::clone(&pod), now)));
         let profile = Arc::clone(&self.profiles[index]);
         self.laps.begin();
         self.hide(&profile, &pod);
@@ -53,6 +54,7 @@ impl Engine {
             }
         };
         self.laps.finish();
+        self.under_way.set(None);
         Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, Outcome, Tried, laps::Laps, verdicts::Verdicts};
+use super::{Engine, Outcome, Tried, UnderWay, laps::Laps, verdicts::Verdicts};
 use crate::{
     columns::Row,
     cycle::{Memory, OnNode},
@@ -57,6 +57,8 @@ impl Engine {
             laps: Laps::default(),
             skipped: Vec::new(),
             excesses: self.excesses.clone(),
+            // What is tried here is not what is being decided.
+            under_way: UnderWay::default(),
         }
     }
 

@@ -186,14 +186,20 @@ impl Refusal {
     }
 }
 
+/// How much of a whole a part is, from 0 to [`SCORE_MAX`]. Both may be anything that objects say: a part below 0 is none, one above the
+/// whole is all of it, and of nothing there is no share. Bytes are exact up to 92 PB.
+pub fn share(part: i64, whole: i64) -> i64 {
+    if whole <= 0 { 0 } else { part.clamp(0, whole).saturating_mul(SCORE_MAX) / whole }
+}
+
 /// Scales scores so that the highest becomes [`SCORE_MAX`]. Scores that are all 0 stay.
 pub fn highest_is_best(score: i64, highest: i64) -> i64 {
-    if highest == 0 { 0 } else { SCORE_MAX * score / highest }
+    SCORE_MAX.saturating_mul(score).checked_div(highest).unwrap_or(0)
 }
 
 /// Scales scores so that 0 becomes [`SCORE_MAX`], and the highest 0.
 pub fn lowest_is_best(score: i64, highest: i64) -> i64 {
-    SCORE_MAX - highest_is_best(score, highest)
+    SCORE_MAX.saturating_sub(highest_is_best(score, highest))
 }
 
 /// Leaves scores as they are.
@@ -238,6 +244,16 @@ mod tests {
     }
 
     #[test]
+    fn a_share_is_between_nothing_and_all_whatever_the_numbers_are() {
+        assert_eq!([share(1, 3), share(3, 3), share(4, 3), share(-1, 3), share(1, 0)], [33, 100, 100, 0, 0]);
+        for part in [i64::MIN, -1, 0, 1, i64::MAX] {
+            for whole in [i64::MIN, -1, 0, 1, i64::MAX] {
+                assert!((0..=SCORE_MAX).contains(&share(part, whole)), "{part} of {whole}");
+            }
+        }
+    }
+
+    #[test]
     fn normalised_scores_keep_their_order_or_turn_it_round() {
         let normalized = |mut scores: Vec<i64>, scale: Scale| {
             normalize(&mut scores, scale);
@@ -247,5 +263,12 @@ mod tests {
         assert_eq!(normalized(vec![0, 1, 3], lowest_is_best), [100, 67, 0]);
         let nothing = [highest_is_best, lowest_is_best, as_it_is].map(|scale| normalized(vec![0, 0], scale));
         assert_eq!(nothing, [[0, 0], [100, 100], [0, 0]]);
+        for scale in [highest_is_best, lowest_is_best, as_it_is] {
+            for score in [i64::MIN, -1, 0, 1, i64::MAX] {
+                for highest in [i64::MIN, -1, 0, 1, i64::MAX] {
+                    scale(score, highest);
+                }
+            }
+        }
     }
 }

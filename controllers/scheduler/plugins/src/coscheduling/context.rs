@@ -155,7 +155,7 @@ impl Context {
         Job {
             pods: round.map_or_else(|| vec![uid.clone()], |round| self.gangs.by_index(round.untried())),
             in_place,
-            group: round.map(|round| round.group().to_owned()),
+            group: round.map(|round| round.group().name().to_string()),
         }
     }
 
@@ -264,7 +264,7 @@ impl Context {
         }
         if let Some(round) = self.gangs.round(uid) {
             orders.activate.extend(round.untried().filter(|other| *other != uid).cloned());
-            orders.marks.push(JobMark::Began(round.group().to_owned()));
+            orders.marks.push(JobMark::Began(round.group().name().to_string()));
             self.gangs.began(round.group());
             self.stage = Stage::Trying(round);
         }
@@ -295,13 +295,14 @@ impl Context {
         }
     }
 
-    /// The member that a pod is, if it belongs to a gang, with what its annotations declare.
+    /// The member that a pod is, if it belongs to a gang, with what its annotations declare where nothing has declared the gang.
     fn member(&self, pod: &Pod) -> Option<(Member, Option<Declaration>)> {
         let (gang, by_pod_group) = gang_of(pod)?;
         let template = &pod.template;
         let (labels, annotations) = (&template.labels, &template.annotations);
-        let declared =
-            if by_pod_group { None } else { Declaration::of_pod(&gang, labels, annotations, &self.defaults) };
+        // The first pod that declares its gang counts: what the others say, which may be long, is not read.
+        let is_declared = by_pod_group || self.gangs.declaration(&gang).is_some();
+        let declared = if is_declared { None } else { Declaration::of_pod(&gang, labels, annotations, &self.defaults) };
         let index = annotations.get(koord_api::gang::NETWORK_TOPOLOGY_INDEX.name());
         let member = Member {
             key: pod.key.clone(),
@@ -321,7 +322,7 @@ impl Context {
         // Where it came to nothing, those that were not tried are refused at once.
         let untried = if why == Ending::Placed { 0 } else { outcome.untried.len() };
         let pods = outcome.placed.len() + outcome.refused.len() + untried;
-        let (job, reason, is_complete) = (outcome.group.clone(), why.words(), why == Ending::Placed);
+        let (job, reason, is_complete) = (outcome.group.name().to_string(), why.words(), why == Ending::Placed);
         JobMark::Ended { job, pods, reason, is_complete, is_batch: self.is_batch }
     }
 

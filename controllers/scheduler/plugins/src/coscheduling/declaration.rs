@@ -13,6 +13,8 @@ use koord_core::key::ObjectKey;
 use koord_engine::labels::Labels;
 use koord_resource::Duration;
 
+use super::group::GangGroup;
+
 /// Which pods of a gang count for its minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchPolicy {
@@ -45,8 +47,8 @@ pub struct Declaration {
     pub mode: GangMode,
     /// Which pods count.
     pub policy: MatchPolicy,
-    /// The gangs that are placed together with it, itself among them, sorted.
-    pub group: Vec<ObjectKey>,
+    /// The gangs that are placed together with it, itself among them.
+    pub group: GangGroup,
     /// How long pods wait for others. No pod does.
     pub waiting_time: Duration,
     /// How close to each other its pods must be.
@@ -99,20 +101,13 @@ impl Declaration {
         let count = |number: i32| usize::try_from(number).unwrap_or(0);
         let given = |key: &str| annotation(key).filter(|text| !text.is_empty());
         let policy = read(&MATCH_POLICY, given).or_else(|| read(&MATCH_POLICY_ALIAS, given));
-        let mut group: Vec<ObjectKey> = read(&GROUPS, &annotation)
-            .into_iter()
-            .flatten()
-            .map(|id| ObjectKey::cluster(&id))
-            .chain([gang.clone()])
-            .collect();
-        group.sort();
-        group.dedup();
+        let others = read(&GROUPS, &annotation).into_iter().flatten().map(|id| ObjectKey::cluster(&id));
         Self {
             min: count(min),
             total: read(&TOTAL_NUMBER, &annotation).map_or(0, count).max(count(min)),
             mode: read(&MODE, &annotation).filter(|mode| *mode == GangMode::NonStrict).unwrap_or(GangMode::Strict),
             policy: policy.and_then(|policy| MatchPolicy::of(&policy)).unwrap_or(defaults.policy),
-            group,
+            group: GangGroup::new(others.chain([gang.clone()]).collect()),
             waiting_time: waiting_time.filter(|time| time.as_nanos() > 0).unwrap_or(defaults.waiting_time),
             topology: read(&NETWORK_TOPOLOGY_SPEC, &annotation),
         }
@@ -205,7 +200,7 @@ mod tests {
         assert_eq!((declared.total, declared.policy), (3, MatchPolicy::OnceSatisfied));
         assert_eq!(
             (declared.group, declared.waiting_time),
-            (vec![ObjectKey::new("ns", "g")], Duration::from_secs(600))
+            (GangGroup::new(vec![ObjectKey::new("ns", "g")]), Duration::from_secs(600))
         );
     }
 
@@ -222,7 +217,7 @@ mod tests {
         let declared = declared.unwrap();
         assert_eq!((declared.total, declared.mode), (5, GangMode::NonStrict));
         assert_eq!((declared.policy, declared.waiting_time), (MatchPolicy::OnlyWaiting, Duration::from_secs(90)));
-        assert_eq!(declared.group.iter().map(ObjectKey::as_str).collect::<Vec<_>>(), ["a/b", "ns/g", "ns/z"]);
+        assert_eq!(declared.group.ids().iter().map(ObjectKey::as_str).collect::<Vec<_>>(), ["a/b", "ns/g", "ns/z"]);
         let both = of_pod(&[
             ("min-available", "1"),
             ("match-policy", "waiting-and-running"),
@@ -241,7 +236,7 @@ mod tests {
     fn a_gang_belongs_to_its_group_whether_that_names_it_or_not() {
         let group = |ids: &str| {
             let declared = of_pod(&[("min-available", "1"), ("groups", ids)]).unwrap();
-            declared.group.iter().map(ToString::to_string).collect::<Vec<_>>()
+            declared.group.ids().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(group("[]"), ["ns/g"]);
         assert_eq!(group(r#"["ns/other"]"#), ["ns/g", "ns/other"]);
@@ -251,7 +246,7 @@ mod tests {
     #[test]
     fn a_gang_that_a_group_names_twice_is_in_it_once() {
         let declared = of_pod(&[("min-available", "1"), ("groups", r#"["ns/other","ns/g","ns/other"]"#)]);
-        assert_eq!(declared.unwrap().group, [ObjectKey::new("ns", "g"), ObjectKey::new("ns", "other")]);
+        assert_eq!(**declared.unwrap().group.ids(), [ObjectKey::new("ns", "g"), ObjectKey::new("ns", "other")]);
     }
 
     #[test]

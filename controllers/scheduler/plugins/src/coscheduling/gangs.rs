@@ -20,6 +20,7 @@ pub use self::not_yet::NotYet;
 use self::order::order;
 use super::{
     declaration::{Declaration, MatchPolicy},
+    group::GangGroup,
     round::{Candidate, Outcome, Round},
 };
 
@@ -50,18 +51,16 @@ pub struct Gangs {
     by_id: BTreeMap<ObjectKey, Gang>,
     /// The gang of every member.
     members: BTreeMap<Uid, ObjectKey>,
-    /// By the ids of their gangs.
-    groups: BTreeMap<Arc<str>, Group>,
+    groups: BTreeMap<GangGroup, Group>,
     /// The groups that name a gang.
-    naming: BTreeMap<ObjectKey, BTreeSet<Arc<str>>>,
+    naming: BTreeMap<ObjectKey, BTreeSet<GangGroup>>,
     /// Members that may be tried since the last look.
     woken: BTreeSet<Uid>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Gang {
-    /// The id of its group.
-    group: Arc<str>,
+    group: GangGroup,
     declaration: Option<Declaration>,
     has_pod_group: bool,
     members: BTreeMap<Uid, (Member, Stage)>,
@@ -78,8 +77,8 @@ struct Stage {
 
 #[derive(Clone, Debug, Default)]
 struct Group {
-    /// The gangs that its id names.
-    ids: Vec<ObjectKey>,
+    /// The gangs that it names.
+    ids: Arc<[ObjectKey]>,
     /// Those among them that declare this group.
     gangs: BTreeSet<ObjectKey>,
     /// A member of it was bound.
@@ -94,10 +93,10 @@ struct Group {
 }
 
 impl Gang {
-    /// The name of the group that a gang of this id declares, and the ids of its gangs: itself where it declares nothing.
-    fn group_of(&self, id: &ObjectKey) -> (Arc<str>, Vec<ObjectKey>) {
-        let ids = self.declaration.as_ref().map_or_else(|| vec![id.clone()], |declared| declared.group.clone());
-        (ids.iter().map(ObjectKey::as_str).collect::<Vec<_>>().join(",").into(), ids)
+    /// The group that a gang of this id declares: itself where it declares nothing.
+    fn group_of(&self, id: &ObjectKey) -> GangGroup {
+        let declared = self.declaration.as_ref().map(|declared| declared.group.clone());
+        declared.unwrap_or_else(|| GangGroup::new(vec![id.clone()]))
     }
 }
 
@@ -163,14 +162,14 @@ impl Gangs {
                 stage.released_with = outcome.placed.len();
             }
         }
-        if let Some(group) = self.groups.get_mut(&*outcome.group) {
+        if let Some(group) = self.groups.get_mut(&outcome.group) {
             (group.is_satisfied, group.was_tried) = (true, false);
         }
-        self.review(&Arc::from(&*outcome.group), None);
+        self.review(&outcome.group, None);
     }
 
     /// A round of this group has begun: its members are tried.
-    pub fn began(&mut self, group: &str) {
+    pub fn began(&mut self, group: &GangGroup) {
         if let Some(group) = self.groups.get_mut(group) {
             group.was_tried = true;
         }
@@ -180,7 +179,7 @@ impl Gangs {
     pub fn released_with(&self, uid: &Uid) -> Option<(&str, usize)> {
         let (_, gang) = self.gang(uid)?;
         let (_, stage) = gang.members.get(uid).filter(|(_, stage)| stage.released_with > 0)?;
-        Some((&gang.group, stage.released_with))
+        Some((gang.group.name(), stage.released_with))
     }
 
     /// A pod that needs nobody is being bound by itself.
@@ -201,9 +200,7 @@ impl Gangs {
         self.may_be_tried(uid)?;
         let Some((_, gang)) = self.gang(uid) else { return Ok(()) };
         match self.tried_instead(uid) {
-            Some((_, first)) => {
-                Err(NotYet::Represented { by: first.key.clone(), group: gang.group.as_ref().to_owned() })
-            }
+            Some((_, first)) => Err(NotYet::Represented { by: first.key.clone(), group: gang.group.clone() }),
             None => Ok(()),
         }
     }
@@ -236,7 +233,7 @@ impl Gangs {
             key: member.key.clone(),
             gang: member.gang.clone(),
         });
-        Some(Round::new(gang.group.as_ref().to_owned(), missing, candidates.collect()))
+        Some(Round::new(gang.group.clone(), missing, candidates.collect()))
     }
 
     /// Whether two pods are members of the same group.
@@ -245,9 +242,9 @@ impl Gangs {
         group(one).is_some_and(|of_one| group(other) == Some(of_one))
     }
 
-    /// Whether a gang declares the group of this name.
-    pub fn has_group(&self, name: &str) -> bool {
-        self.groups.contains_key(name)
+    /// Whether a gang declares this group.
+    pub fn has_group(&self, group: &GangGroup) -> bool {
+        self.groups.contains_key(group)
     }
 
     /// The gang of a pod.
@@ -319,21 +316,24 @@ impl Gangs {
     /// be nothing that matters here.
     fn changed(&mut self, id: &ObjectKey, member: Option<&Uid>, is_other: bool) {
         let Some(gang) = self.by_id.get_mut(id) else { return };
-        let (name, ids) = gang.group_of(id);
-        let old = std::mem::replace(&mut gang.group, Arc::clone(&name));
+        let named = gang.group_of(id);
+        let old = std::mem::replace(&mut gang.group, named.clone());
         let has_bound = gang.members.values().any(|(member, _)| member.is_bound);
         let is_gone = gang.members.is_empty() && !gang.has_pod_group;
         if is_gone {
             self.by_id.remove(id);
         } else {
-            for named in &ids {
-                self.naming.entry(named.clone()).or_default().insert(Arc::clone(&name));
-            }
-            let group = self.groups.entry(Arc::clone(&name)).or_insert_with(|| Group { ids, ..Group::default() });
+            let Self { groups, naming, .. } = self;
+            let group = groups.entry(named.clone()).or_insert_with(|| {
+                for id in named.ids().iter() {
+                    naming.entry(id.clone()).or_default().insert(named.clone());
+                }
+                Group { ids: Arc::clone(named.ids()), ..Group::default() }
+            });
             group.gangs.insert(id.clone());
             group.is_satisfied |= has_bound;
         }
-        if is_gone || old != name {
+        if is_gone || old != named {
             self.leave(id, &old);
         }
         for group in self.naming.get(id).cloned().unwrap_or_default() {
@@ -345,17 +345,17 @@ impl Gangs {
     }
 
     /// A gang does not declare this group any more.
-    fn leave(&mut self, id: &ObjectKey, name: &Arc<str>) {
+    fn leave(&mut self, id: &ObjectKey, name: &GangGroup) {
         let Some(group) = self.groups.get_mut(name) else { return };
         group.gangs.remove(id);
         if group.gangs.is_empty()
             && let Some(group) = self.groups.remove(name)
         {
-            for named in group.ids {
-                if let Some(groups) = self.naming.get_mut(&named) {
+            for named in group.ids.iter() {
+                if let Some(groups) = self.naming.get_mut(named) {
                     groups.remove(name);
                     if groups.is_empty() {
-                        self.naming.remove(&named);
+                        self.naming.remove(named);
                     }
                 }
             }
@@ -363,7 +363,7 @@ impl Gangs {
     }
 
     /// Which members of the gangs that declare a group may be tried, after a change of this one.
-    fn review(&mut self, name: &Arc<str>, member: Option<&Uid>) {
+    fn review(&mut self, name: &GangGroup, member: Option<&Uid>) {
         let Some(group) = self.groups.get(name) else { return };
         let is_complete = self.check_complete(group).is_ok();
         let Some(group) = self.groups.get_mut(name) else { return };

@@ -9,6 +9,8 @@ use koord_api::gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::plugin::{Reason, ReasonCode};
 
+use super::group::GangGroup;
+
 /// Said of a round in which all members were tried.
 const ATTEMPTED: &str = "all pending pods is already been attempted";
 
@@ -24,7 +26,7 @@ pub(super) struct Candidate {
 /// there is none.
 #[derive(Clone, Debug)]
 pub struct Round {
-    group: String,
+    group: GangGroup,
     /// How many more pods each gang needs.
     missing: BTreeMap<ObjectKey, usize>,
     rest: VecDeque<Candidate>,
@@ -42,7 +44,7 @@ pub struct Round {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The group.
-    pub group: String,
+    pub group: GangGroup,
     /// Whether those that were placed stay placed. Otherwise none does.
     pub is_complete: bool,
     /// Members for which there was a place.
@@ -95,7 +97,7 @@ impl Ending {
 
 impl Round {
     /// A round over these candidates, where gangs need so many.
-    pub(super) fn new(group: String, missing: BTreeMap<ObjectKey, usize>, rest: VecDeque<Candidate>) -> Self {
+    pub(super) fn new(group: GangGroup, missing: BTreeMap<ObjectKey, usize>, rest: VecDeque<Candidate>) -> Self {
         let (placed, refused) = (Vec::new(), Vec::new());
         let awaited = rest.iter().map(|candidate| candidate.uid.clone()).collect();
         Self { group, missing, rest, awaited, placed, refused, reason: None, obstacle: None, is_hopeless: false }
@@ -108,7 +110,7 @@ impl Round {
     }
 
     /// The group that is tried.
-    pub fn group(&self) -> &str {
+    pub fn group(&self) -> &GangGroup {
         &self.group
     }
 
@@ -235,7 +237,8 @@ mod tests {
             gang: ObjectKey::cluster(key.split('/').next().unwrap()),
         };
         let missing = needs.iter().map(|(gang, missing)| (ObjectKey::cluster(gang), *missing)).collect();
-        let mut round = Round::new("g".to_owned(), missing, members.iter().map(candidate).collect());
+        let group = GangGroup::new(vec![ObjectKey::cluster("g")]);
+        let mut round = Round::new(group, missing, members.iter().map(candidate).collect());
         let mut tried = Vec::new();
         while let Some(uid) = round.next().cloned() {
             if fitting.contains(&&*uid.to_string()) {

@@ -69,7 +69,7 @@ pub(super) fn gpus(requests: &ResourceList) -> Result<Option<Gpus>, InvalidReque
     let are_percentages = || [GPU_CORE, GPU_MEMORY_RATIO].into_iter().all(|name| is_percentage(amount(name)));
     let divides = |name| {
         let shared = amount(GPU_SHARED);
-        amount(name) % shared == 0 && amount(name) / shared <= 100
+        amount(name).checked_rem(shared) == Some(0) && amount(name).checked_div(shared).is_some_and(|each| each <= 100)
     };
     let is_valid = match names[..] {
         [NVIDIA_GPU | AMD_GPU | HYGON_DCU | GPU] => true,
@@ -90,8 +90,8 @@ pub(super) fn gpus(requests: &ResourceList) -> Result<Option<Gpus>, InvalidReque
         names.sort_unstable();
         return Err(InvalidRequest::Combination(names));
     }
-    let whole = amount(GPU)
-        + [NVIDIA_GPU, AMD_GPU, HYGON_DCU].into_iter().map(|name| amount(name).saturating_mul(100)).sum::<i64>();
+    let of_vendors = [NVIDIA_GPU, AMD_GPU, HYGON_DCU].map(|name| amount(name).saturating_mul(100));
+    let whole = of_vendors.into_iter().fold(amount(GPU), i64::saturating_add);
     let mut all = Amounts::read(requests);
     if whole > 0 {
         all = [DeviceResource::GpuCore, DeviceResource::GpuMemoryRatio]

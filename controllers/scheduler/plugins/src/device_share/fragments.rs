@@ -79,7 +79,7 @@ impl Taken {
         let by_gpu = free
             .fitting(gpus)
             .into_iter()
-            .filter_map(|taken| Some((*minors.get(taken.0)?, -millionths(free.lost_after(self.milli_cpu, &[taken])))));
+            .filter_map(|taken| Some((*minors.get(taken.0)?, millionths(-free.lost_after(self.milli_cpu, &[taken])))));
         by_gpu.collect()
     }
 
@@ -148,7 +148,8 @@ impl<'a> Free<'a> {
     fn of(cluster: &'a Cluster, row: Row) -> Option<Self> {
         let devices = cluster.state::<Devices>()?;
         let (node, outlook) = (devices.of(row)?, devices.mix.outlook(row)?);
-        let milli_cpu = cluster.allocatable(ResourceId::CPU, row) - cluster.requested(ResourceId::CPU, row);
+        let [offered, requested] = [cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row)];
+        let milli_cpu = offered.saturating_sub(requested);
         Some(Self { node, outlook, gpus: &node.gpus.each, milli_cpu })
     }
 
@@ -175,7 +176,7 @@ impl<'a> Free<'a> {
     fn lost_after(&self, milli_cpu: i64, taken: &[(usize, u8)]) -> f64 {
         let of = |at: usize| taken.iter().find(|(taken, _)| *taken == at).map_or(0, |(_, percent)| *percent);
         let left = self.gpus.iter().enumerate().map(|(at, gpu)| gpu.free_percent.saturating_sub(of(at)));
-        self.outlook.lost(left, self.milli_cpu - milli_cpu)
+        self.outlook.lost(left, self.milli_cpu.saturating_sub(milli_cpu))
     }
 }
 
@@ -213,6 +214,29 @@ mod tests {
         amounts::{Amounts, DeviceResource},
         outlook::Demand,
     };
+
+    /// What users and nodes may say of CPU, as it is read.
+    const EXTREMES: [i64; 5] = [i64::MIN, -1, 0, 1, i64::MAX];
+
+    #[test]
+    fn cpu_may_be_as_much_or_little_as_can_be_written() {
+        let each: Amounts = [(DeviceResource::GpuCore, 50), (DeviceResource::GpuMemory, 1)].into_iter().collect();
+        let (node, gpus) = (NodeDevices::default(), [Gpu { memory: 1, free_percent: 100 }]);
+        for wanted in EXTREMES {
+            for demanded in EXTREMES {
+                let demand = Demand { percent: 50, count: 1, milli_cpu: demanded };
+                let outlook = Arc::new(Outlook::of(&[(demand, 1.0)]));
+                for milli_cpu in EXTREMES {
+                    for gpus_wanted in [None, Some(Gpus { each, count: 1, is_shared: true })] {
+                        let taken = Taken { gpus: gpus_wanted, milli_cpu: wanted };
+                        let free = Free { node: &node, outlook: &outlook, gpus: &gpus, milli_cpu };
+                        let gain = Fragments::of(taken).gain(&free);
+                        assert!((-1_000_000..=1_000_000).contains(&gain), "{gain}: there is one GPU");
+                    }
+                }
+            }
+        }
+    }
 
     proptest! {
         #[test]

@@ -194,11 +194,6 @@ impl DeviceRequest {
     pub fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.gpus.iter().map(|_| Kind::Gpu).chain(self.others.keys().copied())
     }
-
-    /// Whether it shares GPUs with others.
-    pub fn shares_gpus(&self) -> bool {
-        self.gpus.as_ref().is_some_and(|gpus| gpus.is_shared)
-    }
 }
 
 impl GpuRequest {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::plugin::SCORE_MAX;
+use koord_engine::plugin::share;
 
 use super::{
     amounts::{Amounts, DeviceResource},
@@ -71,11 +71,14 @@ impl Scorer {
         let (mut score, mut weights) = (0_i64, 0_i64);
         for (resource, weight) in &self.weights {
             let (total, free) = (total.amount(*resource), free.amount(*resource));
-            if total == 0 {
+            if total <= 0 {
                 continue;
             }
-            let requested =
-                if total >= free { (total - free).saturating_add(request.amount(*resource)) } else { total };
+            let requested = if total >= free {
+                total.saturating_sub(free).saturating_add(request.amount(*resource))
+            } else {
+                total
+            };
             score = score.saturating_add(self.preference.score(requested, total).saturating_mul(*weight));
             weights = weights.saturating_add(*weight);
         }
@@ -93,10 +96,10 @@ impl Scorer {
 impl Preference {
     fn score(self, requested: i64, total: i64) -> i64 {
         let part = match self {
-            Self::LeastAllocated => (total - requested).max(0),
-            Self::MostAllocated | Self::LeastFragmented => requested.min(total),
+            Self::LeastAllocated => total.saturating_sub(requested),
+            Self::MostAllocated | Self::LeastFragmented => requested,
         };
-        part.saturating_mul(SCORE_MAX) / total
+        share(part, total)
     }
 }
 

@@ -1,5 +1,10 @@
+use std::collections::BTreeMap;
+
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{hold::Holds, object::Object};
+use koord_engine::{
+    hold::Holds,
+    object::{Object, ObjectChange},
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -339,4 +344,111 @@ fn what_brings_a_pod_near_or_takes_one_away_may_help() {
     assert!(changed(&near, json!({}), json!({"zone": "a"})) && !changed(&near, json!({"zone": "a"}), json!({})));
     assert!(changed(&apart, json!({"zone": "a"}), json!({})) && !changed(&apart, json!({}), json!({"zone": "a"})));
     assert!(changed(&apart, json!({"zone": "a"}), json!({"zone": "b"})));
+}
+
+#[test]
+fn a_namespace_that_gets_or_loses_a_label_wakes_the_pods_that_it_concerns() {
+    let selecting = |label: &str| {
+        let mut term = term("zone", "app=web");
+        term["namespaceSelector"] = json!({"matchLabels": {label: "yes"}});
+        term
+    };
+    let namespace = |name: &str, labels: &str| {
+        let labels: BTreeMap<&str, &str> = pairs(labels).into_iter().collect();
+        let value: Namespace = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap();
+        Object::new(ObjectKey::cluster(name), Uid::from(name), false, Arc::new(value))
+    };
+    let web = [("app", "web")];
+    let mut cluster = crate::testing::cluster(&[node("n", &NONE)]);
+    let apart_from_late = required(&[], &[selecting("late")]);
+    for (name, in_namespace, labels, spec) in [
+        ("worker", "ns-worker", &web[..], &NONE),
+        ("db", "ns-db", &[("app", "db")], &NONE),
+        ("bearer", "ns-db", &[], &apart_from_late),
+    ] {
+        cluster.place(labelled(in_namespace, name, labels, spec), &"n".into(), Holds::default());
+    }
+    let near = required(&[selecting("late")], &[]);
+    let named = {
+        let mut term = selecting("late");
+        term["namespaces"] = json!(["ns-worker"]);
+        required(&[term], &[])
+    };
+    let follower = |spec: &Value| labelled("ns-follower", "follower", &[], spec);
+    let itself = |spec: &Value| labelled("ns-follower", "first", &web, spec);
+    for (what, waiting, name, old, new, helps) in [
+        ("it is near now", follower(&near), "ns-worker", Some(""), Some("late=yes"), true),
+        ("a namespace that was not known", follower(&near), "ns-worker", None, Some("late=yes"), true),
+        ("another label", follower(&near), "ns-worker", Some(""), Some("early=yes"), false),
+        ("no pod there is meant", follower(&near), "ns-db", Some(""), Some("late=yes"), false),
+        ("it was near before", follower(&near), "ns-worker", Some("late=yes"), Some("late=yes,x=y"), false),
+        ("it is near no more", follower(&near), "ns-worker", Some("late=yes"), None, false),
+        ("it is named anyhow", follower(&named), "ns-worker", Some(""), Some("late=yes"), false),
+        (
+            "one of two terms",
+            follower(&required(&[selecting("late"), selecting("x")], &[])),
+            "ns-worker",
+            Some(""),
+            Some("late=yes"),
+            false,
+        ),
+        (
+            "no namespace is selected",
+            follower(&required(&[term("zone", "app=web")], &[])),
+            "ns-worker",
+            Some(""),
+            Some("late=yes"),
+            false,
+        ),
+        ("it must be apart from it no more", follower(&apart_from_late), "ns-worker", Some("late=yes"), Some(""), true),
+        ("it must be apart from it now", follower(&apart_from_late), "ns-worker", Some(""), Some("late=yes"), false),
+        (
+            "a pod that runs is to be apart from it no more",
+            itself(&NONE),
+            "ns-follower",
+            Some("late=yes"),
+            Some(""),
+            true,
+        ),
+        ("no pod that runs is about it", follower(&NONE), "ns-follower", Some("late=yes"), Some(""), false),
+        ("it is the first of its own", itself(&near), "ns-follower", Some(""), Some("late=yes"), true),
+        (
+            "it may be the first in a namespace of its own alone",
+            itself(&near),
+            "ns-other",
+            Some(""),
+            Some("late=yes"),
+            false,
+        ),
+    ] {
+        let change = ObjectChange {
+            old: old.map(|labels| namespace(name, labels)),
+            new: new.map(|labels| namespace(name, labels)),
+        };
+        let plugin = InterPodAffinity::default();
+        let event = Event::Object(change);
+        assert!(plugin.events().meets(event.kinds()));
+        assert_eq!(plugin.may_help(&waiting, &event, &cluster), helps, "{what}");
+    }
+    let other = Object::new(ObjectKey::cluster("ns-worker"), Uid::from("1"), false, Arc::new(1_u32));
+    let event = Event::Object(ObjectChange { old: None, new: Some(other) });
+    assert!(!InterPodAffinity::default().may_help(&follower(&near), &event, &cluster), "an object of another kind");
+}
+
+/// The pods of a namespace that is selected no more do not count, and the one that waits may be the first.
+#[test]
+fn a_pod_is_the_first_of_its_own_when_the_namespace_of_the_others_is_selected_no_more() {
+    let mut cluster = crate::testing::cluster(&[node("n", &NONE)]);
+    cluster.place(labelled("ns-worker", "w", &[("app", "web")], &NONE), &"n".into(), Holds::default());
+    let namespace = |name: &str, labels: Value| {
+        let value: Namespace = serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap();
+        Object::new(ObjectKey::cluster(name), Uid::from(name), false, Arc::new(value))
+    };
+    cluster.set_object(namespace("own", json!({"late": "yes"})));
+    let mut term = term("zone", "app=web");
+    term["namespaceSelector"] = json!({"matchLabels": {"late": "yes"}});
+    let waiting = labelled("own", "first", &[("app", "web")], &required(&[term], &[]));
+    let (old, new) = (namespace("ns-worker", json!({"late": "yes"})), namespace("ns-worker", json!({})));
+    let event = Event::Object(ObjectChange { old: Some(old), new: Some(new) });
+    assert!(InterPodAffinity::default().may_help(&waiting, &event, &cluster));
 }

@@ -81,9 +81,11 @@ impl Settings {
         let left: Amounts = left.collect();
         // The dominant resource is the scarcest of all, of those too that have no weight of their own.
         let scarcest = left.iter().copied().min().unwrap_or(0);
-        let sum: i64 = self.weights.iter().zip(&left).map(|(weight, left)| weight * left).sum();
-        let weights = self.weights.iter().sum::<i64>() + self.dominant_weight;
-        if weights <= 0 { 0 } else { (sum + self.dominant_weight * scarcest) / weights }
+        let of_weights = self.weights.iter().zip(left.iter().copied()).chain([(&self.dominant_weight, scarcest)]);
+        let (sum, weights) = of_weights.fold((0_i64, 0_i64), |(sum, weights), (weight, left)| {
+            (sum.saturating_add(weight.saturating_mul(left)), weights.saturating_add(*weight))
+        });
+        if weights <= 0 { 0 } else { sum / weights }
     }
 
     /// What would be used with the pod.
@@ -98,11 +100,11 @@ fn percent(used: i64, capacity: i64) -> i64 {
 }
 
 fn share_left(used: i64, capacity: i64) -> i64 {
-    if capacity == 0 || used > capacity {
+    if capacity <= 0 || used > capacity {
         return 0;
     }
-    let left = i128::from(capacity - used) * i128::from(SCORE_MAX) / i128::from(capacity);
-    i64::try_from(left).unwrap_or(0)
+    let left = (i128::from(capacity) - i128::from(used)) * i128::from(SCORE_MAX) / i128::from(capacity);
+    i64::try_from(left).unwrap_or(SCORE_MAX).min(SCORE_MAX)
 }
 
 #[cfg(test)]

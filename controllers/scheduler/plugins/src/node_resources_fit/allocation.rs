@@ -1,6 +1,10 @@
 //! The score of a node: how much of it is requested with the pod, by the strategy.
 
-use koord_engine::{cluster::Cluster, columns::Row, plugin::SCORE_MAX};
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{SCORE_MAX, share},
+};
 use koord_scheduling::ResourceId;
 
 use super::Strategy;
@@ -26,7 +30,7 @@ impl Rate for Allocation {
     fn rate(&self, cluster: &Cluster, row: Row, twice: impl Fn(ResourceId) -> i64) -> i64 {
         let assumed_usage = cluster.assumed_usage(row);
         let (allocatable, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
-        let (mut score, mut weights) = (0, 0);
+        let (mut score, mut weights) = (0_i64, 0_i64);
         for Counted { id, weight, request, assumed } in &self.resources {
             let offered = allocatable.get(*id);
             if offered <= 0 {
@@ -39,12 +43,12 @@ impl Rate for Allocation {
             if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && of_resource <= 0 {
                 continue;
             }
-            score += of_resource * weight;
-            weights += weight;
+            score = score.saturating_add(of_resource.saturating_mul(*weight));
+            weights = weights.saturating_add(*weight);
         }
         match (weights, &self.strategy) {
             (0, _) => 0,
-            (_, Strategy::RequestedToCapacityRatio(_)) => (score + weights / 2) / weights,
+            (_, Strategy::RequestedToCapacityRatio(_)) => score.saturating_add(weights / 2) / weights,
             _ => score / weights,
         }
     }
@@ -55,19 +59,14 @@ impl Strategy {
     fn score(&self, requested: i64, offered: i64) -> i64 {
         match self {
             Self::LeastAllocated if requested > offered => 0,
-            Self::LeastAllocated => percent(offered - requested, offered),
-            Self::MostAllocated => percent(requested.min(offered), offered),
+            Self::LeastAllocated => share(offered.saturating_sub(requested), offered),
+            Self::MostAllocated => share(requested, offered),
             Self::RequestedToCapacityRatio(points) => {
-                let utilization = if requested > offered { 100 } else { percent(requested, offered) };
+                let utilization = if requested > offered { 100 } else { share(requested, offered) };
                 on_line(points, utilization)
             }
         }
     }
-}
-
-fn percent(part: i64, whole: i64) -> i64 {
-    // Memory in bytes times 100 fits for as long as a node has less than 92 PB.
-    part.saturating_mul(SCORE_MAX) / whole
 }
 
 /// The score at a utilisation, on the line through points whose scores go to 10.

@@ -67,7 +67,7 @@ impl Report {
         for (node, cpus) in self.cpus.nodes() {
             let reserved = milli(cpus.intersection(&self.reserved).len());
             if let Some(zone) = self.zones.get_mut(&node).filter(|_| reserved > 0) {
-                zone.set(ResourceId::CPU, (zone.get(ResourceId::CPU) - reserved).max(0));
+                zone.set(ResourceId::CPU, zone.get(ResourceId::CPU).saturating_sub(reserved).max(0));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! How full nodes and NUMA nodes are, as a score (`spec/scheduler.md` 3B.10).
 
-use koord_engine::plugin::SCORE_MAX;
+use koord_engine::plugin::share;
 use koord_scheduling::ResourceId;
 
 use super::policy::Fill;
@@ -29,13 +29,13 @@ impl Fill {
     /// which there is none takes no part.
     pub(crate) fn score(self, resources: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
         let of_resource = |requested: i64, total: i64| match self {
-            _ if total <= 0 => 0,
-            Self::LeastAllocated => (total - requested).max(0).saturating_mul(SCORE_MAX) / total,
-            Self::MostAllocated => requested.min(total).saturating_mul(SCORE_MAX) / total,
+            Self::LeastAllocated => share(total.saturating_sub(requested), total),
+            Self::MostAllocated => share(requested, total),
         };
         let counted = resources.filter(|(_, _, total)| *total != 0);
-        let (sum, weights) = counted.fold((0, 0), |(sum, weights), (weight, requested, total)| {
-            (sum + weight * of_resource(requested, total), weights + weight)
+        let (sum, weights) = counted.fold((0_i64, 0_i64), |(sum, weights), (weight, requested, total)| {
+            let of_resource = weight.saturating_mul(of_resource(requested, total));
+            (sum.saturating_add(of_resource), weights.saturating_add(weight))
         });
         sum / weights.max(1)
     }

@@ -47,11 +47,11 @@ impl NumaZone {
         if cpu_ratio > 1.0 && is_recorded {
             let bound = milli(ledger.held().keys().filter(|cpu| self.cpus.contains(**cpu)).count());
             let extra = amplify(bound, cpu_ratio) - bound;
-            self.allocated.set(ResourceId::CPU, self.allocated.get(ResourceId::CPU) + extra);
+            self.allocated.set(ResourceId::CPU, self.allocated.get(ResourceId::CPU).saturating_add(extra));
         }
         self.free = ResourceVector::default();
         for (resource, total) in self.total.iter() {
-            self.free.set(resource, (total - self.allocated.get(resource).max(0)).max(0));
+            self.free.set(resource, total.saturating_sub(self.allocated.get(resource).max(0)).max(0));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Which reservation of a node a pod uses, and which node is best for it (3C.10, 3C.11).
 
-use koord_engine::plugin::{highest_is_best, normalize};
+use std::cmp::Reverse;
+
+use koord_engine::plugin::{highest_is_best, normalize, share};
 
 use super::{Amounts, ReservationInfo};
 
@@ -17,7 +19,7 @@ pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
         .positive()
         .map(|(name, capacity)| {
             let filled = requests.get(name).saturating_add(info.allocated().get(name));
-            if filled <= capacity { 100_i64.saturating_mul(filled) / capacity } else { 0 }
+            if filled <= capacity { share(filled, capacity) } else { 0 }
         })
         .collect();
     let weight = i64::try_from(parts.len()).unwrap_or(i64::MAX);
@@ -40,9 +42,9 @@ pub fn nominate<'r>(
         let mut sums: Vec<i64> = fitting.iter().map(|info| reservation_score(requests, info)).collect();
         for mut scores in of_others() {
             normalize(&mut scores, highest_is_best);
-            sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+            sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum = sum.saturating_add(score));
         }
-        fitting.iter().zip(sums).min_by_key(|(info, sum)| (-sum, &info.name)).map(|(info, _)| info)
+        fitting.iter().zip(sums).min_by_key(|(info, sum)| (Reverse(*sum), &info.name)).map(|(info, _)| info)
     };
     ordered.or_else(best).copied()
 }

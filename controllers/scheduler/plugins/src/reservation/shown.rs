@@ -5,11 +5,7 @@ use koord_api::{
     reservation_protocol::RESERVATION_OWNERS,
 };
 use koord_core::uid::Uid;
-use koord_engine::{
-    cluster::Cluster,
-    pod::{HostPort, Pod},
-    shown,
-};
+use koord_engine::{cluster::Cluster, pod::Pod, shown};
 use koord_resource::ResourceList;
 use koord_scheduling::quantity;
 use serde_json::{Value, json};
@@ -75,12 +71,12 @@ fn of_pod(pod: Option<&Pod>) -> (Vec<ReservationOwner>, String) {
 
 /// A pod that uses a reservation.
 fn requirement(uid: &Uid, pod: Option<&Pod>) -> Value {
-    let ports: &[HostPort] = pod.map_or(&[], |pod| &pod.template.host_ports);
+    let ports = pod.map(|pod| &pod.template.host_ports).filter(|ports| !ports.is_empty());
     json!({
         "Namespace": pod.map_or("", |pod| pod.key.namespace()),
         "Name": pod.map_or("", |pod| pod.key.name()),
         "UID": uid.to_string(),
         "Requests": pod.map(|pod| &pod.template.requests),
-        "Ports": if ports.is_empty() { Value::Null } else { shown::ports(ports) },
+        "Ports": ports.map_or(Value::Null, shown::ports),
     })
 }

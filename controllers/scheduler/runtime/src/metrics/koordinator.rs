@@ -30,7 +30,7 @@ const TIMEOUTS: Description = Description::counter(
     "Looks of the monitor at pods whose decision or binding has lasted longer than --scheduling-timeout.",
 )
 .advice(
-    "The log names the pods. A binding that does not end: the API server does not answer, or a volume is not provided.",
+    "The log names the pods. A decision that does not end: a plugin or an object that takes it too long; nothing else is scheduled meanwhile. A binding that does not end: the API server does not answer, or a volume is not provided.",
 );
 const EVALUATED: Description = Description::histogram(
     "scheduler_pod_scheduling_evaluated_nodes",
@@ -129,7 +129,7 @@ pub(super) const METRICS: [Description; 13] = [
 
 /// What is measured.
 pub(super) struct OfKoordinator {
-    timeouts: IntCounterVec,
+    pub(super) timeouts: IntCounterVec,
     evaluated: Histogram,
     feasible: Histogram,
     jobs: HistogramVec,
@@ -181,10 +181,6 @@ impl OfKoordinator {
             let result = if job.is_complete { "success" } else { "failure" };
             self.batches.with_label_values(&[result]).observe(super::seconds(job.began, now));
         }
-    }
-
-    pub(super) fn timed_out(&self, profile: &str) {
-        self.timeouts.with_label_values(&[profile]).inc();
     }
 
     /// Shows what plugins report, if that was not done lately. What is not reported any more is not shown any more.

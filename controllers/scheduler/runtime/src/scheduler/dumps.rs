@@ -66,6 +66,6 @@ impl Scheduler {
 
 /// `NodeResourcesFit 50, ImageLocality 12`: what each plugin counts.
 fn by_plugins(on: &OnNode) -> String {
-    let counts = on.scores.iter().map(|one| format!("{} {}", one.plugin, one.score * one.weight));
+    let counts = on.scores.iter().map(|one| format!("{} {}", one.plugin, one.score.saturating_mul(one.weight)));
     counts.collect::<Vec<_>>().join(", ")
 }

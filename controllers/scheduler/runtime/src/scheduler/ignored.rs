@@ -1,5 +1,6 @@
 //! What in objects makes no sense: it does not count, and an event of the object names it with what is expected.
 
+mod gangs;
 mod kinds;
 mod told;
 mod waiting;

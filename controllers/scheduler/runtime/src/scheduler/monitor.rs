@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use koord_engine::{cluster::Cluster, engine::Attempt, pod::Pod};
 use koord_runtime::{clock::Moment, uid::Uid};
 
+use crate::metrics::Timeouts;
+
 /// When the monitor looks, and what is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Monitoring {
@@ -52,6 +54,15 @@ impl Monitor {
         self.bindings.retain(|uid, _| cluster.pod(uid).is_some_and(|placed| placed.pod.node.is_none()));
         let lasting = self.bindings.values().map(|(pod, since)| (Arc::clone(pod), now.since(*since)));
         lasting.filter(|(_, lasts)| *lasts > self.settings.timeout).collect()
+    }
+}
+
+/// The decision or binding of a pod lasts for too long.
+pub(super) fn report(pod: &Pod, what: &'static str, lasts: Duration, timeouts: Option<&Timeouts>) {
+    let profile = &*pod.template.scheduler;
+    tracing::error!(pod = %pod.key, profile, ?lasts, "!!!CRITICAL TIMEOUT!!! the {what} of a pod lasts for too long");
+    if let Some(timeouts) = timeouts {
+        timeouts.count(profile);
     }
 }
 

@@ -136,6 +136,42 @@ async fn a_member_of_a_gang_whose_minimum_is_no_number_learns_why_it_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gang_without_enough_members_is_reported_once_after_a_while() {
+    let stage = Stage::new();
+    stage.add_node("only", "8");
+    let add = |name: &str, gang: &str| {
+        let annotations = json!({
+            "gang.scheduling.koordinator.sh/name": gang, "gang.scheduling.koordinator.sh/min-available": "3",
+        });
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+        let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+        stage.send(Method::POST, PODS, &json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec}));
+    };
+    for name in ["a1", "a2"] {
+        add(name, "a");
+    }
+    for name in ["b1", "b2", "b3"] {
+        add(name, "b");
+    }
+    let (manager, ..) =
+        stage.program(Client::new(stage.server.router(), "default"), profile_of(&["Coscheduling"]), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(20).await;
+    assert_eq!(["b1", "b2", "b3"].map(|name| stage.place(name)), ["only"; 3]);
+    assert_eq!(told(&stage, "GangIncomplete"), [""; 0], "the others may be on their way");
+    stage.pass(300).await;
+    let said = told(&stage, "GangIncomplete");
+    let expected = "gang default/a has 2 of 3 members; its pods are not tried until then";
+    assert_eq!(said, [format!("\"Pod\" 1 \"{expected}\"")], "once, of the gang and not of each member");
+    add("a3", "a");
+    stage.pass(20).await;
+    assert_eq!(stage.place("a1"), "only");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_condition_of_a_held_member_whose_write_failed_is_written_again_after_pauses_that_grow() {
     const MINIMUM: &str = "gang.scheduling.koordinator.sh/min-available";
     let stage = Stage::new();

@@ -71,8 +71,7 @@ impl Context {
             wrong.push((gang.clone(), format!("a PodGroup {gang} that is gone")));
         }
         for (gang, declaration) in actual {
-            let is_known = self.gangs.with_pod_groups().any(|known| *known == gang);
-            if !is_known || self.gangs.declaration(&gang) != Some(&declaration) {
+            if !self.gangs.has_pod_group(&gang) || self.gangs.declaration(&gang) != Some(&declaration) {
                 self.gangs.declare(&gang, declaration);
                 wrong.push((gang.clone(), format!("PodGroup {gang} as it was instead of as it is")));
             }

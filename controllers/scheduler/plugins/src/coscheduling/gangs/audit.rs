@@ -7,15 +7,20 @@ use std::{
 
 use koord_core::{key::ObjectKey, uid::Uid};
 
-use super::{Gangs, Group, Member};
+use super::{GangGroup, Gangs, Group, Member};
 
-/// Of each group the gangs that it names, and those that declare it.
-type Groups = BTreeMap<Arc<str>, (Vec<ObjectKey>, BTreeSet<ObjectKey>)>;
+/// Of each group the gangs that declare it.
+type Groups = BTreeMap<GangGroup, BTreeSet<ObjectKey>>;
 
 impl Gangs {
     /// Whether a member is known like this.
     pub fn knows(&self, uid: &Uid, member: &Member, is_placed: bool) -> bool {
         self.entry(uid).is_some_and(|(known, stage)| known == member && stage.is_placed == is_placed)
+    }
+
+    /// Whether a PodGroup declares this gang.
+    pub fn has_pod_group(&self, id: &ObjectKey) -> bool {
+        self.by_id.get(id).is_some_and(|gang| gang.has_pod_group)
     }
 
     /// All members.
@@ -34,16 +39,15 @@ impl Gangs {
     /// right what differs.
     pub fn audit_groups(&mut self) -> Option<String> {
         let groups = self.groups_of_gangs();
-        let kept = self.groups.iter().map(|(name, group)| (name, &group.ids, &group.gangs));
-        let is_same = kept.eq(groups.iter().map(|(name, (ids, gangs))| (name, ids, gangs)));
-        let naming = groups.iter().fold(BTreeMap::<_, BTreeSet<_>>::new(), |mut naming, (name, (ids, _))| {
-            for id in ids {
-                naming.entry(id.clone()).or_default().insert(Arc::clone(name));
+        let is_same = self.groups.iter().map(|(name, group)| (name, &group.gangs)).eq(&groups);
+        let naming = groups.keys().fold(BTreeMap::<_, BTreeSet<_>>::new(), |mut naming, group| {
+            for id in group.ids().iter() {
+                naming.entry(id.clone()).or_default().insert(group.clone());
             }
             naming
         });
         let bound = self.by_id.values().filter(|gang| gang.members.values().any(|(member, _)| member.is_bound));
-        let missed: BTreeSet<Arc<str>> = bound
+        let missed: BTreeSet<GangGroup> = bound
             .map(|gang| &gang.group)
             .filter(|name| self.groups.get(*name).is_none_or(|group| !group.is_satisfied))
             .cloned()
@@ -60,9 +64,10 @@ impl Gangs {
             missed.len()
         );
         let mut known = std::mem::take(&mut self.groups);
-        for (name, (ids, gangs)) in groups {
+        for (name, gangs) in groups {
             let group = known.remove(&name).unwrap_or_default();
             let is_satisfied = group.is_satisfied || missed.contains(&name);
+            let ids = Arc::clone(name.ids());
             self.groups.insert(name, Group { ids, gangs, is_satisfied, ..group });
         }
         self.naming = naming;
@@ -82,11 +87,8 @@ impl Gangs {
     fn groups_of_gangs(&mut self) -> Groups {
         let mut groups = Groups::new();
         for (id, gang) in &mut self.by_id {
-            let (name, ids) = gang.group_of(id);
-            groups.entry(Arc::clone(&name)).or_insert_with(|| (ids, BTreeSet::new())).1.insert(id.clone());
-            if gang.group != name {
-                gang.group = name;
-            }
+            gang.group = gang.group_of(id);
+            groups.entry(gang.group.clone()).or_default().insert(id.clone());
         }
         groups
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::plugin::{Reason, ReasonCode};
 
-use super::{Gangs, Group, Member, Stage};
+use super::{GangGroup, Gangs, Group, Member, Stage};
 
 /// Why a pod may not be tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum NotYet {
         /// That member.
         by: ObjectKey,
         /// The group.
-        group: String,
+        group: GangGroup,
     },
 }
 
@@ -70,7 +70,7 @@ impl Gangs {
         }
         let all: Vec<&str> = self.groups.get(&gang.group)?.ids.iter().map(ObjectKey::as_str).collect();
         let (mut missing, mut undeclared, mut incomplete) = (Vec::new(), Vec::new(), Vec::new());
-        for named in &self.groups.get(&gang.group)?.ids {
+        for named in self.groups.get(&gang.group)?.ids.iter() {
             match self.check(named) {
                 Ok(()) => {}
                 Err(NotYet::Missing(_)) => missing.push(named.as_str()),
@@ -102,7 +102,7 @@ impl NotYet {
                 reason.with("have", has).with("need", needs)
             }
             Self::Represented { by, group } => {
-                ReasonCode::GangRepresented.says(self.to_string()).with("by", by).with("group", group)
+                ReasonCode::GangRepresented.says(self.to_string()).with("by", by).with("group", group.name())
             }
         }
     }
@@ -117,7 +117,7 @@ impl fmt::Display for NotYet {
             }
             Self::Incomplete { gang, has, needs } => write!(f, "gang {gang} has {has} of {needs} members"),
             Self::Represented { by, group } => {
-                write!(f, "representative pod {by} of gangGroupID {group} already exists")
+                write!(f, "representative pod {by} of gangGroupID {} already exists", group.name())
             }
         }
     }

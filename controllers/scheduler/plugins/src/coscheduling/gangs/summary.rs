@@ -7,7 +7,7 @@ use koord_core::key::ObjectKey;
 use koord_engine::{object::Objects, shown};
 use serde_json::{Map, Value, json};
 
-use super::{Gang, Gangs, Group, Member, Stage};
+use super::{Gang, GangGroup, Gangs, Group, Member, Stage};
 use crate::coscheduling::MatchPolicy;
 
 impl Gangs {
@@ -24,7 +24,8 @@ impl Gangs {
 
     /// How many groups have members that are in their places and not bound.
     pub fn waiting_groups(&self) -> usize {
-        let groups: BTreeSet<&str> = self.by_id.values().filter(|gang| gang.waits()).map(|gang| &*gang.group).collect();
+        let waiting = self.by_id.values().filter(|gang| gang.waits());
+        let groups: BTreeSet<&GangGroup> = waiting.map(|gang| &gang.group).collect();
         groups.len()
     }
 
@@ -67,7 +68,7 @@ impl Gangs {
         let first = self.representative(group).map(|(_, member)| member.key.to_string());
         json!({
             "Initialized": true,
-            "GangGroupId": *gang.group,
+            "GangGroupId": **gang.group.name(),
             "GangGroup": group.names(),
             "OnceResourceSatisfied": group.is_satisfied,
             "WaitingGangIDs": shown::set(waiting),
@@ -143,7 +144,7 @@ mod tests {
             total: 3,
             mode: GangMode::Strict,
             policy: MatchPolicy::WaitingAndRunning,
-            group: vec![id.clone()],
+            group: GangGroup::new(vec![id.clone()]),
             waiting_time: Duration::from_secs(600),
             topology: None,
         };

@@ -7,9 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn declared(gang: &str, min: usize, policy: MatchPolicy, group: &[&str]) -> Declaration {
-    let mut group: Vec<ObjectKey> = group.iter().copied().chain([gang]).map(ObjectKey::cluster).collect();
-    group.sort();
-    group.dedup();
+    let group = GangGroup::new(group.iter().copied().chain([gang]).map(ObjectKey::cluster).collect());
     let (mode, waiting_time) = (GangMode::Strict, Duration::from_secs(600));
     Declaration { min, total: min, mode, policy, group, waiting_time, topology: None }
 }
@@ -225,7 +223,7 @@ fn a_group_waits_for_gangs_that_do_not_exist() {
     world.create("b1", "ns/b", of("ns/b"));
     world.create("b2", "ns/b", of("ns/b"));
     assert_eq!((world.running(), world.rounds.len()), ("a1 a2 b1 b2".to_owned(), 1));
-    assert_eq!(world.rounds[0].group, "ns/a,ns/b");
+    assert_eq!(&**world.rounds[0].group.name(), "ns/a,ns/b");
 }
 
 #[test]

@@ -12,7 +12,7 @@ impl Gangs {
     pub fn workload(&self, uid: &Uid) -> Option<Workload> {
         let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
         let group = self.groups.get(&gang.group)?;
-        Some(Workload { name: Arc::clone(&gang.group), has_enough_pods: group.is_complete })
+        Some(Workload { name: Arc::clone(gang.group.name()), has_enough_pods: group.is_complete })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Gangs on whole engines, with the recordings of the original where it decides well.
 
+mod lists;
 mod liveness;
 mod network;
 mod preemption;

@@ -113,7 +113,7 @@ impl<'t> Sums<'t> {
             if let Some(parent) = place.parent {
                 let Offer { slots, existing, score } = sums.offers[at];
                 let sum = &mut sums.offers[parent];
-                (sum.slots, sum.existing) = (sum.slots + slots, sum.existing + existing);
+                (sum.slots, sum.existing) = (sum.slots.saturating_add(slots), sum.existing.saturating_add(existing));
                 sum.score = sum.score.saturating_add(score);
             }
         }

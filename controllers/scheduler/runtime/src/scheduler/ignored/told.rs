@@ -19,6 +19,8 @@ pub(super) enum Part {
     Wishes,
     /// What is recorded of what a pod was given.
     Given,
+    /// What a gang lacks, by its name.
+    Gang,
 }
 
 /// A hash of what was said last, by part and object.

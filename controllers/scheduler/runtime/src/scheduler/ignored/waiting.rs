@@ -37,7 +37,7 @@ impl Scheduler {
         const EFFECT: &str = "cannot be read, and the pod waits until it is corrected";
         // The minimum of a gang counts only where nothing else declares the gang. Its members are not tried then.
         let held = self.engine.not_tried(pod);
-        let is_undeclared = held.is_some_and(|(_, reason)| matches!(reason.code, ReasonCode::GangUndeclared));
+        let is_undeclared = held.as_ref().is_some_and(|(_, reason)| matches!(reason.code, ReasonCode::GangUndeclared));
         let texts = pod.template.labels.iter().chain(pod.template.annotations.iter()).chain(pod.given.iter());
         let (mut holding, mut others) = (Vec::new(), Vec::new());
         for (name, text) in texts {
@@ -47,6 +47,9 @@ impl Scheduler {
                 Some(Err(_)) if !is_minimum(name) && catalogue::refuses_pod(name) => {}
                 _ => others.extend(findings(name, text)),
             }
+        }
+        if let Some((_, reason)) = held.filter(|_| holding.is_empty()) {
+            self.tell_of_gang(pod, &reason);
         }
         // It is compared with the condition that the pod has: a write that failed is sent again, after a pause that grows.
         if !holding.is_empty() && !pod.is_reservation() {
