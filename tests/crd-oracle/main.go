@@ -125,7 +125,8 @@ func documents(files []string) error {
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(object), `"kind":"CustomResourceDefinition"`) {
+		var head struct{ Kind string }
+		if err := json.Unmarshal(object, &head); err == nil && head.Kind == "CustomResourceDefinition" {
 			all = append(all, object)
 		}
 		return nil

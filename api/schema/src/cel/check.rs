@@ -54,9 +54,10 @@ pub(super) struct Scope {
 
 impl Scope {
     pub(super) fn root(schema: &Schema) -> Self {
-        let known = match schema.validations.is_empty() {
-            true => Known::NotAsked,
-            false => Declared::of(schema, true).map_or(Known::Nothing, Known::Declared),
+        let known = if schema.validations.is_empty() {
+            Known::NotAsked
+        } else {
+            Declared::of(schema, true).map_or(Known::Nothing, Known::Declared)
         };
         Scope { cardinality: Some(1), known, uncorrelatable: None }
     }

@@ -60,7 +60,6 @@ fn of_literal(literal: &LiteralValue) -> Constant {
 fn converted(function: &str, from: &Constant) -> Result<Option<Constant>, String> {
     let unread = || format!("type conversion error from 'string' to '{function}'");
     let constant = match (function, from) {
-        ("dyn", constant) => constant.clone(),
         ("bool", Constant::Text(text)) => Constant::Bool(to_bool(text).ok_or_else(unread)?),
         ("int", Constant::Text(text)) => Constant::Int(text.parse().map_err(|_| unread())?),
         ("uint", Constant::Text(text)) => {
@@ -86,7 +85,7 @@ fn converted(function: &str, from: &Constant) -> Result<Option<Constant>, String
         ("string", Constant::Uint(number)) => Constant::Text(number.to_string()),
         ("string", Constant::Bool(value)) => Constant::Text(value.to_string()),
         ("bytes", Constant::Text(text)) => Constant::Bytes(text.clone().into_bytes()),
-        ("bool" | "bytes" | "double" | "int" | "string" | "uint", constant) => constant.clone(),
+        ("bool" | "bytes" | "double" | "dyn" | "int" | "string" | "uint", constant) => constant.clone(),
         ("duration" | "timestamp" | "type", _) => Constant::Other,
         _ => return Ok(None),
     };

@@ -148,7 +148,9 @@ fn map<'n>(entries: impl IntoIterator<Item = (&'n str, CelValue)>) -> CelValue {
 
 /// Rewrites every part of an expression, the inner ones first.
 fn rewrite(expression: &mut IdedExpr, part: &dyn Fn(&Expr) -> Option<Expr>) {
-    parts_mut(&mut expression.expr).into_iter().for_each(|inner| rewrite(inner, part));
+    for inner in parts_mut(&mut expression.expr) {
+        rewrite(inner, part);
+    }
     if let Some(rewritten) = part(&expression.expr) {
         expression.expr = rewritten;
     }

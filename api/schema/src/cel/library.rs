@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::{
     Context, ExecutionError, Value as CelValue,
-    extractors::This,
+    extractors::{Arguments, This},
     objects::{Key, Map as CelMap, Opaque, OptionalValue},
 };
 
@@ -138,7 +138,8 @@ fn entries(This(value): This<CelValue>) -> Answer {
 }
 
 /// A map with one entry more, or with those of another map.
-fn insert(arguments: kube_cel::cel::extractors::Arguments) -> Answer {
+#[allow(clippy::needless_pass_by_value, reason = "the registry of functions hands over owned arguments")]
+fn insert(arguments: Arguments) -> Answer {
     let (map, added): (&CelMap, HashMap<Key, CelValue>) = match arguments.0.as_slice() {
         [CelValue::Map(map), CelValue::Map(added)] => (map, (*added.map).clone()),
         [CelValue::Map(map), key, value] => (map, HashMap::from([(to_key(key)?, value.clone())])),
@@ -156,6 +157,7 @@ fn insert(arguments: kube_cel::cel::extractors::Arguments) -> Answer {
 }
 
 /// The values of optional items that have one.
+#[allow(clippy::unnecessary_wraps, reason = "the registry of functions takes results")]
 fn present(This(list): This<Arc<Vec<CelValue>>>) -> Answer {
     let value = |item: &CelValue| match item {
         CelValue::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>() {

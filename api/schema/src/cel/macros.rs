@@ -249,7 +249,9 @@ impl Expansion {
 
     fn renumber(&mut self, expression: &mut IdedExpr) {
         expression.id = self.number();
-        parts_mut(&mut expression.expr).into_iter().for_each(|part| self.renumber(part));
+        for part in parts_mut(&mut expression.expr) {
+            self.renumber(part);
+        }
     }
 
     fn number(&mut self) -> u64 {
@@ -295,7 +297,9 @@ fn simple_name(expression: &IdedExpr, otherwise: &str) -> Result<String, String>
 /// Rewrites what the evaluator does not know into what means the same there. `words`: the selections of fields that are
 /// called like reserved words.
 pub(super) fn lower(expression: &mut IdedExpr, words: &HashSet<u64>) {
-    parts_mut(&mut expression.expr).into_iter().for_each(|part| lower(part, words));
+    for part in parts_mut(&mut expression.expr) {
+        lower(part, words);
+    }
     let is_word = words.contains(&expression.id);
     match &mut expression.expr {
         // The evaluator fails on `x.?field` where the field is absent, and gives nothing for `x[?"field"]`, as it should
@@ -356,7 +360,9 @@ fn substitute(expression: &mut IdedExpr, name: &str, pair: &str, position: i64) 
         }
         return;
     }
-    parts_mut(&mut expression.expr).into_iter().for_each(|part| substitute(part, name, pair, position));
+    for part in parts_mut(&mut expression.expr) {
+        substitute(part, name, pair, position);
+    }
 }
 
 /// The name of a namespaced function or type: identifiers with dots between them.

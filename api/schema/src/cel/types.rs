@@ -145,7 +145,7 @@ impl Type {
     /// Whether the type is the other one, or leaves more open.
     fn is_equal_or_more_general(&self, other: &Type) -> bool {
         match (self, other) {
-            (Type::Dyn | Type::Parameter(_), _) => true,
+            (Type::Dyn | Type::Parameter(_), _) | (Type::Kind(_), Type::Kind(_)) => true,
             (_, Type::Dyn | Type::Parameter(_)) => false,
             (Type::Optional(left), Type::Optional(right)) | (Type::List(left), Type::List(right)) => {
                 left.is_equal_or_more_general(right)
@@ -153,7 +153,6 @@ impl Type {
             (Type::Map(keys, values), Type::Map(other_keys, other_values)) => {
                 keys.is_equal_or_more_general(other_keys) && values.is_equal_or_more_general(other_values)
             }
-            (Type::Kind(_), Type::Kind(_)) => true,
             (left, right) => left == right,
         }
     }

@@ -26,12 +26,12 @@ fn is_scalar(kind: &Kind) -> bool {
 }
 
 impl<'c> Writer<'c> {
-    pub(crate) fn new(choices: &'c mut Choices, kind: Kind, old: bool, optional: bool) -> Self {
+    pub(crate) fn new(choices: &'c mut Choices, kind: &Kind, old: bool, optional: bool) -> Self {
         let mut writer = Writer { choices, sources: Vec::new(), variables: 0 };
-        writer.reach("self".to_owned(), &kind, 0);
+        writer.reach("self".to_owned(), kind);
         if old {
             let text = if optional { "oldSelf.value()" } else { "oldSelf" };
-            writer.reach(text.to_owned(), &kind, 0);
+            writer.reach(text.to_owned(), kind);
         }
         writer
     }
@@ -47,10 +47,10 @@ impl<'c> Writer<'c> {
     }
 
     /// Makes what stands below a value known.
-    fn reach(&mut self, text: String, kind: &Kind, depth: u32) {
+    fn reach(&mut self, text: String, kind: &Kind) {
         if let Kind::Object(fields) = kind {
             for (name, kind) in fields {
-                self.reach(format!("{text}.{}", written(name)), kind, depth + 1);
+                self.reach(format!("{text}.{}", written(name)), kind);
             }
         }
         self.sources.push(Source { text, kind: kind.clone() });
@@ -70,7 +70,7 @@ impl<'c> Writer<'c> {
     fn with(&mut self, variables: &[(&str, &Kind)], write: impl FnOnce(&mut Self) -> String) -> String {
         let before = self.sources.len();
         for (name, kind) in variables {
-            self.reach((*name).to_owned(), kind, 1);
+            self.reach((*name).to_owned(), kind);
         }
         let text = write(self);
         self.sources.truncate(before);

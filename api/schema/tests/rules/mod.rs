@@ -64,7 +64,7 @@ pub(crate) fn case(number: u64) -> Case {
     let old = choices.one_in(8);
     let optional = old && choices.one_in(2);
     let correlates = old;
-    let mut writer = expressions::Writer::new(&mut choices, kind.clone(), old, optional);
+    let mut writer = expressions::Writer::new(&mut choices, &kind, old, optional);
     let rule = writer.rule();
     let mut validation = json!({"rule": rule, "message": "no"});
     // What does not use the old value may not ask for an optional one.
@@ -73,13 +73,13 @@ pub(crate) fn case(number: u64) -> Case {
     }
     schema["x-kubernetes-validations"] = json!([validation]);
     for _ in 0..choices.below(3) {
-        schema = around(&mut choices, schema, correlates);
+        schema = around(&mut choices, &schema, correlates);
     }
     Case { schema: json!({"type": "object", "properties": {"spec": schema}}), rule }
 }
 
 /// Something that holds values of a schema.
-fn around(choices: &mut Choices, inner: Value, correlates: bool) -> Value {
+fn around(choices: &mut Choices, inner: &Value, correlates: bool) -> Value {
     match choices.below(3) {
         0 => {
             let mut outer = json!({"type": "object", "properties": {"inner": inner, "other": {"type": "string"}}});
