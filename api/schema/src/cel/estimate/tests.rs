@@ -36,3 +36,45 @@ fn generated_rules_cost_what_kubernetes_says() {
     let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{} of {} differ:\n{shown}", wrong.len(), rules::CASES);
 }
+
+/// The cost of a rule on an object with these properties.
+fn cost_of(rule: &str, optional: bool) -> Option<u64> {
+    let mut rule = serde_json::json!({"rule": rule});
+    if optional {
+        rule["optionalOldSelf"] = true.into();
+    }
+    cost(&serde_json::json!({"type": "object", "x-kubernetes-validations": [rule], "properties": {
+        "a": {"type": "integer"}, "s": {"type": "string", "maxLength": 25},
+        "m": {"type": "object", "maxProperties": 7, "additionalProperties": {"type": "string", "maxLength": 5}}}}))
+}
+
+/// As Kubernetes estimates these rules.
+fn assert_costs(rules: &[(&str, bool, u64)]) {
+    for (rule, optional, cost) in rules {
+        assert_eq!(cost_of(rule, *optional), Some(*cost), "{rule}");
+    }
+}
+
+#[test]
+fn paths_that_begin_nowhere_begin_at_the_root() {
+    assert_costs(&[
+        // The name of a type has the size of the object: nothing.
+        ("type(self.a) == int", false, 4),
+        // The first field of what an optional old value gives is taken for the root.
+        ("oldSelf.value().s == self.s", true, 5),
+        // So are the items of a list that is written out.
+        ("['a', 'b'].exists(x, x == self.s)", false, 25),
+        ("['a', 'b'].exists(x, x == '')", false, 21),
+    ]);
+}
+
+#[test]
+fn numbers_and_keys_of_maps_cost_nothing_to_compare() {
+    assert_costs(&[
+        ("self.a == 1", false, 2),
+        ("self.s == self.s", false, 14),
+        ("has(self.s)", false, 1),
+        ("self.m.all(k, k == self.s)", false, 45),
+        ("self.m.all(k, self.s.size() == 1)", false, 52),
+    ]);
+}
