@@ -118,6 +118,8 @@ pub enum Mistake {
     NotFound,
     /// The JSON type is wrong.
     TypeInvalid,
+    /// The check itself could not be made.
+    Internal,
 }
 
 impl Mistake {
@@ -133,6 +135,7 @@ impl Mistake {
             Mistake::TooLong => "FieldValueTooLong",
             Mistake::NotFound => "FieldValueNotFound",
             Mistake::TypeInvalid => "FieldValueTypeInvalid",
+            Mistake::Internal => "InternalError",
         }
     }
 
@@ -146,6 +149,7 @@ impl Mistake {
             Mistake::TooMany => "Too many",
             Mistake::TooLong => "Too long",
             Mistake::NotFound => "Not found",
+            Mistake::Internal => "Internal error",
         }
     }
 }

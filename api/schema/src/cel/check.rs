@@ -1,23 +1,24 @@
 //! What an API server checks of a rule before it accepts the CRD: syntax, declared fields, types, cost.
 
-use kube_cel::cel::{
-    IdedExpr,
-    common::ast::{EntryExpr, Expr},
-    parser::Parser,
-};
+use std::sync::Arc;
+
+use kube_cel::cel::{IdedExpr, common::ast::Expr, parser::Parser};
 use serde_json::json;
 
 use super::{
-    Compiled,
+    Compiled, constant,
     cost::{Cardinality, RULE_COST_MAX, TOTAL_COST_MAX, below, everywhere, over_budget},
-    infer::infer,
-    optional,
+    declared::Declared,
+    estimate,
+    macros::{self, Macros},
     source::Source,
     types::Type,
+    typing::Typing,
 };
 use crate::{
-    ListType, MapType, Rule, Schema,
-    field::{Errors, Path},
+    ListType, Rule, Schema,
+    cel_name::escape,
+    field::{Errors, FieldError, Mistake, Path},
 };
 
 /// Deepest nesting of an expression.
@@ -29,80 +30,117 @@ const UNARY_REPEATED_MAX: usize = 12;
 #[derive(Default)]
 pub(super) struct Checking {
     pub errors: Errors,
-    total: u64,
+    pub total: u64,
     expensive: Vec<(u64, String)>,
+}
+
+/// What is known of the values at a place. It is asked for from the first rule on downwards.
+#[derive(Clone)]
+enum Known {
+    NotAsked,
+    Declared(Arc<Declared>),
+    /// There, or above, is something that CEL cannot see.
+    Nothing,
 }
 
 /// Where in the schema a rule stands.
 #[derive(Clone)]
 pub(super) struct Scope {
-    resource: bool,
     cardinality: Cardinality,
+    known: Known,
     /// The schema below which old and new values cannot be distinguished.
     uncorrelatable: Option<String>,
 }
 
 impl Scope {
-    pub(super) fn root() -> Self {
-        Scope { resource: true, cardinality: Some(1), uncorrelatable: None }
+    pub(super) fn root(schema: &Schema) -> Self {
+        let known = if schema.validations.is_empty() {
+            Known::NotAsked
+        } else {
+            Declared::of(schema, true).map_or(Known::Nothing, Known::Declared)
+        };
+        Scope { cardinality: Some(1), known, uncorrelatable: None }
     }
 
-    pub(super) fn field(&self, schema: &Schema, at: &Path<'_>) -> Self {
-        self.inner(schema, at, schema.map_type != Some(MapType::Atomic))
+    pub(super) fn field(&self, schema: &Schema, at: &Path<'_>, name: &str, field: &Schema) -> Self {
+        self.inner(schema, at, true, field, |declared| declared.field(&escape(name)?).cloned())
     }
 
-    pub(super) fn values(&self, schema: &Schema) -> Self {
-        Scope { cardinality: below(schema, self.cardinality), resource: false, ..self.clone() }
+    pub(super) fn values(&self, schema: &Schema, at: &Path<'_>, values: &Schema) -> Self {
+        self.inner(schema, at, true, values, |declared| declared.elements().cloned())
     }
 
-    pub(super) fn items(&self, schema: &Schema, at: &Path<'_>) -> Self {
-        self.inner(schema, at, schema.list_type == Some(ListType::Map))
+    pub(super) fn items(&self, schema: &Schema, at: &Path<'_>, items: &Schema) -> Self {
+        let correlatable = schema.list_type == Some(ListType::Map);
+        self.inner(schema, at, correlatable, items, |declared| declared.elements().cloned())
     }
 
-    fn inner(&self, schema: &Schema, at: &Path<'_>, correlatable: bool) -> Self {
+    fn inner(
+        &self,
+        schema: &Schema,
+        at: &Path<'_>,
+        correlatable: bool,
+        child: &Schema,
+        declared: impl Fn(&Declared) -> Option<Arc<Declared>>,
+    ) -> Self {
         let uncorrelatable = self.uncorrelatable.clone().or_else(|| (!correlatable).then(|| at.to_string()));
-        Scope { resource: false, cardinality: below(schema, self.cardinality), uncorrelatable }
+        let anew = || Declared::of(child, child.embedded_resource).map_or(Known::Nothing, Known::Declared);
+        let known = match &self.known {
+            Known::NotAsked if child.validations.is_empty() => Known::NotAsked,
+            Known::NotAsked => anew(),
+            Known::Declared(parent) => declared(parent).map_or_else(anew, Known::Declared),
+            Known::Nothing => Known::Nothing,
+        };
+        Scope { cardinality: below(schema, self.cardinality), known, uncorrelatable }
     }
 }
 
 impl Checking {
+    /// Checks the rules of one place; those with mistakes are left out.
+    pub(super) fn rules(&mut self, schema: &Schema, scope: &Scope, at: &Path<'_>) -> Vec<Compiled> {
+        let here = at.child("x-kubernetes-validations");
+        let declared = match &scope.known {
+            _ if schema.validations.is_empty() => return Vec::new(),
+            Known::Declared(declared) => declared,
+            Known::NotAsked | Known::Nothing => {
+                let what = "internal error: failed to construct type information for x-kubernetes-validations rules";
+                let detail = format!("{what}: unable to convert structural schema to CEL declarations");
+                self.add(Mistake::Internal, &here, "", detail);
+                return Vec::new();
+            }
+        };
+        let rules = schema.validations.iter().enumerate();
+        rules.filter_map(|(index, rule)| self.rule(rule, declared, scope, &here.index(index))).collect()
+    }
+
     /// Checks one rule; `None` where it cannot be evaluated.
-    pub(super) fn rule(&mut self, rule: &Rule, schema: &Schema, scope: &Scope, at: &Path<'_>) -> Option<Compiled> {
-        let shown = json!({
-            "Rule": rule.rule,
-            "Message": rule.message.clone().unwrap_or_default(),
-            "MessageExpression": rule.message_expression.clone().unwrap_or_default(),
-            "Reason": rule.reason,
-            "FieldPath": rule.field_path.clone().unwrap_or_default(),
-            "OptionalOldSelf": rule.optional_old_self,
-        });
-        let shown = ordered(&shown);
-        let rule_at = at.child("rule");
+    fn rule(&mut self, rule: &Rule, declared: &Arc<Declared>, scope: &Scope, at: &Path<'_>) -> Option<Compiled> {
         let before = self.errors.len();
-        let expression = match Self::expression(&rule.rule, schema, scope, rule, &Want::Bool) {
+        let shown = shown(rule);
+        let rule_at = at.child("rule");
+        let expression = match expression(&rule.rule, declared, rule, &Want::Bool) {
             Ok((expression, cost)) => {
-                self.observe("estimated rule cost", everywhere(cost, schema, scope.cardinality), &rule_at);
+                self.observe("estimated rule cost", everywhere(cost, declared, scope.cardinality), &rule_at);
                 Some(expression)
             }
             Err(detail) => {
-                self.invalid(&rule_at, &shown, detail);
+                self.add(Mistake::Invalid, &rule_at, &shown, detail);
                 None
             }
         };
         let message_at = at.child("messageExpression");
-        let message = rule.message_expression.as_deref().filter(|text| !text.trim().is_empty()).and_then(|text| {
-            match Self::expression(text, schema, scope, rule, &Want::Text) {
-                Ok((message, cost)) => {
-                    self.observe("estimated messageExpression cost", cost, &message_at);
-                    Some(message)
-                }
-                Err(detail) => {
-                    self.invalid(&message_at, &shown, detail);
-                    None
-                }
+        let text = rule.message_expression.as_deref().filter(|text| !text.trim().is_empty() && expression.is_some());
+        let message = text.and_then(|text| match self::expression(text, declared, rule, &Want::Text) {
+            Ok((message, cost)) => {
+                self.observe("estimated messageExpression cost", cost, &message_at);
+                Some(message.evaluated())
+            }
+            Err(detail) => {
+                self.add(Mistake::Invalid, &message_at, &shown, detail);
+                None
             }
         });
-        let uses_old = expression.as_ref().is_some_and(|expression| uses(expression, "oldSelf"));
+        let uses_old = expression.as_ref().is_some_and(|expression| uses(&expression.expression, "oldSelf"));
         if uses_old {
             if let Some(place) = &scope.uncorrelatable {
                 let detail =
@@ -116,7 +154,7 @@ impl Checking {
                 "may not be set if oldSelf is not used in rule",
             );
         }
-        let expression = expression.filter(|_| self.errors.len() == before)?;
+        let expression = expression.filter(|_| self.errors.len() == before)?.evaluated();
         Some(Compiled { rule: rule.clone(), expression, message, uses_old })
     }
 
@@ -144,34 +182,56 @@ impl Checking {
         }
     }
 
-    fn invalid(&mut self, at: &Path<'_>, shown: &str, detail: String) {
-        self.errors.add(crate::field::FieldError {
-            mistake: crate::field::Mistake::Invalid,
-            field: at.to_string(),
-            value: shown.to_owned(),
-            detail,
-        });
+    fn add(&mut self, mistake: Mistake, at: &Path<'_>, shown: &str, detail: String) {
+        self.errors.add(FieldError { mistake, field: at.to_string(), value: shown.to_owned(), detail });
+    }
+}
+
+/// Compiles one expression of a rule, and estimates what it costs.
+fn expression(text: &str, declared: &Arc<Declared>, rule: &Rule, want: &Want) -> Result<(Parsed, u64), String> {
+    let own = declared.type_();
+    let old = if rule.optional_old_self == Some(true) { Type::optional(own.clone()) } else { own.clone() };
+    let variables = vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)];
+    let parsed =
+        Parsed::of(text, variables, Macros::Standard).map_err(|mistake| format!("{}: {mistake}", want.failed()))?;
+    match (want, &parsed.typing.type_) {
+        (Want::Bool, Type::Bool) | (Want::Text, Type::String) => {
+            parsed.check_constants().map_err(|why| format!("{}: {why}", want.not_made()))?;
+            let cost = estimate::cost(&parsed.expression, &parsed.typing, Some(declared));
+            Ok((parsed, cost))
+        }
+        (Want::Bool, _) => Err("cel expression must evaluate to a bool".to_owned()),
+        (Want::Text, _) => Err("messageExpression must evaluate to a string".to_owned()),
+    }
+}
+
+/// An expression with the types of its parts.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    expression: IdedExpr,
+    pub typing: Typing,
+}
+
+impl Parsed {
+    /// Parses an expression that may use the variables; or what is wrong with it.
+    pub(super) fn of(text: &str, variables: Vec<(String, Type)>, macros: Macros) -> Result<Self, String> {
+        let source = Source::of(text);
+        let mut expression = parse(text)?;
+        macros::expand(&mut expression, macros).map_err(|mistake| source.report(0, &mistake))?;
+        let typing = Typing::of(&expression, &source, variables).map_err(|mistakes| mistakes.join("\n"))?;
+        Ok(Self { expression, typing })
     }
 
-    fn expression(
-        text: &str,
-        schema: &Schema,
-        scope: &Scope,
-        rule: &Rule,
-        want: &Want,
-    ) -> Result<(IdedExpr, u64), String> {
-        let expression = parse(text).map_err(|mistake| format!("{}: {mistake}", want.failed()))?;
-        let source = Source::of(text);
-        let resource = scope.resource || schema.embedded_resource;
-        let of_self = Type::of(schema, resource).unwrap_or(Type::Dyn);
-        let of_old = if rule.optional_old_self == Some(true) { Type::Dyn } else { of_self.clone() };
-        let typed = infer(&expression, &source, vec![("self".to_owned(), of_self), ("oldSelf".to_owned(), of_old)])
-            .map_err(|mistakes| format!("{}: {}", want.failed(), mistakes.join("\n")))?;
-        match (want, &typed.type_) {
-            (_, Type::Dyn) | (Want::Bool, Type::Bool) | (Want::Text, Type::String(_)) => Ok((expression, typed.cost)),
-            (Want::Bool, _) => Err("cel expression must evaluate to a bool".to_owned()),
-            (Want::Text, _) => Err("messageExpression must evaluate to a string".to_owned()),
-        }
+    /// Makes the conversions that are made before an expression is evaluated.
+    pub(super) fn check_constants(&self) -> Result<(), String> {
+        constant::check(&self.expression, &self.typing)
+    }
+
+    /// The expression as the evaluator takes it.
+    pub(super) fn evaluated(self) -> IdedExpr {
+        let mut expression = self.expression;
+        macros::lower(&mut expression, &self.typing.words);
+        expression
     }
 }
 
@@ -188,18 +248,32 @@ impl Want {
             Want::Text => "messageExpression compilation failed",
         }
     }
+
+    fn not_made(&self) -> &'static str {
+        match self {
+            Want::Bool => "program instantiation failed",
+            Want::Text => "messageExpression instantiation failed",
+        }
+    }
 }
 
 /// The rule as a JSON object in the order in which the API server's type declares its fields.
-fn ordered(rule: &serde_json::Value) -> String {
-    let fields = ["Rule", "Message", "MessageExpression", "Reason", "FieldPath", "OptionalOldSelf"];
+fn shown(rule: &Rule) -> String {
+    let fields = [
+        ("Rule", json!(rule.rule)),
+        ("Message", json!(rule.message.as_deref().unwrap_or_default())),
+        ("MessageExpression", json!(rule.message_expression.as_deref().unwrap_or_default())),
+        ("Reason", json!(rule.reason)),
+        ("FieldPath", json!(rule.field_path.as_deref().unwrap_or_default())),
+        ("OptionalOldSelf", json!(rule.optional_old_self)),
+    ];
     let fields: Vec<String> =
-        fields.iter().map(|name| format!("\"{name}\":{}", crate::go_text::json(&rule[*name]))).collect();
+        fields.iter().map(|(name, value)| format!("\"{name}\":{}", crate::go_text::json(value))).collect();
     format!("{{{}}}", fields.join(","))
 }
 
 /// Parses an expression, or reports where it is none.
-pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
+fn parse(text: &str) -> Result<IdedExpr, String> {
     let source = Source::of(text);
     if let Some(place) = source.repeated_unary().nth(UNARY_REPEATED_MAX) {
         let message = format!(
@@ -212,9 +286,7 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
         return Err(source.report(place, &format!("expression recursion limit exceeded: {DEPTH_MAX}")));
     }
     let parser = Parser::new().max_recursion_depth(DEPTH_MAX).enable_optional_syntax(true);
-    let mut expression = parser.parse(text).map_err(|errors| syntax(&errors, text))?;
-    optional::as_indexes(&mut expression);
-    Ok(expression)
+    parser.parse(text).map_err(|errors| syntax(&errors, text))
 }
 
 fn syntax(errors: &kube_cel::cel::ParseErrors, text: &str) -> String {
@@ -232,28 +304,6 @@ fn syntax(errors: &kube_cel::cel::ParseErrors, text: &str) -> String {
 }
 
 fn uses(expression: &IdedExpr, name: &str) -> bool {
-    match &expression.expr {
-        Expr::Ident(ident) => ident == name,
-        Expr::Select(select) => uses(&select.operand, name),
-        Expr::Call(call) => {
-            call.target.as_deref().is_some_and(|target| uses(target, name))
-                || call.args.iter().any(|arg| uses(arg, name))
-        }
-        Expr::List(list) => list.elements.iter().any(|element| uses(element, name)),
-        Expr::Map(map) => map.entries.iter().any(|entry| entry_uses(&entry.expr, name)),
-        Expr::Struct(object) => object.entries.iter().any(|entry| entry_uses(&entry.expr, name)),
-        Expr::Comprehension(loop_) => {
-            [&loop_.iter_range, &loop_.accu_init, &loop_.loop_cond, &loop_.loop_step, &loop_.result]
-                .into_iter()
-                .any(|part| uses(part, name))
-        }
-        Expr::Literal(_) | Expr::Unspecified => false,
-    }
-}
-
-fn entry_uses(entry: &EntryExpr, name: &str) -> bool {
-    match entry {
-        EntryExpr::StructField(field) => uses(&field.value, name),
-        EntryExpr::MapEntry(entry) => uses(&entry.key, name) || uses(&entry.value, name),
-    }
+    matches!(&expression.expr, Expr::Ident(ident) if ident == name)
+        || macros::parts(&expression.expr).into_iter().any(|part| uses(part, name))
 }

@@ -7,11 +7,10 @@ use kube_cel::cel::{IdedExpr, Value as CelValue};
 use serde_json::Value;
 
 use super::{
-    check::parse,
+    check::Parsed,
     evaluate::reason,
     executor::{self, NoAnswer},
-    infer::infer,
-    source::Source,
+    macros::Macros,
     types::Type,
     value,
 };
@@ -35,13 +34,12 @@ pub struct Condition {
 impl Condition {
     /// Compiles an expression that may use these variables. The mistake is worded as the API server words it.
     pub fn compile(text: &str, variables: &[&str]) -> Result<Self, String> {
-        let expression = parse(text).map_err(|mistake| format!("compilation failed: {mistake}"))?;
-        let source = Source::of(text);
         let variables = variables.iter().map(|name| ((*name).to_owned(), Type::Dyn)).collect();
-        let typed = infer(&expression, &source, variables)
-            .map_err(|mistakes| format!("compilation failed: {}", mistakes.join("\n")))?;
-        match typed.type_ {
-            Type::Bool | Type::Dyn => Ok(Self { text: text.to_owned(), expression }),
+        let parsed = Parsed::of(text, variables, Macros::Standard)
+            .map_err(|mistakes| format!("compilation failed: {mistakes}"))?;
+        parsed.check_constants().map_err(|why| format!("program instantiation failed: {why}"))?;
+        match &parsed.typing.type_ {
+            Type::Bool | Type::Dyn => Ok(Self { text: text.to_owned(), expression: parsed.evaluated() }),
             other => Err(format!("must evaluate to bool but got {}", other.name())),
         }
     }

@@ -1,7 +1,7 @@
-//! How much a rule may cost at worst, in the API server's units: about one unit per step of the evaluation.
+//! How much rules may cost at worst, at all places of an object together.
 
-use super::types::{REQUEST_BYTES_MAX, size_min};
-use crate::{AdditionalProperties, Schema, SchemaType};
+use super::declared::{Declared, REQUEST_BYTES_MAX};
+use crate::{Schema, SchemaType};
 
 /// What one rule, evaluated for all the places that its schema may repeat, may cost.
 pub(super) const RULE_COST_MAX: u64 = 10_000_000;
@@ -15,22 +15,15 @@ pub(super) type Cardinality = Option<u64>;
 pub(super) fn below(schema: &Schema, cardinality: Cardinality) -> Cardinality {
     let factor = match schema.type_ {
         Some(SchemaType::Array) => schema.max_items?,
-        Some(SchemaType::Object) if matches!(schema.additional_properties, Some(AdditionalProperties::Schema(_))) => {
-            schema.max_properties?
-        }
+        Some(SchemaType::Object) if schema.additional_properties.is_some() => schema.max_properties?,
         _ => 1,
     };
     Some(cardinality?.saturating_mul(factor))
 }
 
 /// The cost of a rule at all places where its schema occurs.
-pub(super) fn everywhere(cost: u64, schema: &Schema, cardinality: Cardinality) -> u64 {
-    cost.saturating_mul(cardinality.unwrap_or(REQUEST_BYTES_MAX / (size_min(schema) + 1)))
-}
-
-/// The cost of walking over so many bytes of text.
-pub(super) fn traversal(bytes: u64) -> u64 {
-    bytes.div_ceil(10)
+pub(super) fn everywhere(cost: u64, declared: &Declared, cardinality: Cardinality) -> u64 {
+    cost.saturating_mul(cardinality.unwrap_or(REQUEST_BYTES_MAX / (declared.bytes_min + 1)))
 }
 
 /// `estimated rule cost exceeds budget by factor of …`

@@ -8,13 +8,18 @@ use std::{
 
 use kube_cel::cel::{
     Context, IdedExpr, Value as CelValue,
-    common::ast::{
-        CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, MapExpr, SelectExpr, operators,
-    },
+    common::ast::{CallExpr, Expr, MapExpr, SelectExpr, operators},
     objects::{Key, Map as CelMap},
 };
 
-use super::{check::parse, evaluate::reason, executor, infer::infer, source::Source, types::Type, value};
+use super::{
+    check::Parsed,
+    evaluate::reason,
+    executor,
+    macros::{Macros, parts_mut},
+    types::Type,
+    value,
+};
 
 /// The only variable of a selector.
 const DEVICE: &str = "device";
@@ -66,14 +71,13 @@ pub struct Overrun;
 impl DeviceSelector {
     /// Compiles an expression. The mistake is worded as the API server words it.
     pub fn compile(text: &str) -> Result<Self, String> {
-        let failed = |mistakes: String| format!("compilation failed: {mistakes}");
-        let mut expression = parse(text).map_err(failed)?;
-        rewrite(&mut expression, &bind);
         let variables = vec![(DEVICE.to_owned(), Type::Dyn)];
-        let typed = infer(&expression, &Source::of(text), variables).map_err(|all| failed(all.join("\n")))?;
-        if !matches!(typed.type_, Type::Bool | Type::Dyn) {
-            return Err(format!("must evaluate to bool or the unknown type, not {}", typed.type_.name()));
+        let parsed = Parsed::of(text, variables, Macros::WithBind)
+            .map_err(|mistakes| format!("compilation failed: {mistakes}"))?;
+        if !matches!(parsed.typing.type_, Type::Bool | Type::Dyn) {
+            return Err(format!("must evaluate to bool or the unknown type, not {}", parsed.typing.type_.name()));
         }
+        let mut expression = parsed.evaluated();
         rewrite(&mut expression, &or_empty);
         Ok(Self(expression))
     }
@@ -144,49 +148,12 @@ fn map<'n>(entries: impl IntoIterator<Item = (&'n str, CelValue)>) -> CelValue {
 
 /// Rewrites every part of an expression, the inner ones first.
 fn rewrite(expression: &mut IdedExpr, part: &dyn Fn(&Expr) -> Option<Expr>) {
-    let mut inner = |expression: &mut IdedExpr| rewrite(expression, part);
-    match &mut expression.expr {
-        Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).for_each(&mut inner),
-        Expr::Select(select) => inner(&mut select.operand),
-        Expr::List(list) => list.elements.iter_mut().for_each(inner),
-        Expr::Map(MapExpr { entries }) => entries.iter_mut().for_each(|entry| {
-            if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                inner(&mut entry.key);
-                inner(&mut entry.value);
-            }
-        }),
-        Expr::Comprehension(each) => {
-            let parts =
-                [&mut each.iter_range, &mut each.accu_init, &mut each.loop_cond, &mut each.loop_step, &mut each.result];
-            parts.into_iter().for_each(inner);
-        }
-        // There are no types of which a selector could make a value.
-        Expr::Struct(_) | Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+    for inner in parts_mut(&mut expression.expr) {
+        rewrite(inner, part);
     }
     if let Some(rewritten) = part(&expression.expr) {
         expression.expr = rewritten;
     }
-}
-
-/// `cel.bind(name, value, expression)`: a loop without rounds, whose accumulator has the name.
-fn bind(part: &Expr) -> Option<Expr> {
-    let Expr::Call(CallExpr { func_name, target: Some(target), args }) = part else { return None };
-    let (Expr::Ident(namespace), [name, init, result]) = (&target.expr, args.as_slice()) else { return None };
-    let Expr::Ident(name) = &name.expr else { return None };
-    let ided = |expr| IdedExpr { id: target.id, expr };
-    let none = Expr::List(ListExpr::new(Vec::new()));
-    (func_name == "bind" && namespace == "cel").then(|| {
-        Expr::Comprehension(Box::new(ComprehensionExpr {
-            iter_range: ided(none),
-            iter_var: "#unused".to_owned(),
-            iter_var2: None,
-            accu_var: name.clone(),
-            accu_init: init.clone(),
-            loop_cond: ided(Expr::Literal(LiteralValue::Boolean(false.into()))),
-            loop_step: ided(Expr::Ident(name.clone())),
-            result: result.clone(),
-        }))
-    })
 }
 
 /// A domain of which a device has nothing is there all the same, and empty.
@@ -257,7 +224,7 @@ mod tests {
     #[test]
     fn mistakes_are_named_and_so_are_values_that_cannot_be_read() {
         let refused = |text: &str| DeviceSelector::compile(text).unwrap_err();
-        assert_eq!(refused("device.driver + 'x' == 1 ? 2 : 3"), "must evaluate to bool or the unknown type, not int");
+        assert_eq!(refused("device.driver == 'x' ? 2 : 3"), "must evaluate to bool or the unknown type, not int");
         assert!(refused("node.name == 'x'").contains("undeclared reference to 'node'"));
         assert!(refused("device.").starts_with("compilation failed: ERROR: <input>:1:8: Syntax error"));
         let with = |name: &str, value| Device { attributes: [(name.to_owned(), value)].into(), ..Device::default() };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Compiled, RuleNode, Rules, executor, value};
 use crate::{
-    AdditionalProperties, MapType, Schema, SchemaType,
+    AdditionalProperties, Schema, SchemaType,
     field::{Errors, FieldError, Mistake, Path},
     go_text,
     structural::{correlation::Correlation, legality::field_path_steps},
@@ -79,10 +79,8 @@ fn visit(node: &RuleNode, place: &Place<'_>, at: &Path<'_>, context: &Context<'_
     }
     match place.value {
         Value::Object(fields) => {
-            // Parts of an atomic object are not compared one by one.
-            let old = place.old.filter(|_| place.schema.map_type != Some(MapType::Atomic));
             for (name, field) in fields {
-                let old = old.and_then(|old| old.get(name));
+                let old = place.old.and_then(|old| old.get(name));
                 if let (Some(child), Some(schema)) = (node.fields.get(name), place.schema.properties.get(name)) {
                     visit(child, &Place { schema, value: field, old }, &at.child(name), context, errors);
                 } else if let (Some(child), Some(AdditionalProperties::Schema(schema))) =

@@ -14,12 +14,9 @@ use std::{
     time::Duration,
 };
 
-use kube_cel::{
-    KubeCelExt,
-    cel::{Context, ExecutionError, extractors::This},
-};
+use kube_cel::{KubeCelExt, cel::Context};
 
-use crate::pattern;
+use super::library;
 
 /// The stack of an evaluating thread.
 pub const STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -92,19 +89,12 @@ impl Executor {
     }
 }
 
-/// `matches` means RE2, as `pattern` does.
-#[allow(clippy::needless_pass_by_value, reason = "the registry of functions hands over owned arguments")]
-fn matches(This(text): This<Arc<String>>, expression: Arc<String>) -> Result<bool, ExecutionError> {
-    let compiled = pattern::compile(&expression).map_err(|error| ExecutionError::function_error("matches", error))?;
-    Ok(compiled.is_match(&text))
-}
-
 fn spawn() -> Option<Worker> {
     let (jobs, receiver) = mpsc::channel::<Job>();
     let builder = thread::Builder::new().name("cel".to_owned()).stack_size(STACK_BYTES);
     let started = builder.spawn(move || {
         let mut context = Context::default().with_all();
-        context.add_function("matches", matches);
+        library::register(&mut context);
         // Ends when the worker is dropped.
         for job in receiver {
             job(&context);

@@ -17,6 +17,13 @@ impl<'t> Source<'t> {
         places.nth(nth).map_or(0, |pair| pair[0].0)
     }
 
+    /// The place of the `nth` selection of a field that may be absent: that of its dot.
+    pub(super) fn optional_selection(&self, field: &str, nth: usize) -> usize {
+        let mut places =
+            self.tokens.windows(3).filter(|three| three[0].1 == "." && three[1].1 == "?" && three[2].1 == field);
+        places.nth(nth).map_or(0, |three| three[0].0)
+    }
+
     /// The place of the `nth` use of an identifier that is no field.
     pub(super) fn identifier(&self, name: &str, nth: usize) -> usize {
         let is_use = |index: usize| self.tokens[index].1 == name && (index == 0 || self.tokens[index - 1].1 != ".");

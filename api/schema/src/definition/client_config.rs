@@ -8,9 +8,20 @@ use serde_json::Value;
 
 /// Checks where a webhook is.
 pub fn check(client: &Value, at: &Path<'_>, errors: &mut Errors) {
+    check_naming(client, ["name", "namespace"], at, errors);
+}
+
+/// The same for conversions. QUIRK: apiextensions-apiserver takes the name of the Service for its namespace, and the
+/// other way round (`definitions_are_refused_as_kubernetes_refuses_them`).
+pub(super) fn check_of_conversion(client: &Value, at: &Path<'_>, errors: &mut Errors) {
+    check_naming(client, ["namespace", "name"], at, errors);
+}
+
+/// `names`: the fields that are read as the name of the Service and as its namespace.
+fn check_naming(client: &Value, names: [&str; 2], at: &Path<'_>, errors: &mut Errors) {
     match (client["url"].as_str(), client["service"].as_object()) {
         (Some(url), None) => check_url(url, &at.child("url"), errors),
-        (None, Some(_)) => check_service(&client["service"], &at.child("service"), errors),
+        (None, Some(_)) => check_service(&client["service"], names, &at.child("service"), errors),
         _ => errors.required(at, "exactly one of url or service is required"),
     }
 }
@@ -43,10 +54,10 @@ fn check_url(url: &str, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_service(service: &Value, at: &Path<'_>, errors: &mut Errors) {
-    for field in ["name", "namespace"] {
-        if service[field].as_str().unwrap_or_default().is_empty() {
-            errors.required(&at.child(field), "");
+fn check_service(service: &Value, names: [&str; 2], at: &Path<'_>, errors: &mut Errors) {
+    for (read, reported) in names.into_iter().zip(["name", "namespace"]) {
+        if service[read].as_str().unwrap_or_default().is_empty() {
+            errors.required(&at.child(reported), "");
         }
     }
     if let Some(port) = service["port"].as_i64().filter(|port| !(1..=65535).contains(port)) {

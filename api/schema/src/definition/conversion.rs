@@ -24,7 +24,7 @@ pub(super) fn check(conversion: &Value, at: &Path<'_>, errors: &mut Errors) {
     if strategy == "Webhook" {
         match config {
             None => errors.required(&config_at, "required when strategy is set to Webhook"),
-            Some(config) => client_config::check(config, &config_at, errors),
+            Some(config) => client_config::check_of_conversion(config, &config_at, errors),
         }
         check_reviews(reviews, &reviews_at, errors);
         return;

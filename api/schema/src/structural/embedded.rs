@@ -43,7 +43,7 @@ pub fn decoding_error(schema: &Schema, object: &Value) -> Option<FieldError> {
 }
 
 fn visit(schema: &Schema, value: &Value, at: &Path<'_>, errors: &mut Errors) {
-    walk(schema, value, at, errors, &validate_one);
+    walk(schema, value, at, errors, &validate_names);
 }
 
 type Check<'c> = &'c dyn Fn(&Value, &Path<'_>, &mut Errors);
@@ -72,7 +72,8 @@ fn walk(schema: &Schema, value: &Value, at: &Path<'_>, errors: &mut Errors, chec
     }
 }
 
-fn validate_one(object: &Value, at: &Path<'_>, errors: &mut Errors) {
+/// Checks apiVersion, kind and metadata of one object.
+pub(super) fn validate_names(object: &Value, at: &Path<'_>, errors: &mut Errors) {
     let required_text = |name: &str, errors: &mut Errors| match object.get(name) {
         None => {
             errors.required(&at.child(name), "");

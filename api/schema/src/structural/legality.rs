@@ -8,7 +8,7 @@ mod structure;
 use serde_json::Value;
 
 use crate::{
-    Schema,
+    AdditionalProperties, Schema,
     field::{Errors, Path},
     structural::{embedded, prune, validate},
 };
@@ -47,6 +47,9 @@ pub fn check(document: &Value, at: &Path<'_>) -> Checked {
     }
     let takes_rules = can_be_structural && errors.is_empty();
     keywords::check(document, at, &mut errors);
+    if errors.is_empty() && !can_be_structural {
+        errors.invalid(at, "", "OpenAPIV3Schema 'schema' is not supported");
+    }
     Checked { errors, schema, takes_rules }
 }
 
@@ -97,6 +100,18 @@ pub(crate) fn children(schema: &Value) -> impl Iterator<Item = &Value> {
     entries(schema, "properties").map(|(_, part)| part).chain(values_schema(schema)).chain(singles).chain(junctors)
 }
 
+/// A schema in which what is an integer or a string may be anything: in defaults, the API server does not look.
+fn of_any_type(schema: &Schema) -> Schema {
+    let mut open = schema.clone();
+    open.int_or_string = false;
+    open.items = schema.items.as_deref().map(of_any_type).map(Box::new);
+    open.properties.values_mut().for_each(|field| *field = of_any_type(field));
+    if let Some(AdditionalProperties::Schema(values)) = &mut open.additional_properties {
+        **values = of_any_type(values);
+    }
+    open
+}
+
 /// Every default must be pruned and valid. Those of metadata are checked by their form alone.
 fn check_defaults(schema: &Schema, is_resource: bool, inside_meta: bool, at: &Path<'_>, errors: &mut Errors) {
     if let Some(default) = schema.default.as_ref().filter(|default| !default.is_null()) {
@@ -105,9 +120,13 @@ fn check_defaults(schema: &Schema, is_resource: bool, inside_meta: bool, at: &Pa
         if !inside_meta && !prune::prune_value(schema, &mut pruned).is_empty() {
             errors.invalid(&here, default, "must not have unknown fields");
         }
-        let wrong = embedded::validate_at(schema, default, &here);
+        let mut wrong = Errors::new();
+        if is_resource && !schema.embedded_resource {
+            embedded::validate_names(default, &here, &mut wrong);
+        }
+        wrong.extend(embedded::validate_at(schema, default, &here));
         if wrong.is_empty() {
-            errors.extend(validate::validate_at(&here.to_string(), schema, default));
+            errors.extend(validate::validate_at(&here.to_string(), &of_any_type(schema), default));
         } else {
             errors.extend(wrong);
         }

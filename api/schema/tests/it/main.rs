@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers;
+mod asked;
 mod definitions;
 mod openapi;
 mod owners;
@@ -10,3 +11,4 @@ mod patches;
 mod properties;
 
 mod recordings;
+mod rules;

@@ -90,6 +90,8 @@ fn general(mistake: Mistake) -> &'static str {
         Mistake::Duplicate => "Say it once.",
         Mistake::NotSupported => "Use one of the supported values.",
         Mistake::TooMany | Mistake::TooLong => "Shorten it.",
-        Mistake::Invalid | Mistake::NotFound | Mistake::TypeInvalid => "Change the value as the message says.",
+        Mistake::Invalid | Mistake::NotFound | Mistake::TypeInvalid | Mistake::Internal => {
+            "Change the value as the message says."
+        }
     }
 }

@@ -1,0 +1,45 @@
+//! What `tests/crd-oracle/run` asks Kubernetes' own code about, and what this crate says of definitions itself.
+
+#[path = "../tests/rules/definitions.rs"]
+mod definitions;
+#[path = "../tests/rules/mod.rs"]
+mod rules;
+
+use koord_schema::{
+    definition::{begin_status, check_new, set_defaults},
+    field::Errors,
+};
+use serde_json::{Value, json};
+
+fn main() -> Result<(), serde_json::Error> {
+    let cases: Vec<Value> = match std::env::args().nth(1).as_deref() {
+        Some("costs") => {
+            (0..rules::CASES).map(rules::case).map(|case| json!({"schema": case.schema, "rule": case.rule})).collect()
+        }
+        Some("answers") => definitions::definitions(),
+        Some("refusals") => {
+            let definitions: Vec<Value> = serde_json::from_reader(std::io::stdin())?;
+            for definition in definitions {
+                println!("{} {}", definition["metadata"]["name"], json!(refusals(definition.clone())));
+            }
+            return Ok(());
+        }
+        _ => {
+            eprintln!("usage: crd_cases costs | answers | refusals <DEFINITIONS.json");
+            std::process::exit(2);
+        }
+    };
+    println!("{}", Value::from(cases));
+    Ok(())
+}
+
+/// Why a definition is refused that is created, in alphabetical order.
+fn refusals(mut definition: Value) -> Vec<String> {
+    set_defaults(&mut definition);
+    begin_status(&mut definition);
+    let mut errors = Errors::new();
+    check_new(&definition, &mut errors);
+    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.sort();
+    texts
+}

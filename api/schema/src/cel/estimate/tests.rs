@@ -1,0 +1,80 @@
+//! Costs of generated rules beside those that Kubernetes itself estimates: `tests/data/cel-costs.txt`.
+
+use crate::{
+    Schema,
+    cel::{check, compile_node, cost::RULE_COST_MAX},
+    field::{Mistake, Path},
+};
+
+#[path = "../../../tests/rules/mod.rs"]
+mod rules;
+
+/// What the one rule of a schema costs at all its places; `None` where it has a mistake.
+fn cost(schema: &serde_json::Value) -> Option<u64> {
+    let schema: Schema = serde_json::from_value(schema.clone()).unwrap();
+    let mut checking = check::Checking::default();
+    compile_node(&schema, &check::Scope::root(&schema), &Path::root("s"), &mut checking);
+    let is_legal = checking.errors.iter().all(|error| error.mistake == Mistake::Forbidden);
+    is_legal.then_some(checking.total)
+}
+
+#[test]
+fn generated_rules_cost_what_kubernetes_says() {
+    let recorded = include_str!("../../../tests/data/cel-costs.txt");
+    let recorded: Vec<_> = recorded.lines().filter_map(|line| line.split_once('\t')).collect();
+    assert_eq!(recorded.len() as u64, rules::CASES);
+    let mut wrong = Vec::new();
+    for (number, (answer, rule)) in (0..).zip(recorded) {
+        let case = rules::case(number);
+        assert_eq!(case.rule, rule, "tests/crd-oracle/run costs records the rules of this generator");
+        let (wanted, found) = (answer.parse::<u64>().ok(), cost(&case.schema));
+        let accepted = |cost: Option<u64>| cost.is_some_and(|cost| cost <= RULE_COST_MAX);
+        if accepted(wanted) != accepted(found) || wanted != found {
+            wrong.push(format!("{number}: {wanted:?}, found {found:?}: {rule}\n    {}", case.schema));
+        }
+    }
+    let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{} of {} differ:\n{shown}", wrong.len(), rules::CASES);
+}
+
+/// The cost of a rule on an object with these properties.
+fn cost_of(rule: &str, optional: bool) -> Option<u64> {
+    let mut rule = serde_json::json!({"rule": rule});
+    if optional {
+        rule["optionalOldSelf"] = true.into();
+    }
+    cost(&serde_json::json!({"type": "object", "x-kubernetes-validations": [rule], "properties": {
+        "a": {"type": "integer"}, "s": {"type": "string", "maxLength": 25},
+        "m": {"type": "object", "maxProperties": 7, "additionalProperties": {"type": "string", "maxLength": 5}}}}))
+}
+
+/// As Kubernetes estimates these rules.
+fn assert_costs(rules: &[(&str, bool, u64)]) {
+    for (rule, optional, cost) in rules {
+        assert_eq!(cost_of(rule, *optional), Some(*cost), "{rule}");
+    }
+}
+
+#[test]
+fn paths_that_begin_nowhere_begin_at_the_root() {
+    assert_costs(&[
+        // The name of a type has the size of the object: nothing.
+        ("type(self.a) == int", false, 4),
+        // The first field of what an optional old value gives is taken for the root.
+        ("oldSelf.value().s == self.s", true, 5),
+        // So are the items of a list that is written out.
+        ("['a', 'b'].exists(x, x == self.s)", false, 25),
+        ("['a', 'b'].exists(x, x == '')", false, 21),
+    ]);
+}
+
+#[test]
+fn numbers_and_keys_of_maps_cost_nothing_to_compare() {
+    assert_costs(&[
+        ("self.a == 1", false, 2),
+        ("self.s == self.s", false, 14),
+        ("has(self.s)", false, 1),
+        ("self.m.all(k, k == self.s)", false, 45),
+        ("self.m.all(k, self.s.size() == 1)", false, 52),
+    ]);
+}
