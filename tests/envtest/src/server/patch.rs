@@ -126,7 +126,7 @@ impl ApiServer {
 /// A patch of `scale` is applied to the `Scale` that a GET would show.
 fn patched_scale(media_type: &str, order: &Order<'_>, old: &Value) -> Result<Decoded, ApiError> {
     let definition = &order.definition;
-    let shown = subresource::scale_of(definition, old).ok_or_else(ApiError::no_such_resource)?;
+    let shown = subresource::scale_to_patch(definition, old).ok_or_else(ApiError::no_such_resource)?;
     let media_type = if media_type == STRATEGIC_PATCH { MERGE_PATCH } else { media_type };
     let validation = order.options.field_validation;
     let patch = decoded_patch(media_type, &order.request.body, validation)?;
