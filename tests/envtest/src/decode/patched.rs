@@ -20,7 +20,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchedBy {
     /// A JSON or merge patch.
-    Patch,
+    Patch {
+        /// Whether it reaches into `metadata`.
+        touches_metadata: bool,
+    },
     /// This strategic merge patch.
     Strategic(Value),
     /// An applied configuration, with the names that it gives.
@@ -45,6 +48,7 @@ pub fn patched(
     let refused = |why: &str| {
         let shown = match source {
             PatchedBy::Strategic(patch) => go_text::plain(patch),
+            PatchedBy::Patch { touches_metadata } if !definition.custom => shown(&before, *touches_metadata),
             _ => go_text::json(&before),
         };
         let mut errors = Errors::new();
@@ -56,7 +60,7 @@ pub fn patched(
     }
     let kind = &definition.kind;
     let is_without_version = object["apiVersion"].as_str().is_none_or(str::is_empty);
-    if *source == PatchedBy::Patch && !definition.custom && is_without_version {
+    if matches!(source, PatchedBy::Patch { .. }) && !definition.custom && is_without_version {
         // kube-apiserver decodes it into its internal type then, whose fields no JSON names.
         let fields = before.as_object().into_iter().flatten().map(|(name, _)| name);
         let unknown = fields.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));
@@ -66,7 +70,7 @@ pub fn patched(
         check_types(object, definition).map_err(|why| refused(&why))?;
         if let Some(node) = typed::kind(&definition.group, &definition.version, kind).filter(|_| !definition.custom) {
             Decoding::default().object(node, kind, object).map_err(|why| match source {
-                PatchedBy::Patch => refused(&why),
+                PatchedBy::Patch { .. } => refused(&why),
                 PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
                 PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
             })?;
@@ -91,13 +95,67 @@ pub fn patched(
     }
 }
 
+/// The fields of Go's structs, in their order.
+const METADATA: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+const MANAGED_FIELDS: [&str; 7] =
+    ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+const OWNER_REFERENCES: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
+/// A patched object of a built-in kind as it stands when it is decoded: what the patch reached into is sorted, metadata that it did
+/// not reach into has the order of Go's struct.
+fn shown(object: &Value, touches_metadata: bool) -> String {
+    in_order(object, &[], |name, field| match name {
+        "metadata" => in_order(field, if touches_metadata { &[] } else { &METADATA }, |name, list| match name {
+            "managedFields" => items_in_order(list, &MANAGED_FIELDS),
+            "ownerReferences" => items_in_order(list, &OWNER_REFERENCES),
+            _ => go_text::json(list),
+        }),
+        _ => go_text::json(field),
+    })
+}
+
+fn items_in_order(list: &Value, order: &[&str]) -> String {
+    let Value::Array(items) = list else { return go_text::json(list) };
+    let items: Vec<String> = items.iter().map(|item| in_order(item, order, |_, field| go_text::json(field))).collect();
+    format!("[{}]", items.join(","))
+}
+
+/// An object as JSON: the fields of `order` first, then the others by name.
+fn in_order(object: &Value, order: &[&str], text: impl Fn(&str, &Value) -> String) -> String {
+    let Value::Object(fields) = object else { return go_text::json(object) };
+    let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+    let place = |name: &str| order.iter().position(|known| *known == name).unwrap_or(order.len());
+    fields.sort_by_key(|(name, _)| (place(name), *name));
+    let fields: Vec<String> = fields
+        .into_iter()
+        .map(|(name, field)| format!("{}:{}", go_text::json(&Value::from(name.as_str())), text(name, field)))
+        .collect();
+    format!("{{{}}}", fields.join(","))
+}
+
 /// What is wrong with an `apiVersion` or `kind` of a built-in kind that is no text.
 fn type_mistake(object: &Value, definition: &ResourceDef, source: &PatchedBy) -> Option<String> {
     if definition.custom {
         return None;
     }
     match source {
-        PatchedBy::Patch => {
+        PatchedBy::Patch { .. } => {
             type_field_mistake(object).map(|why| format!("couldn't get version/kind; json parse error: {why}"))
         }
         PatchedBy::Strategic(_) => {
@@ -146,20 +204,36 @@ mod tests {
         Ok((object, warnings))
     }
 
+    const PATCH: PatchedBy = PatchedBy::Patch { touches_metadata: false };
+
     #[test]
     fn a_refused_patch_shows_the_object_with_its_fields_sorted() {
         let object = json!({
-            "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}}, "data": {"a": 5},
+            "kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"labels": {}, "uid": "u", "name": "a", "managedFields": [{"fieldsV1": {"f:b": {}, "f:a": {}}, "manager": "m"}]},
+            "data": {"b": "", "a": 5},
         });
-        let refused = read(object, FieldValidation::Ignore, &PatchedBy::Patch).unwrap_err();
-        let shown = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5},\"kind\":\"ConfigMap\",\"metadata\":{\"labels\":{},\"name\":\"a\"}}"#;
-        assert!(refused.message().contains(shown), "{}", refused.message());
+        let shown = |touches_metadata| {
+            let source = PatchedBy::Patch { touches_metadata };
+            let refused = read(object.clone(), FieldValidation::Ignore, &source).unwrap_err();
+            let text = refused.message().split(": ").nth(3).unwrap().replace("\\\"", "'");
+            text.split_once("'metadata':").unwrap().1.to_owned()
+        };
+        let of_go =
+            "{'name':'a','uid':'u','labels':{},'managedFields':[{'manager':'m','fieldsV1':{'f:a':{},'f:b':{}}}]}}\"";
+        assert_eq!(shown(false), of_go, "Go's order, where the patch did not reach");
+        let sorted =
+            "{'labels':{},'managedFields':[{'manager':'m','fieldsV1':{'f:a':{},'f:b':{}}}],'name':'a','uid':'u'}}\"";
+        assert_eq!(shown(true), sorted);
+        let refused = read(object.clone(), FieldValidation::Ignore, &PATCH).unwrap_err();
+        let start = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5,\"b\":\"\"},\"kind\":\"ConfigMap\",\"metadata\":{"#;
+        assert!(refused.message().contains(start), "{}", refused.message());
     }
 
     #[test]
     fn without_its_version_an_object_has_no_known_fields() {
         let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "5"}});
-        let (read, warnings) = read(object, FieldValidation::Warn, &PatchedBy::Patch).unwrap();
+        let (read, warnings) = read(object, FieldValidation::Warn, &PATCH).unwrap();
         assert_eq!(warnings, [r#"unknown field "data""#, r#"unknown field "metadata""#]);
         assert_eq!(read["metadata"], json!({}));
     }
@@ -169,7 +243,7 @@ mod tests {
         let object = json!({"kind": true, "apiVersion": "v1", "metadata": {"name": "a"}});
         let why = |source| read(object.clone(), FieldValidation::Ignore, source).unwrap_err().message().to_owned();
         let json_words = "couldn't get version/kind; json parse error: json: cannot unmarshal bool into Go struct field .kind of type string";
-        assert!(why(&PatchedBy::Patch).ends_with(json_words));
+        assert!(why(&PATCH).ends_with(json_words));
         assert!(why(&PatchedBy::Strategic(json!({"kind": true}))).ends_with("unrecognized type: string"));
     }
 }

@@ -63,7 +63,7 @@ impl ApiServer {
             let mut object = patched(media_type, &patch, &old, &order.definition)?;
             let source = match media_type {
                 STRATEGIC_PATCH => decode::PatchedBy::Strategic(patch),
-                _ => decode::PatchedBy::Patch,
+                _ => decode::PatchedBy::Patch { touches_metadata: touches_metadata(media_type, &patch) },
             };
             let mistakes = mistakes_in_fields(media_type, &request.body);
             let warnings = decode::patched(&mut object, &order.definition, validation, &source, mistakes)?;
@@ -133,10 +133,20 @@ fn patched_scale(media_type: &str, order: &Order<'_>, old: &Value) -> Result<Dec
     let mut scale = patched(media_type, &patch, &shown, definition)?;
     let scale_definition = subresource::scale_definition(definition);
     let scale_definition = ResourceDef { custom: false, ..scale_definition };
-    decode::patched(&mut scale, &scale_definition, validation, &decode::PatchedBy::Patch, Vec::new())?;
+    let source = decode::PatchedBy::Patch { touches_metadata: touches_metadata(media_type, &patch) };
+    decode::patched(&mut scale, &scale_definition, validation, &source, Vec::new())?;
     check_place(&mut scale, &order.target)?;
     let object = subresource::with_scale(definition, old, &scale)?;
     Ok(Decoded { object, warnings: Vec::new() })
+}
+
+/// Whether a patch reaches into `metadata`.
+fn touches_metadata(media_type: &str, patch: &Value) -> bool {
+    if media_type != JSON_PATCH {
+        return patch["metadata"].is_object();
+    }
+    let paths = patch.as_array().into_iter().flatten().flat_map(|operation| [&operation["path"], &operation["from"]]);
+    paths.filter_map(Value::as_str).any(|path| path.starts_with("/metadata/"))
 }
 
 /// A patch may neither rename an object nor move it.
