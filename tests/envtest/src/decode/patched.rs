@@ -7,7 +7,7 @@ use koord_schema::{
 use serde_json::{Value, json};
 
 use super::{
-    FieldValidation, check_type, restore, shape_custom, type_field_mistake,
+    Decoded, FieldValidation, check_type, restore, shape_custom, type_field_mistake,
     typed::{self, Decoding},
     unconvertible, unregistered,
 };
@@ -35,62 +35,63 @@ pub enum PatchedBy {
     },
 }
 
-/// Reads an object that a patch made, in place; returns warnings. `mistakes` are the unknown and duplicate fields of the
-/// patch itself. What apply made keeps its nulls, to be refused.
+/// Reads an object that a patch makes. It is made once more where a refusal shows it. `mistakes` are the unknown and duplicate
+/// fields of the patch itself. What apply made keeps its nulls, to be refused.
 pub fn patched(
-    object: &mut Value,
+    make: impl Fn() -> Result<Value, ApiError>,
     definition: &ResourceDef,
     validation: FieldValidation,
     source: &PatchedBy,
     mut mistakes: Vec<String>,
-) -> Result<Vec<String>, ApiError> {
-    let before = object.clone();
+) -> Result<Decoded, ApiError> {
+    let mut object = make()?;
+    let before = || make().unwrap_or_default();
     let refused = |why: &str| {
         let shown = match source {
             PatchedBy::Strategic(patch) => go_text::plain(patch),
-            PatchedBy::Patch { touches_metadata } if !definition.custom => shown(&before, *touches_metadata),
-            _ => go_text::json(&before),
+            PatchedBy::Patch { touches_metadata } if !definition.custom => shown(&before(), *touches_metadata),
+            _ => go_text::json(&before()),
         };
         let mut errors = Errors::new();
         errors.invalid(&Path::root("patch"), shown, why);
         ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
     };
-    if let Some(why) = type_mistake(object, definition, source) {
+    if let Some(why) = type_mistake(&object, definition, source) {
         return Err(refused(&why));
     }
     let kind = &definition.kind;
     let is_without_version = object["apiVersion"].as_str().is_none_or(str::is_empty);
     if matches!(source, PatchedBy::Patch { .. }) && !definition.custom && is_without_version {
         // kube-apiserver decodes it into its internal type then, whose fields no JSON names.
-        let fields = before.as_object().into_iter().flatten().map(|(name, _)| name);
+        let fields = object.as_object().into_iter().flatten().map(|(name, _)| name);
         let unknown = fields.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));
         mistakes.extend(unknown.map(|name| strict::unknown_text(name)));
-        *object = json!({"metadata": {}});
+        object = json!({"metadata": {}});
     } else {
-        check_types(object, definition).map_err(|why| refused(&why))?;
+        check_types(&object, definition).map_err(|why| refused(&why))?;
         if let Some(node) = typed::kind(&definition.group, &definition.version, kind).filter(|_| !definition.custom) {
-            Decoding::default().object(node, kind, object).map_err(|why| match source {
+            let mut unknown: Vec<String> =
+                strict::unknown_fields(&object, &node).iter().map(|path| strict::unknown_text(path)).collect();
+            Decoding::default().object(node, kind, &mut object).map_err(|why| match source {
                 PatchedBy::Patch { .. } => refused(&why),
-                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
+                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before()).unwrap_or(why)),
                 PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
             })?;
-            let mut unknown: Vec<String> =
-                strict::unknown_fields(&before, &node).iter().map(|path| strict::unknown_text(path)).collect();
             if matches!(source, PatchedBy::Strategic(_)) {
                 unknown.sort();
             }
             mistakes.extend(unknown);
         } else {
             let keeps_nulls = matches!(source, PatchedBy::Apply { .. });
-            mistakes.extend(shape_custom(definition, object, keeps_nulls).map_err(|why| refused(&why))?);
+            mistakes.extend(shape_custom(definition, &mut object, keeps_nulls).map_err(|why| refused(&why))?);
         }
     }
     object["apiVersion"] = Value::String(definition.api_version());
     object["kind"] = Value::String(kind.clone());
     match validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(mistakes),
-        FieldValidation::Strict if mistakes.is_empty() => Ok(mistakes),
+        FieldValidation::Ignore => Ok(Decoded { object, warnings: Vec::new() }),
+        FieldValidation::Warn => Ok(Decoded { object, warnings: mistakes }),
+        FieldValidation::Strict if mistakes.is_empty() => Ok(Decoded { object, warnings: mistakes }),
         FieldValidation::Strict => Err(refused(&format!("strict decoding error: {}", mistakes.join(", ")))),
     }
 }
@@ -199,8 +200,7 @@ mod tests {
     fn read(object: Value, validation: FieldValidation, source: &PatchedBy) -> Result<(Value, Vec<String>), ApiError> {
         let collection = Store::new(HistoryLimits::default()).collection_id("/configmaps");
         let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
-        let mut object = object;
-        let warnings = patched(&mut object, &definition, validation, source, Vec::new())?;
+        let Decoded { object, warnings } = patched(|| Ok(object.clone()), &definition, validation, source, Vec::new())?;
         Ok((object, warnings))
     }
 

@@ -121,7 +121,7 @@ impl ApiServer {
         for claim in before.into_iter().chain(now).collect::<BTreeSet<_>>() {
             self.sync_claim(known, &claim);
         }
-        for class in known.free.values.get(name).cloned() {
+        if let Some(class) = known.free.values.get(name).cloned() {
             for claim in known.waiting.of(&class) {
                 if !known.free.values.contains_key(name) {
                     break;
