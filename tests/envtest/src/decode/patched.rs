@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::store::{HistoryLimits, Store};
 
-    fn read(object: Value, validation: FieldValidation, source: &PatchedBy) -> Result<(Value, Vec<String>), ApiError> {
+    fn read(object: &Value, validation: FieldValidation, source: &PatchedBy) -> Result<(Value, Vec<String>), ApiError> {
         let collection = Store::new(HistoryLimits::default()).collection_id("/configmaps");
         let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
         let Decoded { object, warnings } = patched(|| Ok(object.clone()), &definition, validation, source, Vec::new())?;
@@ -215,7 +215,7 @@ mod tests {
         });
         let shown = |touches_metadata| {
             let source = PatchedBy::Patch { touches_metadata };
-            let refused = read(object.clone(), FieldValidation::Ignore, &source).unwrap_err();
+            let refused = read(&object, FieldValidation::Ignore, &source).unwrap_err();
             let text = refused.message().split(": ").nth(3).unwrap().replace("\\\"", "'");
             text.split_once("'metadata':").unwrap().1.to_owned()
         };
@@ -225,7 +225,7 @@ mod tests {
         let sorted =
             "{'labels':{},'managedFields':[{'manager':'m','fieldsV1':{'f:a':{},'f:b':{}}}],'name':'a','uid':'u'}}\"";
         assert_eq!(shown(true), sorted);
-        let refused = read(object.clone(), FieldValidation::Ignore, &PATCH).unwrap_err();
+        let refused = read(&object, FieldValidation::Ignore, &PATCH).unwrap_err();
         let start = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5,\"b\":\"\"},\"kind\":\"ConfigMap\",\"metadata\":{"#;
         assert!(refused.message().contains(start), "{}", refused.message());
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn without_its_version_an_object_has_no_known_fields() {
         let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "5"}});
-        let (read, warnings) = read(object, FieldValidation::Warn, &PATCH).unwrap();
+        let (read, warnings) = read(&object, FieldValidation::Warn, &PATCH).unwrap();
         assert_eq!(warnings, [r#"unknown field "data""#, r#"unknown field "metadata""#]);
         assert_eq!(read["metadata"], json!({}));
     }
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_kind_that_is_no_text_is_refused_as_the_patch_was_read() {
         let object = json!({"kind": true, "apiVersion": "v1", "metadata": {"name": "a"}});
-        let why = |source| read(object.clone(), FieldValidation::Ignore, source).unwrap_err().message().to_owned();
+        let why = |source| read(&object, FieldValidation::Ignore, source).unwrap_err().message().to_owned();
         let json_words = "couldn't get version/kind; json parse error: json: cannot unmarshal bool into Go struct field .kind of type string";
         assert!(why(&PATCH).ends_with(json_words));
         assert!(why(&PatchedBy::Strategic(json!({"kind": true}))).ends_with("unrecognized type: string"));

@@ -50,10 +50,11 @@ impl ApiServer {
             return;
         }
         if let Some(spec) = node["spec"].as_object_mut() {
-            match taints.is_empty() {
-                true => spec.remove("taints"),
-                false => spec.insert("taints".to_owned(), Value::Array(taints)),
-            };
+            if taints.is_empty() {
+                spec.remove("taints");
+            } else {
+                spec.insert("taints".to_owned(), Value::Array(taints));
+            }
         }
         self.write_own(Method::PUT, &format!("/api/v1/nodes/{}", metadata::text(&node, "name")), &node);
     }

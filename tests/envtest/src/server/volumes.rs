@@ -29,7 +29,8 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 /// The kinds of volumes, and which volumes and claims may find each other.
 #[derive(Clone, Debug)]
 pub(super) struct Volumes {
-    volumes: Arc<ResourceDef>,
+    /// The kind of volumes.
+    kind: Arc<ResourceDef>,
     claims: Arc<ResourceDef>,
     classes: Arc<ResourceDef>,
     /// Volumes that name a claim, by the key of the claim.
@@ -89,7 +90,7 @@ impl ApiServer {
         self.follow_all(&volumes);
         self.follow_all(&claims);
         let [of_claim, free, waiting] = [(); 3].map(|()| Index::default());
-        self.volumes = Some(Volumes { volumes, claims, classes, of_claim, free, waiting });
+        self.volumes = Some(Volumes { kind: volumes, claims, classes, of_claim, free, waiting });
         self.follow_changes();
     }
 
@@ -97,7 +98,7 @@ impl ApiServer {
     pub(super) fn reconcile_volumes(&mut self, changed: &[(CollectionId, String)]) {
         let Some(mut known) = self.volumes.take() else { return };
         for (collection, key) in changed {
-            if *collection == known.volumes.collection {
+            if *collection == known.kind.collection {
                 self.volume_changed(&mut known, key);
             } else if *collection == known.claims.collection {
                 self.claim_changed(&mut known, key);
@@ -111,7 +112,7 @@ impl ApiServer {
     }
 
     fn volume_changed(&mut self, known: &mut Volumes, name: &str) {
-        let volume = self.object(&known.volumes, "", name);
+        let volume = self.object(&known.kind, "", name);
         let before = known.note_volume(name, volume.as_ref());
         if volume.is_some() {
             self.sync_volume(known, name);
@@ -147,7 +148,7 @@ impl ApiServer {
 
     /// A volume is free, bound to a claim that says so too, or left over by a claim that is gone.
     fn sync_volume(&mut self, known: &mut Volumes, name: &str) {
-        let Some(mut volume) = self.object(&known.volumes, "", name) else { return };
+        let Some(mut volume) = self.object(&known.kind, "", name) else { return };
         let reference = volume["spec"]["claimRef"].clone();
         let uid = reference["uid"].as_str().unwrap_or_default();
         if uid.is_empty() {
@@ -188,7 +189,7 @@ impl ApiServer {
             self.find_volume(known, claim);
             return;
         }
-        let volume = self.object(&known.volumes, "", &name);
+        let volume = self.object(&known.kind, "", &name);
         match volume {
             Some(volume) if find::is_bound_to(&volume, &claim) => self.bind_volume(known, volume, claim),
             Some(volume)
@@ -205,7 +206,7 @@ impl ApiServer {
         let waits_for_pod = class.as_ref().is_some_and(|class| class["volumeBindingMode"] == "WaitForFirstConsumer");
         let named = known.of_claim.of(&claim_key(&claim["metadata"]));
         let free = if waits_for_pod { Vec::new() } else { known.free.of(&class_of(&claim)) };
-        let candidates = named.into_iter().chain(free).filter_map(|name| self.object(&known.volumes, "", &name));
+        let candidates = named.into_iter().chain(free).filter_map(|name| self.object(&known.kind, "", &name));
         if let Some(volume) = find::best(candidates, &claim, &class_of(&claim)) {
             self.bind_volume(known, volume, claim);
             return;
@@ -271,7 +272,7 @@ impl ApiServer {
         volume["status"]["lastPhaseTransitionTime"] = json!(now);
         let name = metadata::text(&volume, "name").to_owned();
         self.write_own(Method::PUT, &format!("/api/v1/persistentvolumes/{name}/status"), &volume);
-        known.note_volume(&name, self.object(&known.volumes, "", &name).as_ref());
+        known.note_volume(&name, self.object(&known.kind, "", &name).as_ref());
     }
 
     /// `of_volume` are its capacity and its access modes.
@@ -304,7 +305,7 @@ impl ApiServer {
     fn put_volume(&mut self, known: &mut Volumes, volume: &Value) -> Value {
         let name = metadata::text(volume, "name");
         self.write_own(Method::PUT, &format!("/api/v1/persistentvolumes/{name}"), volume);
-        let stored = self.object(&known.volumes, "", name);
+        let stored = self.object(&known.kind, "", name);
         known.note_volume(name, stored.as_ref());
         stored.unwrap_or_default()
     }

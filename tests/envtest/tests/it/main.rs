@@ -392,13 +392,13 @@ fn cups(core: &mut Core, version: serde_json::Value) -> &'static str {
     "/apis/example.com/v1/namespaces/default/cups"
 }
 
-fn cup(fields: serde_json::Value) -> serde_json::Value {
+fn cup(fields: &serde_json::Value) -> serde_json::Value {
     let mut cup = json!({"apiVersion": "example.com/v1", "kind": "Cup", "metadata": {"name": "a"}});
     cup.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     cup
 }
 
-fn any_cup(subresources: serde_json::Value) -> serde_json::Value {
+fn any_cup(subresources: &serde_json::Value) -> serde_json::Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"subresources": subresources, "schema": {"openAPIV3Schema": schema}})
 }
@@ -407,8 +407,8 @@ fn any_cup(subresources: serde_json::Value) -> serde_json::Value {
 #[test]
 fn a_status_write_owns_the_labels_of_a_custom_resource_that_it_does_not_change() {
     let mut core = Core::new();
-    let cups = cups(&mut core, any_cup(json!({"status": {}})));
-    let mut written = core.create(cups, &cup(json!({"spec": {"size": 1}})));
+    let cups = cups(&mut core, any_cup(&json!({"status": {}})));
+    let mut written = core.create(cups, &cup(&json!({"spec": {"size": 1}})));
     written["metadata"]["labels"] = json!({"a": "b"});
     written["spec"]["size"] = json!(2);
     written["status"] = json!({"full": true});
@@ -428,7 +428,7 @@ fn a_default_below_status_is_there_from_the_first_answer_on() {
         "status": {"type": "object", "default": {"phase": "Pending"}, "properties": {
             "phase": {"type": "string"}, "seen": {"type": "integer", "default": 0}}}}});
     let cups = cups(&mut core, json!({"subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}));
-    let created = core.create(cups, &cup(json!({"status": {"phase": "Lies"}})));
+    let created = core.create(cups, &cup(&json!({"status": {"phase": "Lies"}})));
     let pending = json!({"phase": "Pending", "seen": 0});
     assert_eq!(created["status"], pending);
     let owned = created["metadata"]["managedFields"].to_string();
@@ -451,8 +451,8 @@ fn a_default_below_status_is_there_from_the_first_answer_on() {
 fn a_scale_without_replicas_cannot_be_read_and_can_be_written() {
     let mut core = Core::new();
     let paths = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    let cups = cups(&mut core, any_cup(json!({"status": {}, "scale": paths})));
-    core.create(cups, &cup(json!({"spec": {"size": 1}})));
+    let cups = cups(&mut core, any_cup(&json!({"status": {}, "scale": paths})));
+    core.create(cups, &cup(&json!({"spec": {"size": 1}})));
     let scale = format!("{cups}/a/scale");
     let (code, answer) = core.ask(http::Method::GET, &scale, &serde_json::Value::Null);
     let message = r#"Internal error occurred: the spec replicas field ".spec.replicas" does not exist"#;

@@ -15,12 +15,15 @@ pub(super) fn is_bound_to(volume: &Value, claim: &Value) -> bool {
         && (uid.is_empty() || uid == metadata::text(claim, "uid"))
 }
 
+/// How many access modes a volume has, its size, its name: less goes first.
+type Rank = (usize, Option<Quantity>, String);
+
 /// The volume that is bound to the claim already; else the one with the fewest access modes, and of those the smallest, that the
 /// claim can take.
 pub(super) fn best(volumes: impl Iterator<Item = Value>, claim: &Value, class: &str) -> Option<Value> {
     let selector = &claim["spec"]["selector"];
     let selector = (!selector.is_null()).then(|| selector::of_object(selector));
-    let mut best: Option<((usize, Option<Quantity>, String), Value)> = None;
+    let mut best: Option<(Rank, Value)> = None;
     for volume in volumes.filter(|volume| !metadata::is_deleting(volume) && fits(volume, claim)) {
         if volume["spec"]["claimRef"].is_object() {
             if is_bound_to(&volume, claim) {
