@@ -249,6 +249,13 @@ impl Errors {
         self.0.extend(other.0);
     }
 
+    /// Adds all mistakes of another list this often, as checks that run more than once report them.
+    pub fn extend_repeatedly(&mut self, other: &Errors, times: usize) {
+        for _ in 0..times {
+            self.0.extend_from_slice(&other.0);
+        }
+    }
+
     /// Takes away the mistakes for which `keep` is false.
     pub fn retain(&mut self, keep: impl FnMut(&FieldError) -> bool) {
         self.0.retain(keep);

@@ -125,6 +125,18 @@ impl FieldSet {
         })
     }
 
+    /// Takes the paths of another set out of this one; costs what the other one holds.
+    pub fn subtract(&mut self, other: &FieldSet) {
+        for (step, theirs) in &other.entries {
+            let Some(ours) = self.entries.get_mut(step) else { continue };
+            ours.member &= !theirs.member;
+            ours.below.subtract(&theirs.below);
+            if !ours.member && ours.below.is_empty() {
+                self.entries.remove(step);
+            }
+        }
+    }
+
     /// The paths of this set that are neither in the other one nor below one of its members.
     #[must_use]
     pub fn difference_below(&self, other: &FieldSet) -> FieldSet {
@@ -231,6 +243,11 @@ mod tests {
         );
         assert_eq!(left.intersection(&right).to_json(), json!({"f:a": {"f:x": {}}}));
         assert_eq!(left.difference(&right).to_json(), json!({"f:a": {}, "f:b": {}}));
+        for (one, other) in [(&left, &right), (&right, &left), (&left, &left)] {
+            let mut rest = one.clone();
+            rest.subtract(other);
+            assert_eq!(rest, one.difference(other));
+        }
         assert_eq!(left.difference_below(&set(json!({"f:a": {}}))).to_json(), json!({"f:b": {}}));
         assert!(left.difference(&left).is_empty());
         assert!(left.contains(&[Step::field("a")]) && !right.contains(&[Step::field("a")]));

@@ -63,16 +63,16 @@ fn record<N: TypeNode>(
     let difference = compare(live, new, node).without(ignored);
     let changed = difference.changed();
     let lost = changed.clone().union(&difference.removed);
-    entries.take_from_all(&lost, None);
+    entries.take_from_all(&lost);
     let gained = changed.difference(&NEVER_OWNED);
     if gained.is_empty() {
         return;
     }
     let identity = Identity::of_update(writer);
-    let previous = entries.get(&identity).map(|entry| entry.set.clone()).unwrap_or_default();
+    let previous = entries.remove(&identity).map(|entry| entry.set).unwrap_or_default();
     let api_version = writer.api_version.to_owned();
     entries
-        .insert(identity, Ownership { set: gained.union(&previous), api_version, time: Some(writer.time.to_owned()) });
+        .insert(identity, Ownership { set: previous.union(&gained), api_version, time: Some(writer.time.to_owned()) });
 }
 
 /// The type of an object as its managedFields record it, for who makes `new` of it without knowing its kind: which lists have

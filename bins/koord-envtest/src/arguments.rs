@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     pub(crate) data_dir: Option<PathBuf>,
 
     /// Also do what kube-controller-manager does: collect garbage, empty and remove namespaces that are being deleted, keep
-    /// ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every namespace and the rules of aggregated ClusterRoles.
-    /// Without it the server is alone, as kube-apiserver is.
+    /// ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every namespace and the rules of aggregated ClusterRoles,
+    /// bind volumes and claims, taint nodes that are cordoned or in a bad condition. Without it the server is alone, as kube-apiserver is.
     #[arg(long)]
     pub(crate) controllers: bool,
 

@@ -14,12 +14,10 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{budget::Charge, connections::InFlight};
+use crate::{budget::Charge, chunks::Chunks, connections::InFlight};
 
 /// A body that waits for room asks again this often: others may have become slow meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// A body is collected in pieces of this size: one that grows would be copied again and again, and leave holes.
-const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Why a body does not arrive.
 #[derive(Debug, thiserror::Error)]
@@ -194,32 +192,17 @@ where
         return Err(ReadError::TooLarge(bytes_max));
     }
     let mut body = std::pin::pin!(body);
-    let (mut chunks, mut length) = (Vec::<Vec<u8>>::new(), 0);
+    let mut chunks = Chunks::default();
     while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
         let frame = frame.map_err(|error| ReadError::of(error.into().as_ref()))?;
-        let Ok(mut data) = frame.into_data() else { continue };
-        if length + data.len() > bytes_max {
+        let Ok(data) = frame.into_data() else { continue };
+        if chunks.len() + data.len() > bytes_max {
             return Err(ReadError::TooLarge(bytes_max));
         }
-        if length == 0 && body.is_end_stream() {
+        if chunks.len() == 0 && body.is_end_stream() {
             return Ok(data);
         }
-        length += data.len();
-        while !data.is_empty() {
-            let room = chunks.last().map_or(0, |last| last.capacity() - last.len());
-            if room == 0 {
-                let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-                chunks.push(Vec::with_capacity(announced.saturating_add(data.len()).min(CHUNK_BYTES)));
-            }
-            if let Some(last) = chunks.last_mut() {
-                let part = data.split_to(data.len().min(last.capacity() - last.len()));
-                last.extend_from_slice(&part);
-            }
-        }
+        chunks.push(data, usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX));
     }
-    if chunks.len() > 1 {
-        // Nothing is awaited here, so that few bodies are in memory twice at a time.
-        return Ok(chunks.concat().into());
-    }
-    Ok(chunks.pop().unwrap_or_default().into())
+    Ok(chunks.into_bytes())
 }

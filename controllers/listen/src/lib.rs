@@ -12,6 +12,7 @@
 
 mod body;
 mod budget;
+mod chunks;
 mod connections;
 mod limits;
 mod memory;

@@ -2,6 +2,8 @@
 //!
 //! glibc keeps what was freed for later, in a heap per thread. After a flood that is most of what the process has.
 
+use crate::chunks::forget_free;
+
 /// The highest value since the last time that it fell.
 #[derive(Debug)]
 pub(crate) struct HighWater {
@@ -35,7 +37,10 @@ impl HighWater {
 /// Gives freed memory back, beside the tasks of the runtime.
 pub(crate) fn give_back() {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        drop(runtime.spawn_blocking(trim));
+        drop(runtime.spawn_blocking(|| {
+            forget_free();
+            trim();
+        }));
     }
 }
 

@@ -51,7 +51,8 @@ pub struct Options {
 }
 
 /// Garbage collection, the deletion of namespaces, ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every
-/// namespace, and the rules of aggregated ClusterRoles.
+/// namespace, the rules of aggregated ClusterRoles, the binding of volumes and claims, and the taints of cordoned nodes and of
+/// bad conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     /// How long after a change garbage is collected and terminating namespaces are emptied.
@@ -184,6 +185,8 @@ impl Cluster {
         let mut core = standard_core(environment, history, stored)?;
         if controllers.is_some() {
             core.maintain_default_objects(listener.authority_pem());
+            core.maintain_volumes();
+            core.maintain_taints();
         }
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];

@@ -407,7 +407,11 @@ fn unconvertible(object: &Value, api_version: &str, kind: &str) -> Option<String
     let given_kind = object["kind"].as_str().filter(|given| !given.is_empty() && *given != kind)?;
     let version = object["apiVersion"].as_str().filter(|given| !given.is_empty()).unwrap_or(api_version);
     let (group, short) = crate::builtins::split_group_version(version);
-    typed::kind(group, short, given_kind)?;
+    let node = typed::kind(group, short, given_kind)?;
+    // It is read as what it says it is, and only then as what is wanted.
+    if let Err(why) = Decoding::default().object(node, given_kind, &mut object.clone()) {
+        return Some(why);
+    }
     let own = api_version.split_once('/').map_or("core", |(group, _)| group.split('.').next().unwrap_or_default());
     Some(format!("converting ({short}.{given_kind}) to ({own}.{kind}): unknown conversion"))
 }
@@ -448,6 +452,17 @@ mod tests {
         assert!(message("").ends_with("json parse error: unexpected end of JSON input (<empty>)"));
         assert!(message("{nope").ends_with("looking for beginning of object key string ({nope)"));
         assert!(message("[]").ends_with(" (5b5d)"));
+    }
+
+    #[test]
+    fn an_object_of_another_kind_is_read_as_that_first() {
+        let refused = |data: &str| {
+            let text =
+                format!(r#"{{"kind":"Secret","apiVersion":"v1","metadata":{{"name":"a"}},"data":{{"k":"{data}"}}}}"#);
+            decoded(&text, FieldValidation::Warn).unwrap_err().message().to_owned()
+        };
+        assert!(refused("1").ends_with(": illegal base64 data at input byte 0"), "{}", refused("1"));
+        assert!(refused("MQ==").ends_with("converting (v1.Secret) to (core.ConfigMap): unknown conversion"));
     }
 
     #[test]

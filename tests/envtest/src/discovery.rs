@@ -11,6 +11,8 @@ use crate::registry::{Registry, ResourceDef, Subresource};
 
 /// Media type of aggregated discovery.
 pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The media type of the same document as YAML.
+pub const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// A version's place among those of its group: stable before beta before alpha, higher numbers first, other names last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -39,14 +39,16 @@ impl Pages for StandardPages {
             ["version"] => routed(Route::Json, request, |_| json(&discovery::version())),
             ["version", ..] => failure(&ApiError::no_such_resource(), request),
             ["api"] => routed(Route::Object, request, |accepted| match accepted {
-                Discovery::Aggregated => aggregated(&discovery::aggregated(registry, true), headers),
+                Discovery::Aggregated(format) => aggregated(&discovery::aggregated(registry, true), format, headers),
                 Discovery::Plain(format) => {
                     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
                     written(&discovery::core_versions(registry, host), format)
                 }
             }),
             ["apis"] => match negotiated(request, !request.path.ends_with('/')) {
-                Ok(Discovery::Aggregated) => aggregated(&discovery::aggregated(registry, false), headers),
+                Ok(Discovery::Aggregated(format)) => {
+                    aggregated(&discovery::aggregated(registry, false), format, headers)
+                }
                 Ok(Discovery::Plain(format)) => written(&discovery::group_list(registry), format),
                 Err(error) => failure(&error, request),
             },
@@ -61,7 +63,7 @@ impl Pages for StandardPages {
             ["openapi", "v2"] => {
                 let mut documents = self.documents.lock();
                 documents.refresh(registry);
-                merged_document(documents.merged(), request)
+                merged_document(documents.merged(), request, headers)
             }
             ["openapi", "v3"] => {
                 let mut documents = self.documents.lock();
@@ -71,7 +73,7 @@ impl Pages for StandardPages {
             ["openapi", "v3", ref rest @ ..] => {
                 let mut documents = self.documents.lock();
                 documents.refresh(registry);
-                document(&documents, &rest.join("/"), request)
+                document(&documents, &rest.join("/"), request, headers)
             }
             _ => return None,
         };
@@ -85,7 +87,7 @@ fn group_version(core: &ApiServer, request: &ApiRequest, group: &str, version: &
         Some(list) if !discovery::is_built_in(group) => Some(plain(&list, request)),
         Some(list) => Some(routed(Route::Object, request, |accepted| match accepted {
             Discovery::Plain(format) => written(&list, format),
-            Discovery::Aggregated => failure(&not_acceptable(), request),
+            Discovery::Aggregated(_) => failure(&not_acceptable(), request),
         })),
         None if discovery::is_built_in(group) => Some(failure(&ApiError::no_such_resource(), request)),
         None => None,
@@ -96,40 +98,38 @@ fn group_version(core: &ApiServer, request: &ApiRequest, group: &str, version: &
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Discovery {
     /// Everything about all groups in one document.
-    Aggregated,
+    Aggregated(Format),
     /// A document of its own for each path.
     Plain(Format),
 }
 
-/// The first form of discovery that the client accepts and the path has.
+/// The form of discovery that the client accepts and the path has: where there is one document of all groups, it goes before
+/// all others, whatever the client prefers.
 fn negotiated(request: &ApiRequest, has_aggregated: bool) -> Result<Discovery, ApiError> {
-    negotiate::clauses(&request.accept)
-        .into_iter()
-        .find_map(|clause| {
-            let format = negotiate::format(clause)?;
-            let parameter = |name: &str| negotiate::parameter(clause, name);
-            match parameter("as") {
-                None => Some(Discovery::Plain(format)),
-                Some("APIGroupDiscoveryList")
-                    if has_aggregated
-                        && format == Format::Json
-                        && parameter("g") == Some("apidiscovery.k8s.io")
-                        && parameter("v") == Some("v2") =>
-                {
-                    Some(Discovery::Aggregated)
-                }
-                Some(_) => None,
-            }
-        })
-        .or_else(|| request.accept.trim().is_empty().then_some(Discovery::Plain(Format::Json)))
+    let clauses = negotiate::clauses(&request.accept);
+    let format = |asks: fn(&str) -> bool| {
+        clauses.iter().filter(|clause| asks(clause)).find_map(|clause| negotiate::format(clause))
+    };
+    if has_aggregated && let Some(format) = format(asks_aggregated) {
+        return Ok(Discovery::Aggregated(format));
+    }
+    format(|clause| !negotiate::is_transformed(clause))
+        .or_else(|| request.accept.trim().is_empty().then_some(Format::Json))
+        .map(Discovery::Plain)
         .ok_or_else(not_acceptable)
+}
+
+fn asks_aggregated(clause: &str) -> bool {
+    [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")]
+        .iter()
+        .all(|(name, value)| negotiate::parameter(clause, name) == Some(value))
 }
 
 /// A page that any method reads, in the text form that the client accepts.
 fn plain(page: &Value, request: &ApiRequest) -> Response {
     match negotiated(request, false) {
         Ok(Discovery::Plain(format)) => written(page, format),
-        Ok(Discovery::Aggregated) => failure(&not_acceptable(), request),
+        Ok(Discovery::Aggregated(_)) => failure(&not_acceptable(), request),
         Err(error) => failure(&error, request),
     }
 }
@@ -152,75 +152,86 @@ fn routed(route: Route, request: &ApiRequest, page: impl FnOnce(Discovery) -> Re
     }
 }
 
-/// Whether a client that accepts this takes a document in this media type.
-fn takes(accept: &str, media_types: &[&str]) -> bool {
-    accept.trim().is_empty()
-        || negotiate::clauses(accept).iter().any(|clause| media_types.contains(&negotiate::media_type(clause)))
+/// The first of these media types that the client accepts, in the client's order of preference.
+fn preferred<'a>(accept: &str, served: &[&'a str]) -> Option<&'a str> {
+    if accept.is_empty() {
+        return served.first().copied();
+    }
+    let first = |clause: &str| served.iter().find(|served| negotiate::takes(clause, served)).copied();
+    negotiate::clauses(accept).into_iter().find_map(first)
 }
 
 /// `/openapi/v2`, as protobuf where the client prefers that.
-fn merged_document(document: &Merged, request: &ApiRequest) -> Response {
-    let json: &[&str] = &["application/json", "application/*", "*/*"];
-    let protobuf: &[&str] = &[v2::PROTOBUF, v2::PROTOBUF_ALIAS];
-    let preferred = negotiate::clauses(&request.accept).into_iter().map(negotiate::media_type);
-    let preferred = preferred.into_iter().find(|name| json.contains(name) || protobuf.contains(name));
-    let mut response = match preferred {
-        Some(name) if protobuf.contains(&name) => text(StatusCode::OK, v2::PROTOBUF, document.protobuf.clone()),
-        Some(_) => text(StatusCode::OK, JSON, document.json.clone()),
-        None if request.accept.trim().is_empty() => text(StatusCode::OK, JSON, document.json.clone()),
-        None => return text(StatusCode::NOT_ACCEPTABLE, "", ""),
+fn merged_document(document: &Merged, request: &ApiRequest, headers: &HeaderMap) -> Response {
+    let mut response = match preferred(&request.accept, &[JSON, v2::PROTOBUF, v2::PROTOBUF_ALIAS]) {
+        None => text(StatusCode::NOT_ACCEPTABLE, "", ""),
+        Some(_) if is_known(&document.hash, headers) => known(&document.hash),
+        Some(JSON) => tagged(text(StatusCode::OK, JSON, document.json.clone()), &document.hash),
+        Some(_) => tagged(text(StatusCode::OK, v2::PROTOBUF, document.protobuf.clone()), &document.hash),
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-    set_etag(&mut response, &document.hash);
     response
 }
 
-fn document(documents: &Documents, path: &str, request: &ApiRequest) -> Response {
+fn document(documents: &Documents, path: &str, request: &ApiRequest, headers: &HeaderMap) -> Response {
     let Some(document) = documents.get(path) else {
         return text(StatusCode::NOT_FOUND, "", "");
     };
-    if !takes(&request.accept, &[JSON, "application/*", "*/*"]) {
-        return text(StatusCode::NOT_ACCEPTABLE, "", "");
-    }
-    let hash = request.parameter("hash");
-    match hash {
-        // A client with an old hash is sent to the present one, so that what it keeps stays right.
-        Some(hash) if hash != document.hash => {
-            let mut response = text(StatusCode::MOVED_PERMANENTLY, "", "");
-            if let Ok(location) = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={}", document.hash)) {
-                response.headers_mut().insert(header::LOCATION, location);
-            }
-            response
-        }
-        _ => {
-            let mut response = text(StatusCode::OK, JSON, document.text().to_string());
-            let caching = if hash.is_some() { "public, immutable" } else { "no-cache, private" };
-            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
-            set_etag(&mut response, &document.hash);
-            response
-        }
-    }
-}
-
-fn aggregated(value: &Value, headers: &HeaderMap) -> Response {
-    let body = value.to_string();
-    let etag = Sha256::digest(body.as_bytes()).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let is_known = known.is_some_and(|known| known.trim_matches('"') == etag);
-    let mut response = if is_known {
-        text(StatusCode::NOT_MODIFIED, "", "")
+    let mut response = if preferred(&request.accept, &[JSON]).is_none() {
+        text(StatusCode::NOT_ACCEPTABLE, "", "")
     } else {
-        text(StatusCode::OK, discovery::AGGREGATED, body)
+        match request.parameter("hash") {
+            // A client with an old hash is sent to the present one, so that what it keeps stays right.
+            Some(hash) if hash != document.hash => {
+                let mut response = text(StatusCode::MOVED_PERMANENTLY, "", "");
+                if let Ok(location) = HeaderValue::from_str(&format!("/openapi/v3/{path}?hash={}", document.hash)) {
+                    response.headers_mut().insert(header::LOCATION, location);
+                }
+                response
+            }
+            _ if is_known(&document.hash, headers) => known(&document.hash),
+            hash => {
+                let mut response = text(StatusCode::OK, JSON, document.text().to_string());
+                let caching = if hash.is_some() { "public, immutable" } else { "no-cache, private" };
+                response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
+                tagged(response, &document.hash)
+            }
+        }
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-    set_etag(&mut response, &etag);
     response
 }
 
-fn set_etag(response: &mut Response, etag: &str) {
+fn aggregated(value: &Value, format: Format, headers: &HeaderMap) -> Response {
+    let body = value.to_string();
+    let etag = Sha256::digest(body.as_bytes()).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
+    let mut response = match format {
+        _ if is_known(&etag, headers) => known(&etag),
+        Format::Json => tagged(text(StatusCode::OK, discovery::AGGREGATED, body), &etag),
+        Format::Yaml => {
+            let body = crate::yaml::to_text(value);
+            tagged(text(StatusCode::OK, discovery::AGGREGATED_YAML, body), &etag)
+        }
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+    response
+}
+
+/// Whether the client has the document of this hash.
+fn is_known(etag: &str, headers: &HeaderMap) -> bool {
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    known.is_some_and(|known| known.trim_matches('"') == etag)
+}
+
+fn known(etag: &str) -> Response {
+    tagged(text(StatusCode::NOT_MODIFIED, "", ""), etag)
+}
+
+fn tagged(mut response: Response, etag: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(&format!("\"{etag}\"")) {
         response.headers_mut().insert(header::ETAG, value);
     }
+    response
 }
 
 fn json(value: &Value) -> Response {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use koord_listen::{BindError, Limits, Server, bind};
+use koord_listen::{BindError, BodyLimits, Limits, Server, bind};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -93,12 +93,25 @@ impl TlsListener {
     }
 }
 
-/// Each node's kubelet and koordlet may keep connections of their own, all from this machine.
+/// Each node's kubelet and koordlet may keep connections of their own, all from this machine. Bodies are short here, and a
+/// process that has webhooks beside this server holds theirs too.
 fn limits() -> Limits {
     Limits {
+        bodies: BodyLimits { bytes_max: 24 * 1024 * 1024, ..BodyLimits::default() },
         connections_max: 16_384,
         connections_per_peer_max: 16_384,
         drain_max: Duration::from_millis(200),
         ..Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_of_a_server_and_of_webhooks_beside_it_stay_within_eighty_megabytes() {
+        let bytes_max = |limits: Limits| limits.bodies.bytes_max;
+        assert!(bytes_max(limits()) + bytes_max(Limits::default()) <= 80_000_000);
     }
 }

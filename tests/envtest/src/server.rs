@@ -23,6 +23,8 @@ mod pod_endpoints;
 mod read;
 mod restore;
 mod subresource;
+mod taints;
+mod volumes;
 mod watch;
 mod write;
 
@@ -73,6 +75,9 @@ pub struct ApiServer {
     unfollowed: Vec<(CollectionId, String)>,
     garbage: garbage::Garbage,
     default_objects: Option<default_objects::DefaultObjects>,
+    volumes: Option<volumes::Volumes>,
+    /// The kind of the nodes whose taints are kept.
+    tainted: Option<Arc<ResourceDef>>,
     journal: Option<Vec<crate::journal::Entry>>,
     authorizer: Option<Arc<dyn Authorizer>>,
 }
@@ -199,6 +204,8 @@ impl ApiServer {
             unfollowed: Vec::new(),
             garbage: garbage::Garbage::default(),
             default_objects: None,
+            volumes: None,
+            tainted: None,
             journal: None,
             authorizer: None,
         }
@@ -216,6 +223,8 @@ impl ApiServer {
             unfollowed: self.unfollowed.clone(),
             garbage: self.garbage.clone(),
             default_objects: self.default_objects.clone(),
+            volumes: self.volumes.clone(),
+            tainted: self.tainted.clone(),
             journal: self.journal.as_ref().map(|_| Vec::new()),
             authorizer: self.authorizer.clone(),
         }
@@ -262,7 +271,14 @@ impl ApiServer {
         self.unfollowed.retain(|(known, name)| *known != collection || name != key);
     }
 
-    /// Brings what depends on changed objects up to date: definitions and what they serve.
+    /// Takes all objects of a kind as changed.
+    pub(super) fn follow_all(&mut self, kind: &ResourceDef) {
+        let objects = self.store.collection(kind.collection).range("", "");
+        self.unfollowed.extend(objects.map(|(key, _)| (kind.collection, key.to_string())));
+    }
+
+    /// Brings what depends on changed objects up to date: definitions and what they serve, and what the controllers of this
+    /// server maintain.
     pub(super) fn follow_changes(&mut self) {
         // Each round settles something; the limit only guards against two rules that undo each other.
         for _ in 0..FOLLOW_ROUNDS_MAX {
@@ -272,6 +288,8 @@ impl ApiServer {
             }
             definitions::follow(self, &changed);
             self.reconcile_default_objects(&changed);
+            self.reconcile_volumes(&changed);
+            self.reconcile_taints(&changed);
         }
     }
 

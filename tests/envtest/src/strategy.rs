@@ -117,6 +117,10 @@ pub trait Strategy: Send + Sync {
     /// Fills in defaults; runs on whatever a client sent, also after a patch.
     fn set_defaults(&self, _object: &mut Value) {}
 
+    /// Fills in the defaults that an object has when it is read from the store: also those below `status`, which the
+    /// endpoint of the object drops from what a client sent.
+    fn set_stored_defaults(&self, _object: &mut Value) {}
+
     /// Sets what only the server may set on a new object.
     fn prepare_create(&self, _object: &mut Value, _around: &WriteContext<'_>) {}
 

@@ -117,8 +117,7 @@ fn custom_cell(type_: &str, value: &Value, now: Timestamp) -> Value {
         },
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) | ("string", Value::String(_)) => value.clone(),
         ("string", other) => other.to_string().into(),
-        ("date", Value::String(text)) if text.parse::<Timestamp>().is_err() => "<invalid>".into(),
-        ("date", Value::String(_)) => human::since(Some(value), now).into(),
+        ("date", Value::String(text)) => human::since_text(text, now).into(),
         _ => Value::Null,
     }
 }
@@ -208,6 +207,17 @@ mod tests {
             ("string", json!(7), json!("7")),
             ("date", json!("2026-01-01T00:00:00Z"), json!("60s")),
             ("date", json!("yesterday"), json!("<invalid>")),
+            ("date", json!("2026-01-01 00:00:00Z"), json!("<invalid>")),
+            ("date", json!("2025-12-31T23:59:60Z"), json!("<invalid>")),
+            ("date", json!("2026-01-01T01:00:00+01:00"), json!("60s")),
+            ("date", json!("2026-01-01T00:00:00.9Z"), json!("59s")),
+            ("date", json!("2026-01-01T00:01:00.9Z"), json!("0s")),
+            ("date", json!("2026-01-01T00:01:03Z"), json!("<invalid>")),
+            ("date", json!(""), json!("<unknown>")),
+            ("date", json!("null"), json!("<unknown>")),
+            ("date", json!("0001-01-01T00:00:00Z"), json!("<unknown>")),
+            ("date", json!("1000-01-01T00:00:00Z"), json!("292y")),
+            ("date", json!(7), Value::Null),
         ];
         for (type_, value, expected) in table {
             assert_eq!(custom_cell(type_, &value, now), expected, "{type_} {value}");

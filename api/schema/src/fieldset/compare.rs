@@ -93,8 +93,12 @@ impl Walk {
         let old = old.and_then(Value::as_object);
         let new = new.and_then(Value::as_object);
         for (name, old_field) in old.into_iter().flatten() {
-            let field_node = node.and_then(|node| node.field(name));
             let new_field = new.and_then(|new| new.get(name));
+            // Most fields stay as they are in most writes: no path is made for them.
+            if new_field == Some(old_field) {
+                continue;
+            }
+            let field_node = node.and_then(|node| node.field(name));
             self.step(Step::field(name), Some(old_field), new_field, field_node.as_ref());
         }
         for (name, new_field) in new.into_iter().flatten() {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     go_text,
-    typed::{Shape, TypeNode},
+    typed::{ListKey, Shape, TypeNode},
 };
 
 /// One step of a path, kept in the form in which FieldsV1 writes it, with keys sorted.
@@ -65,12 +65,11 @@ impl Step {
             Shape::SetList => (!item.is_null()).then(|| Step::value(item)),
             Shape::KeyedList => {
                 let fields = item.as_object()?;
-                let mut keys = Map::new();
-                for key in list.list_keys() {
-                    let value = fields.get(key.name).or(key.default)?;
-                    keys.insert(key.name.to_owned(), value.clone());
-                }
-                Some(Step::keys(keys))
+                // A key that is left out and has no default is no part of the identity, as long as there is another.
+                let given =
+                    |key: &ListKey<'_>| Some((key.name.to_owned(), fields.get(key.name).or(key.default)?.clone()));
+                let keys: Map<String, Value> = list.list_keys().iter().filter_map(given).collect();
+                (!keys.is_empty()).then(|| Step::keys(keys))
             }
             _ => None,
         }

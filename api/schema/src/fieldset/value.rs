@@ -135,7 +135,7 @@ fn check_items<N: TypeNode>(items: &[Value], node: &N, path: &mut String, found:
     let mut seen = std::collections::HashSet::new();
     for (index, item) in items.iter().enumerate() {
         let step = if identified {
-            let Some(step) = Step::of_item(node, item) else {
+            let Some(step) = Step::of_item(node, item).filter(|_| has_identity(item, node)) else {
                 found.push(TypeMismatch(format!("{path}: element {index}: {}", missing_identity(item, node))));
                 continue;
             };
@@ -156,16 +156,24 @@ fn check_items<N: TypeNode>(items: &[Value], node: &N, path: &mut String, found:
     }
 }
 
+/// Whether an item may stand in a list whose items have an identity: a set has no objects and no lists.
+fn has_identity<N: TypeNode>(item: &Value, node: &N) -> bool {
+    node.shape() != Shape::SetList || !matches!(item, Value::Object(_) | Value::Array(_))
+}
+
 fn missing_identity<N: TypeNode>(item: &Value, node: &N) -> String {
     match (node.shape(), item) {
+        (Shape::SetList, Value::Object(_)) => {
+            "associative list without keys has an element that's a map type".to_owned()
+        }
+        (Shape::SetList, Value::Array(_)) => "not supported: associative list with lists as elements".to_owned(),
         (Shape::SetList, _) => "associative list without keys has an element that's an explicit null".to_owned(),
         (_, Value::Null) => "associative list with keys may not have a null element".to_owned(),
-        (_, Value::Object(fields)) => {
-            let missing =
-                node.list_keys().iter().find(|key| !fields.contains_key(key.name)).map(|key| key.name.to_owned());
+        (_, Value::Object(_)) => {
+            let keys: Vec<String> = node.list_keys().iter().map(|key| quote(key.name)).collect();
             format!(
-                "associative list with keys has an element that omits key field {:?} (and doesn't have default value)",
-                missing.unwrap_or_default()
+                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                keys.join(" ")
             )
         }
         _ => "associative list with keys may not have non-map elements".to_owned(),

@@ -88,7 +88,7 @@ pub fn apply<N: TypeNode>(
     if !conflicts.is_empty() && !force && !was_applied_by_client(&live, &conflicts, writer, node) {
         return Err(ApplyError::Conflicts(conflicts.into_iter().map(|(_, conflict)| conflict).collect()));
     }
-    entries.take_from_all(&changed.union(&difference.removed), None);
+    entries.take_from_all(&changed.union(&difference.removed));
 
     let is_change = !same(&live, &merged);
     let time = if is_change { Some(writer.time.to_owned()) } else { last.and_then(|last| last.time) };

@@ -55,10 +55,6 @@ impl Entries {
         self.0.is_empty()
     }
 
-    pub(super) fn get(&self, identity: &Identity) -> Option<&Ownership> {
-        self.0.get(identity)
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Identity, &Ownership)> {
         self.0.iter()
     }
@@ -75,15 +71,13 @@ impl Entries {
         self.0.remove(identity)
     }
 
-    /// Takes fields from every manager but one; managers without fields go.
-    pub(super) fn take_from_all(&mut self, lost: &FieldSet, but: Option<&Identity>) {
+    /// Takes fields from every manager; managers without fields go.
+    pub(super) fn take_from_all(&mut self, lost: &FieldSet) {
         if lost.is_empty() {
             return;
         }
-        for (identity, ownership) in &mut self.0 {
-            if Some(identity) != but {
-                ownership.set = ownership.set.difference(lost);
-            }
+        for ownership in self.0.values_mut() {
+            ownership.set.subtract(lost);
         }
         self.0.retain(|_, ownership| !ownership.set.is_empty());
     }

@@ -321,3 +321,32 @@ fn configurations_are_applied_as_recorded() {
     println!("{compared} configurations compared");
     assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn an_item_of_a_keyed_list_needs_one_of_its_keys() {
+    let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "zone"],
+            "items": {"type": "object", "properties": {
+                "port": {"type": "integer"}, "zone": {"type": "string"}, "text": {"type": "string"}}}},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object", "x-kubernetes-map-type": "atomic",
+            "x-kubernetes-preserve-unknown-fields": true}}}}}}))
+    .unwrap();
+    let writer = Writer { manager: "m", api_version: "v1", subresource: "", time: "t" };
+    let applied = |spec: Value| {
+        let node = SchemaNode::of_object(&schema);
+        managed_fields::apply(&json!({}), &json!({"spec": spec}), &writer, &node, &FieldSet::new(), false)
+    };
+    let one_key = applied(json!({"ports": [{"port": 80}, {"zone": "a"}]})).unwrap();
+    let owned = &one_key["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:ports"];
+    assert_eq!(
+        owned,
+        &json!({r#"k:{"port":80}"#: {".": {}, "f:port": {}}, r#"k:{"zone":"a"}"#: {".": {}, "f:zone": {}}})
+    );
+    let refused = |spec| applied(spec).unwrap_err().to_string();
+    assert!(refused(json!({"ports": [{"text": "x"}]})).ends_with(
+        r#".spec.ports: element 0: associative list with keys has an element that omits all key fields ["port" "zone"] (and doesn't have default values for any key fields)"#
+    ));
+    assert!(
+        refused(json!({"set": [{"a": 1}]})).ends_with("associative list without keys has an element that's a map type")
+    );
+}

@@ -22,6 +22,8 @@ const RULES_TIME: Duration = Duration::from_secs(2);
 /// The rules of one version of a custom kind.
 struct CustomResource {
     schema: Option<Arc<Schema>>,
+    /// The schema of the version that objects are stored in: its defaults are those of an object that is read.
+    stored: Option<Arc<Schema>>,
     /// The CEL rules of the schema; their errors were reported when the definition was written.
     rules: Option<Rules>,
     has_status: bool,
@@ -35,13 +37,23 @@ pub(crate) fn served(definition: &Value, collection: CollectionId) -> Vec<Resour
     let empty = Vec::new();
     let versions = spec["versions"].as_array().unwrap_or(&empty);
     let conversion = ConversionWebhook::of(definition);
+    let stored = versions.iter().find(|version| version["storage"] == true).and_then(schema_of);
     let served = versions.iter().filter(|version| version["served"] == true);
     served
-        .map(|version| ResourceDef { conversion: conversion.clone(), ..one(definition, version, collection) })
+        .map(|version| ResourceDef {
+            conversion: conversion.clone(),
+            ..one(definition, version, stored.clone(), collection)
+        })
         .collect()
 }
 
-fn one(definition: &Value, version: &Value, collection: CollectionId) -> ResourceDef {
+fn schema_of(version: &Value) -> Option<Arc<Schema>> {
+    let schema = version.pointer("/schema/openAPIV3Schema")?;
+    let schema: Schema = serde_json::from_value(schema.clone()).ok()?;
+    Some(Arc::new(schema))
+}
+
+fn one(definition: &Value, version: &Value, stored: Option<Arc<Schema>>, collection: CollectionId) -> ResourceDef {
     let (spec, names) = (&definition["spec"], &definition["status"]["acceptedNames"]);
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<String> {
@@ -87,10 +99,7 @@ fn one(definition: &Value, version: &Value, collection: CollectionId) -> Resourc
     if has_status {
         def.subresources.push(Subresource { name: "status".to_owned(), body: None, verbs });
     }
-    let schema = version.pointer("/schema/openAPIV3Schema").and_then(|schema| {
-        let schema: Schema = serde_json::from_value(schema.clone()).ok()?;
-        Some(Arc::new(schema))
-    });
+    let schema = if def.is_storage_version { stored.clone() } else { schema_of(version) };
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     let fields = fields.filter_map(|field| {
         let path = field["jsonPath"].as_str()?;
@@ -108,7 +117,7 @@ fn one(definition: &Value, version: &Value, collection: CollectionId) -> Resourc
         .collect();
     let generation = definition["metadata"]["generation"].as_i64().unwrap_or_default();
     let rules = schema.as_ref().map(|schema| Rules::compile(schema, &Path::root("")).0);
-    let strategy = CustomResource { schema: schema.clone(), rules, has_status, reshapes: generation > 1 };
+    let strategy = CustomResource { schema: schema.clone(), stored, rules, has_status, reshapes: generation > 1 };
     if let Some(schema) = schema {
         def.schema = SchemaSource::ready(schema);
     }
@@ -178,10 +187,16 @@ impl Strategy for CustomResource {
     }
 
     fn convert(&self, object: &mut Value, _from: &str, to: &str) {
+        self.set_stored_defaults(object);
         object["apiVersion"] = json!(to);
         if let Some(schema) = &self.schema {
-            defaults::apply(schema, object);
             prune::prune(schema, object);
+        }
+    }
+
+    fn set_stored_defaults(&self, object: &mut Value) {
+        if let Some(schema) = &self.stored {
+            defaults::apply(schema, object);
         }
     }
 }

@@ -7,7 +7,7 @@ use koord_schema::{
 use serde_json::{Value, json};
 
 use super::{
-    FieldValidation, check_type, restore, shape_custom, type_field_mistake,
+    Decoded, FieldValidation, check_type, restore, shape_custom, type_field_mistake,
     typed::{self, Decoding},
     unconvertible, unregistered,
 };
@@ -20,7 +20,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchedBy {
     /// A JSON or merge patch.
-    Patch,
+    Patch {
+        /// Whether it reaches into `metadata`.
+        touches_metadata: bool,
+    },
     /// This strategic merge patch.
     Strategic(Value),
     /// An applied configuration, with the names that it gives.
@@ -32,63 +35,119 @@ pub enum PatchedBy {
     },
 }
 
-/// Reads an object that a patch made, in place; returns warnings. `mistakes` are the unknown and duplicate fields of the
-/// patch itself. What apply made keeps its nulls, to be refused.
+/// Reads an object that a patch makes. It is made once more where a refusal shows it. `mistakes` are the unknown and duplicate
+/// fields of the patch itself. What apply made keeps its nulls, to be refused.
 pub fn patched(
-    object: &mut Value,
+    make: impl Fn() -> Result<Value, ApiError>,
     definition: &ResourceDef,
     validation: FieldValidation,
     source: &PatchedBy,
     mut mistakes: Vec<String>,
-) -> Result<Vec<String>, ApiError> {
-    let before = object.clone();
+) -> Result<Decoded, ApiError> {
+    let mut object = make()?;
+    let before = || make().unwrap_or_default();
     let refused = |why: &str| {
         let shown = match source {
             PatchedBy::Strategic(patch) => go_text::plain(patch),
-            _ => go_text::json(&before),
+            PatchedBy::Patch { touches_metadata } if !definition.custom => shown(&before(), *touches_metadata),
+            _ => go_text::json(&before()),
         };
         let mut errors = Errors::new();
         errors.invalid(&Path::root("patch"), shown, why);
         ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
     };
-    if let Some(why) = type_mistake(object, definition, source) {
+    if let Some(why) = type_mistake(&object, definition, source) {
         return Err(refused(&why));
     }
     let kind = &definition.kind;
     let is_without_version = object["apiVersion"].as_str().is_none_or(str::is_empty);
-    if *source == PatchedBy::Patch && !definition.custom && is_without_version {
+    if matches!(source, PatchedBy::Patch { .. }) && !definition.custom && is_without_version {
         // kube-apiserver decodes it into its internal type then, whose fields no JSON names.
-        let fields = before.as_object().into_iter().flatten().map(|(name, _)| name);
+        let fields = object.as_object().into_iter().flatten().map(|(name, _)| name);
         let unknown = fields.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));
         mistakes.extend(unknown.map(|name| strict::unknown_text(name)));
-        *object = json!({"metadata": {}});
+        object = json!({"metadata": {}});
     } else {
-        check_types(object, definition).map_err(|why| refused(&why))?;
+        check_types(&object, definition).map_err(|why| refused(&why))?;
         if let Some(node) = typed::kind(&definition.group, &definition.version, kind).filter(|_| !definition.custom) {
-            Decoding::default().object(node, kind, object).map_err(|why| match source {
-                PatchedBy::Patch => refused(&why),
-                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
+            let mut unknown: Vec<String> =
+                strict::unknown_fields(&object, &node).iter().map(|path| strict::unknown_text(path)).collect();
+            Decoding::default().object(node, kind, &mut object).map_err(|why| match source {
+                PatchedBy::Patch { .. } => refused(&why),
+                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before()).unwrap_or(why)),
                 PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
             })?;
-            let mut unknown: Vec<String> =
-                strict::unknown_fields(&before, &node).iter().map(|path| strict::unknown_text(path)).collect();
             if matches!(source, PatchedBy::Strategic(_)) {
                 unknown.sort();
             }
             mistakes.extend(unknown);
         } else {
             let keeps_nulls = matches!(source, PatchedBy::Apply { .. });
-            mistakes.extend(shape_custom(definition, object, keeps_nulls).map_err(|why| refused(&why))?);
+            mistakes.extend(shape_custom(definition, &mut object, keeps_nulls).map_err(|why| refused(&why))?);
         }
     }
     object["apiVersion"] = Value::String(definition.api_version());
     object["kind"] = Value::String(kind.clone());
     match validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(mistakes),
-        FieldValidation::Strict if mistakes.is_empty() => Ok(mistakes),
+        FieldValidation::Ignore => Ok(Decoded { object, warnings: Vec::new() }),
+        FieldValidation::Warn => Ok(Decoded { object, warnings: mistakes }),
+        FieldValidation::Strict if mistakes.is_empty() => Ok(Decoded { object, warnings: mistakes }),
         FieldValidation::Strict => Err(refused(&format!("strict decoding error: {}", mistakes.join(", ")))),
     }
+}
+
+/// The fields of Go's structs, in their order.
+const METADATA: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+const MANAGED_FIELDS: [&str; 7] =
+    ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
+const OWNER_REFERENCES: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
+/// A patched object of a built-in kind as it stands when it is decoded: what the patch reached into is sorted, metadata that it did
+/// not reach into has the order of Go's struct.
+fn shown(object: &Value, touches_metadata: bool) -> String {
+    in_order(object, &[], |name, field| match name {
+        "metadata" => in_order(field, if touches_metadata { &[] } else { &METADATA }, |name, list| match name {
+            "managedFields" => items_in_order(list, &MANAGED_FIELDS),
+            "ownerReferences" => items_in_order(list, &OWNER_REFERENCES),
+            _ => go_text::json(list),
+        }),
+        _ => go_text::json(field),
+    })
+}
+
+fn items_in_order(list: &Value, order: &[&str]) -> String {
+    let Value::Array(items) = list else { return go_text::json(list) };
+    let items: Vec<String> = items.iter().map(|item| in_order(item, order, |_, field| go_text::json(field))).collect();
+    format!("[{}]", items.join(","))
+}
+
+/// An object as JSON: the fields of `order` first, then the others by name.
+fn in_order(object: &Value, order: &[&str], text: impl Fn(&str, &Value) -> String) -> String {
+    let Value::Object(fields) = object else { return go_text::json(object) };
+    let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+    let place = |name: &str| order.iter().position(|known| *known == name).unwrap_or(order.len());
+    fields.sort_by_key(|(name, _)| (place(name), *name));
+    let fields: Vec<String> = fields
+        .into_iter()
+        .map(|(name, field)| format!("{}:{}", go_text::json(&Value::from(name.as_str())), text(name, field)))
+        .collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 /// What is wrong with an `apiVersion` or `kind` of a built-in kind that is no text.
@@ -97,7 +156,7 @@ fn type_mistake(object: &Value, definition: &ResourceDef, source: &PatchedBy) ->
         return None;
     }
     match source {
-        PatchedBy::Patch => {
+        PatchedBy::Patch { .. } => {
             type_field_mistake(object).map(|why| format!("couldn't get version/kind; json parse error: {why}"))
         }
         PatchedBy::Strategic(_) => {
@@ -138,28 +197,43 @@ mod tests {
     use super::*;
     use crate::store::{HistoryLimits, Store};
 
-    fn read(object: Value, validation: FieldValidation, source: &PatchedBy) -> Result<(Value, Vec<String>), ApiError> {
+    fn read(object: &Value, validation: FieldValidation, source: &PatchedBy) -> Result<(Value, Vec<String>), ApiError> {
         let collection = Store::new(HistoryLimits::default()).collection_id("/configmaps");
         let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
-        let mut object = object;
-        let warnings = patched(&mut object, &definition, validation, source, Vec::new())?;
+        let Decoded { object, warnings } = patched(|| Ok(object.clone()), &definition, validation, source, Vec::new())?;
         Ok((object, warnings))
     }
+
+    const PATCH: PatchedBy = PatchedBy::Patch { touches_metadata: false };
 
     #[test]
     fn a_refused_patch_shows_the_object_with_its_fields_sorted() {
         let object = json!({
-            "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}}, "data": {"a": 5},
+            "kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"labels": {}, "uid": "u", "name": "a", "managedFields": [{"fieldsV1": {"f:b": {}, "f:a": {}}, "manager": "m"}]},
+            "data": {"b": "", "a": 5},
         });
-        let refused = read(object, FieldValidation::Ignore, &PatchedBy::Patch).unwrap_err();
-        let shown = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5},\"kind\":\"ConfigMap\",\"metadata\":{\"labels\":{},\"name\":\"a\"}}"#;
-        assert!(refused.message().contains(shown), "{}", refused.message());
+        let shown = |touches_metadata| {
+            let source = PatchedBy::Patch { touches_metadata };
+            let refused = read(&object, FieldValidation::Ignore, &source).unwrap_err();
+            let text = refused.message().split(": ").nth(3).unwrap().replace("\\\"", "'");
+            text.split_once("'metadata':").unwrap().1.to_owned()
+        };
+        let of_go =
+            "{'name':'a','uid':'u','labels':{},'managedFields':[{'manager':'m','fieldsV1':{'f:a':{},'f:b':{}}}]}}\"";
+        assert_eq!(shown(false), of_go, "Go's order, where the patch did not reach");
+        let sorted =
+            "{'labels':{},'managedFields':[{'manager':'m','fieldsV1':{'f:a':{},'f:b':{}}}],'name':'a','uid':'u'}}\"";
+        assert_eq!(shown(true), sorted);
+        let refused = read(&object, FieldValidation::Ignore, &PATCH).unwrap_err();
+        let start = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5,\"b\":\"\"},\"kind\":\"ConfigMap\",\"metadata\":{"#;
+        assert!(refused.message().contains(start), "{}", refused.message());
     }
 
     #[test]
     fn without_its_version_an_object_has_no_known_fields() {
         let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "5"}});
-        let (read, warnings) = read(object, FieldValidation::Warn, &PatchedBy::Patch).unwrap();
+        let (read, warnings) = read(&object, FieldValidation::Warn, &PATCH).unwrap();
         assert_eq!(warnings, [r#"unknown field "data""#, r#"unknown field "metadata""#]);
         assert_eq!(read["metadata"], json!({}));
     }
@@ -167,9 +241,9 @@ mod tests {
     #[test]
     fn a_kind_that_is_no_text_is_refused_as_the_patch_was_read() {
         let object = json!({"kind": true, "apiVersion": "v1", "metadata": {"name": "a"}});
-        let why = |source| read(object.clone(), FieldValidation::Ignore, source).unwrap_err().message().to_owned();
+        let why = |source| read(&object, FieldValidation::Ignore, source).unwrap_err().message().to_owned();
         let json_words = "couldn't get version/kind; json parse error: json: cannot unmarshal bool into Go struct field .kind of type string";
-        assert!(why(&PatchedBy::Patch).ends_with(json_words));
+        assert!(why(&PATCH).ends_with(json_words));
         assert!(why(&PatchedBy::Strategic(json!({"kind": true}))).ends_with("unrecognized type: string"));
     }
 }

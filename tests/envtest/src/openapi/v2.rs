@@ -35,26 +35,56 @@ pub fn document<'a>(documents: impl Iterator<Item = &'a str>) -> Value {
     })
 }
 
-/// A schema without what version 2 cannot say: a reference in `allOf` becomes the reference.
+/// A schema without what version 2 cannot say. Fields that clients of version 2 refuse are dropped as kube-apiserver drops
+/// them: combinations of schemas, the type of what may be null, what is below values with unknown fields.
 fn plain(schema: Value) -> Value {
-    match schema {
-        Value::Object(mut fields) => {
-            let reference = fields.get("allOf").and_then(|all| match all.as_array()?.as_slice() {
-                [only] => only.get("$ref").cloned(),
-                _ => None,
-            });
-            if let Some(reference) = reference {
-                fields.remove("allOf");
-                fields.remove("default");
-                fields.insert("$ref".to_owned(), reference);
-            }
-            fields.remove("oneOf");
-            fields.remove("nullable");
-            fields.into_iter().map(|(name, value)| (name, plain(value))).collect()
-        }
-        Value::Array(items) => items.into_iter().map(plain).collect(),
-        other => other,
+    let Value::Object(mut fields) = schema else { return schema };
+    let reference = fields.get("allOf").and_then(|all| match all.as_array()?.as_slice() {
+        [only] => only.get("$ref").cloned(),
+        _ => None,
+    });
+    if let Some(reference) = reference {
+        fields.remove("default");
+        fields.insert("$ref".to_owned(), reference);
     }
+    for combination in ["allOf", "oneOf", "anyOf", "not"] {
+        fields.remove(combination);
+    }
+    let is_nullable = fields.remove("nullable").is_some_and(|nullable| nullable == true);
+    let takes_unknown = fields.get("x-kubernetes-preserve-unknown-fields").is_some_and(|takes| takes == true);
+    if takes_unknown && let Some(kinds) = fields.remove("x-kubernetes-group-version-kind") {
+        return json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+    }
+    if is_nullable || takes_unknown {
+        fields.remove("items");
+        fields.remove("properties");
+    }
+    let type_ = fields.get("type").and_then(Value::as_str).unwrap_or_default();
+    if is_nullable || (type_ == "array" && !fields.contains_key("items")) || (type_ == "object" && takes_unknown) {
+        fields.remove("type");
+    }
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        let may_be_null: Vec<String> =
+            properties.iter().filter(|(_, field)| field["nullable"] == true).map(|(name, _)| name.clone()).collect();
+        for field in properties.values_mut() {
+            *field = plain(std::mem::take(field));
+        }
+        if let Some(Value::Array(required)) = fields.get_mut("required") {
+            required.retain(|name| name.as_str().is_none_or(|name| !may_be_null.iter().any(|one| one == name)));
+        }
+    }
+    if fields.get("additionalProperties").is_some_and(|values| values["nullable"] == true) {
+        fields.remove("required");
+    }
+    if fields.get("required").is_some_and(|required| *required == json!([])) {
+        fields.remove("required");
+    }
+    for below in ["items", "additionalProperties"] {
+        if let Some(schema) = fields.get_mut(below) {
+            *schema = plain(std::mem::take(schema));
+        }
+    }
+    Value::Object(fields)
 }
 
 fn path_item(item: &Value) -> Value {
@@ -275,7 +305,17 @@ mod tests {
             "type": "object",
             "properties": {"c": {"allOf": [{"$ref": "#/components/schemas/a.C"}], "default": {}}},
             "x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "B"}]
-        }, "a.C": {"type": "string", "nullable": true}}},
+        }, "a.C": {"type": "string"}, "a.List": {
+            "type": "object", "required": ["items"],
+            "properties": {"items": {"type": "array", "items": {"$ref": "#/components/schemas/a.D"}}}
+        }, "a.D": {"type": "object", "required": ["maybe", "oneOf"], "properties": {
+            "maybe": {"type": "object", "nullable": true, "properties": {"x": {"type": "string"}}},
+            "nullable": {"type": "boolean", "nullable": false},
+            "oneOf": {"type": "array", "items": {"type": "object", "oneOf": [{"required": ["a"]}], "properties": {"not": {"type": "string"}}}},
+            "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"y": {"type": "string"}}},
+            "map": {"type": "object", "additionalProperties": {"type": "string", "anyOf": [{"pattern": "a"}]}},
+            "either": {"type": "string", "enum": ["a"], "default": {"nullable": 1}, "x-kubernetes-validations": [{"rule": "true", "not": 1}]}
+        }}}},
         "paths": {"/a": {"parameters": [{"name": "p", "in": "query", "schema": {"type": "string"}}], "post": {
             "requestBody": {"required": true, "content": {"*/*": {"schema": {"$ref": "#/components/schemas/a.B"}}}},
             "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/a.B"}}}}}
@@ -292,6 +332,24 @@ mod tests {
         assert_eq!(path["post"]["parameters"][0]["schema"]["$ref"], "#/definitions/a.B");
         assert_eq!(path["post"]["responses"]["200"]["schema"]["$ref"], "#/definitions/a.B");
         assert_eq!(path["post"]["produces"], json!(["application/json"]));
+    }
+
+    #[test]
+    fn keywords_go_and_properties_of_their_names_stay() {
+        let document = document(std::iter::once(V3));
+        let expected = json!({"type": "object", "required": ["oneOf"], "properties": {
+            "maybe": {},
+            "nullable": {"type": "boolean"},
+            "oneOf": {"type": "array", "items": {"type": "object", "properties": {"not": {"type": "string"}}}},
+            "any": {"x-kubernetes-preserve-unknown-fields": true},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+            "either": {"type": "string", "enum": ["a"], "default": {"nullable": 1}, "x-kubernetes-validations": [{"rule": "true", "not": 1}]},
+        }});
+        assert_eq!(document["definitions"]["a.D"], expected);
+        assert_eq!(
+            document["definitions"]["a.List"]["properties"]["items"]["items"],
+            json!({"$ref": "#/definitions/a.D"})
+        );
     }
 
     #[test]

@@ -48,7 +48,8 @@ impl ApiServer {
             _ => {}
         }
         let code = if write.old.is_none() { 201 } else { 200 };
-        let object = std::mem::take(&mut write.object);
+        let mut object = std::mem::take(&mut write.object);
+        definition.strategy.set_stored_defaults(&mut object);
         let (is_unchanged, is_end) = write.old.as_ref().map_or((false, false), |(record, old)| {
             let is_unchanged = match &forms {
                 // An object that is stored in another version changes by being written.
@@ -63,9 +64,14 @@ impl ApiServer {
             Some(TwoForms { stored, answer }) => (stored, Some(answer)),
         };
         if !is_unchanged && !write.dry_run {
-            if is_end {
-                // The client is answered with the state that it wrote, not with the revision of the end.
-                self.remove_object(&definition, &key, stored.clone());
+            if let Some((record, old)) = write.old.as_ref().filter(|_| is_end) {
+                // The state that takes the last finalizer away is never stored: it is what the client is answered with, while
+                // watchers see the last state that was.
+                let last = match &definition.conversion {
+                    Some(_) => encode::stored_value(&definition, record),
+                    None => old.clone(),
+                };
+                self.remove_object(&definition, &key, last);
             } else {
                 self.put_object(&definition, &key, &mut stored);
             }

@@ -120,7 +120,8 @@ impl ApiServer {
                 return self.handle_with(&request, known);
             }
             (Then::Again { .. } | Then::Store(_), Err(error)) => Err(error),
-            (Then::Store(write), answer) => one(answer).map(|stored| {
+            (Then::Store(write), answer) => one(answer).map(|mut stored| {
+                webhook.settle_stored(&mut stored);
                 Outcome::Convert(Box::new(Conversion {
                     webhook,
                     desired: write.definition.api_version(),

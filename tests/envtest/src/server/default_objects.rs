@@ -44,11 +44,8 @@ impl ApiServer {
         ) else {
             return;
         };
-        for kind in [&namespaces, &cluster_roles] {
-            let keys =
-                self.store.collection(kind.collection).range("", "").map(|(key, _)| (kind.collection, key.to_string()));
-            self.unfollowed.extend(keys);
-        }
+        self.follow_all(&namespaces);
+        self.follow_all(&cluster_roles);
         let authority_pem = Arc::from(authority_pem);
         self.default_objects =
             Some(DefaultObjects { authority_pem, namespaces, service_accounts, config_maps, cluster_roles });
@@ -125,7 +122,8 @@ impl ApiServer {
         }
     }
 
-    fn write_own(&mut self, method: Method, path: &str, body: &Value) {
+    /// A write of kube-controller-manager.
+    pub(super) fn write_own(&mut self, method: Method, path: &str, body: &Value) {
         let mut request = ApiRequest::new(method, path, body.to_string());
         "kube-controller-manager".clone_into(&mut request.user_agent);
         if request.method == Method::PATCH {
@@ -139,7 +137,7 @@ impl ApiServer {
             && answer.code >= 400
         {
             // Quotas and the like may refuse; the next change of the namespace brings another try.
-            tracing::debug!(path, code = answer.code, "the server refused a write of its own default objects");
+            tracing::debug!(path, code = answer.code, "the server refused a write of its own controllers");
         }
     }
 }

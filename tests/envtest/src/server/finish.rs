@@ -122,12 +122,11 @@ impl ApiServer {
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
                 }
                 let (identity_checks, map_checks) = strategy.metadata_checks();
-                for _ in 0..identity_checks {
-                    metadata::check_identity(&write.object, old, &mut errors);
-                }
-                for _ in 0..map_checks {
-                    metadata::check_maps(&write.object, finalizers_rule, &mut errors);
-                }
+                let (mut of_identity, mut of_maps) = (Errors::new(), Errors::new());
+                metadata::check_identity(&write.object, old, &mut of_identity);
+                metadata::check_maps(&write.object, finalizers_rule, &mut of_maps);
+                errors.extend_repeatedly(&of_identity, identity_checks);
+                errors.extend_repeatedly(&of_maps, map_checks);
                 for message in koord_schema::names::path_segment(metadata::text(&write.object, "name")) {
                     let at = koord_schema::field::Path::root("metadata");
                     errors.invalid(&at.child("name"), metadata::text(&write.object, "name"), message);

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{
+    Engine as _, alphabet,
+    engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD},
+};
+use koord_schema::go_text;
 use serde_json::{Map, Value, json};
 
 use super::{ApiResponse, ApiServer, Outcome};
@@ -34,27 +38,26 @@ impl Continue {
     fn parse(token: &str) -> Result<Self, ApiError> {
         let invalid =
             |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-        let text = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| invalid(&error.to_string()))?;
-        let token: Value = decode::json(&text).map_err(|why| invalid(&why))?;
-        if token["v"] != "meta.k8s.io/v1" {
-            return Err(invalid(&format!(
-                "server does not recognize this encoded version {}",
-                token["v"].as_str().unwrap_or_default()
-            )));
+        let text = decode_base64(token).map_err(|at| invalid(&format!("illegal base64 data at input byte {at}")))?;
+        let fields = decode::json(&text).map_err(|why| invalid(&why))?;
+        let fields = Fields::read(&fields).map_err(|why| invalid(&why))?;
+        if fields.version != "meta.k8s.io/v1" {
+            return Err(invalid(&format!("server does not recognize this encoded version {}", fields.version)));
         }
-        if matches!(token["rv"].as_i64(), None | Some(0)) {
+        if fields.revision == 0 {
             return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
         }
-        let start = token["start"].as_str().unwrap_or_default();
+        let start = fields.start;
         if start.is_empty() {
             return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
         }
         // A key below the prefix of the list, and no way out of it.
         let below = start.strip_prefix('/').unwrap_or(start);
-        if below.split('/').any(|step| matches!(step, "" | "." | "..")) {
+        let is_clean = below.is_empty() || below.split('/').all(|step| !matches!(step, "" | "." | ".."));
+        if !is_clean {
             return Err(invalid(start));
         }
-        Ok(Self { revision: token["rv"].as_u64(), start: below.to_owned() })
+        Ok(Self { revision: u64::try_from(fields.revision).ok(), start: below.to_owned() })
     }
 
     fn encode(&self) -> String {
@@ -63,6 +66,61 @@ impl Continue {
         URL_SAFE_NO_PAD.encode(token.to_string())
     }
 }
+
+/// The fields of a token as Go's struct holds them: what is left out is zero, and what is of another type is refused.
+struct Fields<'a> {
+    version: &'a str,
+    revision: i64,
+    start: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    fn read(token: &'a Value) -> Result<Self, String> {
+        let wrong = |value: &Value, place: &str| {
+            format!("json: cannot unmarshal {} into Go {place}", go_text::json_type(value))
+        };
+        let fields: &'a Map<String, Value> = match token {
+            Value::Object(fields) => fields,
+            Value::Null => return Ok(Self { version: "", revision: 0, start: "" }),
+            other => return Err(wrong(other, "value of type storage.continueToken")),
+        };
+        // Go matches the names of fields without regard to their case.
+        let field = |name: &str| {
+            let alike = || fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+            fields.get(name).or_else(alike).filter(|value| !value.is_null())
+        };
+        let text = |name: &str| match field(name) {
+            None => Ok(""),
+            Some(Value::String(text)) => Ok(text.as_str()),
+            Some(other) => Err(wrong(other, &format!("struct field continueToken.{name} of type string"))),
+        };
+        let revision = match field("rv") {
+            None => 0,
+            Some(Value::Number(number)) => number.as_i64().ok_or_else(|| {
+                format!("json: cannot unmarshal number {number} into Go struct field continueToken.rv of type int64")
+            })?,
+            Some(other) => return Err(wrong(other, "struct field continueToken.rv of type int64")),
+        };
+        Ok(Self { version: text("v")?, revision, start: text("start")? })
+    }
+}
+
+/// Reads base64 of URLs without padding; the error is the place at which Go gives up. Ends of lines are passed over.
+fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
+    let is_passed_over = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if let Some(at) = text.bytes().position(|byte| !is_digit(byte) && !is_passed_over(&byte)) {
+        return Err(at);
+    }
+    let digits: Vec<u8> = text.bytes().filter(|byte| !is_passed_over(byte)).collect();
+    if digits.len() % 4 == 1 {
+        return Err(text.len() - 1);
+    }
+    LENIENT.decode(digits).map_err(|_| text.len())
+}
+
+/// Go takes digits whose last bits are not zero.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// The selected page of a list.
 pub(super) struct Page {
@@ -264,4 +322,42 @@ pub(super) fn too_large(asked: u64, current: u64) -> ApiError {
     error.detail("causes", json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]));
     error.detail("retryAfterSeconds", json!(1));
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_garbage_token_is_refused_in_the_words_of_go() {
+        let token = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        let refused = |token: &str| {
+            let error = Continue::parse(token).unwrap_err();
+            error.message().strip_prefix("invalid continue token: continue key is not valid: ").unwrap().to_owned()
+        };
+        let of_json = |text: &str| refused(&token(text));
+        assert_eq!(refused("not base64!"), "illegal base64 data at input byte 3");
+        assert_eq!(refused("e30="), "illegal base64 data at input byte 3");
+        assert_eq!(refused("abcde"), "illegal base64 data at input byte 4");
+        assert_eq!(of_json(""), "unexpected end of JSON input");
+        assert_eq!(of_json("[]"), "json: cannot unmarshal array into Go value of type storage.continueToken");
+        assert_eq!(of_json("{}"), "server does not recognize this encoded version ");
+        assert_eq!(of_json("null"), "server does not recognize this encoded version ");
+        assert_eq!(
+            of_json(r#"{"v":1}"#),
+            "json: cannot unmarshal number into Go struct field continueToken.v of type string"
+        );
+        let zero = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+        assert_eq!(of_json(r#"{"v":"meta.k8s.io/v1","start":"a"}"#), zero);
+        let of_rv = |rv: &str| of_json(&format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":"a"}}"#));
+        let field = "into Go struct field continueToken.rv of type int64";
+        assert_eq!(of_rv("1.5"), format!("json: cannot unmarshal number 1.5 {field}"));
+        assert_eq!(of_rv("\"1\""), format!("json: cannot unmarshal string {field}"));
+        assert_eq!(of_json(r#"{"v":"meta.k8s.io/v1","rv":1}"#), "encoded start key empty (version meta.k8s.io/v1)");
+        for way_out in ["../a", "a//b", "a/", "./a"] {
+            let text = json!({"v": "meta.k8s.io/v1", "rv": 1, "start": way_out}).to_string();
+            assert_eq!(of_json(&text), way_out);
+        }
+        assert_eq!(Continue::parse(&token(r#"{"V":"meta.k8s.io/v1","rv":-1,"start":"/a"}"#)).unwrap().start, "a");
+    }
 }

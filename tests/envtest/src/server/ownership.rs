@@ -16,6 +16,7 @@ use crate::{
     environment, metadata, options,
     registry::ResourceDef,
     status::ApiError,
+    strategy::StatusKeeps,
 };
 
 /// Text that `managedFields` need about a write.
@@ -108,7 +109,7 @@ impl ApiServer {
     pub(super) fn record_ownership(&mut self, write: &mut Write) {
         let scribe = self.scribe(write);
         let definition = write.definition.clone();
-        let ignored = fields_of_other_doors(&definition, &write.object, &write.target.subresource);
+        let ignored = fields_of_other_doors(&definition, &write.target.subresource);
         let live = write.old.as_ref().map(|(_, old)| old);
         let node = match argument_type(write) {
             Some(argument) => Some(argument),
@@ -141,7 +142,7 @@ impl ApiServer {
     ) -> Result<Value, ApiError> {
         let scribe = self.scribe(write);
         let definition = write.definition.clone();
-        let ignored = fields_of_other_doors(&definition, configuration, &scribe.subresource);
+        let ignored = fields_of_other_doors(&definition, &scribe.subresource);
         let live = write.old.as_ref().map_or_else(|| json!({}), |(_, old)| old.clone());
         let applied = match (definition.builtin_type(), definition.schema.get()) {
             (Some(node), _) => managed_fields::apply(&live, configuration, &scribe.writer(), &node, &ignored, force),
@@ -189,22 +190,27 @@ fn refusal(error: &ApplyError, definition: &ResourceDef, configuration: &Value) 
     }
 }
 
-/// Fields that this endpoint does not write, so that its writers cannot own them.
-fn fields_of_other_doors(definition: &ResourceDef, object: &Value, subresource: &str) -> FieldSet {
+/// Fields that nobody gets to own by writing through this endpoint, as kube-apiserver's `GetResetFields` lists them.
+///
+/// QUIRK: the status of a custom resource resets nothing but `spec`: who changes a label there owns it, although the label is
+/// not stored.
+fn fields_of_other_doors(definition: &ResourceDef, subresource: &str) -> FieldSet {
+    const SPEC: &[&str] = &["spec"];
     if subresource != "status" {
         let has_status = definition.subresource("status").is_some();
         return if has_status { FieldSet::of_fields(&[&["status"]]) } else { FieldSet::new() };
     }
-    let writes_metadata = definition.group.is_empty() && matches!(definition.plural.as_str(), "pods" | "nodes");
-    let others: Vec<&str> = object
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .filter(|name| *name != "status" && !(writes_metadata && *name == "metadata"))
-        .collect();
-    let paths: Vec<&[&str]> = others.iter().map(std::slice::from_ref).collect();
-    FieldSet::of_fields(&paths)
+    match (definition.group.as_str(), definition.plural.as_str()) {
+        ("", "pods") => {
+            FieldSet::of_fields(&[SPEC, &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])
+        }
+        _ if definition.custom => FieldSet::of_fields(&[SPEC]),
+        _ => match definition.strategy.status_keeps() {
+            StatusKeeps::Metadata => FieldSet::of_fields(&[SPEC, &["metadata"]]),
+            StatusKeeps::Labels => FieldSet::of_fields(&[SPEC, &["metadata", "labels"]]),
+            StatusKeeps::Nothing => FieldSet::of_fields(&[SPEC]),
+        },
+    }
 }
 
 /// An applied configuration must be of the type of the endpoint.

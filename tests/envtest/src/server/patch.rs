@@ -60,13 +60,14 @@ impl ApiServer {
         } else {
             let validation = order.options.field_validation;
             let patch = decoded_patch(media_type, &request.body, validation)?;
-            let mut object = patched(media_type, &patch, &old, &order.definition)?;
             let source = match media_type {
-                STRATEGIC_PATCH => decode::PatchedBy::Strategic(patch),
-                _ => decode::PatchedBy::Patch,
+                STRATEGIC_PATCH => decode::PatchedBy::Strategic(patch.clone()),
+                _ => decode::PatchedBy::Patch { touches_metadata: touches_metadata(media_type, &patch) },
             };
             let mistakes = mistakes_in_fields(media_type, &request.body);
-            let warnings = decode::patched(&mut object, &order.definition, validation, &source, mistakes)?;
+            let make = || patched(media_type, &patch, &old, &order.definition);
+            let Decoded { mut object, warnings } =
+                decode::patched(make, &order.definition, validation, &source, mistakes)?;
             check_place(&mut object, &order.target).map_err(|error| error.after_warnings(warnings.clone()))?;
             Decoded { object, warnings }
         };
@@ -115,7 +116,9 @@ impl ApiServer {
         identity::match_namespace(&write.target, &mut write.object)?;
         let of = |name| metadata::text(&configuration, name).to_owned();
         let source = decode::PatchedBy::Apply { namespace: of("namespace"), name: of("name") };
-        write.warnings = decode::patched(&mut write.object, &write.definition, validation, &source, Vec::new())?;
+        let applied = std::mem::take(&mut write.object);
+        let decoded = decode::patched(|| Ok(applied.clone()), &write.definition, validation, &source, Vec::new())?;
+        (write.object, write.warnings) = (decoded.object, decoded.warnings);
         if is_create {
             metadata::remove(&mut write.object, "resourceVersion");
         }
@@ -126,17 +129,27 @@ impl ApiServer {
 /// A patch of `scale` is applied to the `Scale` that a GET would show.
 fn patched_scale(media_type: &str, order: &Order<'_>, old: &Value) -> Result<Decoded, ApiError> {
     let definition = &order.definition;
-    let shown = subresource::scale_of(definition, old).ok_or_else(ApiError::no_such_resource)?;
+    let shown = subresource::scale_to_patch(definition, old).ok_or_else(ApiError::no_such_resource)?;
     let media_type = if media_type == STRATEGIC_PATCH { MERGE_PATCH } else { media_type };
     let validation = order.options.field_validation;
     let patch = decoded_patch(media_type, &order.request.body, validation)?;
-    let mut scale = patched(media_type, &patch, &shown, definition)?;
     let scale_definition = subresource::scale_definition(definition);
     let scale_definition = ResourceDef { custom: false, ..scale_definition };
-    decode::patched(&mut scale, &scale_definition, validation, &decode::PatchedBy::Patch, Vec::new())?;
+    let source = decode::PatchedBy::Patch { touches_metadata: touches_metadata(media_type, &patch) };
+    let make = || patched(media_type, &patch, &shown, definition);
+    let Decoded { object: mut scale, .. } = decode::patched(make, &scale_definition, validation, &source, Vec::new())?;
     check_place(&mut scale, &order.target)?;
     let object = subresource::with_scale(definition, old, &scale)?;
     Ok(Decoded { object, warnings: Vec::new() })
+}
+
+/// Whether a patch reaches into `metadata`.
+fn touches_metadata(media_type: &str, patch: &Value) -> bool {
+    if media_type != JSON_PATCH {
+        return patch["metadata"].is_object();
+    }
+    let paths = patch.as_array().into_iter().flatten().flat_map(|operation| [&operation["path"], &operation["from"]]);
+    paths.filter_map(Value::as_str).any(|path| path.starts_with("/metadata/"))
 }
 
 /// A patch may neither rename an object nor move it.

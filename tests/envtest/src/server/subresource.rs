@@ -115,6 +115,9 @@ impl ApiServer {
         let representation = negotiate::representation(&request.accept)?;
         let object = self.parent(definition, target)?;
         let scale = scale_of(definition, &object).ok_or_else(ApiError::no_such_resource)?;
+        if let Some(path) = absent_replicas(definition, &object) {
+            return Err(ApiError::internal(format!("the spec replicas field {path:?} does not exist")));
+        }
         Ok(Outcome::Done(self.present(200, &scale_definition(definition), scale, request, representation)))
     }
 
@@ -244,10 +247,33 @@ pub(super) fn scale_of(definition: &ResourceDef, object: &Value) -> Option<Value
     Some(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": fields, "spec": spec, "status": status}))
 }
 
+/// Where the replicas of a custom resource would be that has none; its `Scale` can be written and not read.
+fn absent_replicas(definition: &ResourceDef, object: &Value) -> Option<String> {
+    let paths = definition.scale.as_ref()?;
+    object.pointer(&paths.spec_replicas).is_none().then(|| paths.spec_replicas.replace('/', "."))
+}
+
+/// What a patch must change where there are no replicas yet.
+const NO_REPLICAS: i64 = i32::MIN as i64;
+
+/// The `Scale` that a patch is applied to.
+pub(super) fn scale_to_patch(definition: &ResourceDef, object: &Value) -> Option<Value> {
+    let mut scale = scale_of(definition, object)?;
+    if absent_replicas(definition, object).is_some() {
+        scale["spec"]["replicas"] = json!(NO_REPLICAS);
+    }
+    Some(scale)
+}
+
 /// The object with the replicas, and the preconditions, of a `Scale`.
 pub(super) fn with_scale(definition: &ResourceDef, old: &Value, scale: &Value) -> Result<Value, ApiError> {
     let paths = definition.scale_paths().ok_or_else(ApiError::no_such_resource)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    if replicas == NO_REPLICAS
+        && let Some(path) = absent_replicas(definition, old)
+    {
+        return Err(ApiError::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
+    }
     if replicas < 0 {
         let mut errors = Errors::new();
         let name = metadata::text(old, "name");

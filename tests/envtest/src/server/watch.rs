@@ -203,7 +203,7 @@ impl ApiServer {
         }
         if watch.initial.is_empty() && watch.marks_initial_end && frames.len() < limit {
             watch.marks_initial_end = false;
-            frames.push(bookmark(watch, true));
+            frames.push(self.bookmark_frame(watch, true));
         }
         if !watch.initial.is_empty() || frames.len() >= limit {
             return frames;
@@ -266,7 +266,7 @@ impl ApiServer {
     }
 
     /// A bookmark at the newest revision, when the watch has seen everything and wants bookmarks.
-    pub fn bookmark(&self, watch: &mut Watch) -> Option<Frame> {
+    pub fn bookmark(&mut self, watch: &mut Watch) -> Option<Frame> {
         let newest = self.store.shown();
         let changes = self.store.collection(watch.collection()).changes_after(watch.cursor);
         let is_current = changes.is_ok_and(|mut changes| changes.next().is_none_or(|next| next.revision() > newest));
@@ -275,7 +275,7 @@ impl ApiServer {
             return None;
         }
         watch.cursor = watch.cursor.max(newest);
-        Some(bookmark(watch, false))
+        Some(self.bookmark_frame(watch, false))
     }
 
     fn frame(&mut self, watch: &mut Watch, change: ChangeKind, record: &Record) -> Frame {
@@ -287,31 +287,45 @@ impl ApiServer {
                 line(change.event_prefix(), &object)
             }
             Shape::Table(version) => {
-                let now = self.environment.now();
                 let object = encode::value(definition, record);
-                let list = json!({"resourceVersion": record.revision.to_string()});
-                let printer = Printer::new(definition, version, watch.include, now);
-                let table = printer.table([object], &list, !watch.sent_columns);
-                watch.sent_columns = true;
+                let table = self.table(watch, version, watch.include, object);
                 line(change.event_prefix(), &table)
             }
         }
     }
-}
 
-fn bookmark(watch: &Watch, ends_initial: bool) -> Frame {
-    let mut object = json!({
-        "kind": watch.definition.kind,
-        "apiVersion": watch.definition.api_version(),
-        "metadata": {"resourceVersion": watch.cursor.to_string()},
-    });
-    if ends_initial {
-        object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    /// An object of a watch as a table; the first one has the headings.
+    fn table(&mut self, watch: &mut Watch, version: &str, include: present::Include, object: Value) -> Value {
+        let list = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+        let printer = Printer::new(&watch.definition, version, include, self.environment.now());
+        let table = printer.table([object], &list, !watch.sent_columns);
+        watch.sent_columns = true;
+        table
     }
-    if let Shape::Metadata(version) | Shape::MetadataList(version) = watch.representation.shape {
-        object = present::partial_metadata(&object, version);
+
+    fn bookmark_frame(&mut self, watch: &mut Watch, ends_initial: bool) -> Frame {
+        let mut object = json!({
+            "kind": watch.definition.kind,
+            "apiVersion": watch.definition.api_version(),
+            "metadata": {"resourceVersion": watch.cursor.to_string()},
+        });
+        if ends_initial {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match watch.representation.shape {
+            Shape::Object => object,
+            Shape::Metadata(version) | Shape::MetadataList(version) => present::partial_metadata(&object, version),
+            Shape::Table(version) => {
+                // The mark would be lost with the metadata.
+                let include = match watch.include {
+                    present::Include::None if ends_initial => present::Include::Metadata,
+                    include => include,
+                };
+                self.table(watch, version, include, object)
+            }
+        };
+        line(r#"{"type":"BOOKMARK","object":"#, &object)
     }
-    line(r#"{"type":"BOOKMARK","object":"#, &object)
 }
 
 fn line(prefix: &str, object: &Value) -> Frame {

@@ -32,19 +32,38 @@ pub fn duration(seconds: i64) -> String {
 /// The time since a moment that a field holds.
 pub fn since(time: Option<&Value>, now: Timestamp) -> String {
     match time.and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok()) {
-        Some(time) => duration(now.as_second() - time.as_second()),
+        Some(time) => duration(now.duration_since(time).as_secs()),
         None => UNKNOWN.to_owned(),
     }
 }
+
+/// The time since a moment that a user's text names, as strictly as Go reads it: no text, `null` and Go's zero time are unknown
+/// moments, and what is no RFC 3339 is invalid.
+pub(super) fn since_text(text: &str, now: Timestamp) -> String {
+    let bytes = text.as_bytes();
+    let has_form = bytes.len() >= 20
+        && bytes.get(10) == Some(&b'T')
+        && bytes.get(17..19) != Some(b"60")
+        && (bytes.last() == Some(&b'Z') || matches!(bytes.get(bytes.len() - 6), Some(b'+' | b'-')));
+    match text.parse::<Timestamp>() {
+        _ if matches!(text, "" | "null" | "0001-01-01T00:00:00Z") => UNKNOWN.to_owned(),
+        // Go counts nanoseconds, which end after 292 years.
+        Ok(time) if has_form => duration(now.duration_since(time).as_secs().clamp(-NANOSECONDS_END, NANOSECONDS_END)),
+        _ => "<invalid>".to_owned(),
+    }
+}
+
+/// The seconds after which Go's durations end.
+const NANOSECONDS_END: i64 = i64::MAX / 1_000_000_000;
 
 /// The time since the object was created.
 pub(super) fn age(object: &Value, now: Timestamp) -> Value {
     since(object.pointer("/metadata/creationTimestamp"), now).into()
 }
 
-/// The object's name.
+/// The object's name; a bookmark has none.
 pub(super) fn name(object: &Value) -> Value {
-    object["metadata"]["name"].clone()
+    object["metadata"]["name"].as_str().unwrap_or_default().into()
 }
 
 /// A text field, or `absent` when it is not there or empty.

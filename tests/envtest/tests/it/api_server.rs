@@ -4,7 +4,7 @@ use envtest::{
     environment::{Environment, SeededEnvironment},
     kinds,
     request::ApiRequest,
-    server::{ApiServer, Outcome},
+    server::{ApiServer, Outcome, Watch},
     store::HistoryLimits,
 };
 use http::Method;
@@ -40,6 +40,22 @@ impl Core {
     pub(crate) fn ask(&mut self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.send(&ApiRequest::new(method, path, body))
+    }
+
+    /// Opens a watch.
+    pub(crate) fn watch(&mut self, path: &str, accept: &str) -> Box<Watch> {
+        let mut request = ApiRequest::new(Method::GET, path, "");
+        accept.clone_into(&mut request.accept);
+        match self.0.handle(&request) {
+            Outcome::Watch(watch) => watch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The events since the last call.
+    pub(crate) fn poll(&mut self, watch: &mut Watch) -> Vec<Value> {
+        let frames = self.0.poll_watch(watch, 100);
+        frames.iter().map(|frame| serde_json::from_slice(&frame.text).unwrap()).collect()
     }
 
     pub(crate) fn create(&mut self, path: &str, body: &Value) -> Value {

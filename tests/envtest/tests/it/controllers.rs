@@ -50,3 +50,145 @@ async fn with_controllers_garbage_goes_namespaces_end_and_default_objects_are_th
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
     assert_eq!(send(&server, Method::GET, account, &Value::Null).await.0, 200);
 }
+
+async fn with_controllers() -> Server {
+    let cluster = Cluster::bind(Options { controllers: Some(Controllers::default()), ..Options::default() });
+    cluster.await.unwrap().server
+}
+
+async fn get(server: &Server, path: &str) -> Value {
+    send(server, Method::GET, path, &Value::Null).await.1
+}
+
+async fn create(server: &Server, path: &str, body: Value) {
+    let (code, answer) = send(server, Method::POST, path, &body).await;
+    assert_eq!(code, 201, "{answer}");
+}
+
+async fn change(server: &Server, path: &str, change: impl FnOnce(&mut Value)) {
+    let mut object = get(server, path).await;
+    change(&mut object);
+    let (code, answer) = send(server, Method::PUT, path, &object).await;
+    assert_eq!(code, 200, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cordoned_node_is_tainted_until_it_is_uncordoned() {
+    let server = with_controllers().await;
+    create(&server, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
+    let node = "/api/v1/nodes/n";
+    let keys = || async {
+        let taints = get(&server, node).await["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        taints.iter().map(|taint| format!("{}:{}", taint["key"], taint["effect"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(keys().await, ["node.kubernetes.io/not-ready:NoSchedule"]);
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    change(&server, &format!("{node}/status"), |node| node["status"]["conditions"] = ready).await;
+    assert!(keys().await.is_empty());
+    change(&server, node, |node| node["spec"]["unschedulable"] = json!(true)).await;
+    assert_eq!(keys().await, ["node.kubernetes.io/unschedulable:NoSchedule"]);
+    assert!(get(&server, node).await["spec"]["taints"][0]["timeAdded"].is_string());
+    change(&server, node, |node| node["spec"]["unschedulable"] = json!(false)).await;
+    assert!(keys().await.is_empty());
+}
+
+const VOLUMES: &str = "/api/v1/persistentvolumes";
+const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+
+fn volume(name: &str, class: &str, size: &str, modes: &[&str]) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"capacity": {"storage": size}, "accessModes": modes, "storageClassName": class,
+        "local": {"path": "/x"}}})
+}
+
+fn claim(name: &str, class: &str, size: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+        "resources": {"requests": {"storage": size}}}})
+}
+
+async fn class(server: &Server, name: &str, provisioner: &str, mode: &str) {
+    let class = json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode});
+    create(server, "/apis/storage.k8s.io/v1/storageclasses", class).await;
+}
+
+fn phase(object: &Value) -> &str {
+    object["status"]["phase"].as_str().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_waits_for_its_pod_is_bound_when_the_scheduler_has_chosen() {
+    let server = with_controllers().await;
+    class(&server, "wffc", "kubernetes.io/no-provisioner", "WaitForFirstConsumer").await;
+    create(&server, VOLUMES, volume("disk", "wffc", "1Gi", &["ReadWriteOnce"])).await;
+    create(&server, CLAIMS, claim("claim", "wffc", "1Gi")).await;
+    let (disk, own) = (format!("{VOLUMES}/disk"), format!("{CLAIMS}/claim"));
+    let (available, pending) = (get(&server, &disk).await, get(&server, &own).await);
+    assert_eq!((phase(&available), phase(&pending)), ("Available", "Pending"));
+    assert_eq!(available["spec"].get("claimRef"), None);
+    // What the scheduler writes before it binds the pod.
+    let uid = pending["metadata"]["uid"].clone();
+    change(&server, &disk, |volume| {
+        volume["metadata"]["annotations"] = json!({"pv.kubernetes.io/bound-by-controller": "yes"});
+        volume["spec"]["claimRef"] =
+            json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": "default", "name": "claim", "uid": uid});
+    })
+    .await;
+    let (volume, claim) = (get(&server, &disk).await, get(&server, &own).await);
+    assert_eq!((phase(&volume), phase(&claim)), ("Bound", "Bound"));
+    assert_eq!(claim["spec"]["volumeName"], "disk");
+    let yes = json!({"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"});
+    assert_eq!(claim["metadata"]["annotations"], yes);
+    assert_eq!(claim["status"]["capacity"], json!({"storage": "1Gi"}));
+    assert_eq!(claim["status"]["accessModes"], json!(["ReadWriteOnce"]));
+    assert_eq!(send(&server, Method::DELETE, &own, &Value::Null).await.0, 200);
+    assert_eq!(phase(&get(&server, &disk).await), "Released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_does_not_wait_takes_the_smallest_volume_that_fits() {
+    let server = with_controllers().await;
+    class(&server, "now", "kubernetes.io/no-provisioner", "Immediate").await;
+    create(&server, CLAIMS, claim("early", "now", "2Gi")).await;
+    assert_eq!(phase(&get(&server, &format!("{CLAIMS}/early")).await), "Pending");
+    for (name, class, size, modes) in [
+        ("small", "now", "1Gi", &["ReadWriteOnce"][..]),
+        ("other-class", "", "2Gi", &["ReadWriteOnce"]),
+        ("read-only", "now", "2Gi", &["ReadOnlyMany"]),
+        ("first", "now", "4Gi", &["ReadWriteOnce", "ReadOnlyMany"]),
+        ("larger", "now", "8Gi", &["ReadWriteOnce"]),
+        ("large", "now", "3Gi", &["ReadWriteOnce"]),
+        ("both", "now", "2Gi", &["ReadWriteOnce", "ReadOnlyMany"]),
+    ] {
+        create(&server, VOLUMES, volume(name, class, size, modes)).await;
+    }
+    assert_eq!(get(&server, &format!("{CLAIMS}/early")).await["spec"]["volumeName"], "first", "it came first");
+    let reference = get(&server, &format!("{VOLUMES}/first")).await["spec"]["claimRef"].clone();
+    let early = get(&server, &format!("{CLAIMS}/early")).await;
+    assert_eq!((&reference["name"], &reference["uid"]), (&json!("early"), &early["metadata"]["uid"]));
+    create(&server, CLAIMS, claim("late", "now", "2Gi")).await;
+    let late = get(&server, &format!("{CLAIMS}/late")).await;
+    assert_eq!((phase(&late), &late["spec"]["volumeName"]), ("Bound", &json!("large")));
+    // A volume that names a claim waits for it.
+    let mut kept = volume("kept", "", "1Gi", &["ReadWriteOnce"]);
+    kept["spec"]["claimRef"] = json!({"namespace": "default", "name": "owner"});
+    create(&server, VOLUMES, kept).await;
+    assert_eq!(phase(&get(&server, &format!("{VOLUMES}/kept")).await), "Available");
+    create(&server, CLAIMS, claim("owner", "", "1Gi")).await;
+    assert_eq!(get(&server, &format!("{CLAIMS}/owner")).await["spec"]["volumeName"], "kept");
+    // A volume that is gone leaves its claim lost.
+    assert_eq!(send(&server, Method::DELETE, &format!("{VOLUMES}/large"), &Value::Null).await.0, 200);
+    assert_eq!(phase(&get(&server, &format!("{CLAIMS}/late")).await), "Lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_says_which_provisioner_is_to_make_its_volume_once_a_node_is_chosen() {
+    let server = with_controllers().await;
+    class(&server, "made", "example.com/disk", "WaitForFirstConsumer").await;
+    create(&server, CLAIMS, claim("c", "made", "1Gi")).await;
+    let path = format!("{CLAIMS}/c");
+    assert_eq!(get(&server, &path).await["metadata"].get("annotations"), None);
+    let selected = json!({"volume.kubernetes.io/selected-node": "n"});
+    change(&server, &path, |claim| claim["metadata"]["annotations"] = selected).await;
+    let annotations = get(&server, &path).await["metadata"]["annotations"].clone();
+    assert_eq!(annotations["volume.kubernetes.io/storage-provisioner"], "example.com/disk");
+    assert_eq!(annotations["volume.kubernetes.io/selected-node"], "n");
+}
