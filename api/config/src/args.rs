@@ -12,6 +12,9 @@ pub trait Args: Serialize + DeserializeOwned + JsonSchema + Default {
     /// The plugin's name; the kind is this with `Args`.
     const PLUGIN: &'static str;
 
+    /// Fields that have no effect in ours, by their names in a document, each with the reason.
+    const IDLE: &'static [(&'static str, &'static str)] = &[];
+
     /// Sets what is not set, as the component does before it runs.
     fn complete(&mut self) {}
 
@@ -27,6 +30,8 @@ type Completed = Result<(Value, Vec<Problem>), serde_json::Error>;
 pub struct PluginArgs {
     /// The plugin's name.
     pub plugin: &'static str,
+    /// Fields that have no effect, each with the reason.
+    pub idle: &'static [(&'static str, &'static str)],
     schema: fn() -> Value,
     complete: fn(&Value) -> Completed,
 }
@@ -42,6 +47,7 @@ impl PluginArgs {
     pub const fn of<T: Args>() -> Self {
         Self {
             plugin: T::PLUGIN,
+            idle: T::IDLE,
             schema: schema::<T>,
             complete: |value| {
                 let mut args: T = typed(value)?;
@@ -80,6 +86,13 @@ impl PluginArgs {
         (self.complete)(&args).map(|(complete, _)| complete)
     }
 
+    /// The fields of arguments at this path that have no effect, and ask for something else than by default.
+    pub(crate) fn warnings(&self, args: &Value, api_version: &str, at: &[&str]) -> Vec<Problem> {
+        let complete = |args: &Value| self.complete(args, api_version);
+        let (Ok(set), Ok(unset)) = (complete(args), complete(&Value::Null)) else { return Vec::new() };
+        idle(self.idle, &set, &unset, at)
+    }
+
     /// The JSON Schema of arguments that stand alone. `api_version` is the one that they may state.
     pub fn published_schema(&self, api_version: &str) -> Result<Value, serde_json::Error> {
         let complete = self.complete(&Value::Null, api_version)?;
@@ -98,6 +111,20 @@ impl PluginArgs {
         }
         (args, problems.into_vec())
     }
+}
+
+/// Of fields that have no effect, those that a document at this path sets to something else than the default.
+pub(crate) fn idle(fields: &[(&str, &str)], set: &Value, unset: &Value, at: &[&str]) -> Vec<Problem> {
+    let mut found = Problems::default();
+    for (field, why) in fields {
+        let is_nothing = |value: &Value| value.is_null() || *value == Value::Bool(false);
+        let (set, unset) = (&set[*field], &unset[*field]);
+        if set != unset && !(is_nothing(set) && is_nothing(unset)) {
+            let keys: Vec<&str> = at.iter().copied().chain([*field]).collect();
+            found.add(&keys, format!("has no effect: {why}"));
+        }
+    }
+    found.into_vec()
 }
 
 fn below(at: &[Step], problem: Problem) -> Problem {

@@ -57,6 +57,16 @@ impl Catalogue {
         }
     }
 
+    /// What of the arguments in the profile of this index has no effect.
+    pub(crate) fn idle_args(&self, profile: &str, configs: &[PluginConfig], problems: &mut Problems) {
+        for (index, config) in configs.iter().enumerate() {
+            if let Some(args) = self.args_of(&config.name) {
+                let at = ["profiles", profile, "pluginConfig", &index.to_string(), "args"];
+                problems.extend(args.warnings(&config.args, self.api_version, &at));
+            }
+        }
+    }
+
     /// Fills in all arguments. Those of enabled plugins are there even when the document has none.
     pub(crate) fn complete<'p>(
         &self,

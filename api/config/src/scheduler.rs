@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, typed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::resolve::check_stars;
 pub use self::{
@@ -41,6 +41,7 @@ pub use self::{
 };
 use crate::{
     PluginArgs, PluginConfig, PluginSet,
+    args::idle,
     catalogue::{Catalogue, check_once},
 };
 
@@ -90,7 +91,7 @@ const OTHER_PLUGINS: &[&str] = &[
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchedulerConfiguration {
-    /// Nodes that are looked at side by side. Default 16.
+    /// Accepted without an effect: one task decides. Default 16.
     #[schemars(range(min = 1))]
     pub parallelism: Option<i32>,
     /// Leader election between replicas.
@@ -99,7 +100,7 @@ pub struct SchedulerConfiguration {
     pub client_connection: ClientConnection,
     /// Whether profiles of the process are served. Default true.
     pub enable_profiling: Option<bool>,
-    /// Whether they contain contention. Default true.
+    /// Accepted without an effect: profiles are taken from outside. Default true.
     pub enable_contention_profiling: Option<bool>,
     /// How many of the nodes that take a pod are compared, in percent of all nodes; at least 100 nodes are. 0 compares all.
     #[schemars(range(min = 0, max = 100))]
@@ -110,7 +111,7 @@ pub struct SchedulerConfiguration {
     /// Its longest pause. Default 10.
     #[schemars(range(min = 1))]
     pub pod_max_backoff_seconds: Option<i64>,
-    /// Whether caches are filled when the replica becomes leader, not before. Default false.
+    /// Accepted without an effect: replicas that wait fill their caches. Default false.
     pub delay_cache_until_active: bool,
     /// The profiles, by the names that pods give in schedulerName.
     pub profiles: Vec<Profile>,
@@ -231,7 +232,7 @@ impl Profile {
         check_once(configured, &["profiles", at, "pluginConfig"], problems);
     }
 
-    /// What has no effect: names of plugins that do not exist, where nothing depends on them.
+    /// What has no effect: names of plugins that do not exist, where nothing depends on them, and idle arguments.
     fn warn(&self, at: &str, problems: &mut Problems) {
         for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
             let names = plugins.disabled.iter().map(|plugin| &*plugin.name);
@@ -239,12 +240,23 @@ impl Profile {
         }
         let names = self.plugin_config.iter().map(|config| &*config.name);
         CATALOGUE.check_known(names, &["profiles", at, "pluginConfig"], problems);
+        CATALOGUE.idle_args(at, &self.plugin_config, problems);
     }
 }
+
+/// Fields of the configuration itself that have no effect, each with the reason.
+const IDLE: &[(&str, &str)] = &[
+    ("parallelism", "one task decides, and looks at all nodes of a plugin in one pass"),
+    ("enableContentionProfiling", "profiles are taken from outside of the process"),
+    ("delayCacheUntilActive", "a replica that waits fills its caches, so that it decides at once when it leads"),
+];
 
 /// What of a document has no effect.
 pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
     let mut found = Problems::default();
+    if let (Ok(set), Ok(unset)) = (complete(document), complete(&Value::Object(Map::new()))) {
+        found.extend(idle(IDLE, &set, &unset, &[]));
+    }
     let profiles = typed::<SchedulerConfiguration>(document).map(|configuration| configuration.profiles);
     for (index, profile) in profiles.iter().flatten().enumerate() {
         profile.warn(&index.to_string(), &mut found);

@@ -276,6 +276,47 @@ fn names_of_plugins_that_are_gone_have_no_effect_where_they_are_disabled_or_conf
 }
 
 #[test]
+fn what_has_no_effect_is_named_where_it_is_set_to_something_else_than_by_default() {
+    let said = |document: &Value| {
+        assert_eq!(problems(document), [""; 0]);
+        let warnings = Kind::Scheduler.warnings(document);
+        warnings.iter().map(|warning| warning.to_string().split(": ").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let defaults = scheduler(json!([
+        {"name": "Coscheduling", "args": {"controllerWorkers": 1, "skipCheckScheduleCycle": false}},
+        {"name": "DynamicResources", "args": {"filterTimeout": "10s"}},
+        {"name": "Reservation", "args": {"controllerWorkers": 0, "resyncIntervalSeconds": 60}},
+        {"name": "ElasticQuota", "args": {"enableQueueHint": false, "quotaSnapshotUpdateInterval": "120s"}},
+        {"name": "LoadAwareScheduling", "args": {"estimator": "defaultEstimator"}},
+    ]));
+    assert_eq!(said(&defaults), [""; 0]);
+    let mut others = scheduler(json!([
+        {"name": "Coscheduling", "args": {"controllerWorkers": 3, "skipCheckScheduleCycle": true}},
+        {"name": "DynamicResources", "args": {"filterTimeout": "0s"}},
+        {"name": "Reservation", "args": {"controllerWorkers": 4, "resyncIntervalSeconds": 5, "reservationSelectorIndex": {"enabled": true}}},
+        {"name": "ElasticQuota", "args": {"enableQueueHint": true, "quotaSnapshotUpdateInterval": "1m"}},
+        {"name": "LoadAwareScheduling", "args": {"estimator": "another"}},
+    ]));
+    others["parallelism"] = json!(8);
+    others["delayCacheUntilActive"] = json!(true);
+    let args = |profile: usize, field: &str| format!("profiles[0].pluginConfig[{profile}].args.{field}");
+    let expected = [
+        "parallelism".to_owned(),
+        "delayCacheUntilActive".to_owned(),
+        args(0, "controllerWorkers"),
+        args(0, "skipCheckScheduleCycle"),
+        args(1, "filterTimeout"),
+        args(2, "controllerWorkers"),
+        args(2, "resyncIntervalSeconds"),
+        args(2, "reservationSelectorIndex"),
+        args(3, "enableQueueHint"),
+        args(3, "quotaSnapshotUpdateInterval"),
+        args(4, "estimator"),
+    ];
+    assert_eq!(said(&others), expected);
+}
+
+#[test]
 fn a_descheduler_has_one_evictor_and_thresholds_in_order() {
     let args = json!({"lowThresholds": {"cpu": 80}, "highThresholds": {"cpu": 75}, "nodePools": [{"name": "p", "highThresholds": {"cpu": -1}}]});
     let document = descheduler(json!([{

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct ClientConnection {
     /// The kubeconfig; empty in a cluster.
     pub kubeconfig: String,
-    /// The content type of requests. Default application/vnd.kubernetes.protobuf.
+    /// Accepted without an effect: requests are JSON. Default application/vnd.kubernetes.protobuf.
     pub content_type: String,
-    /// The content types of answers.
+    /// Accepted without an effect: answers are JSON.
     pub accept_content_types: String,
     /// Requests per second. 0 is the default of 50.
     pub qps: f64,

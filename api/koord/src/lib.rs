@@ -59,9 +59,9 @@
 #[doc(inline)]
 pub use koord_resource::{
     Column, Convert, Duration, Extras, IntOrString, Mutate, Older, Projection, Quantity, Resource, ResourceInfo,
-    ResourceList, Scale, Schema, Scope, Selectable, Served, Validate, Versions, admission, controller, controllers,
-    convert, declare, document, duration, field, go_json, handlers, int_or_string, mutate, quantity, rbac, rule,
-    schema, strict_json, validate, yaml,
+    ResourceList, Scale, Schema, Scope, Selectable, Served, Time, Validate, Versions, admission, controller,
+    controllers, convert, declare, document, duration, field, go_json, handlers, int_or_string, mutate, quantity, rbac,
+    rule, schema, strict_json, time, validate, yaml,
 };
 #[doc(no_inline)]
 pub use koord_resource::{k8s_openapi, serde, serde_json};

@@ -23,6 +23,7 @@ pub mod rbac;
 mod resource;
 pub mod rule;
 pub mod strict_json;
+pub mod time;
 pub mod validate;
 mod walk;
 pub mod yaml;
@@ -38,6 +39,7 @@ pub use koord_schema::{self as schema, field};
 pub use mutate::Mutate;
 pub use quantity::{Quantity, ResourceList};
 pub use resource::{Column, Extras, Older, Resource, ResourceInfo, Scale, Scope, Selectable, Served, Versions};
+pub use time::Time;
 pub use validate::Validate;
 
 #[doc(hidden)]

@@ -19,15 +19,19 @@ pub struct RbacRule {
     pub role: Option<&'static str>,
 }
 
-/// Leader election in the program's own namespace. Where a role does not grant the watch of leases, a replica that waits reads its
-/// Lease every retry period.
-pub const LEADER_ELECTION: RbacRule = RbacRule {
-    namespace: Some(OWN_NAMESPACE),
-    ..rule("coordination.k8s.io", "leases", &["create", "get", "update", "watch"])
-};
-
 /// Events of all objects. Where a role of an older installation grants events of the core group alone, that group is used.
 pub const EVENTS: RbacRule = rule("events.k8s.io", "events", &["create", "patch"]);
+
+/// Leader election in the program's own namespace with a Lease of this name: to create a Lease, and to keep that one. A name cannot be
+/// required of what is created. Where a role does not grant the watch of leases, a replica that waits reads its Lease every retry period.
+pub const fn leader_election(lease: &'static [&'static str]) -> [RbacRule; 2] {
+    const GROUP: &str = "coordination.k8s.io";
+    let namespace = Some(OWN_NAMESPACE);
+    [
+        RbacRule { namespace, ..rule(GROUP, "leases", &["create"]) },
+        RbacRule { namespace, names: lease, ..rule(GROUP, "leases", &["get", "update", "watch"]) },
+    ]
+}
 
 /// What a webhook server needs that converts objects, beside [`webhook_server`]: its authority stands in the definitions of their kinds.
 pub const CONVERSIONS: RbacRule = rule("apiextensions.k8s.io", "customresourcedefinitions", OF_ONE);

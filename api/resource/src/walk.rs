@@ -31,6 +31,7 @@ macro_rules! plain_types {
             $crate::IntOrString,
             $crate::Quantity,
             $crate::ResourceList,
+            $crate::Time,
             k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON,
             k8s_openapi::apimachinery::pkg::api::resource::Quantity,
             k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime,

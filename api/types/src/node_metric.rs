@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use koord_resource::{Duration, Resource, ResourceList, Schema, Validate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::{Duration, Resource, ResourceList, Schema, Time, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, Time};
-use koord_resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions;
+use koord_resource::{Quantity, Time};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! PodGroup: gang scheduling of a group of pods.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use koord_resource::{Resource, ResourceList, Schema, Validate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::{Resource, ResourceList, Schema, Time, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::word::{self, words};

@@ -2,10 +2,10 @@
 
 use k8s_openapi::{
     api::core::v1::ObjectReference,
-    apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Time},
+    apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta},
 };
 use koord_resource::{
-    Mutate, Resource, Schema, Validate,
+    Mutate, Resource, Schema, Time, Validate,
     field::{Errors, Path},
 };
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Recommendation: resource requests for a workload, estimated from its observed usage.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, Time};
-use koord_resource::{Resource, ResourceList, Schema, Validate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta};
+use koord_resource::{Resource, ResourceList, Schema, Time, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;

@@ -2,10 +2,10 @@
 
 use k8s_openapi::{
     api::core::v1::{ObjectReference, PodTemplateSpec, Taint},
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time},
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
 use koord_resource::{
-    Mutate, Resource, ResourceList, Schema, Validate,
+    Mutate, Resource, ResourceList, Schema, Time, Validate,
     field::{Errors, Path},
 };
 use serde::{Deserialize, Serialize};
@@ -95,9 +95,22 @@ pub struct ReservationSpec {
 }
 
 impl ReservationSpec {
-    /// The pod template as a typed object.
+    /// The pod template as a typed object. Times in its metadata say nothing of the pod and are left out where a typed object could
+    /// not have them.
     pub fn pod_template(&self) -> serde_json::Result<PodTemplateSpec> {
-        PodTemplateSpec::deserialize(&self.template)
+        let is_late = |name: &&&str| {
+            let time = self.template["metadata"][**name].as_str().and_then(|text| text.parse::<Time>().ok());
+            time.is_some_and(|time| Time::from(time.at()) != time)
+        };
+        let late: Vec<&&str> = ["creationTimestamp", "deletionTimestamp"].iter().filter(is_late).collect();
+        if late.is_empty() {
+            return PodTemplateSpec::deserialize(&self.template);
+        }
+        let mut template = self.template.clone();
+        if let Some(metadata) = template["metadata"].as_object_mut() {
+            metadata.retain(|name, _| !late.iter().any(|late| **late == name));
+        }
+        PodTemplateSpec::deserialize(template)
     }
 
     /// Whether the Reservation succeeds once one owner was allocated.
@@ -319,5 +332,30 @@ fn template_is_fixed_once_available(new: &Reservation, old: &Reservation, at: &P
     if old.status.phase == Some(ReservationPhase::Available) && new.spec.template != old.spec.template {
         let detail = "field is immutable once the reservation is Available";
         errors.forbidden(&at.child("spec").child("template"), detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reservation_may_have_the_last_time_that_can_be_written_wherever_it_has_one() {
+        let never = "9999-12-31T23:59:59Z";
+        let conditions = json!([{"type": "Ready", "lastProbeTime": never, "lastTransitionTime": never}]);
+        let metadata = json!({"name": "p", "creationTimestamp": never, "deletionTimestamp": "2026-01-02T03:04:05Z"});
+        let reservation: Reservation = serde_json::from_value(json!({
+            "metadata": {"name": "r"},
+            "spec": {"expires": never, "owners": [], "template": {"metadata": metadata, "spec": {"containers": []}}},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap();
+        assert_eq!(serde_json::to_value(reservation.spec.expires).unwrap(), json!(never));
+        assert_eq!(serde_json::to_value(reservation.status.conditions[0].last_probe_time).unwrap(), json!(never));
+        let template = reservation.spec.pod_template().unwrap().metadata.unwrap();
+        assert_eq!((template.name.as_deref(), template.creation_timestamp), (Some("p"), None));
+        assert!(template.deletion_timestamp.is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! ScheduleExplanation: explains why a pod, or a group of pods, cannot be scheduled.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use koord_resource::{Mutate, Resource, Schema, Validate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_resource::{Mutate, Resource, Schema, Time, Validate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

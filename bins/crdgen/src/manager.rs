@@ -68,6 +68,7 @@ fn without_webhooks() -> Installation {
             "--sync-period=0".to_owned(),
             format!("--config-namespace={NAMESPACE}"),
         ],
+        lease: BUILD.field_manager.to_owned(),
         metrics_service: Some(METRICS_SERVICE.to_owned()),
         ..Installation::new(BUILD.program, NAMESPACE, &image)
     }

@@ -1,7 +1,7 @@
 //! What koord-manager may do in a cluster: the sum of what its parts declare, and what running it takes.
 
 use koord_manager_controllers::CONTROLLERS;
-use koord_program::PERMISSIONS;
+use koord_program::permissions;
 use koord_resource::{
     controller::ControllerSpec,
     rbac::{RbacRule, webhook_server},
@@ -10,7 +10,7 @@ use koord_webhooks::HANDLERS;
 
 use crate::{
     gates::GATES,
-    identity::{CERTIFICATES, MUTATING, VALIDATING},
+    identity::{BUILD, CERTIFICATES, MUTATING, VALIDATING},
 };
 
 /// Controllers that run only where their gate is switched on. What they need beside [`rbac_rules`] is granted apart:
@@ -26,7 +26,7 @@ fn is_off(gate: &str) -> bool {
 /// Every permission that the program uses without [`optional_controllers`].
 pub fn rbac_rules() -> Vec<RbacRule> {
     let webhooks = webhook_server(&[CERTIFICATES], &[MUTATING], &[VALIDATING]);
-    own_rules().into_iter().chain(PERMISSIONS).chain(webhooks).collect()
+    own_rules().into_iter().chain(permissions(&[BUILD.field_manager])).chain(webhooks).collect()
 }
 
 /// The permissions of the handlers, and of the controllers without [`optional_controllers`]. An installation adds those for leader
@@ -61,6 +61,10 @@ mod tests {
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");
         }
+        let leases =
+            |verb: &str| rules.iter().filter(move |rule| rule.resource == "leases" && rule.verbs.contains(&verb));
+        assert!(leases("update").all(|rule| rule.names == ["koordinator-manager"]), "other leases are others'");
+        assert!(leases("create").all(|rule| rule.verbs == ["create"]), "a name cannot be required of what is created");
         assert!(!may("", "pods", "patch"), "only a gate that is off needs it");
         assert!(!may("", "events", "create"), "that group is for roles of older installations");
         assert!(!rules.iter().any(|rule| rule.verbs.contains(&"*") || rule.resource == "*"), "no wildcards");

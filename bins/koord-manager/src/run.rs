@@ -16,6 +16,7 @@ use koord_webhooks::QuotaEvaluator;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    gates,
     identity::{BUILD, webhook_defaults},
     options::{Checked, Options},
 };
@@ -34,6 +35,9 @@ pub async fn run_with(
     environment: koord_webhook::Environment,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    for (gate, why) in gates::without_effect(&checked.settings.gates) {
+        tracing::warn!(gate, "the feature gate has no effect: {why}");
+    }
     let mut program = Program::new(BUILD, checked.settings.clone(), dependencies, &stop)?;
     add_controllers(program.core(), &checked)?;
     if !checked.enabled("WebhookFramework") {

@@ -1,4 +1,4 @@
-//! What is set while the program runs, and what it does not serve: `/debug/…`.
+//! What is set while the program runs, and what it does not serve: `/debug/…`; and what is not served to everybody.
 
 use axum::{
     Router,
@@ -6,7 +6,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
-    routing::{get, put},
+    routing::{any, get, put},
 };
 use koord_program::{flags::switch, logs};
 use koord_scheduler_runtime::Dumps;
@@ -15,6 +15,19 @@ use crate::services::refused;
 
 /// Most bytes of the value of a flag.
 const VALUE_BYTES_MAX: usize = 64;
+
+/// What changes the program, or shows what users of the cluster have. It is served to those whom the API server permits it.
+const GUARDED: [&str; 4] = ["/apis/v1/{*path}", "/configz", "/debug/{*path}", "/metrics/resources"];
+
+/// In the place of what is guarded, where everybody may ask: where it is served.
+pub(crate) fn guards() -> Router {
+    GUARDED.into_iter().fold(Router::new(), |router, path| router.route(path, any(elsewhere)))
+}
+
+async fn elsewhere() -> Response {
+    let message = "this is served at the secure port (--secure-port, 10259) to users whom the API server permits it; --insecure-debug serves it here, to everybody";
+    refused(StatusCode::FORBIDDEN, message)
+}
 
 /// The routes. Where profiling is on, who asks for a profile learns how one is taken.
 pub(crate) fn routes(dumps: Dumps, has_profiling: bool) -> Router {

@@ -62,6 +62,11 @@ pub struct Options {
     /// Address of the secure port.
     #[arg(long, default_value_t = Ipv4Addr::UNSPECIFIED.into(), value_name = "IP")]
     bind_address: IpAddr,
+    /// Serve what changes the program or shows what users have (/apis/v1, /configz, /debug, /metrics/resources) at --port too, without
+    /// TLS and to everybody, as the original does.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    pub(crate) insecure_debug: bool,
     /// Certificate of the secure port; without it the program makes one.
     #[arg(long, value_name = "FILE")]
     tls_cert_file: Option<PathBuf>,
@@ -87,6 +92,13 @@ pub struct Options {
     /// The cipher suites of the secure port for TLS 1.2, by their IANA names; without it those of rustls.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     tls_cipher_suites: Vec<String>,
+    /// Do not speak HTTP/2 at the secure port.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    disable_http2_serving: bool,
+    /// Most requests at once on an HTTP/2 connection to the secure port; 0 for the server's own limit.
+    #[arg(long, default_value = "0", value_name = "N", value_parser = count)]
+    http2_max_streams_per_connection: u32,
     /// How long a permission of the API server holds.
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
     authorization_webhook_cache_authorized_ttl: Duration,
@@ -179,6 +191,9 @@ pub struct Options {
     /// Logs.
     #[command(flatten)]
     logs: Klog,
+    /// Flags of the original that were given and have no effect, each with the reason.
+    #[arg(skip)]
+    pub(crate) without_effect: Vec<(&'static str, &'static str)>,
 }
 
 /// Options whose values have been checked.
@@ -203,7 +218,8 @@ pub struct Checked {
 impl Options {
     /// Reads Go-style arguments, the program's name first.
     pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&accepted::add(Self::command()).try_get_matches_from(from_go(arguments))?)
+        let given = accepted::add(Self::command()).try_get_matches_from(from_go(arguments))?;
+        Ok(Self { without_effect: accepted::without_effect(&given), ..Self::from_arg_matches(&given)? })
     }
 
     /// Checks values that are more than words.
@@ -272,7 +288,8 @@ impl Options {
                 CertificateFiles { certificate, key, flags: ["--tls-cert-file", "--tls-private-key-file"] }
             }),
             named: self.tls_sni_cert_key.clone(),
-            tls,
+            tls: if self.disable_http2_serving { tls.without_http2() } else { tls },
+            streams_max: (self.http2_max_streams_per_connection != 0).then_some(self.http2_max_streams_per_connection),
             client_authority: self.clients.authority(),
             front_proxy: self.clients.front_proxy(),
             open_paths: self.authorization_always_allow_paths.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use koord_program::PERMISSIONS;
+use koord_program::permissions;
 use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 use koord_scheduler_runtime::EXPLANATIONS;
 
@@ -29,6 +29,9 @@ const WRITES: [RbacRule; 15] = [
     rule("authentication.k8s.io", "tokenreviews", &["create"]),
     rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
 ];
+
+/// The Lease of the configuration that is installed. Where another is configured, the chart names that one.
+const LEASE: &str = "koord-scheduler";
 
 /// The only ConfigMap that is read.
 const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
@@ -68,7 +71,7 @@ pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
         RbacRule { names, ..rule(kind.group, kind.plural, READ) }
     });
     let explanations = EXPLANATIONS.rbac_rules();
-    read.chain(WRITES).chain(explanations).chain(PERMISSIONS).collect()
+    read.chain(WRITES).chain(explanations).chain(permissions(&[LEASE])).collect()
 }
 
 /// A rule about all objects of a kind.
@@ -111,5 +114,9 @@ mod tests {
         assert!(!rules.iter().any(|rule| rule.verbs.contains(&"*") || rule.resource == "*"), "no wildcards");
         let config_maps = rules.iter().find(|rule| rule.resource == "configmaps").unwrap();
         assert_eq!(config_maps.names, ["gpu-shared-resource-templates"]);
+        let leases: Vec<_> = rules.iter().filter(|rule| rule.resource == "leases").collect();
+        assert_eq!((leases[0].names, leases[0].verbs), (&[][..], &["create"][..]));
+        assert_eq!((leases[1].names, leases[1].verbs), (&["koord-scheduler"][..], &["get", "update", "watch"][..]));
+        assert_eq!(leases.len(), 2);
     }
 }

@@ -1,6 +1,6 @@
 //! What every pod requests, and its limits: `/metrics/resources`, as kube-scheduler has it.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -11,6 +11,7 @@ use axum::{
 };
 use koord_engine::pod::Pod;
 use koord_resource::{Quantity, ResourceList};
+use koord_runtime::metrics::{write_gauge_head, write_series};
 use koord_scheduler_runtime::Questions;
 
 use crate::services::refused;
@@ -58,21 +59,22 @@ fn rendered(pods: &[Arc<Pod>]) -> String {
     let pods: BTreeMap<&str, &Arc<Pod>> =
         pods.iter().filter(|pod| !pod.is_reservation()).map(|pod| (pod.key.as_str(), pod)).collect();
     for Family { name, help, amounts } in FAMILIES {
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+        write_gauge_head(&mut text, name, help);
         for pod in pods.values() {
-            let (namespace, pod_name) = (pod.key.namespace(), pod.key.name());
-            let (node, template) = (pod.node.as_deref().unwrap_or_default(), &pod.template);
+            let template = &pod.template;
+            let priority = template.priority.to_string();
             let listed = amounts(pod);
             for (resource, amount) in listed.iter().filter(|(_, amount)| !amount.is_zero()) {
-                let labels = format!(
-                    "namespace=\"{namespace}\",pod=\"{pod_name}\",node=\"{node}\",scheduler=\"{}\",priority=\"{}\",\
-                     resource=\"{resource}\",unit=\"{}\"",
-                    template.scheduler,
-                    template.priority,
-                    unit(resource)
-                );
-                let _ = writeln!(text, "{name}{{{labels}}} {}", value(resource, amount));
+                let labels = [
+                    ("namespace", pod.key.namespace()),
+                    ("pod", pod.key.name()),
+                    ("node", pod.node.as_deref().unwrap_or_default()),
+                    ("scheduler", &template.scheduler),
+                    ("priority", &priority),
+                    ("resource", resource),
+                    ("unit", unit(resource)),
+                ];
+                write_series(&mut text, name, &labels, value(resource, amount));
             }
         }
     }
@@ -133,5 +135,19 @@ mod tests {
             of("request", "memory", "bytes", "1073741824"),
         ];
         assert_eq!(series, expected);
+    }
+
+    #[test]
+    fn the_name_of_a_scheduler_may_be_any_text() {
+        let template = Template {
+            scheduler: "x\"} 9\nkube_pod_resource_request{pod=\"of-another\\".into(),
+            requests: [("cpu", "1".parse::<Quantity>().unwrap())].into_iter().collect(),
+            ..Template::default()
+        };
+        let pod = Pod { key: ObjectKey::new("ns", "p"), template: Arc::new(template), ..Pod::default() };
+        let text = rendered(&[Arc::new(pod)]);
+        let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let escaped = r#"scheduler="x\"} 9\nkube_pod_resource_request{pod=\"of-another\\","#;
+        assert!(matches!(series[..], [line] if line.contains(escaped) && line.ends_with("} 1")), "{text}");
     }
 }

@@ -46,6 +46,8 @@ pub struct Settings {
     pub exposition: Exposition,
     /// How the same is served with TLS.
     pub secure: Option<Secure>,
+    /// Whether what changes the program, or shows what users have, is served without TLS too, to everybody.
+    pub has_insecure_debug: bool,
     /// Where traces are sent.
     pub traces: Option<Endpoint>,
     /// How long a pod that was refused waits for an event that may help.
@@ -71,7 +73,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Of a scheduler beside others in one process: nothing is served, and requests have no limit.
+    /// Of a scheduler beside others in one process: nothing is served, or all of it where somebody names an address, and requests
+    /// have no limit.
     pub fn within(mut configuration: Configuration) -> Self {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
@@ -83,6 +86,7 @@ impl Settings {
             listen,
             exposition: Exposition::default(),
             secure,
+            has_insecure_debug: true,
             traces: None,
             parked_max,
             controllers,
@@ -113,6 +117,9 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
     if !unserved_suites.is_empty() {
         tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
     }
+    for (flag, why) in &options.without_effect {
+        tracing::warn!(flag, "the flag has no effect: {why}");
+    }
     let configuration = Configuration::with_hooks(&options, plugins.hooks.factories())?;
     if let Some(file) = &options.write_config_to {
         return configuration.write_to(file);
@@ -122,6 +129,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         listen: options.listen(),
         exposition: options.metrics.with_manifest(exposition),
         secure: options.secure(tls),
+        has_insecure_debug: options.insecure_debug,
         traces,
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         controllers: options.controllers(),
@@ -155,8 +163,10 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings);
-    let Settings { configuration, listen, exposition, secure, traces, parked_max, monitoring, .. } = settings;
-    let Settings { controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, .. } = settings;
+    let Settings { configuration, listen, exposition, secure, has_insecure_debug, traces, .. } = settings;
+    let Settings {
+        parked_max, monitoring, controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, ..
+    } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
     let policy = gates::policy(&gates, own_pod);
@@ -199,10 +209,11 @@ async fn run_profiles(
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
-    manager.serve_also(configz.merge(services).merge(debug));
+    let guarded = configz.merge(services).merge(debug);
     if let Some(secure) = secure {
-        secure.run_in(manager.endpoints(), clock, &mut manager)?;
+        secure.run_in(manager.endpoints().merge(guarded.clone()), clock, &mut manager)?;
     }
+    manager.serve_also(if has_insecure_debug { guarded } else { debug::guards() });
     Ok(manager.run(stop).await?)
 }
 

@@ -41,6 +41,8 @@ pub struct Secure {
     pub named: Vec<NamedCertificate>,
     /// Which versions and cipher suites of TLS are spoken.
     pub tls: TlsPolicy,
+    /// Most requests at once on an HTTP/2 connection; none for the server's own limit.
+    pub streams_max: Option<u32>,
     /// File with the authorities whose certificates name users; without it certificates name nobody.
     pub client_authority: Option<PathBuf>,
     /// Who speaks for others; none where nobody does.
@@ -86,9 +88,11 @@ impl Secure {
         let certificates = Arc::new(Certificates::open(self.files.clone(), self.named.clone(), clock.now())?);
         let clients = Arc::new(Clients::open(&self)?);
         let tls = self.tls(Arc::clone(&certificates), &clients)?;
+        let small = Limits::small();
+        let limits = Limits { streams_max: self.streams_max.unwrap_or(small.streams_max), ..small };
         let access = Arc::new(Access::new(self, Arc::clone(&clients), manager.api().clone(), Arc::clone(&clock)));
         let router = router.layer(middleware::from_fn_with_state(access, access::check));
-        let (server, listener) = (Server::new(Limits::small()), Arc::new(listener));
+        let (server, listener) = (Server::new(limits), Arc::new(listener));
         manager.on_every_replica("secure server", move |_, stop| {
             let (server, listener) = (server.clone(), Arc::clone(&listener));
             let (tls, router) = (Arc::clone(&tls), router.clone());

@@ -17,7 +17,7 @@ Every template begins with this.
 {{- range list "metrics" "healthProbe" "podDisruptionBudget" "networkPolicy" "image" "prometheusRule" "dashboards" -}}
 {{- include "koordinator.fill" (list (index $.Values.manager .) (index $defaults.manager .)) -}}
 {{- end -}}
-{{- range list "log" "image" "deviceShare" "podDisruptionBudget" "prometheusRule" "dashboards" -}}
+{{- range list "log" "image" "deviceShare" "podDisruptionBudget" "networkPolicy" "prometheusRule" "dashboards" -}}
 {{- include "koordinator.fill" (list (index $.Values.scheduler .) (index $defaults.scheduler .)) -}}
 {{- end -}}
 {{- end -}}

@@ -6,7 +6,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, sync::Arc};
 
 use jiff::Timestamp;
-use koord_resource::controller::ResourceKind;
+use koord_resource::{Time, controller::ResourceKind};
 use serde::{
     Deserialize,
     de::{self, IntoDeserializer as _},
@@ -104,7 +104,7 @@ pub struct WireMetadata<'a> {
 impl WireMetadata<'_> {
     /// When the object was created; none where the metadata does not say it. What is no time is an error.
     pub fn created(&self) -> Result<Option<Timestamp>, DecodeError> {
-        let time = self.creation_timestamp.as_ref().map(|text| text.parse::<Timestamp>());
+        let time = self.creation_timestamp.as_ref().map(|text| text.parse::<Time>().map(Time::at));
         time.transpose().map_err(|error| DecodeError::new("metadata.creationTimestamp", error))
     }
 }
@@ -325,6 +325,8 @@ mod tests {
         let created = |text| decode::<MetadataOnly<'_>>(text).unwrap().metadata.created();
         let time = Timestamp::from_second(1_767_225_600).unwrap();
         assert_eq!(created(r#"{"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z"}}"#), Ok(Some(time)));
+        let late = r#"{"metadata":{"creationTimestamp":"9999-12-31T23:59:59Z"}}"#;
+        assert_eq!(created(late), Ok(Some(Timestamp::MAX)), "users write it");
         for none in ["{}", r#"{"metadata":{"creationTimestamp":null}}"#] {
             assert_eq!(created(none), Ok(None), "{none}");
         }

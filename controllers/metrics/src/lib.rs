@@ -9,6 +9,7 @@ mod description;
 mod expiring;
 mod exposition;
 mod process;
+mod series;
 
 use std::{
     collections::BTreeMap,
@@ -24,6 +25,7 @@ use prometheus::{
     Encoder, Error, GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Registry, Result, TextEncoder, core::Collector,
     proto::MetricFamily,
 };
+pub use series::{write_gauge_head, write_series};
 
 /// The registries of a program. Cheap to clone.
 ///

@@ -57,4 +57,4 @@ pub use process::{TerminationSignals, run};
 #[cfg(feature = "configuration")]
 pub use program::run_configured;
 #[cfg(feature = "controllers")]
-pub use program::{Build, PERMISSIONS, Program, Setup, metrics, read_flags, run_controllers};
+pub use program::{Build, Program, Setup, metrics, permissions, read_flags, run_controllers};

@@ -9,7 +9,7 @@ use std::{
 
 #[cfg(feature = "configuration")]
 use koord_configuration::Configuration;
-use koord_resource::rbac::{EVENTS, LEADER_ELECTION, RbacRule};
+use koord_resource::rbac::{EVENTS, RbacRule, leader_election};
 use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
@@ -51,9 +51,12 @@ pub struct Build {
     pub info: Description,
 }
 
-/// What every program with controllers may do: leader election in its own namespace, and events.
+/// What every program with controllers may do: leader election in its own namespace with a Lease of this name, and events.
 /// [`install`](fn@koord_resource::document::install) grants it by itself.
-pub const PERMISSIONS: [RbacRule; 2] = [LEADER_ELECTION, EVENTS];
+pub const fn permissions(lease: &'static [&'static str]) -> [RbacRule; 3] {
+    let [create, keep] = leader_election(lease);
+    [create, keep, EVENTS]
+}
 
 /// Every metric of a program whose own ones are these, by name.
 pub fn metrics(own: &[&[Description]]) -> Vec<Description> {

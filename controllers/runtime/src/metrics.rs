@@ -9,6 +9,7 @@ use koord_client::metrics::RequestMetrics;
 use koord_core::panics::PanicGuard;
 pub use koord_metrics::{
     Audience, Description, ExpiringGauge, Exposition, Kind, PROCESS, Registries, Unit, exponential_buckets,
+    write_gauge_head, write_series,
 };
 use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
 

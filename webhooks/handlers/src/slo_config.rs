@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use conflict::{Example, conflict};
 use koord_api::slo_config::{
-    COLOCATION_CONFIG, CPU_BURST_CONFIG, Draft, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG,
+    COLOCATION_CONFIG, CPU_BURST_CONFIG, Draft, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
 };
 use koord_resource::{admission::Denial, go_json};
 use selector::Chosen;
@@ -47,12 +47,7 @@ pub(crate) fn check(key: &'static str, map: &Checked<'_>) -> Result<Chosen, Deni
 
 /// The strategies of a key for some nodes; none where the key is absent or would be refused.
 pub(crate) fn strategies(key: &'static str, data: &BTreeMap<String, String>) -> Option<Chosen> {
-    let text = |key: &str| data.get(key).map(String::as_str);
-    let draft = Draft::read(key, text(key).filter(|text| !text.is_empty())?).ok()?;
-    if key == RESOURCE_QOS_CONFIG {
-        // As at its own admission it cannot be read alone.
-        Draft::read(SYSTEM_CONFIG, text(SYSTEM_CONFIG).unwrap_or_default()).ok()?;
-    }
+    let draft = Draft::read(key, data.get(key).filter(|text| !text.is_empty())?).ok()?;
     selector::choose(key, &draft).ok()
 }
 

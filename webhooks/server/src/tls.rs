@@ -16,18 +16,20 @@ pub fn tls(certificate: Arc<HotCertificate>) -> Result<Arc<ServerConfig>, rustls
     TlsPolicy::default().serving(certificate)
 }
 
-/// Which versions and cipher suites of TLS are spoken. By default 1.2 and 1.3, with the suites of rustls.
+/// Which versions and cipher suites of TLS are spoken, and which of HTTP over them. By default 1.2 and 1.3, with the suites of rustls, and
+/// HTTP/2 and HTTP/1.1.
 #[derive(Clone, Debug)]
 pub struct TlsPolicy {
     versions: &'static [&'static SupportedProtocolVersion],
     suites: Vec<SupportedCipherSuite>,
+    has_http2: bool,
 }
 
 static NEWEST: [&SupportedProtocolVersion; 1] = [&TLS13];
 
 impl Default for TlsPolicy {
     fn default() -> Self {
-        Self { versions: rustls::DEFAULT_VERSIONS, suites: ring::default_provider().cipher_suites }
+        Self { versions: rustls::DEFAULT_VERSIONS, suites: ring::default_provider().cipher_suites, has_http2: true }
     }
 }
 
@@ -79,7 +81,13 @@ impl TlsPolicy {
         Ok((Self { suites, ..self }, left_out))
     }
 
-    /// HTTP/2 and HTTP/1.1 over these, with the certificate that is presented at the time of the handshake.
+    /// Without HTTP/2: clients are not offered it, and who asks for nothing else gets no connection.
+    #[must_use]
+    pub fn without_http2(self) -> Self {
+        Self { has_http2: false, ..self }
+    }
+
+    /// HTTP over these, with the certificate that is presented at the time of the handshake.
     pub fn serving(self, certificate: Arc<HotCertificate>) -> Result<Arc<ServerConfig>, rustls::Error> {
         self.serving_clients(certificate, WebPkiClientVerifier::no_client_auth())
     }
@@ -95,7 +103,8 @@ impl TlsPolicy {
             .with_protocol_versions(self.versions)?
             .with_client_cert_verifier(clients)
             .with_cert_resolver(certificates);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let protocols = [&b"h2"[..], b"http/1.1"];
+        config.alpn_protocols = protocols.iter().skip(usize::from(!self.has_http2)).map(|name| name.to_vec()).collect();
         Ok(Arc::new(config))
     }
 }
@@ -110,6 +119,15 @@ mod tests {
 
     /// The suite on which a client that speaks this version agrees with the server.
     fn agreed(policy: TlsPolicy, version: &'static SupportedProtocolVersion) -> Result<CipherSuite, rustls::Error> {
+        Ok(connected(policy, version, &[])?.negotiated_cipher_suite().unwrap().suite())
+    }
+
+    /// A client that speaks this version, and these protocols over it.
+    fn connected(
+        policy: TlsPolicy,
+        version: &'static SupportedProtocolVersion,
+        protocols: &[&str],
+    ) -> Result<ClientConnection, rustls::Error> {
         let set = decide(None, "localhost", false, jiff::Timestamp::now()).unwrap().set;
         let certificate = Arc::new(HotCertificate::default());
         certificate.swap(&set).unwrap();
@@ -117,10 +135,11 @@ mod tests {
         for authority in CertificateDer::pem_slice_iter(set.ca_certs.as_bytes()) {
             roots.add(authority.unwrap()).unwrap();
         }
-        let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[version])?
             .with_root_certificates(roots)
             .with_no_client_auth();
+        client.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let mut client = ClientConnection::new(Arc::new(client), "localhost".try_into().unwrap())?;
         let mut server = ServerConnection::new(policy.serving(certificate)?)?;
         while client.is_handshaking() || server.is_handshaking() {
@@ -133,7 +152,20 @@ mod tests {
             client.read_tls(&mut &*bytes).unwrap();
             client.process_new_packets()?;
         }
-        Ok(client.negotiated_cipher_suite().unwrap().suite())
+        Ok(client)
+    }
+
+    #[test]
+    fn http2_is_spoken_unless_the_policy_is_without_it() {
+        let agreed = |policy: TlsPolicy, protocols: &[&str]| {
+            let client = connected(policy, &TLS13, protocols)?;
+            Ok::<_, rustls::Error>(client.alpn_protocol().map(|name| String::from_utf8(name.to_vec()).unwrap()))
+        };
+        let (with, without) = (TlsPolicy::default, || TlsPolicy::default().without_http2());
+        assert_eq!(agreed(with(), &["h2", "http/1.1"]).unwrap().as_deref(), Some("h2"));
+        assert_eq!(agreed(without(), &["h2", "http/1.1"]).unwrap().as_deref(), Some("http/1.1"));
+        assert_eq!(agreed(without(), &[]).unwrap(), None);
+        assert!(agreed(without(), &["h2"]).is_err());
     }
 
     #[test]

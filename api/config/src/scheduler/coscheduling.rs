@@ -14,7 +14,7 @@ pub struct CoschedulingArgs {
     /// How long the pods of a gang wait for each other. Default 10m.
     #[schemars(with = "Option<DurationText>")]
     pub default_timeout: Option<Duration>,
-    /// Workers of the controller. Default 1.
+    /// Accepted without an effect: one task writes all statuses. Default 1.
     #[schemars(range(min = 1))]
     pub controller_workers: Option<i64>,
     /// Accepted without an effect.
@@ -41,6 +41,10 @@ pub enum MatchPolicy {
 
 impl Args for CoschedulingArgs {
     const PLUGIN: &'static str = "Coscheduling";
+    const IDLE: &'static [(&'static str, &'static str)] = &[
+        ("controllerWorkers", "one task writes the statuses of all PodGroups"),
+        ("skipCheckScheduleCycle", "gangs have no cycles of scheduling"),
+    ];
 
     fn complete(&mut self) {
         self.default_timeout.get_or_insert(Duration::from_secs(600));

@@ -38,9 +38,9 @@ pub struct ElasticQuotaArgs {
     pub enable_min_quota_scale: Option<bool>,
     /// Whether pods of the default quota are not preempted. Default true.
     pub disable_default_quota_preemption: Option<bool>,
-    /// Whether changes of quotas wake pods one by one. Default false.
+    /// Accepted without an effect: a pod that its quota refused is tried again when its quota has room for it, in any case. Default false.
     pub enable_queue_hint: Option<bool>,
-    /// How often the quotas are copied for that. Default 2m.
+    /// Accepted without an effect: quotas are read as they are, not copied. Default 2m.
     #[schemars(with = "Option<DurationText>")]
     pub quota_snapshot_update_interval: Option<Duration>,
     /// Hooks of quotas. They are compiled into a scheduler; koord-scheduler itself has none, and refuses what it does not have.
@@ -61,6 +61,10 @@ pub struct HookPlugin {
 
 impl Args for ElasticQuotaArgs {
     const PLUGIN: &'static str = "ElasticQuota";
+    const IDLE: &'static [(&'static str, &'static str)] = &[
+        ("enableQueueHint", "a pod that its quota refused is tried again when its quota has room for it, in any case"),
+        ("quotaSnapshotUpdateInterval", "quotas are read as they are, not copied"),
+    ];
 
     fn complete(&mut self) {
         self.delay_evict_time.get_or_insert(Duration::from_secs(120));

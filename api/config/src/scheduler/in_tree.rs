@@ -293,13 +293,15 @@ impl Args for VolumeBindingArgs {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DynamicResourcesArgs {
-    /// How long devices of one node are searched; 0 for as long as it takes. Default 10s.
+    /// Accepted without an effect: the search for devices of one node ends after 10 000 steps. Default 10s.
     #[schemars(with = "Option<DurationText>")]
     pub filter_timeout: Option<Duration>,
 }
 
 impl Args for DynamicResourcesArgs {
     const PLUGIN: &'static str = "DynamicResources";
+    const IDLE: &'static [(&'static str, &'static str)] =
+        &[("filterTimeout", "the search for devices of one node ends after 10 000 steps, whatever they take")];
 
     fn complete(&mut self) {
         self.filter_timeout.get_or_insert(Duration::from_secs(10));

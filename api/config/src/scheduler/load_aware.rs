@@ -33,7 +33,8 @@ pub struct LoadAwareSchedulingArgs {
     pub prod_usage_include_sys: bool,
     /// Whether production pods are scored by what production pods use. Default false.
     pub score_according_prod_usage: bool,
-    /// What estimates the usage of new pods. Default defaultEstimator.
+    /// Accepted without an effect: there is one estimator, which takes the place of one that is not known in the original too. Default
+    /// defaultEstimator.
     pub estimator: String,
     /// What a new pod is estimated to use, in percent of its limit or request. Default cpu 85, memory 70.
     pub estimated_scaling_factors: BTreeMap<String, Weight>,
@@ -81,6 +82,8 @@ pub enum AggregationType {
 
 impl Args for LoadAwareSchedulingArgs {
     const PLUGIN: &'static str = "LoadAwareScheduling";
+    const IDLE: &'static [(&'static str, &'static str)] =
+        &[("estimator", "there is one estimator, defaultEstimator, which counts for every name")];
 
     fn complete(&mut self) {
         self.filter_expired_node_metrics.get_or_insert(true);

@@ -17,7 +17,7 @@ pub struct ReservationArgs {
     /// The least number of such nodes. Default 100.
     #[schemars(range(min = 0))]
     pub min_candidate_nodes_absolute: Option<i32>,
-    /// Workers of the controller. Default 1.
+    /// Accepted without an effect: one task writes all statuses. Default 1.
     #[schemars(range(min = 0))]
     pub controller_workers: i64,
     /// How long a Reservation that is over is kept. Default 86400.
@@ -28,7 +28,7 @@ pub struct ReservationArgs {
     pub gc_interval_seconds: i64,
     /// Whether Reservations that are over are kept for ever. Default false.
     pub disable_garbage_collection: bool,
-    /// How often all Reservations are reconciled. Default 60.
+    /// Accepted without an effect: a Reservation is looked at when something of it changes, and when its time comes. Default 60.
     #[schemars(range(min = 0))]
     pub resync_interval_seconds: i64,
     /// Reservations that may take the place of running pods.
@@ -37,7 +37,7 @@ pub struct ReservationArgs {
     pub ignored_resources: Vec<String>,
     /// Prefixes of such resources, such as example.com, without a slash.
     pub ignored_resource_groups: Vec<String>,
-    /// Whether Reservations are indexed by the labels that pods select.
+    /// Accepted without an effect: Reservations are found by what their owners say in any case.
     pub reservation_selector_index: SelectorIndex,
 }
 
@@ -80,6 +80,11 @@ impl Default for PreAllocation {
 
 impl Args for ReservationArgs {
     const PLUGIN: &'static str = "Reservation";
+    const IDLE: &'static [(&'static str, &'static str)] = &[
+        ("controllerWorkers", "one task writes the statuses of all Reservations"),
+        ("resyncIntervalSeconds", "a Reservation is looked at when something of it changes, and when its time comes"),
+        ("reservationSelectorIndex", "Reservations are found by what their owners say in any case"),
+    ];
 
     fn complete(&mut self) {
         self.min_candidate_nodes_percentage.get_or_insert(Percent(10));

@@ -49,18 +49,14 @@ macro_rules! by_hand {
 by_hand! {
     // The API server knows what stands in metadata; a CRD may not say more than this.
     ObjectMeta, "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", Object => object("Standard object metadata.");
-    Time, "io.k8s.apimachinery.pkg.apis.meta.v1.Time", String => date_time();
-    MicroTime, "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime", String => date_time();
+    Time, "io.k8s.apimachinery.pkg.apis.meta.v1.Time", String => primitive::date_time();
+    MicroTime, "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime", String => primitive::date_time();
     TextQuantity, "io.k8s.apimachinery.pkg.api.resource.Quantity", IntOrString => primitive::quantity();
     TextIntOrString, "io.k8s.apimachinery.pkg.util.intstr.IntOrString", IntOrString => int_or_string();
     RawExtension, "io.k8s.apimachinery.pkg.runtime.RawExtension", Object =>
         Node { preserve_unknown_fields: Some(true), ..object("") };
     JSON, "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON", Anything => anything();
     Condition, "io.k8s.apimachinery.pkg.apis.meta.v1.Condition", Object => condition();
-}
-
-fn date_time() -> Node {
-    Node { format: Some("date-time".to_owned()), ..text("") }
 }
 
 /// A word with an optional DNS prefix, such as `example.com/Ready`.
@@ -85,7 +81,7 @@ fn condition() -> Node {
     let generation = Node { minimum: Some(Number::from(0)), ..<i64 as Schema>::schema(Emit::default()) };
     let mut condition = object("One aspect of the object's state.");
     for (name, required, schema, description) in [
-        ("lastTransitionTime", true, date_time(), "When the status last changed."),
+        ("lastTransitionTime", true, primitive::date_time(), "When the status last changed."),
         ("message", true, message, "What happened, for people."),
         ("observedGeneration", false, generation, "The generation of the object that was judged."),
         ("reason", true, reason, "What happened, as one word for programs."),

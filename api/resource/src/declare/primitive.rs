@@ -11,7 +11,7 @@ use koord_schema::{ListType, Schema as Node, SchemaType};
 use serde_json::{Number, Value, value::RawValue};
 
 use super::{Emit, Members, Schema, Shape, anything, array, int_or_string, map, object, text, typed};
-use crate::{Duration, IntOrString, Quantity, ResourceList};
+use crate::{Duration, IntOrString, Quantity, ResourceList, Time};
 
 /// What the API server accepts as a quantity; the rule is Kubernetes' own.
 const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
@@ -74,6 +74,11 @@ plain! {
     Quantity, IntOrString => quantity();
     ResourceList, Object => map(quantity());
     Duration, String => text("");
+    Time, String => date_time();
+}
+
+pub(super) fn date_time() -> Node {
+    Node { format: Some("date-time".to_owned()), ..text("") }
 }
 
 pub(super) fn quantity() -> Node {

@@ -83,6 +83,8 @@ pub struct Installation {
     pub command: Vec<String>,
     /// Whether one of the pods leads, and the others wait.
     pub leader_election: bool,
+    /// Name of the Lease that they share: the field manager of the program. The role names it.
+    pub lease: String,
     /// Flags beside those for leader election, metrics, health and the configuration file.
     pub arguments: Vec<String>,
     /// The file that `--config` names; none for a program without that flag, or one that shall have its defaults.
@@ -132,6 +134,7 @@ impl Installation {
             pull_policy: None,
             command: Vec::new(),
             leader_election: true,
+            lease: name.to_owned(),
             arguments: Vec::new(),
             configuration: None,
             environment: Vec::new(),

@@ -10,6 +10,7 @@ fn parse(line: &str) -> Result<Checked, String> {
 fn the_defaults_are_the_originals() {
     let Checked { options, traces, .. } = parse("").unwrap();
     assert_eq!((options.listen().unwrap().address.to_string().as_str(), traces), ("0.0.0.0:10251", None));
+    assert!(!options.insecure_debug, "everybody can reach that port");
     assert_eq!(options.pod_max_in_unschedulable_pods_duration, Duration::from_mins(5));
     let monitoring = (options.scheduler_monitor_period, options.scheduling_timeout);
     assert_eq!(monitoring, (Duration::from_secs(10), Duration::from_secs(30)));
@@ -81,6 +82,43 @@ fn clients_are_known_as_the_flags_say() {
     assert_eq!((by_default.username_headers, by_default.uid_headers), (texts(&["x-remote-user"]), Vec::new()));
     assert!(parse("--requestheader-allowed-names=a,,b").unwrap_err().contains("requestheader-allowed-names"));
     assert!(parse("--tls-sni-cert-key=c").unwrap_err().contains("expected comma separated"));
+}
+
+#[test]
+fn http2_is_served_unless_a_flag_says_otherwise() {
+    let secure = |line: &str| {
+        let Checked { options, tls, .. } = parse(line).unwrap();
+        let secure = options.secure(tls).unwrap();
+        (format!("{:?}", secure.tls).contains("has_http2: true"), secure.streams_max)
+    };
+    assert_eq!(secure(""), (true, None));
+    assert_eq!(secure("--disable-http2-serving"), (false, None));
+    assert_eq!(secure("--disable-http2-serving=false --http2-max-streams-per-connection=7"), (true, Some(7)));
+}
+
+#[test]
+fn a_flag_that_asks_for_what_does_not_happen_is_named_with_the_reason() {
+    let named = |line: &str| {
+        let without_effect = parse(line).unwrap().options.without_effect;
+        without_effect.into_iter().map(|(flag, why)| format!("{flag}: {why}")).collect::<Vec<_>>()
+    };
+    let anyway = "--authentication-skip-lookup=true --logging-format=text --emulation-forward-compatible=false --contention-profiling=false \
+        --kube-api-content-type=application/json --cert-dir= --enable-network-topology-manager --permit-port-sharing=false";
+    assert_eq!(named(anyway), [""; 0]);
+    let found = named("--min-compatibility-version=1.33 --emulation-forward-compatible --cert-dir=/x -d --async-log");
+    assert_eq!(found.len(), 5, "{found:#?}");
+    for (flag, word) in [
+        ("cert-dir", "in memory"),
+        ("min-compatibility-version", "no earlier version is emulated"),
+        ("emulation-forward-compatible", "no earlier version is emulated"),
+        ("async-log", "written at once"),
+        ("debug-diagnosis", "koordctl why"),
+    ] {
+        assert!(
+            found.iter().any(|line| line.starts_with(&format!("{flag}: ")) && line.contains(word)),
+            "{flag}: {found:#?}"
+        );
+    }
 }
 
 #[test]

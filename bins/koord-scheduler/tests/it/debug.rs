@@ -15,7 +15,7 @@ clientConnection: {kubeconfig: KUBECONFIG}
 ";
 
 /// The status line and the body of a request.
-async fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> (String, String) {
+pub(crate) async fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> (String, String) {
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let length = body.len();
     let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");

@@ -3,6 +3,7 @@
 
 mod claims;
 mod debug;
+mod effects;
 mod extenders;
 mod messages;
 mod page;

@@ -70,11 +70,11 @@ impl Server {
         program
     }
 
-    /// The same once it is ready, with the file of its log.
+    /// The same once it is ready, with the file of its log. It shows everybody all that it has.
     pub(crate) async fn logged(&self, config: &str, port: SocketAddr) -> (Running, PathBuf) {
         let log = self.file("log", "");
         let stderr = Stdio::from(fs::File::create(&log).unwrap());
-        let mut program = Running(self.program(config, port).stderr(stderr).spawn().unwrap());
+        let mut program = Running(self.program(config, port).arg("--insecure-debug").stderr(stderr).spawn().unwrap());
         is_ready(&mut program, port).await;
         (program, log)
     }

@@ -8,6 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedN
 use serde_json::{Value, json};
 
 use crate::{
+    debug::request,
     program::{Server, answer_to, secure_answer, secure_config, write},
     replicas::is_ready,
     rights::{RBAC, USER},
@@ -59,7 +60,16 @@ async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
     let shown: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, &shown["componentconfig"]["profiles"][0]["schedulerName"]), (200, &json!("koord-scheduler")));
     assert_eq!(shown["componentconfig"]["podMaxBackoffSeconds"], 10, "what is not set is shown too");
-    assert!(answer(port, "/configz").await.unwrap().ends_with(&text), "the other port shows the same");
+    for path in ["/configz", "/apis/v1/queue", "/debug/flags/v", "/metrics/resources"] {
+        let (status, body) = request(port, "GET", path, "").await;
+        assert!(
+            status.contains(" 403 ") && body.contains("--secure-port"),
+            "everybody asks there: {path}: {status} {body}"
+        );
+    }
+    let (status, _) = request(port, "PUT", "/debug/flags/v", "9").await;
+    assert!(status.contains(" 403 "), "nobody may make it log everything: {status}");
+    assert!(answer(port, "/metrics").await.unwrap().contains(metrics), "what names no user is for everybody");
     let services = loop {
         match secure_answer(secure, Some("all"), "/apis/v1/__services__").await {
             (200, services) => break services,
@@ -70,7 +80,15 @@ async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
     };
     assert!(services.contains("/apis/v1/plugins/ElasticQuota/quotas/:name"), "{services}");
     assert_eq!(secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gangs").await, (200, "{}".to_owned()));
-    assert!(answer(port, "/apis/v1/plugins/Coscheduling/gang/ns/none").await.is_none(), "404");
+    assert_eq!(secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gang/ns/none").await.0, 404);
+    let set = |token: &str| {
+        let mut config = secure_config(secure);
+        config.auth_info.token = Some(token.to_owned().into());
+        answer_to(config, http::Request::put("/debug/flags/s").body(b"3".to_vec()).unwrap())
+    };
+    let refused = "forbidden: User \"reader\" cannot put path \"/debug/flags/s\"".to_owned();
+    assert_eq!(set("read").await, (403, refused));
+    assert_eq!(set("all").await, (200, "successfully set debugTopNScores to 3".to_owned()));
     assert_eq!(program.terminate(), Some(0));
 }
 
@@ -130,7 +148,7 @@ async fn users_are_known_by_their_certificates_and_by_the_headers_of_a_front_pro
     assert_eq!(secure_answer(secure, Some("read"), "/metrics").await.0, 200, "a token will do as well");
     let page = answer(port, "/metrics").await.unwrap();
     assert!(page.contains("koord_scheduler_build_info") && !page.contains("scheduler_pending_pods"), "{page}");
-    let resources = answer(port, "/metrics/resources").await.unwrap();
+    let (_, resources) = secure_answer(secure, Some("all"), "/metrics/resources").await;
     assert!(resources.contains("# TYPE kube_pod_resource_request gauge"), "always complete: {resources}");
     assert_eq!(program.terminate(), Some(0));
 }

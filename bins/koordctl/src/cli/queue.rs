@@ -12,7 +12,7 @@ pub enum QueueCommand {
     #[command(after_help = "\
 Examples:
   koordctl queue list
-  koordctl queue list --scheduler http://127.0.0.1:20251 -o json")]
+  koordctl queue list --scheduler https://127.0.0.1:10259 -o json")]
     List(QueueArgs),
     /// Show where a pod stands, who refused it, and after which events it is tried again
     #[command(after_help = "\
@@ -25,7 +25,7 @@ Exit code: 0 when the pod waits, 1 when it is not in the queue, 2 when the sched
 /// Which scheduler is asked, and how the answer is written.
 #[derive(Clone, Debug, Args)]
 pub struct QueueArgs {
-    /// URL of the HTTP port of the scheduler, which must hold the Lease; in a cluster after kubectl port-forward
+    /// URL of a port of the scheduler, which must hold the Lease; in a cluster that of its secure port, after kubectl port-forward
     #[arg(long, default_value = "http://127.0.0.1:10251", value_name = "URL")]
     pub scheduler: String,
     /// How the answer is written

@@ -23,7 +23,7 @@ pub struct WhyArgs {
     /// The last attempts of the pod, or of the members of the gang, instead, as the scheduler that runs has kept them, newest first
     #[arg(long, conflicts_with_all = ["file", "node", "filename", "at"])]
     pub history: bool,
-    /// URL of the HTTP port of the scheduler that is asked for --history; in a cluster after kubectl port-forward
+    /// URL of a port of the scheduler that is asked for --history; in a cluster that of its secure port, after kubectl port-forward
     #[arg(long = "scheduler", default_value = "http://127.0.0.1:10251", value_name = "URL", requires = "history")]
     pub running: String,
     /// The only node that is asked about, with the words of every plugin

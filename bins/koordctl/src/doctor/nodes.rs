@@ -7,7 +7,7 @@ use koord_api::{
     node_metric::NodeMetric,
     slo_config::{COLOCATION_CONFIG, ColocationConfig},
 };
-use koord_resource::{Resource as _, controller::ResourceKind};
+use koord_resource::{Resource as _, Time, controller::ResourceKind};
 use serde_json::Value;
 
 use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
@@ -29,7 +29,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
     let listed = listing::each(&cluster.client, &path, "", listing::Part::Whole, |text| {
         let metric: Value = serde_json::from_str(text)?;
         if let Some(name) = metric["metadata"]["name"].as_str() {
-            let time = metric["status"]["updateTime"].as_str().and_then(|time| time.parse().ok());
+            let time = metric["status"]["updateTime"].as_str().and_then(|time| time.parse().ok()).map(Time::at);
             reports.insert(name.to_owned(), time);
         }
         Ok(())

@@ -122,7 +122,7 @@ fn a_scheduler_that_cannot_be_asked() {
         let says = |scheduler: &str, says: &str| fails(&[command, &[scheduler]].concat(), &[], &[says]);
         says(&standby, does_not_schedule);
         for server in foreign {
-            let words = format!("what answers at {server} knows no queue; name the HTTP port of koord-scheduler");
+            let words = format!("what answers at {server} knows no queue; name a port of koord-scheduler");
             says(&format!("--scheduler={server}"), &words);
         }
         says("--scheduler=127.0.0.1:1", "127.0.0.1:1 does not answer: ");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use koord_api::{node_annotations::NODE_NETWORK_BANDWIDTH, slo_config::NODE_COLOCATION_STRATEGY};
 use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
@@ -28,10 +29,13 @@ pub struct NodeView {
 }
 
 impl NodeView {
-    /// Whether a change matters to those who keep one object per node. QUIRK: a changed annotation alone does not, as
-    /// recorded (`nodemetric/annotate`, `nodeslo/node-annotate`); it takes effect with the next change that does.
+    /// Whether a change matters to those who keep one object per node: of labels, which strategies select by, of what the node has, or
+    /// of an annotation that they read.
     pub fn triggers_reconcile(&self, old: &Self) -> bool {
-        self.labels != old.labels || self.allocatable != old.allocatable
+        const READ: [&str; 2] = [NODE_COLOCATION_STRATEGY.name(), NODE_NETWORK_BANDWIDTH.name()];
+        self.labels != old.labels
+            || self.allocatable != old.allocatable
+            || READ.iter().any(|key| self.annotations.get(key) != old.annotations.get(key))
     }
 
     /// All that the node has; none while its kubelet has not said it.
@@ -99,5 +103,31 @@ impl Projection for NodeView {
             capacity: amounts(status.capacity, strings),
             allocatable: amounts(status.allocatable, strings),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_what_is_read_triggers_and_another_one_does_not() {
+        let view = |annotations: serde_json::Value| {
+            let node = json!({"metadata": {"name": "n", "annotations": annotations}}).to_string();
+            let wire = serde_json::from_str(&node).unwrap();
+            NodeView::project(wire, &mut Interner::default()).unwrap()
+        };
+        let none = view(json!({}));
+        for (annotations, matters) in [
+            (json!({"node.koordinator.sh/network-bandwidth": "20M"}), true),
+            (json!({"node.koordinator.sh/colocation-strategy": "{}"}), true),
+            (json!({"node.koordinator.sh/originExtendedAllocatable": "{}"}), false),
+            (json!({"example.com/x": "y"}), false),
+        ] {
+            let some = view(annotations.clone());
+            assert_eq!([some.triggers_reconcile(&none), none.triggers_reconcile(&some)], [matters; 2], "{annotations}");
+        }
     }
 }

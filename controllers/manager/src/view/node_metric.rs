@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
 use koord_api::{node_metric::NodeMetric, priority::PriorityClass};
-use koord_resource::{Resource as _, controller::ResourceKind};
+use koord_resource::{Resource as _, Time, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     outcome::Owned,
@@ -176,7 +176,7 @@ impl Projection for NodeMetricView {
 
 impl Report {
     fn read(status: Status<'_>) -> Result<Self, DecodeError> {
-        let updated = status.update_time.map(|time| time.parse());
+        let updated = status.update_time.map(|time| time.parse().map(Time::at));
         let updated = updated.transpose().map_err(|error| DecodeError::new("status.updateTime", error))?;
         let pods = status.pods_metric.unwrap_or_default();
         let pods = PodUses::pack(pods.iter().map(|pod| {
@@ -203,5 +203,21 @@ impl Report {
             applications: applications.collect(),
             reclaimable: status.prod_reclaimable_metric.map(|metric| usage(metric.resource)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_may_have_the_last_time_that_can_be_written() {
+        let read = |time: &str| {
+            let text = format!(r#"{{"updateTime": {time}}}"#);
+            Report::read(serde_json::from_str(&text).unwrap()).map(|report| report.updated)
+        };
+        assert_eq!(read(r#""9999-12-31T23:59:59Z""#), Ok(Some(Timestamp::MAX)));
+        assert_eq!(read("null"), Ok(None));
+        assert_eq!(read(r#""soon""#).unwrap_err().field, "status.updateTime");
     }
 }

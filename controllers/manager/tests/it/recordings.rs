@@ -20,6 +20,9 @@ pub(crate) const DIVERGENCES: &[&str] = &[
     "nodeslo/system-node",
     // Batch amounts of zones become 0 when those of the node go; the original leaves them as they were.
     "noderesource/numa-degrade",
+    // An annotation of the node that is read takes effect at once; in the original with the next change of something else.
+    "nodemetric/annotate",
+    "nodeslo/node-annotate",
 ];
 
 /// The object with `$now`, `$now-20m` and `$now+10m` replaced by times.

@@ -79,7 +79,7 @@ fn take_over(case: &Value) -> Result<(), String> {
 /// Recordings of a moment in which the original holds something in memory that no object shows. Had the original itself started anew there,
 /// it would have written the same as ours.
 const NOT_IN_OBJECTS: [&str; 5] = [
-    // A change of an annotation wakes nobody, so the original has not looked at it yet.
+    // A change of an annotation wakes nobody in the original, which has not looked at it yet.
     "nodemetric/annotate",
     "nodeslo/node-annotate",
     // That a profile was applied a while ago is known only to the process that did it.

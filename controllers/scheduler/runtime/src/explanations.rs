@@ -195,7 +195,7 @@ impl<const T: u8> Controller for ExplanationController<T> {
             return Ok(outcome);
         }
         outcome.requeue_after(left(over, now));
-        let answered = status.as_ref().and_then(|status| status.last_update_time.as_ref()).map(|time| time.0);
+        let answered = status.as_ref().and_then(|status| status.last_update_time.as_ref()).map(|time| time.at());
         let due = answered.map(|answered| answered.saturating_add(HOLDS).unwrap_or(Timestamp::MAX));
         if let Some(due) = due.filter(|due| *due > now) {
             outcome.requeue_after(left(due, now));

@@ -14,7 +14,7 @@ use koord_engine::{
     template::{is_given, is_wish},
     workload::Controller,
 };
-use koord_resource::controller::ResourceKind;
+use koord_resource::{Time, controller::ResourceKind};
 use koord_runtime::{
     intern::{Interner, Kept},
     key::ObjectKey,
@@ -200,7 +200,7 @@ fn shared_owner(owner: &wire::Owner<'_>, strings: &mut Interner) -> Arc<Owner> {
 
 /// Seconds since 1970.
 fn seconds(time: &str) -> Option<i64> {
-    time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
+    time.parse::<Time>().ok().map(|time| time.at().as_second())
 }
 
 fn labels(raw: Option<&RawValue>, strings: &mut Interner) -> Result<Labels, DecodeError> {

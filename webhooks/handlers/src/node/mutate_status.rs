@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use koord_api::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO};
 use koord_profile::Texts;
 use koord_resource::{
-    ResourceList,
+    Quantity, ResourceList,
     admission::{Denial, Operation, Patch, Request, text},
     field::Path,
     go_json,
@@ -103,13 +103,17 @@ fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
     for resource in AMPLIFIED {
         let ratio = ratios.ratio(resource);
         if let Some(amount) = raw.get(resource).filter(|_| ratio > 1.0) {
-            // QUIRK: memory is counted in thousandths of bytes too (`mutate-memory-ki`).
-            allocatable.set(resource, amount.milli_scaled_by(ratio));
+            allocatable.set(resource, amplified(resource, amount, ratio));
         }
     }
     annotations.write(&annotations_at, &mut patch)?;
     allocatable.write(&status.child("allocatable"), &mut patch)?;
     Ok(patch)
+}
+
+/// An amount with its factor: CPU in thousandths of cores, memory in whole bytes, because there are no others.
+fn amplified(resource: &str, amount: &Quantity, ratio: f64) -> Quantity {
+    if resource == "memory" { amount.scaled_by(ratio) } else { amount.milli_scaled_by(ratio) }
 }
 
 /// Whether the amounts are those that the annotations of the same object give: this handler was asked already, and
@@ -123,8 +127,9 @@ fn is_own_answer(annotations: &Texts<'_>, ratios: &str, allocatable: &Amounts<'_
     };
     AMPLIFIED.iter().all(|resource| {
         let ratio = ratios.ratio(resource);
-        let given =
-            raw.get(resource).map(|amount| if ratio > 1.0 { amount.milli_scaled_by(ratio) } else { amount.clone() });
+        let given = raw
+            .get(resource)
+            .map(|amount| if ratio > 1.0 { amplified(resource, amount, ratio) } else { amount.clone() });
         allocatable.get(resource) == given.as_ref()
     })
 }
@@ -157,6 +162,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn memory_has_whole_bytes_and_cpu_thousandths_of_cores() {
+        let amount =
+            |resource: &str, amount: &str, ratio: f64| amplified(resource, &amount.parse().unwrap(), ratio).to_string();
+        assert_eq!(amount("memory", "33Gi", 1.33), "47126528655");
+        assert_eq!(amount("memory", "32849844Ki", 1.15), "38683976294");
+        assert_eq!(amount("memory", "8Gi", 2.0), "16Gi");
+        assert_eq!(amount("cpu", "3920m", 1.22), "4782m");
+    }
 
     fn answer(node: &Value, before: &Value) -> Patch {
         let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();

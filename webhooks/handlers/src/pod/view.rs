@@ -9,7 +9,10 @@ use koord_api::{
     qos::{QOS_LABEL, QosClass},
 };
 use koord_profile::{Excerpt, POD, Texts};
-use koord_resource::admission::{Denial, items_or_default, or_default, text};
+use koord_resource::{
+    Time,
+    admission::{Denial, items_or_default, or_default, text},
+};
 use koord_scheduling::{Bounds, kubernetes_qos};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -48,7 +51,7 @@ pub(crate) struct PodMetadata<'a> {
     #[serde(borrow)]
     pub(crate) annotations: Texts<'a>,
     #[serde(rename = "deletionTimestamp")]
-    deleted: Option<Timestamp>,
+    deleted: Option<Time>,
     #[serde(rename = "deletionGracePeriodSeconds")]
     grace_seconds: Option<i64>,
 }
@@ -189,7 +192,7 @@ impl Parts<'_> {
     /// Whether the pod needs nothing any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         let gone = self.metadata.deleted.zip(self.metadata.grace_seconds).is_some_and(|(deleted, grace_seconds)| {
-            deleted.saturating_add(SignedDuration::from_secs(grace_seconds)).is_ok_and(|gone| gone < now)
+            deleted.at().saturating_add(SignedDuration::from_secs(grace_seconds)).is_ok_and(|gone| gone < now)
         });
         gone || matches!(self.status.phase.as_ref(), "Succeeded" | "Failed")
     }

@@ -2,14 +2,11 @@
 //!
 //! What concerns the pod (scheduler and priority class) goes to the template. Resources are not translated.
 
-use k8s_openapi::{
-    api::core::v1::ObjectReference,
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, Time},
-};
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use koord_api::reservation::Reservation;
 use koord_profile::{Matched, POD_TEMPLATE, Profile, Texts, apply, typed_patch};
 use koord_resource::{
-    Duration, ResourceList,
+    Duration, ResourceList, Time,
     admission::{Denial, Operation, Patch, Request, Stopwatch, Verdict, text},
     field::Path,
 };
@@ -293,6 +290,19 @@ mod tests {
         let spec = json!({"expires": "2026-01-02T03:04:05Z", "owners": [null, {"object": null}], "taints": [{"key": "a"}],
             "template": {"metadata": null, "spec": {"containers": [{"name": "c"}]}}, "preAllocationPolicy": null});
         assert_eq!(code(json!({"spec": spec, "status": {"phase": "Pending"}})), None);
+    }
+
+    #[test]
+    fn a_reservation_that_never_expires_may_say_so_by_the_last_time_that_can_be_written() {
+        let reservation = json!({"metadata": {"name": "r"}, "spec": {"expires": "9999-12-31T23:59:59Z"}});
+        let profile = json!({"patch": {"spec": {"unschedulable": true}}});
+        let verdict = created(&reservation, &profile);
+        assert_eq!(verdict.denial, None);
+        let operations = serde_json::from_slice(verdict.patch.as_bytes()).unwrap();
+        let after = json::apply(reservation, &operations).unwrap();
+        assert_eq!(after["spec"], json!({"expires": "9999-12-31T23:59:59Z", "unschedulable": true}));
+        let later = created(&json!({"spec": {"expires": "10000-01-01T00:00:00Z"}}), &profile);
+        assert_eq!(later.denial.unwrap().code, 400);
     }
 
     #[test]

@@ -15,23 +15,20 @@ const FIELDS: [(&str, &str); 4] = [
 ];
 const REQUESTS: [&str; 2] = ["ingressRequest", "egressRequest"];
 
-/// What `system-config` says of the network; none where it is `null`.
-pub(super) struct Network(Option<Draft>);
+/// What `system-config` says of the network; nothing where it says nothing.
+#[derive(Default)]
+pub(super) struct Network(Draft);
 
-/// QUIRK: `resource-qos-config` cannot be read without `system-config` (`qos-net-without-system`).
+/// Reads what is known of the network. The key may be absent, empty or `null`; what is there must be readable.
 pub(super) fn network(map: &Checked<'_>) -> Result<Network, Denial> {
-    let said_nothing = map.data.get(SYSTEM_CONFIG).is_some_and(|text| text.trim() == "null");
-    let system = read(SYSTEM_CONFIG, map)?;
-    Ok(Network((!said_nothing).then_some(system)))
+    let text = map.data.get(SYSTEM_CONFIG).map_or("", |text| text.trim());
+    if matches!(text, "" | "null") { Ok(Network::default()) } else { read(SYSTEM_CONFIG, map).map(Network) }
 }
 
 /// Checks the bandwidths of `resource-qos-config` by themselves, against each other, and against the network: each
-/// rule for all nodes and then for those of each strategy, before the next rule.
-///
-/// QUIRK: percentages and amounts are added up alike; the sum must be at most 100, and at most the bytes of the network
-/// (`qos-net-text-request`, `qos-net-percent-total-small`).
-pub(super) fn check(qos: &Draft, network: &Network) -> Result<(), Denial> {
-    let Some(system) = &network.0 else { return Ok(()) };
+/// rule for all nodes and then for those of each strategy, before the next rule. Percentages add up to 100 at most, amounts to what
+/// the nodes may have, where that is known.
+pub(super) fn check(qos: &Draft, Network(system): &Network) -> Result<(), Denial> {
     let strategies = || {
         let cluster = std::iter::once((Place::Cluster, &qos.cluster));
         cluster.chain(qos.nodes.iter().enumerate().map(|(index, node)| (Place::Node(index), &node.strategy)))
@@ -46,17 +43,16 @@ pub(super) fn check(qos: &Draft, network: &Network) -> Result<(), Denial> {
         }
     }
     for (place, strategy) in strategies() {
-        if exceeds(strategy, 100) {
+        if exceeds(strategy, 100, Value::as_i64) {
             return Err(Denial::bad_request(place.over_one_hundred()));
         }
     }
     for (place, strategy) in strategies() {
         let total = match place {
-            Place::Cluster if system.cluster.is_null() => continue,
             Place::Cluster => total(&system.cluster),
             Place::Node(index) => total_of_node(&qos.nodes[index], system),
         };
-        if exceeds(strategy, total) {
+        if total.is_some_and(|total| exceeds(strategy, total, bytes)) {
             return Err(Denial::bad_request(place.over_the_network()));
         }
     }
@@ -107,19 +103,21 @@ impl Place {
 }
 
 /// The bytes of the network; none where nobody said them.
-fn total(system: &Value) -> i64 {
-    let total = system.get("totalNetworkBandwidth").and_then(Value::as_str).and_then(|text| text.parse().ok());
-    total.map_or(0, |total: Quantity| total.value())
+fn total(system: &Value) -> Option<i64> {
+    let total: Quantity = system.get("totalNetworkBandwidth")?.as_str()?.parse().ok()?;
+    Some(total.value())
 }
 
-/// QUIRK: where `system-config` has strategies for some nodes, those that none of them selects in the same words have no
-/// network, whatever it says for all.
-fn total_of_node(node: &NodeDraft, system: &Draft) -> i64 {
-    if system.nodes.is_empty() {
-        return total(&system.cluster);
-    }
+/// What the nodes of a strategy may have at most: what `system-config` says of those that it selects in the same words, or for all
+/// nodes. Where it selects others in other words, nobody knows which of them are these, and the most that any has counts.
+fn total_of_node(node: &NodeDraft, system: &Draft) -> Option<i64> {
+    let of_all = total(&system.cluster);
+    let own = |other: &NodeDraft| total(&other.strategy).or(of_all);
     let same = |other: &&NodeDraft| other.profile.node_selector == node.profile.node_selector;
-    system.nodes.iter().find(same).map_or(0, |other| total(&other.strategy))
+    if let Some(other) = system.nodes.iter().find(same) {
+        return own(other);
+    }
+    system.nodes.iter().map(own).try_fold(of_all?, |most, total| Some(most.max(total?)))
 }
 
 fn check_values(strategy: &Value, place: &Place) -> Result<(), Denial> {
@@ -143,18 +141,18 @@ fn requests(strategy: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     fields.filter_map(move |(class, field)| Some((field, bandwidth(strategy, class, field)?)))
 }
 
-/// Whether the requests of one direction add up to more than `most`.
-fn exceeds(strategy: &Value, most: i64) -> bool {
+/// Whether the requests of one direction that are counted so add up to more than `most`.
+fn exceeds(strategy: &Value, most: i64, count: impl Fn(&Value) -> Option<i64>) -> bool {
     REQUESTS.iter().any(|direction| {
         let of_direction = requests(strategy).filter(|(field, _)| field == direction);
-        of_direction.fold(most, |left, (_, request)| left.saturating_sub(amount(request))) < 0
+        let counted = of_direction.filter_map(|(_, request)| count(request));
+        counted.fold(most, i64::saturating_sub) < 0
     })
 }
 
-/// A percentage or bytes as a number.
-fn amount(request: &Value) -> i64 {
-    let bytes = || request.as_str()?.parse::<Quantity>().ok().map(|amount| amount.value());
-    request.as_i64().or_else(bytes).unwrap_or_default()
+/// An amount of bytes; none of a percentage.
+fn bytes(request: &Value) -> Option<i64> {
+    Some(request.as_str()?.parse::<Quantity>().ok()?.value())
 }
 
 fn bandwidth<'a>(strategy: &'a Value, class: &str, field: &str) -> Option<&'a Value> {
@@ -204,40 +202,60 @@ mod tests {
     const OVER_NETWORK: &str = "total net bandwidth over total network bandwidth in clusterStrategy";
 
     #[test]
-    fn requests_are_added_up_and_compared_with_100_and_with_the_bytes_of_the_network() {
+    fn percentages_are_compared_with_100_and_amounts_with_the_bytes_of_the_network() {
         let refused = |be: &str, ls: &str, total: &str| refused(&cluster(be, ls), Some(&bytes(total)));
         assert_eq!(refused("50", "50", "1000M"), None);
         assert_eq!(refused("60", "50", "1000M").as_deref(), Some(OVER_100));
-        assert_eq!(refused(r#""500M""#, r#""1""#, "1000M").as_deref(), Some(OVER_100));
+        assert_eq!(refused(r#""500M""#, r#""1""#, "1000M"), None);
+        assert_eq!(refused(r#""500M""#, r#""501M""#, "1000M").as_deref(), Some(OVER_NETWORK));
+        assert_eq!(refused(r#""1""#, r#""0""#, "0").as_deref(), Some(OVER_NETWORK));
         assert_eq!(refused(r#""50""#, r#""50m""#, "1000M"), None);
-        assert_eq!(refused("50", "0", "10").as_deref(), Some(OVER_NETWORK));
+        assert_eq!(refused("50", "0", "10"), None, "percentages are no bytes");
         assert_eq!(refused("0", "0", "0"), None);
     }
 
     #[test]
-    fn nothing_is_said_of_the_network_in_different_ways() {
-        let parse = "unexpected end of JSON input";
-        assert!(refused(&cluster("1", "1"), None).unwrap().contains(parse));
-        assert_eq!(refused(&cluster("1", "1"), Some("{}")), None);
-        assert_eq!(refused(&cluster("101", "1"), Some("null")), None);
-        assert_eq!(refused(&cluster("1", "1"), Some(r#"{"clusterStrategy":{}}"#)).as_deref(), Some(OVER_NETWORK));
+    fn amounts_are_not_compared_with_a_network_of_which_nothing_is_said() {
+        for system in [None, Some(""), Some(" "), Some("null"), Some("{}"), Some(r#"{"clusterStrategy":{}}"#)] {
+            assert_eq!(refused("{}", system), None, "{system:?}");
+            assert_eq!(refused(&cluster("50", "50"), system), None, "{system:?}");
+            assert_eq!(refused(&cluster(r#""500M""#, r#""1""#), system), None, "{system:?}");
+            assert_eq!(refused(&cluster("60", "50"), system).as_deref(), Some(OVER_100), "{system:?}");
+        }
+        assert!(refused("{}", Some("{")).unwrap().contains("unexpected end of JSON input"));
     }
 
     #[test]
-    fn nodes_have_the_network_of_their_own_selector_or_of_all_where_no_nodes_are_selected() {
-        let qos = r#"{"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"y"}},"beClass":{"networkQOS":{"egressRequest":50}}}]}"#;
-        let system = |node: &str| {
+    fn nodes_have_the_network_of_their_own_selector_or_of_all_or_the_most_that_any_has() {
+        let qos = |request: &str| {
             format!(
-                r#"{{"clusterStrategy":{{"totalNetworkBandwidth":"100M"}},"nodeStrategies":[{{"nodeSelector":{{"matchLabels":{{"x":"{node}"}}}},"totalNetworkBandwidth":"100M"}}]}}"#
+                r#"{{"nodeStrategies":[{{"nodeSelector":{{"matchLabels":{{"x":"y"}}}},"beClass":{{"networkQOS":{{"egressRequest":{request}}}}}}}]}}"#
+            )
+        };
+        let system = |node: &str, all: &str, own: &str| {
+            let own = if own.is_empty() { String::new() } else { format!(r#","totalNetworkBandwidth":"{own}""#) };
+            format!(
+                r#"{{"clusterStrategy":{{"totalNetworkBandwidth":"{all}"}},"nodeStrategies":[{{"nodeSelector":{{"matchLabels":{{"x":"{node}"}}}}{own}}}]}}"#
             )
         };
         let over = "total net bandwidth quantity already over total network bandwidth in cfg.NodeStrategies[0]";
-        assert_eq!(refused(qos, Some(&system("y"))), None);
-        assert_eq!(refused(qos, Some(&bytes("100M"))), None);
-        assert_eq!(refused(qos, Some(&bytes("49"))).as_deref(), Some(over));
-        assert_eq!(refused(qos, Some(&system("z"))).as_deref(), Some(over));
-        assert_eq!(refused(qos, Some("{}")).as_deref(), Some(over));
-        assert_eq!(refused(qos, Some(r#"{"clusterStrategy":{}}"#)).as_deref(), Some(over));
+        let amount = qos(r#""50M""#);
+        for (system, refusal) in [
+            (system("y", "10M", "100M"), None),
+            (system("y", "100M", "10M"), Some(over)),
+            (system("y", "100M", ""), None),
+            (system("y", "10M", ""), Some(over)),
+            (system("z", "10M", "100M"), None),
+            (system("z", "100M", "10M"), None),
+            (system("z", "10M", "20M"), Some(over)),
+            (bytes("100M"), None),
+            (bytes("49M"), Some(over)),
+            ("{}".to_owned(), None),
+            (r#"{"clusterStrategy":{}}"#.to_owned(), None),
+        ] {
+            assert_eq!(refused(&amount, Some(&system)).as_deref(), refusal, "{system}");
+            assert_eq!(refused(&qos("50"), Some(&system)), None, "percentages are no bytes: {system}");
+        }
     }
 
     #[test]

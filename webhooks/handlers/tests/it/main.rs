@@ -6,6 +6,7 @@ mod charges;
 mod config_sync;
 mod declared;
 mod divergences;
+mod mistakes;
 mod properties;
 mod readme;
 mod recordings;

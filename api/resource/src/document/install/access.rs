@@ -8,7 +8,7 @@ use super::{Installation, Webhooks, add_labels};
 use crate::{
     controller::ControllerSpec,
     document::rbac::{Grant, roles_of},
-    rbac::{EVENTS, LEADER_ELECTION},
+    rbac::{EVENTS, leader_election as election},
 };
 
 /// The ServiceAccount, the roles of all rules, and a binding for each role.
@@ -25,11 +25,12 @@ pub(super) fn objects(installation: &Installation) -> impl Iterator<Item = Value
 
 /// What the program may do: what is declared, and what follows from it.
 fn grants(installation: &Installation) -> Vec<Grant<'_>> {
-    let Installation { controllers, rules, leader_election, webhooks, .. } = installation;
+    let Installation { controllers, rules, leader_election, lease, webhooks, .. } = installation;
     let of_controllers = controllers.iter().flat_map(ControllerSpec::rbac_rules);
-    let election = leader_election.then_some(LEADER_ELECTION);
-    let of_program = of_controllers.chain(rules.iter().copied()).chain(election).chain([EVENTS]).map(Grant::from);
-    of_program.chain(webhooks.iter().flat_map(Webhooks::grants)).collect()
+    let [create, keep] = election(&[]);
+    let election = leader_election.then_some([Grant::from(create), Grant::of_one(keep, lease)]);
+    let of_program = of_controllers.chain(rules.iter().copied()).chain([EVENTS]).map(Grant::from);
+    of_program.chain(election.into_iter().flatten()).chain(webhooks.iter().flat_map(Webhooks::grants)).collect()
 }
 
 /// Gives a role to the ServiceAccount, where the role is.

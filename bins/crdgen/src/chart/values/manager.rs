@@ -147,10 +147,10 @@ impl Default for HealthProbe {
     }
 }
 
-/// Added. The NetworkPolicy of the pods: it allows connections to the ports of webhooks, metrics and health alone.
+/// Added. The NetworkPolicy of the pods: it allows connections to their ports alone.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct NetworkPolicy {
+pub(super) struct NetworkPolicy {
     /// Whether the chart creates it.
     enabled: bool,
     /// Who may read metrics, as `from` of a NetworkPolicy; empty for everybody.

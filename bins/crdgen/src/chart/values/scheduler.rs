@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     forms::{LogLevel, Object},
-    manager::{Log, PullPolicy},
+    manager::{Log, NetworkPolicy, PullPolicy},
     monitoring::{Dashboards, PrometheusRule},
     pods::Pods,
 };
@@ -48,6 +48,7 @@ pub(super) struct Scheduler {
     /// Added. Further flags, such as --pod-max-in-unschedulable-pods-duration=1m.
     #[schemars(inner(regex(pattern = "^-")))]
     extra_args: Vec<String>,
+    network_policy: NetworkPolicy,
     /// Whether the chart creates a PodMonitor; needs the Prometheus operator.
     monitor_enabled: bool,
     prometheus_rule: PrometheusRule,
@@ -73,6 +74,7 @@ impl Default for Scheduler {
             pods: Pods::default(),
             host_network: false,
             extra_args: Vec::new(),
+            network_policy: NetworkPolicy::default(),
             monitor_enabled: false,
             prometheus_rule: PrometheusRule::default(),
             dashboards: Dashboards::default(),

@@ -53,11 +53,12 @@ fn permissions_that_are_missing_are_found() {
         cluster.delete(&format!("{binding}/{}", item["metadata"]["name"].as_str().unwrap()));
     }
     let (found, _) = findings(&cluster, &["--only=permissions"]);
-    let leases = "leases.coordination.k8s.io in namespace koordinator-system";
-    assert!(
-        found.iter().any(|(_, _, why)| why == &format!("it may not create, get, update, watch {leases}")),
-        "{found:?}"
-    );
+    for lacks in [
+        "create leases.coordination.k8s.io in namespace koordinator-system",
+        "get, update, watch leases.coordination.k8s.io koordinator-manager in namespace koordinator-system",
+    ] {
+        assert!(found.iter().any(|(_, _, why)| why == &format!("it may not {lacks}")), "{lacks}: {found:?}");
+    }
 
     cluster.delete(&format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts/koord-manager"));
     finds(&cluster, "permissions", "error", "ServiceAccount koordinator-system/koord-manager", "it is not there");
@@ -77,7 +78,7 @@ fn an_older_role_that_does_not_grant_the_watch_of_leases_is_a_note() {
         cluster.patch(&role, &json!({ "rules": rules }));
     };
     without(&["watch"]);
-    let note = "it may not watch leases.coordination.k8s.io in namespace koordinator-system: a replica that waits reads the \
+    let note = "it may not watch leases.coordination.k8s.io koordinator-manager in namespace koordinator-system: a replica that waits reads the \
                 Lease instead, and the hand-over takes up to 4.4 s longer";
     finds(&cluster, "permissions", "note", "ServiceAccount koordinator-system/koord-manager", note);
     without(&["update", "watch"]);

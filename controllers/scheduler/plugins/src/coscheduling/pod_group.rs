@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use koord_api::pod_group::{PodGroupPhase, PodGroupStatus};
+use koord_resource::Time;
 
 /// A PodGroup whose scheduling began so long after its creation is left alone once its pods have their nodes and none runs.
 const ABANDONED_AFTER: Duration = Duration::from_hours(48);
@@ -58,7 +58,7 @@ pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owners: &str, now:
 
 /// Whether a PodGroup is so old that its pods may be gone.
 pub fn is_abandoned(status: &PodGroupStatus, min: i32, created: Timestamp) -> bool {
-    let start = status.schedule_start_time.as_ref().map(|start| start.0.duration_since(created));
+    let start = status.schedule_start_time.as_ref().map(|start| start.at().duration_since(created));
     let is_late = start.and_then(|after| Duration::try_from(after).ok()).is_some_and(|after| after > ABANDONED_AFTER);
     is_late && status.scheduled == min && status.running == 0
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn at(second: i64) -> Time {
-        Time(Timestamp::from_second(second).unwrap())
+        Timestamp::from_second(second).unwrap().into()
     }
 
     /// The status after each of these counts of members, scheduled and running pods, of a group that needs so many.

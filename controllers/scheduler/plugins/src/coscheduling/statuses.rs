@@ -7,7 +7,6 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use koord_api::pod_group::{PodGroup, PodGroupStatus};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{cluster::Cluster, pod::Pod};
@@ -118,7 +117,7 @@ fn looked_at(
     let first = pods.iter().min_by_key(|pod| &pod.key);
     let owners = first.map(|pod| owners(pod)).unwrap_or_default();
     let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    status(known, group.spec.min_member, counts, &owners, Time(second))
+    status(known, group.spec.min_member, counts, &owners, second.into())
 }
 
 /// The owners of a pod, sorted.

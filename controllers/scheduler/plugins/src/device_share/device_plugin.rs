@@ -9,6 +9,7 @@ use koord_api::{
     node_annotations::HAMI_VGPU_NODE,
     resource_names::{GPU_CORE, GPU_MEMORY},
 };
+use koord_resource::Time;
 use serde_json::json;
 
 /// A pod that is about to be bound.
@@ -189,9 +190,9 @@ fn locked(
         let [since, namespace, pod] = *current.split(',').collect::<Vec<_>>() else {
             return Err(AdaptionError::Lock(format!("invalid node lock value {current:?}")));
         };
-        let since: Timestamp = since.parse().map_err(|error| AdaptionError::Lock(format!("{error}")))?;
+        let since: Time = since.parse().map_err(|error| AdaptionError::Lock(format!("{error}")))?;
         // One that is dated ahead lasts until then and five minutes more.
-        let lasts = binding.now.duration_since(since) <= LOCK_LASTS;
+        let lasts = binding.now.duration_since(since.at()) <= LOCK_LASTS;
         if lasts && (namespace, pod) == binding.pod {
             return Ok(Lock { name, value: current.to_owned(), is_held: true });
         }

@@ -77,7 +77,7 @@ impl NodeMetric {
             (ObjectKey::new(&pod.namespace, &pod.name), PodUsage { average: usage(&pod.pod_usage), is_prod })
         });
         Self {
-            updated: update_time.as_ref().map(|time| time.0.as_second()),
+            updated: update_time.map(|time| time.at().as_second()),
             interval_seconds: policy
                 .and_then(|policy| policy.report_interval_seconds)
                 .unwrap_or(Self::INTERVAL_SECONDS),
@@ -123,6 +123,13 @@ mod tests {
 
     fn cpu(cores: &str) -> serde_json::Value {
         json!({"resources": {"cpu": cores}})
+    }
+
+    #[test]
+    fn a_report_may_have_the_last_time_that_can_be_written() {
+        let object = json!({"metadata": {"name": "n"}, "status": {"updateTime": "9999-12-31T23:59:59Z"}});
+        let metric = NodeMetric::of(&serde_json::from_value(object).unwrap(), |name| name.into());
+        assert_eq!(metric.updated, Some(253_402_207_200));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use koord_api::reservation::{
     Reservation, ReservationCondition, ReservationConditionType, ReservationReason, ReservationStatus,
 };
@@ -72,7 +71,7 @@ impl Conditions {
             (Some(Unused { reason, message }), known) => {
                 let written =
                     known.filter(|known| known.message != *message).and_then(|known| known.last_probe_time.as_ref());
-                let next = written.and_then(|Time(at)| at.checked_add(PERIOD).ok()).filter(|next| *next > now);
+                let next = written.and_then(|written| written.at().checked_add(PERIOD).ok()).filter(|next| *next > now);
                 if next.is_some() {
                     return next;
                 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Time};
+use k8s_openapi::api::core::v1::ObjectReference;
 use koord_api::reservation::{
     Reservation, ReservationCondition, ReservationConditionType, ReservationPhase, ReservationReason, ReservationStatus,
 };
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_resource::{Quantity, ResourceList};
+use koord_resource::{Quantity, ResourceList, Time};
 
 /// How long a Reservation lasts that does not say.
 const TTL: Duration = Duration::from_hours(24);
@@ -136,7 +136,7 @@ fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
         ReservationReason::Succeeded => ready.last_probe_time.as_ref(),
         _ => return None,
     };
-    Some(since.map_or(Timestamp::MIN, |Time(since)| *since))
+    Some(since.map_or(Timestamp::MIN, |since| since.at()))
 }
 
 /// When a Reservation expires; none if never.
@@ -149,9 +149,9 @@ pub fn expires_at(object: &Reservation) -> Option<Timestamp> {
     }
     // One that is less than nothing is over as soon as it begins.
     let ttl = declared.map_or(TTL, |ttl| ttl.to_std().unwrap_or_default());
-    let created = object.metadata.creation_timestamp.as_ref().map(|Time(at)| *at);
+    let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
     let by_ttl = created.and_then(|created| created.checked_add(ttl).ok());
-    by_ttl.into_iter().chain(object.spec.expires.as_ref().map(|Time(at)| *at)).min()
+    by_ttl.into_iter().chain(object.spec.expires.map(Time::at)).min()
 }
 
 /// Whether a Reservation is used up, or has failed.
@@ -190,8 +190,8 @@ pub(super) fn set_condition(
             status: text.to_owned(),
             reason: Some(reason),
             message: message.to_owned(),
-            last_probe_time: Some(Time(now)),
-            last_transition_time: since.or(Some(Time(now))),
+            last_probe_time: Some(now.into()),
+            last_transition_time: since.or(Some(now.into())),
         },
     );
 }
@@ -287,7 +287,7 @@ mod tests {
     fn success_and_another_end_of_what_is_not_ready_are_no_transitions() {
         let times = |status: &ReservationStatus| {
             let ready = &status.conditions[1];
-            [&ready.last_transition_time, &ready.last_probe_time].map(|time| time.as_ref().map(|Time(at)| *at))
+            [ready.last_transition_time, ready.last_probe_time].map(|time| time.map(Time::at))
         };
         let mut object = available(&spec(&json!({"ttl": "4s"})));
         let succeeded = synced(&object, &[consumer("p", "1")], true, at(2));
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(synced(&object, &[], true, at(8)), object.status, "expire-pending-stays");
         assert_eq!(shown(&object.status), " Scheduled=False:Unschedulable");
         let again = unschedulable(&object.status, "other words", at(5));
-        assert_eq!(again.conditions[0].last_transition_time, Some(Time(at(1))), "it is the same condition");
+        assert_eq!(again.conditions[0].last_transition_time, Some(at(1).into()), "it is the same condition");
     }
 
     #[test]

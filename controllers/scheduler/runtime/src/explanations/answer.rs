@@ -6,7 +6,6 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use koord_api::{
     pod_annotations::QUESTIONED_OBJECT_KEY,
     schedule_explanation::{
@@ -59,7 +58,7 @@ pub(super) fn answer(
         Ok(pods) => explained(&engine, &pods, now),
         Err(failed_message) => ScheduleExplanationStatus { failed_message, ..ScheduleExplanationStatus::default() },
     };
-    status.last_update_time = Some(Time(time));
+    status.last_update_time = Some(time.into());
     status
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use koord_api::schedule_explanation::{ScheduleExplanation, ScheduleExplanationSpec, ScheduleExplanationStatus};
-use koord_resource::{Projection, controller::ResourceKind};
+use koord_resource::{Projection, Time, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     outcome::WithStatus,
@@ -45,7 +45,7 @@ impl koord_runtime::projection::Projection for ExplanationView {
     type Index = ();
 
     fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
-        let created = wire.metadata.creation_timestamp.as_deref().and_then(|time| time.parse().ok());
+        let created = wire.metadata.creation_timestamp.as_deref().and_then(|time| time.parse().ok()).map(Time::at);
         let Members { spec, status } = wire.members;
         Ok(Self { spec, status, created: created.unwrap_or_default() })
     }

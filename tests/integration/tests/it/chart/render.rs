@@ -274,6 +274,43 @@ fn the_scheduler_may_do_more_only_where_a_gate_asks_for_it() {
 }
 
 #[test]
+fn the_scheduler_can_be_reached_at_its_ports_alone_and_keeps_the_lease_that_it_is_configured_with() {
+    let Some(helm) = helm() else { return };
+    let with = |sets: &[&str]| rendered(&helm, &[&["--set=scheduler.enabled=true"], sets].concat()).unwrap();
+    let policy = |sets: &[&str]| find(&with(sets), "NetworkPolicy", "koord-scheduler").cloned();
+    let ports = |sets: &[&str]| {
+        let policy = policy(sets).unwrap();
+        assert_eq!(policy["spec"]["podSelector"]["matchLabels"], json!({"koord-app": "koord-scheduler"}));
+        let rules = policy["spec"]["ingress"].as_array().unwrap().clone();
+        rules.iter().map(|rule| (rule["ports"][0]["port"].clone(), rule["from"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(ports(&[]), [(json!("metrics"), Value::Null), (json!(10259), Value::Null)]);
+    let elsewhere = "--set=scheduler.extraArgs={--v=2,--secure-port=20259}";
+    assert_eq!(ports(&[elsewhere])[1].0, 20259);
+    assert_eq!(ports(&["--set=scheduler.extraArgs={--secure-port,0}"]).len(), 1);
+    let from = r#"--set-json=scheduler.networkPolicy.metricsFrom=[{"namespaceSelector":{}}]"#;
+    assert_eq!(ports(&[from])[0].1, json!([{"namespaceSelector": {}}]));
+    assert_eq!(policy(&["--set=scheduler.networkPolicy.enabled=false"]), None);
+    // A release that is upgraded with its own values has none of this section.
+    assert!(policy(&["--set-json=scheduler.networkPolicy=null"]).is_some());
+
+    let lease = |sets: &[&str]| {
+        let objects = with(sets);
+        let role = find(&objects, "Role", "koord-scheduler-role").unwrap();
+        let rules = role["rules"].as_array().unwrap().iter();
+        let of_leases: Vec<_> = rules.filter(|rule| texts(&rule["resources"]) == ["leases"]).collect();
+        assert_eq!((texts(&of_leases[0]["verbs"]), &of_leases[0]["resourceNames"]), (vec!["create"], &Value::Null));
+        assert_eq!((of_leases.len(), texts(&of_leases[1]["verbs"])), (2, vec!["get", "update", "watch"]));
+        of_leases[1]["resourceNames"].clone()
+    };
+    assert_eq!(lease(&[]), json!(["koord-scheduler"]));
+    let config = "--set=scheduler.config.leaderElection.resourceName=mine";
+    assert_eq!(lease(&[config]), json!(["mine"]));
+    assert_eq!(lease(&["--set=scheduler.config.kind=KubeSchedulerConfiguration"]), json!(["kube-scheduler"]));
+    assert_eq!(lease(&[config, "--set=scheduler.extraArgs={--leader-elect-resource-name=ours}"]), json!(["ours"]));
+}
+
+#[test]
 fn older_servers_are_not_asked_for_what_they_lack() {
     let Some(helm) = helm() else { return };
     let objects = rendered(&helm, &["--kube-version=1.20"]).unwrap();

@@ -22,8 +22,12 @@ const THEIRS: &[&str] =
     &["clusterrolebinding/koord-scheduler-rolebinding", "clusterrolebinding/koord-scheduler-rolebinding-volume"];
 
 /// What this chart alone has.
-const OURS: &[&str] =
-    &["poddisruptionbudget/koord-scheduler", "role/koord-scheduler-role", "rolebinding/koord-scheduler-rolebinding"];
+const OURS: &[&str] = &[
+    "networkpolicy/koord-scheduler",
+    "poddisruptionbudget/koord-scheduler",
+    "role/koord-scheduler-role",
+    "rolebinding/koord-scheduler-rolebinding",
+];
 
 /// Parts that stay as they are.
 const OTHERS: &[&str] =
@@ -70,7 +74,7 @@ fn is_swapped(place: &Place, helm: &Helm, folder: &Path) {
     assert_eq!(configuration["leaderElection"]["resourceName"], "koord-scheduler");
     assert_eq!(configuration["leaderElection"]["resourceNamespace"], NAMESPACE);
     assert_eq!(are_there(place, THEIRS), [false; 2]);
-    assert_eq!(are_there(place, OURS), [true; 3]);
+    assert_eq!(are_there(place, OURS), [true; 4]);
     assert_eq!(contents(place, OTHERS), others);
 
     // Again, which changes nothing.
@@ -82,7 +86,7 @@ fn is_swapped(place: &Place, helm: &Helm, folder: &Path) {
     helm.run(&["rollback", "koordinator", "1"]).unwrap();
     assert_eq!(contents(place, SHARED), before);
     assert_eq!(are_there(place, THEIRS), [true; 2]);
-    assert_eq!(are_there(place, OURS), [false; 3]);
+    assert_eq!(are_there(place, OURS), [false; 4]);
     assert_eq!(contents(place, OTHERS), others);
     let restored = object(place, SHARED[0]).unwrap();
     let container = &restored["spec"]["template"]["spec"]["containers"][0];

@@ -90,8 +90,10 @@ pub(super) fn annotate(pod: &mut Parts<'_>) -> Result<(), Denial> {
     }
     let current = pod.metadata.annotations.get(EXTENDED_RESOURCE_SPEC.name()).map(ExtendedResourceSpec::read);
     let current = current.transpose();
-    let current = current
-        .map_err(|reason| Denial::internal(format!("failed to get current extended resource spec, err: {reason}")))?;
+    // Who creates the pod has written it, so it is their mistake and not ours.
+    let current = current.map_err(|reason| {
+        Denial::bad_request(format!("failed to get current extended resource spec, err: {reason}"))
+    })?;
     if !wanted.is_said_by(&current.unwrap_or_default()) {
         let text = go_json::to_string(&wanted)?;
         pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC.name(), text);

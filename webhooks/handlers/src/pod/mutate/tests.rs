@@ -86,7 +86,8 @@ fn profiles_are_drawn_and_applied_one_after_the_other_and_the_first_that_refuses
         let annotations = json!({"node.koordinator.sh/extended-resource-spec": "{"});
         let pod = json!({"metadata": {"name": "n", "annotations": annotations}, "spec": {"containers": []}});
         let denial = verdict(&ctx, &pod).denial.unwrap();
-        assert_eq!(denial.code, 500);
+        let is_of_pod = denial.message.starts_with("failed to get current extended resource spec");
+        assert_eq!(denial.code, if is_of_pod { 400 } else { 500 }, "a profile is not the pod's");
         denial.message
     };
     let applied = json!({"labels": {"a": "b"}, "patch": {"spec": {"hostNetwork": true}}});
@@ -128,7 +129,7 @@ fn an_annotation_of_extended_resources_that_cannot_be_decoded_refuses_the_pod() 
         let pod = json!({"metadata": {"annotations": annotations}, "spec": {"containers": []}});
         let denial = verdict(&ctx, &pod).denial.unwrap();
         let message = format!("failed to get current extended resource spec, err: {reason}");
-        assert_eq!((denial.code, denial.message), (500, message), "{text}");
+        assert_eq!((denial.code, denial.message), (400, message), "{text}");
     }
     let annotations = json!({"node.koordinator.sh/extended-resource-spec": amount("null")});
     let pod = json!({"metadata": {"annotations": annotations}, "spec": {"containers": []}});

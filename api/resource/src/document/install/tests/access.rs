@@ -23,7 +23,8 @@ fn granted(installation: &Installation, kind: &str) -> Vec<String> {
 }
 
 const EVENTS: &str = "events.k8s.io/events : create,patch";
-const LEASES: &str = "coordination.k8s.io/leases : create,get,update,watch";
+const CREATES_LEASES: &str = "coordination.k8s.io/leases : create";
+const KEEPS_LEASE: &str = "coordination.k8s.io/leases waiter: get,update,watch";
 const GROUP: &str = "admissionregistration.k8s.io";
 /// What the webhook server may do with its own objects.
 const OWN: &str = "get,list,patch,watch";
@@ -31,7 +32,9 @@ const OWN: &str = "get,list,patch,watch";
 #[test]
 fn every_program_may_record_events_and_only_one_with_leader_election_has_leases() {
     assert_eq!(granted(&waiter(), "ClusterRole"), [EVENTS]);
-    assert_eq!(granted(&waiter(), "Role"), [LEASES]);
+    assert_eq!(granted(&waiter(), "Role"), [CREATES_LEASES, KEEPS_LEASE]);
+    let renamed = Installation { lease: "waiters".to_owned(), ..waiter() };
+    assert_eq!(granted(&renamed, "Role")[1], KEEPS_LEASE.replace("waiter", "waiters"));
     let alone = Installation { leader_election: false, ..waiter() };
     assert_eq!(granted(&alone, "ClusterRole"), [EVENTS]);
     assert!(granted(&alone, "Role").is_empty());
@@ -42,7 +45,7 @@ fn a_webhook_server_may_keep_the_objects_that_are_named() {
     let both = format!("{GROUP}/mutatingwebhookconfigurations,validatingwebhookconfigurations waiter: {OWN}");
     assert_eq!(granted(&served(), "ClusterRole"), [&*both, EVENTS]);
     let secret = format!("/secrets waiter-certs: {OWN}");
-    assert_eq!(granted(&served(), "Role"), ["/secrets : create", &secret, LEASES]);
+    assert_eq!(granted(&served(), "Role"), ["/secrets : create", &secret, CREATES_LEASES, KEEPS_LEASE]);
 
     let mut renamed = served();
     let webhooks = renamed.webhooks.as_mut().unwrap();
@@ -51,7 +54,7 @@ fn a_webhook_server_may_keep_the_objects_that_are_named() {
     let validating = format!("{GROUP}/validatingwebhookconfigurations waiter: {OWN}");
     assert_eq!(granted(&renamed, "ClusterRole"), [&*mutating, &validating, EVENTS]);
     let secret = format!("/secrets keys: {OWN}");
-    assert_eq!(granted(&renamed, "Role"), ["/secrets : create", &secret, LEASES]);
+    assert_eq!(granted(&renamed, "Role"), ["/secrets : create", &secret, CREATES_LEASES, KEEPS_LEASE]);
 }
 
 #[test]
@@ -88,7 +91,8 @@ fn controllers_and_handlers_bring_their_permissions_and_what_is_declared_twice_s
         assert!(found.iter().any(|rule| rule == expected), "{expected} in {found:?}");
     }
     let mut declared = webhook_server(&["waiter-certs"], &["waiter"], &["waiter"]).to_vec();
-    declared.extend([rbac::EVENTS, rbac::LEADER_ELECTION]);
+    declared.push(rbac::EVENTS);
+    declared.extend(rbac::leader_election(&["waiter"]));
     let twice = with_rules(declared);
     for kind in ["ClusterRole", "Role"] {
         assert_eq!(granted(&twice, kind), granted(&once, kind));
