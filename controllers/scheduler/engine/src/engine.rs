@@ -257,10 +257,7 @@ impl Engine {
 
     /// Forgets all objects, and all that was assumed.
     pub fn clear(&mut self) {
-        let profiles = &self.profiles;
-        let profile =
-            |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
-        self.verdicts.spell_out(profile, &self.cluster);
+        self.spell_out();
         self.cluster = empty(&self.profiles, self.cluster.policy().clone());
         self.queue.clear();
         self.waiting = Waitlist::default();
@@ -270,6 +267,14 @@ impl Engine {
         self.memories.iter_mut().for_each(Memory::clear);
         self.jobs = Jobs::default();
         self.excesses = Excesses::default();
+    }
+
+    /// Makes words of what is kept of attempts, before numbers mean something else.
+    fn spell_out(&mut self) {
+        let profiles = &self.profiles;
+        let profile =
+            |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
+        self.verdicts.spell_out(profile, &self.cluster);
     }
 
     /// The profile of a pod.
