@@ -55,7 +55,7 @@ impl ResourceNames {
         if let Some(id) = self.ids.get(name) {
             return Some(*id);
         }
-        let next = u16::try_from(self.names.len()).ok().filter(|_| self.names.len() < Self::NAMES_MAX)?;
+        let next = u16::try_from(self.names.len()).ok().filter(|_| !self.is_full())?;
         let (name, id) = (Arc::<str>::from(name), ResourceId(next));
         self.names.push(Arc::clone(&name));
         self.ids.insert(name, id);
@@ -82,16 +82,30 @@ impl ResourceNames {
         self.names.len()
     }
 
+    /// Whether no further name gets a number.
+    pub fn is_full(&self) -> bool {
+        self.names.len() >= Self::NAMES_MAX
+    }
+
     /// Whether no name is known, which is never so.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The amounts of a list as a vector. Amounts are rounded up, and names beyond [`Self::NAMES_MAX`] are left out.
+    /// The amounts of a list as a vector. Amounts are rounded up. Every name gets a number; those beyond [`Self::NAMES_MAX`] are left
+    /// out. It is for lists that the cluster's nodes write, not for those of users, who may write any name.
     pub fn vector(&mut self, list: &ResourceList) -> ResourceVector {
+        for (name, _) in list {
+            self.intern(name);
+        }
+        self.known(list)
+    }
+
+    /// The amounts of a list as a vector. Amounts are rounded up, and names without a number are left out.
+    pub fn known(&self, list: &ResourceList) -> ResourceVector {
         let mut vector = ResourceVector::default();
         for (name, amount) in list {
-            if let Some(id) = self.intern(name) {
+            if let Some(id) = self.get(name) {
                 vector.set(id, count(name, amount));
             }
         }
@@ -135,6 +149,11 @@ impl ResourceVector {
             self.0.resize(id.index() + 1, 0);
         }
         self.0[id.index()] = amount;
+    }
+
+    /// Above the position of every amount that is not 0.
+    pub fn width(&self) -> usize {
+        self.0.iter().rposition(|amount| *amount != 0).map_or(0, |last| last + 1)
     }
 
     /// The resources whose amount is not 0, by number.
@@ -231,6 +250,7 @@ mod tests {
         let example = names.get("example.com/x").unwrap();
         assert_eq!([ResourceId::CPU, ResourceId::MEMORY, example].map(|id| vector.get(id)), [2, 2, 2000]);
         assert_eq!(names.list(&vector).amount("cpu").to_string(), "2m");
+        assert_eq!(ResourceNames::default().known(&list).get(example), 0, "a name without a number is left out");
     }
 
     fn vector() -> impl Strategy<Value = ResourceVector> {

@@ -316,6 +316,7 @@ impl<P: Projection> Cache<P> {
             Some(known) if known > revision => Applied::Unchanged,
             _ => self.drop_key(key),
         };
+        self.strings.lock().passed(raw.len(), true);
         Ok((revision, applied))
     }
 
@@ -523,6 +524,12 @@ impl Quarantined {
 impl<P: Projection> Decoded<P> {
     /// Decodes an object; an error means that not even its name can be decoded.
     pub fn read(raw: &str, strings: &mut Interner, guard: &PanicGuard) -> Result<Self, DecodeError> {
+        let read = Self::read_with(raw, strings, guard);
+        strings.passed(raw.len(), false);
+        read
+    }
+
+    fn read_with(raw: &str, strings: &mut Interner, guard: &PanicGuard) -> Result<Self, DecodeError> {
         let projected = guard.catch(Place::Projection, Task("watch", P::KIND.kind), || Self::project(raw, strings));
         let quarantined = match projected {
             Ok(Ok((key, entry))) => return Ok(Self { key, revision: entry.revision, object: Ok(entry) }),

@@ -6,7 +6,11 @@ use std::{cmp::Reverse, collections::BTreeMap, task::Waker};
 
 use tokio::time::Instant;
 
-use crate::{BodyLimits, memory::HighWater, table::Peer};
+use crate::{
+    BodyLimits,
+    memory::{HighWater, Passed},
+    table::Peer,
+};
 
 /// As many bytes are a flood.
 const BYTES: usize = 16 * 1024 * 1024;
@@ -42,11 +46,13 @@ pub(crate) struct Budget {
     shares: BTreeMap<ShareId, Share>,
     next: ShareId,
     most: HighWater,
+    passed: Passed,
 }
 
 impl Budget {
     pub(crate) fn new(limits: BodyLimits) -> Self {
-        Self { free: limits.bytes_max, limits, shares: BTreeMap::new(), next: 0, most: HighWater::new(BYTES) }
+        let (most, passed) = (HighWater::new(BYTES), Passed::default());
+        Self { free: limits.bytes_max, limits, shares: BTreeMap::new(), next: 0, most, passed }
     }
 
     /// A body begins.
@@ -118,7 +124,8 @@ impl Budget {
         }
     }
 
-    /// The request is over: its bytes are free. Whether that ends a time of much more bytes.
+    /// The request is over: its bytes are free. Whether memory is to be given back: that ends a time of much more bytes, or enough of
+    /// them have come and gone.
     pub(crate) fn release(&mut self, id: ShareId) -> bool {
         let Some(share) = self.shares.remove(&id) else { return false };
         self.free += share.bytes;
@@ -129,7 +136,8 @@ impl Budget {
                 }
             }
         }
-        self.most.falls(self.limits.bytes_max - self.free)
+        let is_enough = self.passed.ends(share.bytes);
+        self.most.falls(self.limits.bytes_max - self.free) || is_enough
     }
 }
 

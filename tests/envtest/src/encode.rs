@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use crate::{
     metadata,
     registry::ResourceDef,
-    store::{ChangeKind, ObjectText, Record},
+    store::{ChangeKind, Labels, ObjectText, Record},
 };
 
 /// Writes an object as a record of its kind at `revision`, with the line by which watches report it. An object that a
 /// webhook converts comes in the version that it is stored in.
 pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64, change: ChangeKind) -> Record {
     metadata::of_mut(object).insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
-    let labels = sorted_labels(object);
+    let labels = labels(object);
     let fields = definition
         .selectable_fields
         .iter()
@@ -35,12 +35,9 @@ pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64, chang
     Record { revision, version, text, labels, fields, owners }
 }
 
-fn sorted_labels(object: &Value) -> Box<[(Box<str>, Box<str>)]> {
+fn labels(object: &Value) -> Labels {
     let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-    let mut labels: Box<[(Box<str>, Box<str>)]> =
-        labels.map(|(key, value)| (Box::from(key.as_str()), Box::from(value.as_str().unwrap_or_default()))).collect();
-    labels.sort();
-    labels
+    labels.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()
 }
 
 /// A selectable value as selectors compare it.

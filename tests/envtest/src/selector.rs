@@ -16,9 +16,5 @@ pub fn of_object(object: &Value) -> Option<Selector> {
 
 /// Whether a stored object is selected by its labels.
 pub fn selects_record(selector: &Selector, record: &Record) -> bool {
-    selector.is_everything()
-        || selector.selects(|key| {
-            let index = record.labels.binary_search_by(|(known, _)| known.as_ref().cmp(key)).ok()?;
-            Some(&*record.labels[index].1)
-        })
+    selector.is_everything() || selector.selects(|key| record.labels.get(key))
 }

@@ -7,6 +7,7 @@
 //! Where a data directory stands behind the store, a change is *hidden* until it is on disk: writers build on it, readers
 //! do not see it, and it can be undone.
 
+mod labels;
 mod view;
 
 use std::{
@@ -17,7 +18,7 @@ use std::{
 
 use bytes::Bytes;
 
-pub use self::view::View;
+pub use self::{labels::Labels, view::View};
 
 /// One object at one revision.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ pub struct Record {
     pub version: Arc<str>,
     /// The object as text.
     pub text: ObjectText,
-    /// Labels, sorted by key.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// Its labels.
+    pub labels: Labels,
     /// Values of the kind's selectable fields, in the order in which the kind declares them.
     pub fields: Box<[Box<str>]>,
     /// Identities of owners.
@@ -75,6 +76,12 @@ impl Record {
     /// `"metadata":{…},…}`: the JSON object without its opening brace, `apiVersion` and `kind`.
     pub fn tail(&self) -> &[u8] {
         self.text.tail()
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        let texts = self.fields.iter().chain(&self.owners).map(|text| size_of_val(text) + text.len());
+        size_of::<Self>() + self.text.line().len() + self.labels.bytes() + texts.sum::<usize>()
     }
 }
 
@@ -122,6 +129,12 @@ impl Change {
     pub fn revision(&self) -> u64 {
         self.new.revision
     }
+
+    /// About how much memory it takes. What was there before a modification is in an earlier change, or was there before the log.
+    fn bytes(&self) -> usize {
+        let gone = self.old.as_ref().filter(|_| self.kind == ChangeKind::Deleted);
+        size_of::<Self>() + self.new.bytes() + gone.map_or(0, |old| old.bytes())
+    }
 }
 
 /// How much of the past a collection keeps.
@@ -131,14 +144,16 @@ pub struct HistoryLimits {
     pub seconds: i64,
     /// At most so many changes.
     pub changes: usize,
-    /// At most so many bytes of objects.
+    /// At most so much memory.
     pub bytes: usize,
+    /// At most so much memory of all collections together: those give way that have the most.
+    pub total_bytes: usize,
 }
 
 impl Default for HistoryLimits {
     /// Five minutes, as kube-apiserver compacts, and a bound for bursts.
     fn default() -> Self {
-        Self { seconds: 300, changes: 200_000, bytes: 64 << 20 }
+        Self { seconds: 300, changes: 200_000, bytes: 64 << 20, total_bytes: 128 << 20 }
     }
 }
 
@@ -215,7 +230,7 @@ impl Store {
         let mut undone = Vec::new();
         for (index, collection) in (0..).zip(&mut self.collections) {
             while let Some(change) = collection.log.pop_back_if(|change| change.revision() > shown) {
-                collection.log_bytes -= change.new.tail().len();
+                collection.log_bytes -= change.bytes();
                 match &change.old {
                     Some(old) => collection.objects.insert(Arc::clone(&change.key), Arc::clone(old)),
                     None => collection.objects.remove(&change.key),
@@ -282,6 +297,7 @@ impl Store {
         collection.objects.insert(Arc::clone(&key), Arc::clone(&new));
         let kind = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         collection.remember(Change { kind, key, new, old, at_seconds: now_seconds }, limits, shown);
+        self.keep_within_total();
     }
 
     /// Puts an object back without logging it, as when a data directory is read.
@@ -301,6 +317,22 @@ impl Store {
             let change =
                 Change { kind: ChangeKind::Deleted, key, new: Arc::new(last), old: Some(old), at_seconds: now_seconds };
             collection.remember(change, limits, shown);
+        }
+        self.keep_within_total();
+    }
+
+    /// Forgets the oldest changes of whichever collection has the most, until all of them are within the limit.
+    fn keep_within_total(&mut self) {
+        let (limit, shown) = (self.limits.total_bytes, self.shown());
+        let mut total: usize = self.collections.iter().map(|collection| collection.log_bytes).sum();
+        while total > limit {
+            let can_forget =
+                |collection: &&mut Collection| collection.log.front().is_some_and(|oldest| oldest.revision() <= shown);
+            let most = self.collections.iter_mut().filter(can_forget).max_by_key(|collection| collection.log_bytes);
+            let Some(most) = most else { return };
+            total -= most.log_bytes;
+            most.forget_oldest();
+            total += most.log_bytes;
         }
     }
 
@@ -386,7 +418,7 @@ impl Collection {
 
     fn remember(&mut self, change: Change, limits: HistoryLimits, shown: u64) {
         let now = change.at_seconds;
-        self.log_bytes += change.new.tail().len();
+        self.log_bytes += change.bytes();
         self.log.push_back(change);
         self.trim(limits, now, shown);
     }
@@ -403,7 +435,7 @@ impl Collection {
 
     fn forget_oldest(&mut self) {
         if let Some(change) = self.log.pop_front() {
-            self.log_bytes -= change.new.tail().len();
+            self.log_bytes -= change.bytes();
             self.forgotten = self.forgotten.max(change.revision());
         }
     }
@@ -418,7 +450,7 @@ mod tests {
             revision,
             version: Arc::from("v1"),
             text: ObjectText::of_tail(Bytes::copy_from_slice(text.as_bytes())),
-            labels: Box::default(),
+            labels: Labels::default(),
             fields: Box::default(),
             owners: Box::default(),
         }
@@ -472,6 +504,40 @@ mod tests {
         assert!(store.collection(id).changes_after(1).is_err());
         assert_eq!(store.collection(id).len(), 1);
     }
+
+    /// What a log holds that begins with these changes.
+    fn log_of(store: &Store, id: CollectionId) -> (usize, usize) {
+        let log = &store.collection(id).log;
+        (log.len(), log.iter().map(Change::bytes).sum())
+    }
+
+    #[test]
+    fn the_past_is_bounded_by_all_that_it_holds() {
+        let limits = HistoryLimits { bytes: 1 << 20, total_bytes: 3 << 19, ..HistoryLimits::default() };
+        let mut store = Store::new(limits);
+        let (pods, others) = (store.collection_id("/pods"), store.collection_id("/configmaps"));
+        let labels: Vec<(String, String)> = (0..1000).map(|key| (format!("k{key}"), "v".to_owned())).collect();
+        let large = |revision| {
+            let labels = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+            Record { labels, ..record(revision, &"x".repeat(20_000)) }
+        };
+        for object in 0..100 {
+            let (key, revision) = (format!("n/{object}"), store.next_revision());
+            store.put(others, &key, large(revision), 0);
+        }
+        for object in 0..200 {
+            let (key, revision) = (format!("n/{object}"), store.next_revision());
+            store.put(pods, &key, large(revision), 0);
+            let revision = store.next_revision();
+            store.remove(pods, &key, large(revision), 0);
+        }
+        let ((count, of_pods), (kept, of_others)) = (log_of(&store, pods), log_of(&store, others));
+        assert_eq!((store.collection(pods).log_bytes, store.collection(others).log_bytes), (of_pods, of_others));
+        assert!(of_pods <= 1 << 20 && of_pods + of_others <= 3 << 19 && of_pods + of_others > 1 << 20, "{of_pods}");
+        assert!(count > 10 && kept > 10, "{count} {kept}");
+        assert!(store.collection(pods).changes_after(store.revision() - 1).is_ok());
+    }
+
     #[test]
     fn hidden_changes_are_not_read_and_can_be_undone() {
         let (mut store, id) = store_with(&["n/a", "n/b"]);

@@ -12,6 +12,7 @@ mod hidden;
 mod images;
 mod log;
 mod nominations;
+mod numbering;
 mod pods;
 mod population;
 pub mod state;
@@ -19,6 +20,7 @@ pub mod state;
 mod tests;
 mod topologies;
 mod trial;
+mod unoffered;
 
 use std::{any::TypeId, collections::BTreeMap, sync::Arc};
 
@@ -28,7 +30,7 @@ use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
 pub use self::{
     audit::{Mismatch, Subject, Turn},
-    class::{Class, ClassId},
+    class::{Class, ClassId, ReservedId},
     discrepancies::Discrepancy,
     hidden::Hidden,
     images::Image,
@@ -36,12 +38,14 @@ pub use self::{
     population::Residents,
     topologies::{Domain, TopologyId},
     trial::{Mark, Trial},
+    unoffered::Unoffered,
 };
 use self::{
     class::Classes,
     foreign::Scheduling,
     images::Images,
     log::ChangeLog,
+    numbering::Numbering,
     population::Population,
     state::{State, States},
     topologies::Topologies,
@@ -58,6 +62,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     resources: ResourceNames,
+    numbering: Numbering,
     classes: Classes,
     slots: Vec<Slot>,
     rows: BTreeMap<Arc<str>, Row>,
@@ -130,7 +135,7 @@ pub struct Sizes {
 }
 
 impl Cluster {
-    /// The names of resources, as the columns number them.
+    /// The names of the resources that some node offers, as the columns number them.
     pub fn resources(&self) -> &ResourceNames {
         &self.resources
     }
@@ -140,13 +145,12 @@ impl Cluster {
         if let Some(class) = self.classes.get(template) {
             return class;
         }
-        let class = self.classes.of(template, &mut self.resources);
+        let class = self.classes.of(template, &self.resources);
         let Self { topologies, slots, classes, .. } = self;
-        for key in template.topology_keys() {
-            topologies.track(key, rows_of(slots));
-        }
+        topologies.track(template.topology_keys(), rows_of(slots));
         if topologies.is_sweep_due() {
-            topologies.sweep(&classes.iter().flat_map(|class| class.template().topology_keys()).cloned().collect());
+            let used = classes.iter().flat_map(|class| class.template().topology_keys().cloned().collect::<Vec<_>>());
+            topologies.sweep(&used.collect());
         }
         class
     }
@@ -265,7 +269,7 @@ impl Cluster {
     /// Keeps a column for a topology key, whether or not a pod names it.
     pub fn pin_topology(&mut self, key: &Arc<str>) {
         self.topologies.pin(key);
-        self.topologies.track(key, rows_of(&self.slots));
+        self.topologies.track([key], rows_of(&self.slots));
     }
 
     /// An image that some node has.
@@ -397,8 +401,8 @@ impl Cluster {
     /// A node was added or changed. Gives what was known of it before.
     pub fn set_node(&mut self, node: Arc<Node>) -> Option<Arc<Node>> {
         let row = self.row_of(&node.name);
-        let allocatable = self.resources.vector(&node.allocatable);
-        self.allocatable.set_row(row, &allocatable);
+        let allocatable = self.number(&node);
+        self.set_allocatable(row, &allocatable);
         self.softly_tainted += usize::from(node.is_softly_tainted());
         self.topologies.set_node(row, Some(&node.labels));
         self.images.change(row, self.slots[row.index()].node.as_ref(), Some(&node));
@@ -415,7 +419,7 @@ impl Cluster {
         let old = self.slots[row.index()].node.take();
         self.nodes -= usize::from(old.is_some());
         self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
-        self.allocatable.set_row(row, &ResourceVector::default());
+        self.set_allocatable(row, &ResourceVector::default());
         self.topologies.set_node(row, None);
         self.images.change(row, old.as_ref(), None);
         self.node_changed(row);

@@ -21,11 +21,12 @@ impl Row {
 
 /// Amounts by resource and row; what was never set is 0. Arithmetic saturates.
 ///
-/// The amounts of a row lie side by side: most questions are about several resources of one node.
+/// The amounts of a row lie side by side: most questions are about several resources of one node. Who adds amounts of a resource adds
+/// a column to all rows, so the names of resources must not be any that a user can write.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     amounts: Vec<i64>,
-    /// How many resources there are.
+    /// How many resources there is room for in a row.
     width: usize,
     rows: usize,
 }
@@ -64,6 +65,7 @@ impl Columns {
 
     /// Sets all amounts of a row.
     pub fn set_row(&mut self, row: Row, amounts: &ResourceVector) {
+        self.make_room(amounts);
         let begin = row.index() * self.width;
         self.amounts[begin..begin + self.width].fill(0);
         for (resource, amount) in amounts.iter() {
@@ -73,6 +75,7 @@ impl Columns {
 
     /// Adds amounts to a row.
     pub fn add(&mut self, row: Row, amounts: &ResourceVector) {
+        self.make_room(amounts);
         for (resource, amount) in amounts.iter() {
             let cell = self.cell(resource, row);
             *cell = cell.saturating_add(amount);
@@ -81,6 +84,7 @@ impl Columns {
 
     /// Subtracts amounts from a row. Says whether the rest is exact, which it is not where the sum was too large to be kept.
     pub fn subtract(&mut self, row: Row, amounts: &ResourceVector) -> bool {
+        self.make_room(amounts);
         let mut is_exact = true;
         for (resource, amount) in amounts.iter() {
             let cell = self.cell(resource, row);
@@ -96,14 +100,17 @@ impl Columns {
     }
 
     fn cell(&mut self, resource: ResourceId, row: Row) -> &mut i64 {
-        if resource.index() >= self.width {
-            self.widen(resource.index() + 1);
-        }
         &mut self.amounts[row.index() * self.width + resource.index()]
     }
 
-    /// Adds resources until there are so many.
-    fn widen(&mut self, width: usize) {
+    /// Makes room for the resources of these amounts. All rows are copied then: once for all of the amounts, and into so much room that
+    /// resources which come one by one cost a constant time each.
+    fn make_room(&mut self, amounts: &ResourceVector) {
+        let width = amounts.width();
+        if width <= self.width {
+            return;
+        }
+        let width = width.max(self.width + self.width / 2);
         let mut amounts = vec![0; self.rows * width];
         if self.width > 0 {
             let rows = amounts.chunks_exact_mut(width).zip(self.amounts.chunks_exact(self.width));
@@ -115,6 +122,8 @@ impl Columns {
 
 #[cfg(test)]
 mod tests {
+    use koord_scheduling::ResourceNames;
+
     use super::*;
 
     #[test]
@@ -131,5 +140,26 @@ mod tests {
         columns.set_row(first, &amounts);
         assert_eq!(columns.row(first).collect::<Vec<_>>(), [0, 0, 0, 3]);
         assert_eq!(columns.row(second).sum::<i64>(), 0);
+    }
+
+    #[test]
+    fn columns_are_copied_a_few_times_however_many_resources_there_are() {
+        let (mut names, mut columns, mut copies) = (ResourceNames::default(), Columns::default(), 0);
+        columns.grow(2);
+        let row = Row::at(1).unwrap();
+        for number in 0..2000_i64 {
+            let mut amounts = ResourceVector::default();
+            amounts.set(names.intern(&format!("example.com/{number}")).unwrap(), number);
+            let before = columns.width;
+            columns.add(row, &amounts);
+            copies += u32::from(columns.width != before);
+        }
+        assert!(copies < 20, "{copies}");
+        assert_eq!(columns.row(row).sum::<i64>(), 1999 * 1000);
+        let (mut all, mut several) = (ResourceVector::default(), Columns::default());
+        names.names().for_each(|name| all.set(names.get(name).unwrap(), 1));
+        several.grow(2);
+        several.add(row, &all);
+        assert_eq!(several.width, names.len(), "once for all");
     }
 }

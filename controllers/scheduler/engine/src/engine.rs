@@ -262,10 +262,7 @@ impl Engine {
 
     /// Forgets all objects, and all that was assumed.
     pub fn clear(&mut self) {
-        let profiles = &self.profiles;
-        let profile =
-            |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
-        self.verdicts.spell_out(profile, &self.cluster);
+        self.spell_out();
         self.cluster = empty(&self.profiles, self.cluster.policy().clone());
         self.queue.clear();
         self.waiting = Waitlist::default();
@@ -282,6 +279,14 @@ impl Engine {
     /// Shows the attempt that is being made, to other threads too.
     pub fn under_way(&self) -> UnderWay {
         self.under_way.clone()
+    }
+
+    /// Makes words of what is kept of attempts, before numbers mean something else.
+    fn spell_out(&mut self) {
+        let profiles = &self.profiles;
+        let profile =
+            |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
+        self.verdicts.spell_out(profile, &self.cluster);
     }
 
     /// The profile of a pod.

@@ -43,6 +43,8 @@ impl Template {
         let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
         let requests = requests(spec)?;
         let wishes = annotations.iter().filter(|(key, _)| is_wish(key));
+        let texts = labels.iter().chain(annotations.iter().map(|(key, value)| (*key, *value)));
+        let text_length = length(spec) + texts.map(|(key, value)| key.len() + value.len()).sum::<usize>();
         let spread = spec.topology_spread_constraints.iter().flatten();
         Ok(Self {
             resource_claims: NamedClaim::of(spec),
@@ -66,6 +68,7 @@ impl Template {
             tolerations: spec.tolerations.clone().unwrap_or_default(),
             host_ports: host_ports(spec),
             volumes: spec.volumes.iter().flatten().filter_map(Volume::of).collect(),
+            text_length,
         })
     }
 
@@ -142,6 +145,28 @@ fn requests(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
     let mut requests = amounts(spec, of_container, of_pod)?;
     requests.add(&overhead(spec)?);
     Ok(requests)
+}
+
+/// How long a text of this would be.
+fn length(value: &impl serde::Serialize) -> usize {
+    /// Counts what is written.
+    struct Length(usize);
+
+    impl std::io::Write for Length {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0 += text.len();
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut length = Length(0);
+    // Where it cannot be written, what was until then counts.
+    let _ = serde_json::to_writer(&mut length, value);
+    length.0
 }
 
 /// The amounts of all resources that the containers or the pod name, without the overhead.
@@ -366,6 +391,26 @@ mod tests {
         }));
         let images: Vec<&str> = template.images.iter().map(|image| &**image).collect();
         assert_eq!(images, ["registry:5000/init:latest", "web:1", "a/web:latest", "web@sha256:0"]);
+    }
+
+    #[test]
+    fn all_that_a_user_may_write_counts_for_the_length_of_a_template() {
+        let long = "x".repeat(1000);
+        let length = |spec: serde_json::Value| template(spec).text_length;
+        let few = length(json!({"containers": [{"name": "c"}]}));
+        let term = json!({"topologyKey": long, "labelSelector": {"matchLabels": {&*long: "a"}}});
+        let terms = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+        for (spec, more) in [
+            (json!({"containers": [{"name": "c"}], "nodeSelector": {&*long: "a"}}), 1000),
+            (json!({"containers": [{"name": "c"}], "tolerations": [{"key": long}]}), 1000),
+            (json!({"containers": [{"name": "c"}], "affinity": terms}), 2000),
+            (json!({"containers": [{"name": "c", "resources": {"requests": {&*long: "1"}}}]}), 1000),
+        ] {
+            assert!((few + more..few + more + 300).contains(&length(spec.clone())), "{spec}");
+        }
+        let labels = [(&*long, &*long)].into_iter().collect();
+        let labelled = Template::of("ns", labels, &BTreeMap::from([(&*long, "a")]), &PodSpec::default()).unwrap();
+        assert!(labelled.text_length > 3000);
     }
 
     #[test]

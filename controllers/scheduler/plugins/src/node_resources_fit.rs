@@ -2,16 +2,18 @@
 
 mod allocation;
 
+use std::{num::NonZeroU16, sync::Arc};
+
 use koord_config::scheduler::{FitStrategyType, NodeResourcesFitArgs};
 use koord_engine::{
-    cluster::Cluster,
+    cluster::{Cluster, Unoffered},
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score},
+    plugin::{Figure, Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score},
     pod::Pod,
 };
-use koord_scheduling::ResourceId;
+use koord_scheduling::{ResourceId, ResourceNames};
 
 use self::allocation::{Allocation, Counted};
 use crate::{
@@ -88,6 +90,24 @@ impl NodeResourcesFit {
             && requests.all(|(name, amount)| node.allocatable.amount(name) >= amount)
     }
 
+    /// The reasons of a pod that requests what no node offers.
+    fn words(&self, number: NonZeroU16, cluster: &Cluster) -> Vec<Reason> {
+        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(["Insufficient ", name].concat());
+        let Some(unoffered) = cluster.unoffered(number) else { return vec![insufficient("resources")] };
+        let uncounted = cluster.uncounted();
+        let said = unoffered.names().filter(|name| !self.is_ignored(name)).map(|name| {
+            let reason = if uncounted.contains(name) {
+                let text =
+                    format!("{name} is not counted: nodes offer more than {} resources", ResourceNames::NAMES_MAX);
+                ReasonCode::ResourceNotCounted.says(text)
+            } else {
+                insufficient(name)
+            };
+            reason.with("resource", name)
+        });
+        said.collect()
+    }
+
     fn is_ignored(&self, name: &str) -> bool {
         self.ignored.iter().any(|ignored| match ignored.strip_suffix('/') {
             Some(domain) => name.strip_prefix(domain).is_some_and(|rest| rest.starts_with('/')),
@@ -96,13 +116,17 @@ impl NodeResourcesFit {
     }
 }
 
-/// In the operand of a refusal: bit 0 for the number of pods, and the bit of each resource after it.
+/// In the operand of a refusal, beside whose reason stands what no node offers: bit 0 for the number of pods, and the bit of each resource after it.
 const PODS: u64 = 1;
 /// Resources beyond share the last bit.
 const LAST_BIT: u32 = 63;
 
 /// What the pod requests of each resource, where it requests any.
-struct Requests(Vec<(ResourceId, i64)>);
+struct Requests {
+    offered: Vec<(ResourceId, i64)>,
+    /// What it requests and no node offers.
+    unoffered: Option<Arc<Unoffered>>,
+}
 
 impl Plugin for NodeResourcesFit {
     fn name(&self) -> &'static str {
@@ -116,7 +140,9 @@ impl Plugin for NodeResourcesFit {
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
         let requests = request.class.requests().iter();
         let counted = requests.filter(|(resource, _)| !self.is_ignored(cluster.resources().name(*resource)));
-        PreFilter::Nodes(Box::new(Requests(counted.collect())))
+        let is_counted = |unoffered: &&Arc<Unoffered>| unoffered.names().any(|name| !self.is_ignored(name));
+        let unoffered = request.class.unoffered().filter(is_counted).cloned();
+        PreFilter::Nodes(Box::new(Requests { offered: counted.collect(), unoffered }))
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
@@ -141,7 +167,13 @@ impl Plugin for NodeResourcesFit {
         let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
         let short = short.map(|(name, _)| insufficient(name).with("resource", name));
         let others = (refusal.operand >> LAST_BIT != 0).then(|| insufficient("resources"));
-        pods.into_iter().chain(short).chain(others).collect()
+        let unoffered = NonZeroU16::new(refusal.reason).map(|number| self.words(number, cluster));
+        pods.into_iter().chain(short).chain(others).chain(unoffered.into_iter().flatten()).collect()
+    }
+
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        let uncounted = cluster.uncounted().len();
+        vec![Figure { name: "scheduler_uncounted_resources", labels: Vec::new(), value: uncounted as f64 }]
     }
 
     fn events(&self) -> Events {
@@ -180,18 +212,19 @@ impl Requests {
     /// do, and are asked nothing else.
     fn fits(&self, cluster: &Cluster, row: Row) -> bool {
         let (offered, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
-        self.0.iter().all(|(resource, request)| {
+        let fits = |(resource, request): &(ResourceId, i64)| {
             let left = offered.get(*resource).checked_sub(requested.get(*resource));
             left.is_some_and(|left| *request <= left)
-        })
+        };
+        self.unoffered.is_none() && self.offered.iter().all(fits)
     }
 
     /// What is refused beside what others request of the node and what this adds for each of these requests.
     fn check(&self, cluster: &Cluster, row: Row, further: impl Fn(i64) -> i64) -> Result<(), Refusal> {
-        let (mut short, mut is_resolvable) = (0, true);
+        let (mut short, mut is_resolvable) = (0, self.unoffered.is_none());
         let twice = CountedTwice::on(cluster, row);
         let (offered, requested) = (cluster.allocatable_on(row), cluster.requested_on(row));
-        for (resource, request) in self.0.iter().copied() {
+        for (resource, request) in self.offered.iter().copied() {
             let offered = offered.get(resource);
             let requested = requested.get(resource).saturating_add(further(request));
             if request > offered.saturating_sub(requested).saturating_add(twice.of(resource)) {
@@ -203,7 +236,9 @@ impl Requests {
                 }
             }
         }
-        if short == 0 { Ok(()) } else { Err(Refusal { reason: 0, resolvable: is_resolvable, operand: short }) }
+        let reason = self.unoffered.as_ref().map_or(0, |unoffered| unoffered.number().get());
+        let is_refused = short != 0 || reason != 0;
+        Refusal { reason, resolvable: is_resolvable, operand: short }.when(is_refused)
     }
 }
 
@@ -230,6 +265,13 @@ impl Filter for Requests {
 mod tests {
     use std::sync::Arc;
 
+    use koord_core::{clock::Moment, random::Random};
+    use koord_engine::{
+        cycle::{Found, Memory},
+        engine::Engine,
+        plugin::Profile,
+        queue::Timings,
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -263,6 +305,77 @@ mod tests {
         let ignoring = NodeResourcesFit { ignored: vec!["example.com/".to_owned(), "cpu".to_owned()], ..fit };
         let wanted = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
         assert_eq!(filtered_in(&ignoring, &mut cluster, &wanted), ["U Too many pods", ""]);
+    }
+
+    #[test]
+    fn what_no_node_offers_is_refused_by_name_however_many_there_are() {
+        let mut cluster = cluster(&[sized("a", "2", "1Gi", "10")]);
+        let fit = NodeResourcesFit::default();
+        let names = |count: usize| -> Value {
+            let names = (0..count).map(|number| (format!("example.com/r{number:05}"), json!("1")));
+            requesting(&Value::Object(names.chain([("cpu".to_owned(), json!("9"))]).collect()))
+        };
+        let said = filtered_in(&fit, &mut cluster, &names(2));
+        assert_eq!(said, ["UU Insufficient cpu, Insufficient example.com/r00000, Insufficient example.com/r00001"]);
+        let many = ResourceNames::NAMES_MAX + 100;
+        let said = filtered_in(&fit, &mut cluster, &names(many)).remove(0);
+        assert!(said.starts_with("UU ") && said.ends_with(&format!("example.com/r{:05}", many - 1)), "{said}");
+        assert_eq!(cluster.resources().len(), 5, "names that users write get no column");
+        let ignoring = NodeResourcesFit { ignored: vec!["example.com/".to_owned()], ..fit };
+        assert_eq!(filtered_in(&ignoring, &mut cluster, &names(2)), ["UU Insufficient cpu"]);
+    }
+
+    #[test]
+    fn a_resource_that_cannot_be_counted_is_refused_until_names_are_free() {
+        let offering = |node_name: &str, names: std::ops::Range<usize>| {
+            let names = names.map(|number| (format!("example.com/r{number}"), json!("1")));
+            let all = names.chain([("pods".to_owned(), json!("9"))]);
+            node(node_name, &json!({"status": {"allocatable": Value::Object(all.collect())}}))
+        };
+        let fit = NodeResourcesFit::default();
+        let mut engine = Engine::new(Vec::new(), Timings::default(), Random::seeded(1));
+        engine.set_node(offering("junk", 0..ResourceNames::NAMES_MAX - 4), Moment::default());
+        engine.set_node(offering("new", 5000..5001), Moment::default());
+        let mut cluster = engine.cluster().clone();
+        let wanted = requesting(&json!({"example.com/r5000": "1"}));
+        let not_counted = "UU example.com/r5000 is not counted: nodes offer more than 4096 resources";
+        assert_eq!(filtered_in(&fit, &mut cluster, &wanted)[1], not_counted);
+        assert!((fit.figures(&cluster)[0].value - 1.0).abs() < 0.1);
+        engine.set_node(offering("junk", 0..40), Moment::default());
+        engine.set_node(offering("new", 5000..5001), Moment::default());
+        let mut cluster = engine.cluster().clone();
+        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), ["UU Insufficient example.com/r5000", ""]);
+        assert_eq!((cluster.resources().len(), fit.figures(&cluster)[0].value as i64), (4 + 40 + 1, 0));
+    }
+
+    #[test]
+    fn what_pods_request_of_a_resource_counts_when_a_node_offers_it() {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(NodeResourcesFit::default())];
+        let profile = Profile { filters: vec![0], ..Profile::of("test", plugins) };
+        let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), Memory::default());
+        let wants = |name: &str, amount: &str| pod(name, &requesting(&json!({"example.com/new": amount})));
+        cluster.place(wants("bound", "2"), &"a".into(), koord_engine::hold::Holds::default());
+        let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search(
+            &wants(name, amount),
+            cluster,
+            &mut memory,
+            |_| 0,
+        ) {
+            Found::Node { ties, .. } => Ok(ties),
+            found => Err(found.words(&profile.plugins, cluster)),
+        };
+        let refused =
+            |count: usize| Err(format!("0/{count} nodes are available: {count} Insufficient example.com/new."));
+        assert_eq!(takers(&mut cluster, "waits", "1"), refused(1));
+        let offering =
+            |name: &str| node(name, &json!({"status": {"allocatable": {"pods": "9", "example.com/new": "3"}}}));
+        cluster.set_node(offering("b"));
+        assert_eq!(takers(&mut cluster, "waits", "1"), Ok(1), "b offers some");
+        cluster.set_node(offering("a"));
+        assert_eq!(takers(&mut cluster, "waits", "1"), Ok(2));
+        assert_eq!(takers(&mut cluster, "waits", "2"), Ok(1), "a has less left");
+        assert_eq!(takers(&mut cluster, "waits", "4"), refused(2));
+        assert_eq!(cluster.discrepancies(), []);
     }
 
     #[test]

@@ -17,7 +17,11 @@ pub struct NodeResourcesFitPlus {
     pub resources: Vec<(String, ScoringType, i64)>,
 }
 
-struct Requests(Vec<Counted>);
+struct Requests {
+    counted: Vec<Counted>,
+    /// The weight of what it requests and no node offers: a scheduler extender answers for that.
+    unoffered: i64,
+}
 
 /// A resource that the pod requests.
 struct Counted {
@@ -47,6 +51,11 @@ impl Plugin for NodeResourcesFitPlus {
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let is_unoffered = |name: &str| {
+            request.class.unoffered().is_some_and(|unoffered| unoffered.names().any(|known| known == name))
+        };
+        let unoffered =
+            self.resources.iter().filter(|(name, ..)| is_unoffered(name)).map(|(_, _, weight)| weight).sum();
         let counted = self.resources.iter().filter_map(|(name, rule, weight)| {
             let id = cluster.resources().get(name)?;
             let requested = Some(request.class.requests().get(id)).filter(|request| *request > 0)?;
@@ -56,16 +65,16 @@ impl Plugin for NodeResourcesFitPlus {
         });
         let counted: Vec<Counted> = counted.collect();
         // Without a resource all nodes are alike.
-        let weights = counted.iter().fold(0_i64, |sum, counted| sum.saturating_add(counted.weight));
-        (weights > 0).then(|| Box::new(Requests(counted)) as Box<dyn Score>)
+        let weights = counted.iter().fold(unoffered, |sum, counted| sum.saturating_add(counted.weight));
+        (weights > 0).then(|| Box::new(Requests { counted, unoffered }) as Box<dyn Score>)
     }
 }
 
 impl Score for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
-        let (mut sum, mut weights) = (0_i64, 0_i64);
-        for Counted { id, rule, weight, request, assumed } in &self.0 {
+        let (mut sum, mut weights) = (0_i64, self.unoffered);
+        for Counted { id, rule, weight, request, assumed } in &self.counted {
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
             let before = before.saturating_sub(twice.of(*id));
             let of_resource = score(*rule, before.saturating_add(*request), cluster.allocatable(*id, row));

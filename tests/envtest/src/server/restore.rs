@@ -9,7 +9,7 @@ use crate::{
     encode,
     journal::{Contents, Entry},
     registry::ResourceDef,
-    store::{ChangeKind, CollectionId, ObjectText, Record},
+    store::{ChangeKind, CollectionId, Labels, ObjectText, Record},
 };
 
 impl ApiServer {
@@ -86,7 +86,7 @@ impl ApiServer {
                     revision: entry.revision,
                     version,
                     text: ObjectText::of_tail(tail),
-                    labels: Box::default(),
+                    labels: Labels::default(),
                     fields: Box::default(),
                     owners: Box::default(),
                 },

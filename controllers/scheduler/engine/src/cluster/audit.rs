@@ -85,7 +85,7 @@ impl Cluster {
         if let Some(details) = self.audit_pods_of(row) {
             mismatch("pods_by_row", details);
         }
-        let allocatable = self.node(row).cloned().map(|node| self.resources.vector(&node.allocatable));
+        let allocatable = self.node(row).cloned().map(|node| self.resources.known(&node.allocatable));
         let allocatable = allocatable.unwrap_or_default();
         if let Some(details) = difference(&self.allocatable, row, &allocatable, self) {
             self.allocatable.set_row(row, &allocatable);

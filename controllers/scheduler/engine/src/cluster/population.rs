@@ -94,6 +94,17 @@ impl Population {
         }
     }
 
+    /// The requests of these classes have other numbers now.
+    pub(super) fn renew(&mut self, classes: &BTreeMap<ClassId, Arc<Class>>) {
+        let known = self.classes.iter_mut().flatten().map(|(class, _)| class);
+        let residents = self.rows.iter_mut().flatten().map(|residents| &mut residents.class);
+        for class in known.chain(residents) {
+            if let Some(new) = classes.get(&class.id()) {
+                *class = Arc::clone(new);
+            }
+        }
+    }
+
     /// Compares how many pods each class has on all rows with these numbers, by its index, and takes them where they differ.
     pub(super) fn audit(&mut self, actual: &[u64]) -> Option<String> {
         let mut wrong = Vec::new();

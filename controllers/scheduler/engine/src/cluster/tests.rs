@@ -10,7 +10,9 @@ use crate::{
 use koord_core::key::ObjectKey;
 
 fn node(name: u8, cpu: i64) -> Arc<Node> {
-    let allocatable = [("cpu", format!("{cpu}m")), ("pods", "10".to_owned())];
+    let gpus = (cpu % 7 == 0).then(|| ("example.com/gpu", "4".to_owned()));
+    let allocatable = [("cpu", format!("{cpu}m")), ("pods", "10".to_owned())].into_iter().chain(gpus);
+    let allocatable: Vec<(&str, String)> = allocatable.collect();
     let allocatable = allocatable.iter().map(|(resource, amount)| (*resource, amount.parse().unwrap())).collect();
     let effect = if cpu % 2 == 0 { Effect::PreferNoSchedule } else { Effect::NoSchedule };
     let taints = vec![Taint { effect: effect.as_str().to_owned(), ..Taint::default() }];
@@ -50,6 +52,7 @@ enum Delta {
     RemoveNode(u8),
     Place { pod: u8, template: usize, node: u8 },
     RemovePod(u8),
+    ForgetIdle,
 }
 
 fn delta() -> impl Strategy<Value = Delta> {
@@ -58,6 +61,7 @@ fn delta() -> impl Strategy<Value = Delta> {
         (0..4_u8).prop_map(Delta::RemoveNode),
         (0..8_u8, 0..2_usize, 0..5_u8).prop_map(|(pod, template, node)| Delta::Place { pod, template, node }),
         (0..8_u8).prop_map(Delta::RemovePod),
+        Just(Delta::ForgetIdle),
     ]
 }
 
@@ -70,6 +74,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) {
             let name = pod.node.clone().unwrap();
             cluster.place(pod, &name, Holds::default());
         }
+        Delta::ForgetIdle => cluster.forget_idle_resources(),
         Delta::RemovePod(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
     }
 }
@@ -156,7 +161,7 @@ proptest! {
     fn an_audit_finds_nothing_after_any_history_and_sets_right_what_is_wrong(
         deltas in proptest::collection::vec(delta(), 0..60),
         row in 0..4_usize,
-        which in 0..11_usize,
+        which in 0..12_usize,
     ) {
         let (mut cluster, templates) = (Cluster::default(), templates());
         for delta in &deltas {
@@ -191,6 +196,7 @@ proptest! {
                 cluster.images.change(free, None, Some(&Arc::new(extra)));
                 "images"
             }
+            (11, ..) => { cluster.numbering.spoil(); "nodes_by_resource" }
             _ => return Ok(()),
         };
         let found = audited(&mut cluster);

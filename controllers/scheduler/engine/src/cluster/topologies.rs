@@ -66,18 +66,33 @@ impl Topologies {
         self.pinned.insert(Arc::clone(key));
     }
 
-    /// Keeps a column for a key from now on.
-    pub(super) fn track<'n>(&mut self, key: &Arc<str>, nodes: impl Iterator<Item = (Row, &'n Arc<Node>)>) {
-        if self.ids.contains_key(key) {
+    /// Keeps columns for these keys from now on. The nodes are looked through once for all of them: a pod may name thousands.
+    pub(super) fn track<'k, 'n>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k Arc<str>>,
+        nodes: impl Iterator<Item = (Row, &'n Arc<Node>)>,
+    ) {
+        let mut new = BTreeMap::new();
+        for key in keys {
+            if self.ids.contains_key(key) {
+                continue;
+            }
+            let id = self.free.pop().unwrap_or(TopologyId(self.columns.len()));
+            if id.0 == self.columns.len() {
+                self.columns.push(Topology::default());
+            }
+            self.ids.insert(Arc::clone(key), id);
+            new.insert(&**key, id);
+        }
+        if new.is_empty() {
             return;
         }
-        let id = self.free.pop().unwrap_or(TopologyId(self.columns.len()));
-        if id.0 == self.columns.len() {
-            self.columns.push(Topology::default());
-        }
-        self.ids.insert(Arc::clone(key), id);
         for (row, node) in nodes {
-            self.columns[id.0].set(row, node.labels.get(key));
+            for (key, value) in node.labels.iter() {
+                if let Some(id) = new.get(key) {
+                    self.columns[id.0].set(row, Some(value));
+                }
+            }
         }
     }
 
@@ -158,6 +173,10 @@ impl Topology {
 
     fn set(&mut self, row: Row, value: Option<&str>) {
         if self.by_row.len() <= row.index() {
+            // A key that no node has costs no column.
+            if value.is_none() {
+                return;
+            }
             self.by_row.resize(row.index() + 1, None);
         }
         let old = self.by_row[row.index()];
@@ -211,7 +230,7 @@ mod tests {
     fn nodes_with_the_same_value_share_a_domain_and_values_that_are_gone_give_it_back() {
         let mut topologies = Topologies::default();
         let key: Arc<str> = "zone".into();
-        topologies.track(&key, std::iter::empty());
+        topologies.track([&key], std::iter::empty());
         let id = topologies.id("zone").unwrap();
         let set = |topologies: &mut Topologies, index, zone: Option<&str>| {
             let labels: Option<Labels> = zone.map(|zone| [("zone", zone)].into_iter().collect());
@@ -227,19 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_no_node_has_cost_no_column() {
+        let mut topologies = Topologies::default();
+        let keys: Vec<Arc<str>> = (0..100).map(|key| format!("k{key}").into()).collect();
+        let labels = [("k7", "a")].into_iter().collect();
+        let node = Arc::new(Node { labels, ..Node::default() });
+        topologies.track(&keys, [(row(0), &node), (row(999), &node)].into_iter());
+        topologies.set_node(row(500), None);
+        let rows: Vec<usize> = topologies.columns.iter().map(|topology| topology.by_row.len()).collect();
+        assert_eq!((rows[7], rows.iter().sum::<usize>()), (1000, 1000));
+        let id = topologies.id("k7").unwrap();
+        assert_eq!([0, 500, 999].map(|at| topologies.domain(id, row(at)).is_some()), [true, false, true]);
+    }
+
+    #[test]
     fn keys_that_nobody_names_any_more_are_dropped_and_pinned_ones_stay() {
         let mut topologies = Topologies::default();
         let keys: Vec<Arc<str>> = (0..32).map(|key| format!("k{key}").into()).collect();
         assert!(!topologies.is_sweep_due());
         for key in &keys {
-            topologies.track(key, std::iter::empty());
+            topologies.track([key], std::iter::empty());
         }
         topologies.pin(&keys[1]);
         assert!(topologies.is_sweep_due());
         topologies.sweep(&[Arc::clone(&keys[0])].into());
         let known: Vec<bool> = keys.iter().map(|key| topologies.id(key).is_some()).collect();
         assert_eq!((&known[..2], known.iter().filter(|known| **known).count()), (&[true, true][..], 2));
-        topologies.track(&"new".into(), std::iter::empty());
+        topologies.track([&"new".into()], std::iter::empty());
         assert_eq!(topologies.columns.len(), 32, "columns are used again");
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Candidates {
     /// How many nodes each verdict refuses; none where they are to be counted.
     refusals: Option<Refusals>,
     position: Position,
+    /// By which numbers of resources they were asked.
+    resources: u64,
     /// The pods that were not there for the class when these were asked.
     offered: Arc<[(Row, Uid)]>,
     /// By plugin: of what it says at all, and of its scores alone.
@@ -45,10 +47,16 @@ impl Candidates {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
         let offered = Arc::clone(cluster.offered());
         let (verdicts, refusals, renewals, number) = (Verdicts::default(), None, 0, None);
+        let resources = cluster.resources_epoch();
         let mut candidates =
-            Self { class, prepared, best, verdicts, refusals, position, offered, epochs, renewals, number };
+            Self { class, prepared, best, verdicts, refusals, position, resources, offered, epochs, renewals, number };
         candidates.ask_all(cluster);
         candidates
+    }
+
+    /// How long the text is of which the template of its class was made.
+    pub(super) fn text_length(&self) -> usize {
+        self.class.template().text_length
     }
 
     /// Whether the same is asked for a pod of another class, for which this was prepared.
@@ -62,6 +70,7 @@ impl Candidates {
         let (own, other) = (self.class.template(), request.template());
         let is_offered = self.is_offered(cluster);
         own.differs_by_marks_alone(other)
+            && self.resources == cluster.resources_epoch()
             && self.prepared.among == prepared.among
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
@@ -102,8 +111,8 @@ impl Candidates {
         cluster: &mut Cluster,
         timing: &mut impl Timing,
     ) -> bool {
-        let is_wide_enough = cluster.width() <= self.verdicts.len();
-        let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
+        let holds = cluster.width() <= self.verdicts.len() && cluster.resources_epoch() == self.resources;
+        let Some(changed) = cluster.changed_since(self.position).filter(|_| holds) else { return false };
         let mut rows = Vec::new();
         changed.for_each(|row| rows.push(row));
         let mut changed = rows;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Candidates, Prepared, Profile};
 use crate::{
-    cluster::{Class, ClassId, Cluster},
+    cluster::{ClassId, Cluster, ReservedId},
     plugin::Request,
     timing::Timing,
 };
@@ -15,6 +15,8 @@ pub struct Memory {
     /// By their number, with when they were used last.
     kept: BTreeMap<u64, (u64, Candidates)>,
     classes: BTreeMap<ClassId, Known>,
+    /// The length of the texts of which the templates of the candidates were made.
+    texts: usize,
     searches: u64,
     /// How many nodes the next sample passes over first.
     passed_over: usize,
@@ -22,8 +24,7 @@ pub struct Memory {
 
 /// Which candidates are those of a class.
 struct Known {
-    /// Keeps its id from becoming another one's.
-    class: Arc<Class>,
+    _id: ReservedId,
     number: u64,
     /// How often these had been prepared again by then: what has to be asked may be something else for each class after that.
     renewals: u64,
@@ -37,6 +38,8 @@ impl Memory {
     const KEPT_MIN: usize = 64;
     /// Rows that are kept of all candidates together, where that is for more of them.
     const ROWS_MAX: usize = 64 * 5000;
+    /// The length of the texts of all candidates together. A template takes a few times as much memory, as does what plugins prepare of it.
+    const TEXTS_MAX: usize = 8 << 20;
     /// How many classes share candidates on average before those are forgotten that were not the last to use theirs.
     const SHARING: usize = 4;
 
@@ -95,7 +98,7 @@ impl Memory {
         cluster: &mut Cluster,
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
-        let (_, mut candidates) = self.kept.remove(&number)?;
+        let mut candidates = self.remove(number)?;
         candidates.class = Arc::clone(request.class);
         candidates.bring_up_to_date(profile, request, cluster, timing).then_some(candidates)
     }
@@ -103,21 +106,29 @@ impl Memory {
     /// Keeps the candidates of the class for which they were used last.
     pub(super) fn keep(&mut self, mut candidates: Candidates, cluster: &Cluster) {
         let max = Self::kept_max(cluster);
-        if self.kept.len() >= max {
+        let length = candidates.text_length();
+        while self.kept.len() >= max || !self.kept.is_empty() && self.texts + length > Self::TEXTS_MAX {
             let oldest = self.kept.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
-            oldest.map(|number| self.kept.remove(&number));
+            oldest.map(|number| self.remove(number));
         }
         if self.classes.len() >= Self::SHARING * max {
             let Self { classes, kept, .. } = self;
             let is_last =
-                |known: &Known| kept.get(&known.number).is_some_and(|(_, kept)| Arc::ptr_eq(&kept.class, &known.class));
-            classes.retain(|_, known| is_last(known));
+                |id: &ClassId, known: &Known| kept.get(&known.number).is_some_and(|(_, kept)| kept.class.id() == *id);
+            classes.retain(|id, known| is_last(id, known));
         }
         self.searches += 1;
         let number = *candidates.number.get_or_insert(self.searches);
-        let known = Known { class: Arc::clone(&candidates.class), number, renewals: candidates.renewals };
-        self.classes.insert(known.class.id(), known);
+        let (class, renewals) = (&candidates.class, candidates.renewals);
+        self.classes.insert(class.id(), Known { _id: class.reserve_id(), number, renewals });
+        self.texts += length;
         self.kept.insert(number, (self.searches, candidates));
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Candidates> {
+        let (_, candidates) = self.kept.remove(&number)?;
+        self.texts -= candidates.text_length();
+        Some(candidates)
     }
 
     /// How many nodes the next sample passes over first.
@@ -134,6 +145,7 @@ impl Memory {
     pub fn clear(&mut self) {
         self.kept.clear();
         self.classes.clear();
+        self.texts = 0;
     }
 }
 
@@ -297,6 +309,27 @@ mod tests {
             assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
         }
         assert_eq!(memory.kept.len(), 1);
+    }
+
+    #[test]
+    fn what_users_wrote_is_not_kept_for_long() {
+        let ((profile, _), mut cluster, mut memory) = (profile(Marks::All, 1), cluster(), Memory::default());
+        let (mut templates, text_length) = (Vec::new(), Memory::TEXTS_MAX / 4);
+        for number in 0..40 {
+            let labels = [("job", &*number.to_string())].into_iter().collect();
+            let template = Arc::new(Template { labels, text_length, ..Template::default() });
+            templates.push(Arc::downgrade(&template));
+            let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
+            takers(&profile, &pod, &mut cluster, &mut memory);
+        }
+        let kept: Vec<bool> = templates.iter().map(|template| template.strong_count() > 0).collect();
+        assert_eq!((kept.iter().filter(|kept| **kept).count(), kept[39]), (4, true));
+        let template = Arc::new(Template { text_length: 2 * Memory::TEXTS_MAX, ..Template::default() });
+        let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
+        takers(&profile, &pod, &mut cluster, &mut memory);
+        assert_eq!((memory.kept.len(), memory.texts), (1, 2 * Memory::TEXTS_MAX), "the last one is kept in any case");
+        memory.clear();
+        assert_eq!(memory.texts, 0);
     }
 
     #[test]

@@ -17,6 +17,10 @@ use crate::{
 impl Engine {
     /// A node was added or changed.
     pub fn set_node(&mut self, node: Arc<Node>, now: Moment) {
+        if self.cluster.has_idle_resources(&node) {
+            self.spell_out();
+            self.cluster.forget_idle_resources();
+        }
         let event = match self.cluster.set_node(Arc::clone(&node)) {
             None => Event::NodeAdded(node),
             Some(old) => Event::NodeChanged { old, new: node },

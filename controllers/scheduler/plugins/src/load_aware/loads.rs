@@ -15,7 +15,7 @@ use koord_api::{
     priority::PriorityClass,
 };
 use koord_engine::{
-    cluster::{Class, ClassId, Cluster, Placed},
+    cluster::{Class, ClassId, Cluster, Placed, ReservedId},
     columns::Row,
     node::Node,
     pod::{Pod, Template},
@@ -51,9 +51,9 @@ struct Known {
     expires: Option<i64>,
 }
 
-/// What pods of a class are estimated to use. A class is held, so that no other can have its id.
+/// What pods of a class are estimated to use.
 #[derive(Clone, Debug, Default)]
-struct Estimates(BTreeMap<ClassId, (Arc<Class>, Arc<Incoming>)>);
+struct Estimates(BTreeMap<ClassId, (ReservedId, Arc<Incoming>)>);
 
 impl Loads {
     /// Of no nodes.
@@ -170,7 +170,7 @@ impl Estimates {
         if self.0.len() >= Self::CLASSES_MAX && !self.0.contains_key(&class.id()) {
             self.0.clear();
         }
-        let estimated = || (Arc::clone(class), Arc::new(settings.incoming(class.template())));
+        let estimated = || (class.reserve_id(), Arc::new(settings.incoming(class.template())));
         self.0.entry(class.id()).or_insert_with(estimated).1.clone()
     }
 }

@@ -96,16 +96,10 @@ impl NumaState {
 
     /// Amounts in the numbers of the nodes. Resources that no NUMA node reports are left out.
     pub(crate) fn vector(&self, list: &ResourceList) -> ResourceVector {
-        let mut vector = ResourceVector::default();
-        for (name, amount) in list {
-            if let Some(id) = self.names.get(name) {
-                vector.set(id, koord_scheduling::count(name, amount));
-            }
-        }
-        vector
+        self.names.known(list)
     }
 
-    /// What a pod has, in the numbers of the nodes.
+    /// What a pod has, in the numbers of the nodes: what its annotation says beside that is of no NUMA node, and anybody may write it.
     pub(crate) fn allocation_of(&self, hold: &NumaHold) -> Allocation {
         let shares = hold.shares.iter().map(|(node, share)| (*node, within_reason(&self.vector(share))));
         Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
@@ -127,9 +121,10 @@ impl NumaState {
         *self.slot(row) = node;
     }
 
-    fn allocation(&mut self, hold: &NumaHold) -> Allocation {
-        let shares = hold.shares.iter().map(|(node, share)| (*node, within_reason(&self.names.vector(share))));
-        Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
+    /// A resource is reported that was not before: what pods have of it counts from now on. Gives the rows where they have some.
+    fn count_anew(&mut self, cluster: &Cluster) -> Vec<Row> {
+        let rows = (0..self.nodes.len()).filter_map(Row::at);
+        rows.filter(|row| !self.audit_row(cluster, *row).is_empty()).collect()
     }
 
     /// The node of a row as it is reported and set up now, with what its pods have.
@@ -172,14 +167,14 @@ impl State for NumaState {
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
         if let Some(hold) = placed.holds.get::<NumaHold>() {
-            let allocation = self.allocation(hold);
+            let allocation = self.allocation_of(hold);
             self.node_mut(placed.row).add(&allocation);
         }
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {
         if let Some(hold) = placed.holds.get::<NumaHold>() {
-            let allocation = self.allocation(hold);
+            let allocation = self.allocation_of(hold);
             self.node_mut(placed.row).remove(&allocation);
         }
     }
@@ -196,6 +191,7 @@ impl State for NumaState {
         let (Some((_, new)), Some(key)) = (change.of::<NodeResourceTopology>(), change.key()) else {
             return Vec::new();
         };
+        let known = self.names.len();
         match new {
             Some(NodeResourceTopology { metadata, topology_policies, zones }) => {
                 let report = Report::of(metadata, zones, topology_policies, &mut self.names);
@@ -204,7 +200,11 @@ impl State for NumaState {
             None => _ = self.reports.remove(key.name()),
         }
         let row = cluster.row(key.name());
-        row.into_iter().inspect(|row| self.rebuild(cluster, *row)).collect()
+        let mut rows: Vec<Row> = row.into_iter().inspect(|row| self.rebuild(cluster, *row)).collect();
+        if self.names.len() > known {
+            rows.extend(self.count_anew(cluster));
+        }
+        rows
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
     fn shares_that_cannot_be_are_read_as_what_a_node_could_have() {
         let share = |amount: &str| {
             let shares = vec![(0, [("memory", amount.parse().unwrap())].into_iter().collect())];
-            let allocation = NumaState::default().allocation(&NumaHold { shares, ..NumaHold::default() });
+            let allocation = NumaState::default().allocation_of(&NumaHold { shares, ..NumaHold::default() });
             allocation.shares[0].1.get(ResourceId::MEMORY)
         };
         assert_eq!(["-5", "7", "9223372036854775807"].map(share), [0, 7, 1 << 50]);

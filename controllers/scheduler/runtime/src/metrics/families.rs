@@ -181,6 +181,7 @@ pub const METRICS: &[Description] = &{
         spec,
         amounts,
         gangs,
+        uncounted,
     ] = super::koordinator::METRICS;
     let [preemptions, invalidations, rescheduled, retries, deletion, interrupted, events, intervals, methods] =
         super::workloads::METRICS;
@@ -222,6 +223,7 @@ pub const METRICS: &[Description] = &{
         spec,
         amounts,
         gangs,
+        uncounted,
         preemptions,
         invalidations,
         rescheduled,

@@ -109,9 +109,15 @@ const WAITING_GANGS: Description = Description::gauge(
     "Gang groups with pods that have their places and wait for the others.",
 )
 .advice("It does not fall: members are missing or do not fit, and those that wait keep resources; `koordctl why gang NAMESPACE/NAME`.");
+const UNCOUNTED: Description = Description::gauge(
+    "scheduler_uncounted_resources",
+    &[],
+    "Resources that nodes offer and that are not counted, because nodes offer too many different ones; pods that request them wait.",
+)
+.advice("It is not 0: something writes thousands of names into `status.allocatable` of nodes.");
 
 /// Koordinator's own metrics.
-pub(super) const METRICS: [Description; 13] = [
+pub(super) const METRICS: [Description; 14] = [
     TIMEOUTS,
     EVALUATED,
     FEASIBLE,
@@ -125,6 +131,7 @@ pub(super) const METRICS: [Description; 13] = [
     QUOTA_SPEC,
     QUOTA_AMOUNTS,
     WAITING_GANGS,
+    UNCOUNTED,
 ];
 
 /// What is measured.

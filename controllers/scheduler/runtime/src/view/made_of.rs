@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 use koord_api::pod_annotations::REPLACE_RESOURCES;
 use koord_engine::pod::{Controller, Template};
 use koord_runtime::{
-    intern::{Interner, Kept},
+    intern::{Interner, Kept, Shares},
     projection::DecodeError,
 };
 use serde::Serialize;
@@ -43,6 +43,16 @@ struct Templates {
     last: (Vec<u8>, [u64; 2]),
     /// Where the text of the next one is made.
     text: Vec<u8>,
+}
+
+impl Shares for Templates {
+    fn sweep(&mut self) {
+        self.known.sweep();
+    }
+
+    fn len(&self) -> usize {
+        self.known.len()
+    }
 }
 
 impl Templates {

@@ -56,6 +56,9 @@ impl Cluster {
         if let Some(details) = self.population.audit(&pods) {
             mismatch("classes", details);
         }
+        if let Some(details) = self.numbering.audit(&self.allocatable, self.slots.len()) {
+            mismatch("nodes_by_resource", details);
+        }
         if let Some(details) = self.audit_images() {
             mismatch("images", details);
         }

@@ -112,6 +112,11 @@ reason_codes! {
         look: "`/apis/v1/nodes/NODE` of the scheduler (requested and remaining), the requests of the pod.",
         remedy: "Lower the requests, add nodes, evict less important pods, or defragment with the descheduler."
     }
+    /// Nodes offer more different resources than the scheduler counts, and the pod requests one that is not counted.
+    ResourceNotCounted {
+        look: "`status.allocatable` of the nodes: who writes thousands of names there; the metric `scheduler_uncounted_resources`.",
+        remedy: "Remove names from the nodes that no pod needs; the scheduler counts others in their place when a node is written again."
+    }
     /// The node lacks the label over whose values the pod is to be spread.
     TopologyLabelMissing {
         look: "`topologyKey` of `spec.topologySpreadConstraints`, the labels of the node.",

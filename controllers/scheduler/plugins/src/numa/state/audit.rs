@@ -9,7 +9,7 @@ impl NumaState {
     pub(super) fn audit_row(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
         let holds = cluster.pods_on(row).filter_map(|placed| placed.holds.get::<NumaHold>());
         let ledger = holds.fold(Ledger::default(), |mut ledger, hold| {
-            ledger.add(&self.allocation(hold));
+            ledger.add(&self.allocation_of(hold));
             ledger
         });
         let actual = self.built(cluster, row, ledger);

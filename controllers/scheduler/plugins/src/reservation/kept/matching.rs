@@ -9,7 +9,7 @@ use std::{
 
 use koord_core::uid::Uid;
 use koord_engine::{
-    cluster::{Class, ClassId, Cluster},
+    cluster::{ClassId, Cluster, ReservedId},
     columns::Row,
     node::Node,
     plugin::Request,
@@ -62,8 +62,7 @@ struct Remembered {
 /// What the pods of a class match that no reservation names.
 #[derive(Debug)]
 struct OfClass {
-    /// Holds the class, so that no other gets its number.
-    _class: Arc<Class>,
+    _id: ReservedId,
     /// The changes up to here are in it.
     position: u64,
     asked: u64,
@@ -216,7 +215,7 @@ impl Matching {
             let oldest = known.classes.iter().min_by_key(|(_, of_class)| of_class.asked).map(|(key, _)| *key);
             oldest.map(|key| known.classes.remove(&key));
         }
-        known.classes.insert(key, OfClass { _class: Arc::clone(class), position, asked, matched: matched.clone() });
+        known.classes.insert(key, OfClass { _id: class.reserve_id(), position, asked, matched: matched.clone() });
         matched
     }
 }

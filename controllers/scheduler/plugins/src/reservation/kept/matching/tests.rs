@@ -189,7 +189,8 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
         Delta::NoKeeper(number) => _ = cluster.remove_pod(&Uid::from(&*format!("k{number}"))),
         Delta::Trial(number, of) => {
             let Some(row) = cluster.row("n0") else { return Ok(()) };
-            let classes: Vec<Arc<Class>> = templates.iter().map(|template| cluster.class(template)).collect();
+            let classes: Vec<Arc<koord_engine::cluster::Class>> =
+                templates.iter().map(|template| cluster.class(template)).collect();
             let mut trial = cluster.trial();
             trial.place(owner(number), row, allocated(of));
             for class in &classes {
