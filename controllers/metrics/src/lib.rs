@@ -27,7 +27,7 @@ use prometheus::{
 
 /// The registries of a program. Cheap to clone.
 ///
-/// Three registries are served, as by the original: the runtime's at `/metrics`, the components' at
+/// Three registries are served, as by Koordinator's programs: the runtime's at `/metrics`, the components' at
 /// `/internal-metrics`, those for other systems at `/external-metrics`; `/all-metrics` merges them. A fourth one has the
 /// service level indicators of Kubernetes, at `/metrics/slis`.
 #[derive(Clone, Default)]
