@@ -96,6 +96,11 @@ fn an_operator_has_the_permissions_of_its_roles_alone_and_the_log_shows_what_it_
         let failure = cluster.until(&cards(&cluster), "a", "is there", |_| true).await.unwrap_err();
         let lacks = r#"configmaps is forbidden: User \"cards\" cannot "#;
         assert!(failure.to_string().contains(lacks), "{failure}");
+        assert_eq!(
+            failure.to_string().matches("reconcile failed").count(),
+            1,
+            "it is tried again and again: {failure}"
+        );
         Ok(())
     })
 }

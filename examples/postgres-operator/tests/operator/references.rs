@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 struct Website {
     metadata: ObjectMeta,
     spec: WebsiteSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<WebsiteStatus>,
 }
 
@@ -110,6 +111,8 @@ impl Controller for Websites {
     }
 }
 
+const KINDS: &[&[Declared]] = &[&[Declared::of::<Website>()]];
+
 fn add(setup: &mut Setup, registry: &OnceLock<koord::runtime::metrics::Metrics>) -> koord::program::Result<()> {
     registry.get_or_init(|| setup.metrics().clone());
     setup.core().add(Websites::SPEC, "websites", Websites::wire)?;
@@ -120,7 +123,7 @@ fn add(setup: &mut Setup, registry: &OnceLock<koord::runtime::metrics::Metrics>)
 fn the_secret_of_the_same_namespace_is_the_one_that_counts() -> testing::Result<()> {
     testing::run(async {
         let manifests = install(&Installation {
-            kinds: &[&[Declared::of::<Website>()]],
+            kinds: KINDS,
             controllers: &[Websites::SPEC],
             ..Installation::new("websites", "websites", "websites:v1")
         });

@@ -66,7 +66,7 @@ fn one_per_host(review: &Review<'_, Website>, websites: &Store<WebsiteView>, err
     let websites = websites.read();
     if let Some(other) = websites.index().get(&website.spec.host).find(|other| **other != own) {
         let message = format!("is the host of {other}");
-        errors.invalid(&Path::new("spec").child("host"), &website.spec.host, message);
+        errors.invalid(&Path::root("spec").child("host"), &website.spec.host, message);
     }
 }
 
@@ -79,9 +79,11 @@ fn add(setup: &mut Setup) -> koord::program::Result<Service> {
     Ok(ServiceBuilder::of(core)?.handlers_with(HANDLERS, move || Arc::clone(&websites)).build())
 }
 
+const KINDS: &[&[Declared]] = &[&[Declared::of::<Website>()]];
+
 fn manifests() -> Vec<Value> {
     install(&Installation {
-        kinds: &[&[Declared::of::<Website>()]],
+        kinds: KINDS,
         webhooks: Some(Webhooks::of("websites", "websites", HANDLERS)),
         ..Installation::new("websites", "websites", "websites:v1")
     })
