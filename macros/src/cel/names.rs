@@ -394,7 +394,9 @@ impl<'a> Reader<'a> {
         match operator {
             Operator::Or | Operator::And => {
                 let sign = if operator == Operator::Or { "||" } else { "&&" };
-                [left, right].into_iter().for_each(|operand| self.needs(operand, Kind::Boolean, sign));
+                for operand in [left, right] {
+                    self.needs(operand, Kind::Boolean, sign);
+                }
                 Value::Plain(Kind::Boolean)
             }
             Operator::Equality | Operator::Order => {
@@ -419,7 +421,9 @@ impl<'a> Reader<'a> {
                 }
             }
             Operator::Arithmetic | Operator::Not => {
-                [left, right].into_iter().for_each(|operand| self.needs(operand, Kind::Number, "- * / %"));
+                for operand in [left, right] {
+                    self.needs(operand, Kind::Number, "- * / %");
+                }
                 match kinds {
                     (Some(_), Some(_)) => Value::Plain(Kind::Number),
                     _ => Value::Unknown,
