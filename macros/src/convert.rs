@@ -59,10 +59,30 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let up = function(item, Way::Up);
     let down = function(item, Way::Down);
     let name_in = name_in(item);
+    let named = named(item);
     quote! {
         #[automatically_derived]
-        impl #impl_generics #krate::Convert for #ident #type_generics #where_clause { #up #down #name_in }
+        impl #impl_generics #krate::Convert for #ident #type_generics #where_clause { #named #up #down #name_in }
     }
+}
+
+/// The constants `NAMED`; none where the type is the same in all versions.
+fn named(item: &Item<'_>) -> Option<TokenStream> {
+    let krate = &item.krate;
+    let own = versions::named(item);
+    let types = item
+        .all_fields()
+        .into_iter()
+        .filter(|field| may_have_rules(&field.peeled.shape) && !field.markers.is_foreign());
+    let types: Vec<&Type> = types.map(|field| field.type_).collect();
+    (!own.is_empty() || !types.is_empty()).then(|| {
+        quote! {
+            const NAMED: &'static [&'static str] = &[#(#own),*];
+            const NAMED_INSIDE: &'static [&'static [&'static str]] = &[#(<#types as #krate::Convert>::NAMED),*];
+            const NAMED_DEEPER: &'static [&'static [&'static [&'static str]]] =
+                &[#(<#types as #krate::Convert>::NAMED_INSIDE),*];
+        }
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

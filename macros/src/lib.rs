@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admission;
+mod cel;
 mod change;
 mod check;
 mod controller;
@@ -70,7 +71,9 @@ pub fn derive_schema(input: TokenStream) -> TokenStream {
         for markers in item.fields().iter().map(|field| &field.markers).chain([&item.markers]) {
             check::check_structural(markers, report);
         }
-        schema::expand(item)
+        let rules = cel::check(item, report);
+        let schema = schema::expand(item);
+        quote::quote!(#schema #rules)
     })
 }
 

@@ -96,7 +96,7 @@ pub(crate) struct Markers {
     pub(crate) schema: Vec<Marker>,
     /// Rules of both profiles in some versions alone.
     pub(crate) in_versions: Vec<InVersions>,
-    /// Rules of the hardened profile alone.
+    /// Rules of the profile `Hardened` alone.
     pub(crate) hardened: Vec<Marker>,
     /// Rules that only the admission handler enforces.
     pub(crate) admission: Vec<Marker>,
@@ -167,7 +167,7 @@ impl Markers {
         Ok(())
     }
 
-    /// The lists of rules: of all versions, of the hardened profile, of admission, and of each `in_versions(…)`.
+    /// The lists of rules: of all versions, of the profile `Hardened`, of admission, and of each `in_versions(…)`.
     pub(crate) fn lists(&self) -> impl Iterator<Item = &[Marker]> {
         let limited = self.in_versions.iter().map(|limited| &limited.rules);
         [&self.schema, &self.hardened, &self.admission].into_iter().chain(limited).map(Vec::as_slice)

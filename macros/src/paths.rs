@@ -36,6 +36,17 @@ pub(crate) fn check(item: &Item<'_>, root: &Root, report: &Report) {
         };
         report.on(path, format!("`{}` has no field `{name}` in JSON; {remedy}", item.ident));
     }
+    for GivenPath { path, is_selectable, .. } in root.paths() {
+        let text = path.value();
+        let Some((name, "")) = first_field(&text).filter(|_| is_selectable) else { continue };
+        let field = item.fields().iter().find(|field| field.name == name && !field.markers.may_have_others());
+        if let Some(shape @ (Shape::Number | Shape::Array(_) | Shape::Map(_) | Shape::IntOrString)) =
+            field.map(|field| &field.peeled.shape)
+        {
+            report
+                .on(path, format!("`{name}` is {}, and a selectable field a text, boolean or integer", shape.words()));
+        }
+    }
 }
 
 /// Constants that fail to compile where the type of a field of the root has no field that a path names. They need the
@@ -49,10 +60,20 @@ pub(crate) fn late_checks(item: &Item<'_>) -> TokenStream {
     root.paths().iter().filter_map(|given| path_check(item, given)).collect()
 }
 
+/// The fields that a path names one after the other, and whether that is all of it.
+fn names(path: &str) -> (Vec<&str>, bool) {
+    let (mut names, mut rest) = (Vec::new(), path);
+    while let Some((name, after)) = first_field(rest) {
+        names.push(name);
+        rest = after;
+    }
+    (names, rest.is_empty())
+}
+
 fn path_check(item: &Item<'_>, GivenPath { path, versions, is_selectable }: &GivenPath<'_>) -> Option<TokenStream> {
     let text = path.value();
-    let (holder, rest) = first_field(&text)?;
-    let (name, rest) = first_field(rest)?;
+    let (holder, inside) = first_field(&text)?;
+    let (name, rest) = first_field(inside)?;
     let holder = item.fields().iter().find(|field| field.name == holder)?;
     let ends = versions.until.is_some();
     // Before it was changed, the field had another type.
@@ -63,7 +84,14 @@ fn path_check(item: &Item<'_>, GivenPath { path, versions, is_selectable }: &Giv
         return None;
     }
     let of = type_name(type_);
-    let check = if ends {
+    let (deeper, is_whole) = names(inside);
+    let check = if deeper.len() > 1 && !ends {
+        let path = deeper.join(".");
+        let absent = format!("`{of}` has no field `{path}` in the JSON of the newest version, whose names paths use");
+        let unfit = format!("`{path}` of `{of}` is no text, boolean or integer, as selectable fields are");
+        let is_selectable = *is_selectable && is_whole;
+        quote!(needs_path::<#type_>(&[#(#deeper),*], #is_selectable, [#absent, #unfit]))
+    } else if ends {
         let absent = format!("`{of}` has no field `{name}` in JSON, neither in the newest version nor `removed`");
         quote!(needs_member_of_any_version::<#type_>(#name, #absent))
     } else {

@@ -9,7 +9,7 @@ use syn::Type;
 use crate::{
     change::{Change, ChangeKind, rank},
     json_path::first_field,
-    marker::{Keyword, Rule},
+    marker::{Keyword, Markers, Rule},
     model::{Field, Item},
     report::Report,
 };
@@ -51,6 +51,28 @@ pub(crate) fn in_order<'v>(versions: impl Iterator<Item = &'v str>) -> Vec<&'v s
     versions.sort_by_key(|version| rank(version));
     versions.dedup();
     versions
+}
+
+/// All versions that a type and its fields name, oldest first.
+pub(crate) fn named<'v>(item: &'v Item<'_>) -> Vec<&'v str> {
+    let fields = item.all_fields();
+    let of_markers = |markers: &'v Markers| {
+        let rules = markers.lists().flatten().filter_map(|marker| match &marker.keyword {
+            Keyword::Validate(rule) => Some(&rule.versions),
+            _ => None,
+        });
+        let limits = markers.in_versions.iter().map(|limited| &limited.versions).chain(rules);
+        let limits = limits.flat_map(|versions| versions.since.iter().chain(&versions.until)).map(String::as_str);
+        let changes = markers.changes.iter().map(|change| change.since.as_str());
+        let moves = markers.moves.iter().map(|moved| moved.since.as_str());
+        let removed = markers
+            .removed
+            .iter()
+            .flat_map(|removed| iter::once(removed.since.as_str()).chain(removed.added.as_deref()));
+        limits.chain(changes).chain(moves).chain(removed).collect::<Vec<_>>()
+    };
+    let all = iter::once(&item.markers).chain(fields.into_iter().map(|field| &field.markers));
+    in_order(all.flat_map(of_markers))
 }
 
 /// What a field looked like just before a version.

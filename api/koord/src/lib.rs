@@ -44,9 +44,20 @@
 #![cfg_attr(feature = "testing", doc = "| [`koord_testing`] | an operator on that server, and its webhooks |")]
 #![cfg_attr(feature = "simulation", doc = "| [`koord_simulation`] | an operator in virtual time, with seeded faults |")]
 //!
-// An operator has this feature for its tests, and cargo documents a crate without those: outside of docs.rs, only a
-// checkout documents the feature, and the crates of Koordinator beside it.
-#![cfg_attr(all(feature = "testing", not(docsrs)), doc = "Koordinator is made with them: [`koord_api`].")]
+// A checkout documents all features, and the crates of Koordinator beside these. An operator has some of them, and where it documents them no page
+// of Koordinator's own crates.
+#![cfg_attr(
+    all(
+        feature = "configuration",
+        feature = "program",
+        feature = "schemars",
+        feature = "simulation",
+        feature = "testing",
+        feature = "webhook",
+        not(docsrs)
+    ),
+    doc = "Koordinator is made with them: [`koord_api`]."
+)]
 //!
 //! `docs/architecture.md` shows which crate may depend on which, and the invariants that hold between them.
 //!
@@ -66,21 +77,31 @@ pub use koord_resource::{
 #[doc(no_inline)]
 pub use koord_resource::{k8s_openapi, serde, serde_json};
 
+// Their pages stand here too, where an operator's code names them: rustdoc shows another crate only when it is asked to.
 #[cfg(feature = "envtest")]
+#[doc(inline)]
 pub use envtest;
 #[cfg(feature = "configuration")]
+#[doc(inline)]
 pub use koord_configuration as configuration;
 #[cfg(feature = "program")]
+#[doc(inline)]
 pub use koord_program as program;
 #[cfg(feature = "cel")]
 pub use koord_resource::schema::cel;
+#[cfg(feature = "runtime")]
+#[doc(inline)]
+pub use koord_runtime as runtime;
 #[cfg(feature = "simulation")]
+#[doc(inline)]
 pub use koord_simulation as simulation;
 #[cfg(feature = "testing")]
+#[doc(inline)]
 pub use koord_testing as testing;
 #[cfg(feature = "webhook")]
+#[doc(inline)]
 pub use koord_webhook as webhook;
 #[cfg(feature = "schemars")]
 pub use schemars;
 #[cfg(feature = "runtime")]
-pub use {http, jiff, koord_runtime as runtime, kube, tokio, tokio_util};
+pub use {http, jiff, koord_runtime::prometheus, kube, tokio, tokio_util};

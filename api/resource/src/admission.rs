@@ -314,8 +314,8 @@ pub struct Denial {
     pub message: String,
     /// Single fields to blame.
     pub causes: Vec<crate::field::FieldError>,
-    /// Which field to fix and how, for denials whose message is the original's and says neither. It is not sent with
-    /// the answer: replies to API servers are the original's. Programs that explain a refusal show it.
+    /// Which field to fix and how, for denials whose message is another program's, word for word, and says neither. It is not sent with
+    /// the answer. Programs that explain a refusal show it.
     pub advice: Option<&'static Advice>,
 }
 
@@ -367,7 +367,7 @@ impl Denial {
         Self { code, reason: Cow::Borrowed(reason), message, causes, advice: None }
     }
 
-    /// 400: the request cannot be understood, or breaks a rule of a handler that the original also has.
+    /// 400: the request cannot be understood, or breaks a rule of a handler that answers all refusals so.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "", message.into(), Vec::new())
     }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Resource,
+    declare::is_same,
     walk::{list_types, map_types, plain_types},
 };
 
@@ -47,6 +48,12 @@ pub fn version_rank(version: &str) -> (u8, u32, u32) {
 }
 
 /// A type that looked otherwise in older versions of its kind; `#[derive(Convert)]` implements it.
+#[diagnostic::on_unimplemented(
+    message = "no way between versions is known for `{Self}`",
+    label = "not a type that `Convert` is implemented for",
+    note = "a struct or an enum of yours derives it: `#[derive(Convert)]`; one that is the same in all versions too",
+    note = "of a type of another crate, the field says `#[koord(schemars)]` or `#[koord(schemaless, preserve_unknown_fields)]`"
+)]
 pub trait Convert {
     /// Brings JSON of version `from` into the newest form, with what was kept beside it; what has no room in the newest
     /// form is kept beside that.
@@ -61,11 +68,69 @@ pub trait Convert {
         Ok(())
     }
 
+    /// The versions that `since` and `until` name on the type and its fields.
+    const NAMED: &'static [&'static str] = &[];
+    /// Those of the types of its fields.
+    const NAMED_INSIDE: &'static [&'static [&'static str]] = &[];
+    /// Those of the types of their fields. Types may contain each other, so that this is as far as constants look.
+    const NAMED_DEEPER: &'static [&'static [&'static [&'static str]]] = &[];
+
     /// What a version calls the field `name` of the newest form; none where it has no such field.
     fn name_in<'n>(version: &str, name: &'n str) -> Option<&'n str> {
         let _ = version;
         Some(name)
     }
+}
+
+/// Whether all of these versions are the newest or one of the older ones.
+const fn are_known(named: &[&str], newest: &str, older: &[&str]) -> bool {
+    let mut at = 0;
+    while at < named.len() {
+        if !is_same(named[at], newest) && !has(older, named[at]) {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// The same of several lists.
+const fn are_all_known(named: &[&[&str]], newest: &str, older: &[&str]) -> bool {
+    let mut at = 0;
+    while at < named.len() {
+        if !are_known(named[at], newest, older) {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// Whether every version that a kind names is one that it has.
+const fn names_its_own<T: Resource + Convert>(older: &[&str]) -> bool {
+    let newest = T::INFO.version;
+    if !are_known(T::NAMED, newest, older) || !are_all_known(T::NAMED_INSIDE, newest, older) {
+        return false;
+    }
+    let mut at = 0;
+    while at < T::NAMED_DEEPER.len() {
+        if !are_all_known(T::NAMED_DEEPER[at], newest, older) {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+const fn has(texts: &[&str], text: &str) -> bool {
+    let mut at = 0;
+    while at < texts.len() {
+        if is_same(texts[at], text) {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// From an older form to the newest, or back.
@@ -153,6 +218,7 @@ pub enum ConvertError {
 
 macro_rules! same_in_all_versions {
     ($($type:ty),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl Convert for $type {}
     )*};
 }
@@ -163,6 +229,9 @@ same_in_all_versions!(k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition)
 macro_rules! item_by_item {
     ($($type:ty $(, $size:ident)?;)*) => {$(
         impl<T: Convert $(, const $size: usize)?> Convert for $type {
+            const NAMED: &'static [&'static str] = T::NAMED;
+            const NAMED_INSIDE: &'static [&'static [&'static str]] = T::NAMED_INSIDE;
+            const NAMED_DEEPER: &'static [&'static [&'static [&'static str]]] = T::NAMED_DEEPER;
             fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
                 items_up::<T>(value, &[], from, at, was, kept)
             }
@@ -178,6 +247,9 @@ list_types!(item_by_item);
 macro_rules! entry_by_entry {
     ($($type:ty $(, $state:ident)?;)*) => {$(
         impl<K, V: Convert $(, $state)?> Convert for $type {
+            const NAMED: &'static [&'static str] = V::NAMED;
+            const NAMED_INSIDE: &'static [&'static [&'static str]] = V::NAMED_INSIDE;
+            const NAMED_DEEPER: &'static [&'static [&'static [&'static str]]] = V::NAMED_DEEPER;
             fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
                 entries::<V>(Way::UpFrom(from), value, at, was, kept)
             }
@@ -208,6 +280,9 @@ fn entries<T: Convert>(
 macro_rules! transparent {
     ($($type:ty),*) => {$(
         impl<T: Convert> Convert for $type {
+            const NAMED: &'static [&'static str] = T::NAMED;
+            const NAMED_INSIDE: &'static [&'static [&'static str]] = T::NAMED_INSIDE;
+            const NAMED_DEEPER: &'static [&'static [&'static [&'static str]]] = T::NAMED_DEEPER;
             fn up(value: &mut Value, from: &str, at: &Place<'_>, was: &Kept, kept: &mut Kept) -> Result<(), ConvertError> {
                 T::up(value, from, at, was, kept)
             }
@@ -242,7 +317,15 @@ pub struct Conversion {
 
 impl Conversion {
     /// Between the newest version, which is the type's own, and older ones.
+    ///
+    /// # Panics
+    ///
+    /// While compiling, as a table of conversions is a constant, where a `since` or `until` names a version that is none of these.
     pub const fn of<T: Resource + Convert>(older: &'static [&'static str]) -> Self {
+        assert!(
+            names_its_own::<T>(older),
+            "a `since` or `until` in the kind, or in the types of its fields, names a version that is neither the kind's own nor one of these older ones"
+        );
         Conversion {
             group: T::INFO.group,
             kind: T::INFO.kind,

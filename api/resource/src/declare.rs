@@ -16,7 +16,10 @@ use serde_json::json;
 pub use count_rule::count_rule;
 pub(crate) use count_rule::escaped;
 pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
-pub use members::{Member, Members, needs_key, needs_member, needs_member_of_any_version, needs_selectable};
+pub(crate) use members::is_same;
+pub use members::{
+    Member, Members, needs_key, needs_member, needs_member_of_any_version, needs_path, needs_selectable,
+};
 pub(crate) use moved::{at_moved, by_newest_name};
 pub use moved::{moved, moved_member};
 #[cfg(feature = "schemars")]
@@ -58,6 +61,9 @@ pub trait Schema {
     /// The members of the object that it is, known while compiling, so that keys of lists and paths of a root can be
     /// checked. An implementation by hand may leave it out.
     const MEMBERS: Members = Members::Unknown;
+
+    /// The members of the members, in the order of [`MEMBERS`](Self::MEMBERS), so that paths can be followed one step further.
+    const INSIDE: &'static [Members] = &[];
 
     /// The schema, as the document in `cx` wants it.
     fn schema(cx: Emit) -> Node;

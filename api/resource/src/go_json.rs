@@ -1,6 +1,6 @@
 //! JSON as Go reads and writes it.
 //!
-//! Users write JSON inside strings: the keys of ConfigMaps, annotations. The original decodes them with Go's
+//! Users write JSON inside strings: the keys of ConfigMaps, annotations. Programs written in Go decode them with
 //! `encoding/json`, and objects in clusters rely on its rules: keys match whatever their case, of equal keys the last
 //! wins, `null` means unset, unknown keys are ignored, absent fields have their zero value, and errors have Go's words.
 

@@ -9,6 +9,12 @@ use crate::walk::{list_types, map_types, plain_types};
 ///
 /// The order is: constant defaults, computed defaults, the fields' own types, normalisation of fields, normalisation of
 /// the whole. Doing it twice changes nothing more, as long as the user's functions behave so.
+#[diagnostic::on_unimplemented(
+    message = "no defaults are known for `{Self}`",
+    label = "not a type that `Mutate` is implemented for",
+    note = "a struct or an enum of yours derives it: `#[derive(Mutate)]`; without defaults it costs nothing",
+    note = "of a type of another crate, the field says `#[koord(schemars)]` or `#[koord(schemaless, preserve_unknown_fields)]`"
+)]
 pub trait Mutate {
     /// Fills in what is absent and normalises what is there.
     fn mutate(&mut self) {}
@@ -24,6 +30,7 @@ pub fn default<T: DeserializeOwned>(field: &mut Option<T>, absent: impl Fn(&Opti
 
 macro_rules! nothing_to_do {
     ($($type:ty),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl Mutate for $type {}
     )*};
 }

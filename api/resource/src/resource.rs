@@ -51,11 +51,11 @@ pub struct ResourceInfo {
     pub served: Served,
     /// Older versions that are served otherwise than [`Served::OLDER`] says.
     pub older: &'static [Older],
-    /// What the hardened profile adds for kubectl's users.
+    /// What [`Profile::Hardened`](crate::declare::Profile::Hardened) adds for kubectl's users.
     pub extras: Extras,
 }
 
-/// Names, columns and selectable fields that only the hardened profile has.
+/// Names, columns and selectable fields that only [`Profile::Hardened`](crate::declare::Profile::Hardened) has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
     /// Further short names.

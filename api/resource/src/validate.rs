@@ -24,6 +24,12 @@ use crate::{
 /// The API server enforces the rules of the schema before a webhook is called, so a webhook asks only for
 /// [`admission`](Self::validate_admission) and [`update`](Self::validate_update). Tests, linters and readers of
 /// ConfigMaps ask for all with [`validate`](Self::validate).
+#[diagnostic::on_unimplemented(
+    message = "no rules are known for `{Self}`",
+    label = "not a type that `Validate` is implemented for",
+    note = "a struct or an enum of yours derives it: `#[derive(Validate)]`; without rules it costs nothing",
+    note = "of a type of another crate, the field says `#[koord(schemars)]` or `#[koord(schemaless, preserve_unknown_fields)]`"
+)]
 pub trait Validate {
     /// Whether there are rules about what may become of an old value, known while compiling.
     const CHANGES: Changes = Changes::Free;
@@ -128,6 +134,7 @@ pub fn items_by_key<'a, T: Serialize + 'a>(
 
 macro_rules! no_rules {
     ($($type:ty),* $(,)?) => {$(
+        #[diagnostic::do_not_recommend]
         impl Validate for $type {}
     )*};
 }

@@ -625,7 +625,7 @@ mod tests {
     impl Term<PodView> for ByNode {
         type Value = Arc<str>;
 
-        fn terms(object: &PodView, found_by: &mut dyn FnMut(Arc<str>)) {
+        fn terms(_: &ObjectKey, object: &PodView, found_by: &mut dyn FnMut(Arc<str>)) {
             found_by(Arc::clone(&object.node));
         }
     }

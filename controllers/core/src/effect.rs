@@ -39,7 +39,8 @@ pub struct EffectLimits {
     pub backoff_min: Duration,
     /// The longest of these pauses.
     pub backoff_max: Duration,
-    /// A result is found out again when it is this old; none to trust it for as long as the inputs are the same.
+    /// A result is found out again when it is this old; none to trust it for as long as the inputs are the same. A decision may say
+    /// otherwise for its key ([`Outcome::effect_every`](crate::outcome::Outcome::effect_every)).
     pub refresh: Option<Duration>,
 }
 
@@ -152,7 +153,11 @@ struct Slot<I, O> {
     inputs: I,
     last: Option<Arc<O>>,
     phase: Phase<O>,
+    /// When a result is too old.
+    refresh: Option<Duration>,
     failures: u32,
+    /// Why the last attempt failed.
+    error: Option<String>,
 }
 
 enum Phase<O> {
@@ -160,6 +165,34 @@ enum Phase<O> {
     Running(u64, Option<Box<dyn FnOnce() + Send>>),
     Done(Moment),
     Failed(EffectError, Option<Moment>),
+}
+
+/// How many keys an effect has, by what has become of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EffectCounts {
+    /// Wait to be run.
+    pub waiting: usize,
+    /// Run.
+    pub running: usize,
+    /// Are done.
+    pub done: usize,
+    /// Failed, and wait for the next attempt or for other inputs.
+    pub failed: usize,
+}
+
+/// What the end of an attempt says beside its result, for logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It succeeded.
+    Succeeded {
+        /// Whether the attempt before had failed.
+        after_failure: bool,
+    },
+    /// It failed.
+    Failed {
+        /// Whether the attempt before had failed for the same reason.
+        again: bool,
+    },
 }
 
 /// An attempt that is to be run.
@@ -215,32 +248,33 @@ impl<I: PartialEq, O> Effects<I, O> {
         let slot = state.slots.get(key).filter(|slot| slot.inputs == *inputs)?;
         let due = match &slot.phase {
             Phase::Queued(..) | Phase::Running(..) => None,
-            Phase::Done(at) => self.limits.refresh.map(|age| *at + age),
+            Phase::Done(at) => slot.refresh.map(|age| *at + age),
             Phase::Failed(_, until) => *until,
         };
         let now = self.clock.moment();
         due.filter(|due| *due > now).map(|due| due.since(now))
     }
 
-    /// The effect is wanted. Nothing happens while it is under way, or done with the same inputs and not too old, or waits
-    /// after a failure.
-    pub fn want(&self, key: ObjectKey, inputs: I, work: Work<O>) {
+    /// The effect is wanted, and its result for as long as `refresh` says. Nothing happens while it is under way, or done with the same inputs and
+    /// not too old, or waits after a failure.
+    pub fn want(&self, key: ObjectKey, inputs: I, refresh: Option<Duration>, work: Work<O>) {
         let now = self.clock.moment();
         let mut cancel = None;
         {
             let mut state = self.state.lock();
-            let (mut last, mut failures) = (None, 0);
+            let (mut last, mut failures, mut error) = (None, 0, None);
             if let Some(slot) = state.slots.get_mut(&key) {
                 if slot.inputs == inputs {
+                    slot.refresh = refresh;
                     let is_due = match &slot.phase {
                         Phase::Queued(..) | Phase::Running(..) => false,
-                        Phase::Done(at) => self.limits.refresh.is_some_and(|age| now.since(*at) >= age),
+                        Phase::Done(at) => refresh.is_some_and(|age| now.since(*at) >= age),
                         Phase::Failed(_, until) => until.is_some_and(|until| now >= until),
                     };
                     if !is_due {
                         return;
                     }
-                    (last, failures) = (slot.last.take(), slot.failures);
+                    (last, failures, error) = (slot.last.take(), slot.failures, slot.error.take());
                 } else if let Phase::Running(_, running) = &mut slot.phase {
                     cancel = running.take();
                 }
@@ -248,7 +282,9 @@ impl<I: PartialEq, O> Effects<I, O> {
             state.attempts += 1;
             let number = state.attempts;
             state.queue.push_back((key.clone(), number));
-            state.slots.insert(key, Slot { inputs, last, failures, phase: Phase::Queued(number, work) });
+            state
+                .slots
+                .insert(key, Slot { inputs, last, refresh, failures, error, phase: Phase::Queued(number, work) });
         }
         if let Some(cancel) = cancel {
             cancel();
@@ -294,19 +330,20 @@ impl<I: PartialEq, O> Effects<I, O> {
         }
     }
 
-    /// An attempt has ended. Its key is decided about again.
-    pub fn ended(&self, key: &ObjectKey, number: u64, result: Result<O, EffectError>) {
+    /// An attempt has ended. Its key is decided about again. Gives nothing where the effect is not wanted any more.
+    pub fn ended(&self, key: &ObjectKey, number: u64, result: Result<O, EffectError>) -> Option<Ended> {
         let now = self.clock.moment();
-        {
+        let ended = {
             let mut state = self.state.lock();
-            let Some(slot) = state.slots.get_mut(key) else { return };
+            let slot = state.slots.get_mut(key)?;
             if !matches!(slot.phase, Phase::Running(running, _) if running == number) {
-                return;
+                return None;
             }
             match result {
                 Ok(value) => {
                     (slot.last, slot.failures) = (Some(Arc::new(value)), 0);
                     slot.phase = Phase::Done(now);
+                    Ended::Succeeded { after_failure: slot.error.take().is_some() }
                 }
                 Err(error) => {
                     let doubled = self.limits.backoff_min.saturating_mul(1 << slot.failures.min(20));
@@ -316,13 +353,31 @@ impl<I: PartialEq, O> Effects<I, O> {
                         Retry::After(delay) => Some(delay),
                         Retry::Never => None,
                     };
+                    let again = slot.error.replace(error.message.clone()).is_some_and(|before| before == error.message);
                     slot.phase = Phase::Failed(error, pause.map(|pause| now + pause));
+                    Ended::Failed { again }
                 }
             }
-        }
+        };
         if let Some(wake) = self.wake.get() {
             wake(key);
         }
+        Some(ended)
+    }
+
+    /// How many keys there are, by what has become of their effect.
+    pub fn counts(&self) -> EffectCounts {
+        let mut counts = EffectCounts::default();
+        for slot in self.state.lock().slots.values() {
+            let count = match slot.phase {
+                Phase::Queued(..) => &mut counts.waiting,
+                Phase::Running(..) => &mut counts.running,
+                Phase::Done(_) => &mut counts.done,
+                Phase::Failed(..) => &mut counts.failed,
+            };
+            *count += 1;
+        }
+        counts
     }
 
     /// The lead is over, or begins: nothing runs, nothing is known. The keys are decided about again.
@@ -400,7 +455,7 @@ mod tests {
     }
 
     fn want(effects: &Buckets, inputs: u32) {
-        effects.want(key(), inputs, Box::pin(async { Ok(String::new()) }));
+        effects.want(key(), inputs, effects.limits().refresh, Box::pin(async { Ok(String::new()) }));
     }
 
     fn done(text: &str) -> Progress<String> {
@@ -495,5 +550,46 @@ mod tests {
         effects.answer(&key(), Err(EffectError::new("gone")));
         let Progress::Failed { error, last } = effects.progress(&key(), &1) else { panic!() };
         assert_eq!((error.message.as_str(), last.as_deref().map(String::as_str)), ("gone", Some("one")));
+    }
+
+    #[test]
+    fn each_key_has_the_age_that_its_decision_names() {
+        let (effects, clock, _) = buckets(Some(Duration::from_mins(10)));
+        let want = |name: &str, refresh| {
+            let work = Box::pin(async { Ok(String::new()) });
+            effects.want(ObjectKey::new("ns", name), 1, refresh, work);
+        };
+        let names = ["hourly", "daily", "once"];
+        let ages = [Some(Duration::from_hours(1)), Some(Duration::from_hours(24)), None];
+        let want_all = || names.iter().zip(ages).for_each(|(name, age)| want(name, age));
+        want_all();
+        names.iter().for_each(|name| assert!(effects.answer(&ObjectKey::new("ns", name), Ok(String::new()))));
+        assert_eq!(names.map(|name| effects.due_in(&ObjectKey::new("ns", name), &1)), ages);
+        clock.advance(Duration::from_hours(2));
+        want_all();
+        assert_eq!(effects.waiting(), [(ObjectKey::new("ns", "hourly"), 1)]);
+        // An edit of the period counts at once, without other inputs.
+        want("daily", Some(Duration::from_hours(2)));
+        assert_eq!(effects.counts(), EffectCounts { waiting: 2, done: 1, ..EffectCounts::default() });
+    }
+
+    #[test]
+    fn the_end_of_an_attempt_says_whether_it_is_news() {
+        let (effects, clock, _) = buckets(None);
+        let fails_with = |message: Option<&str>| {
+            want(&effects, 1);
+            let attempt = effects.take().unwrap();
+            assert_eq!(effects.counts().running, 1);
+            let result = message.map_or(Ok(String::new()), |message| Err(EffectError::new(message)));
+            let ended = effects.ended(&key(), attempt.number(), result);
+            clock.advance(Duration::from_mins(10));
+            ended.unwrap()
+        };
+        assert_eq!(fails_with(Some("no answer")), Ended::Failed { again: false });
+        assert_eq!(fails_with(Some("no answer")), Ended::Failed { again: true });
+        assert_eq!(fails_with(Some("forbidden")), Ended::Failed { again: false });
+        assert_eq!(effects.counts().failed, 1);
+        assert_eq!(fails_with(None), Ended::Succeeded { after_failure: true });
+        assert_eq!(effects.ended(&key(), 77, Ok(String::new())), None, "nobody wants it any more");
     }
 }

@@ -48,6 +48,15 @@ impl Retry {
     }
 }
 
+/// A permission that the API server asks for and the program does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPermission {
+    /// What it is, as `patch databases.db.example.com/status`.
+    pub permission: String,
+    /// The error without what helps.
+    pub refusal: String,
+}
+
 /// Why a key could not be reconciled.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
@@ -64,12 +73,14 @@ pub struct ReconcileError {
     /// Whether the cache was behind the API server, which refused the write for that. The next decision knows better, so
     /// nobody is to blame.
     pub stale: bool,
+    /// The permission that is missing; none where it is about something else.
+    pub lacks: Option<MissingPermission>,
 }
 
 impl ReconcileError {
     /// An error that is tried again with growing delay.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Backoff, fault, message: message.into(), aborts_plan: false, stale: false }
+        Self { retry: Retry::Backoff, fault, message: message.into(), aborts_plan: false, stale: false, lacks: None }
     }
 
     /// An error that nothing but a change can fix.
@@ -85,6 +96,11 @@ impl ReconcileError {
     /// The same error, because of a cache that was behind.
     pub fn of_stale_cache(self) -> Self {
         Self { stale: true, ..self }
+    }
+
+    /// The same error, for want of a permission.
+    pub fn lacking(self, missing: MissingPermission) -> Self {
+        Self { lacks: Some(missing), ..self }
     }
 
     /// The same error, which aborts the rest of the plan.

@@ -46,8 +46,9 @@ impl<P, A: Index<P>, B: Index<P>> Index<P> for (A, B) {
 pub trait Term<P>: Send + Sync + 'static {
     /// The type of what is looked up.
     type Value: Ord + Clone + Send + Sync + 'static;
-    /// Names every value under which an object shall be found; none keeps it out of the index.
-    fn terms(object: &P, found_by: &mut dyn FnMut(Self::Value));
+    /// Names every value under which an object shall be found; none keeps it out of the index. What an object refers to by a name in its
+    /// own namespace is `ObjectKey::new(key.namespace(), name)`.
+    fn terms(key: &ObjectKey, object: &P, found_by: &mut dyn FnMut(Self::Value));
 }
 
 /// Objects by a [`Term`].
@@ -86,13 +87,13 @@ impl<P, T: Term<P>> By<P, T> {
 
 impl<P: 'static, T: Term<P>> Index<P> for By<P, T> {
     fn insert(&mut self, key: &ObjectKey, value: &P) {
-        T::terms(value, &mut |term| {
+        T::terms(key, value, &mut |term| {
             self.keys.entry(term).or_default().insert(key.clone());
         });
     }
 
     fn remove(&mut self, key: &ObjectKey, value: &P) {
-        T::terms(value, &mut |term| {
+        T::terms(key, value, &mut |term| {
             if let Some(keys) = self.keys.get_mut(&term) {
                 keys.remove(key);
                 if keys.is_empty() {
@@ -112,9 +113,32 @@ mod tests {
     impl Term<String> for ByLength {
         type Value = usize;
 
-        fn terms(object: &String, found_by: &mut dyn FnMut(usize)) {
+        fn terms(_: &ObjectKey, object: &String, found_by: &mut dyn FnMut(usize)) {
             found_by(object.len());
         }
+    }
+
+    /// What an object names, in its own namespace.
+    struct ByReference;
+
+    impl Term<String> for ByReference {
+        type Value = ObjectKey;
+
+        fn terms(key: &ObjectKey, object: &String, found_by: &mut dyn FnMut(ObjectKey)) {
+            found_by(ObjectKey::new(key.namespace(), object));
+        }
+    }
+
+    #[test]
+    fn a_reference_by_name_is_found_in_the_namespace_of_the_object() {
+        let mut index = By::<String, ByReference>::default();
+        let (shop, pay) = (ObjectKey::new("shop", "a"), ObjectKey::new("pay", "a"));
+        let password = "password".to_owned();
+        index.insert(&shop, &password);
+        index.insert(&pay, &password);
+        assert_eq!(index.get("shop/password").collect::<Vec<_>>(), [&shop]);
+        index.remove(&shop, &password);
+        assert_eq!(index.values().collect::<Vec<_>>(), [&ObjectKey::new("pay", "password")]);
     }
 
     #[test]

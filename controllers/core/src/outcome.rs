@@ -134,6 +134,38 @@ impl Outcome {
         I: PartialEq + Serialize + Send + 'static,
         O: Send + Sync + 'static,
     {
+        self.effect_aged(effects, key, inputs, effects.limits().refresh, work)
+    }
+
+    /// The same, whose result is found out again when it is `refresh` old, whatever the limits of the effects say: for a period that stands in the
+    /// object. It is no input: another period has the effect run again only where its result is too old then.
+    pub fn effect_every<I, O>(
+        &mut self,
+        effects: &Arc<Effects<I, O>>,
+        key: &ObjectKey,
+        inputs: I,
+        refresh: Duration,
+        work: impl Future<Output = Result<O, EffectError>> + Send + 'static,
+    ) -> Progress<O>
+    where
+        I: PartialEq + Serialize + Send + 'static,
+        O: Send + Sync + 'static,
+    {
+        self.effect_aged(effects, key, inputs, Some(refresh), work)
+    }
+
+    fn effect_aged<I, O>(
+        &mut self,
+        effects: &Arc<Effects<I, O>>,
+        key: &ObjectKey,
+        inputs: I,
+        refresh: Option<Duration>,
+        work: impl Future<Output = Result<O, EffectError>> + Send + 'static,
+    ) -> Progress<O>
+    where
+        I: PartialEq + Serialize + Send + 'static,
+        O: Send + Sync + 'static,
+    {
         let progress = effects.progress(key, &inputs);
         if let Some(wait) = effects.due_in(key, &inputs) {
             self.requeue_after(wait);
@@ -141,7 +173,7 @@ impl Outcome {
         let shown = serde_json::to_value(&inputs).unwrap_or_default();
         let (effects, of) = (Arc::clone(effects), key.clone());
         let name = effects.name();
-        let begin = Box::new(move || effects.want(of, inputs, Box::pin(work)));
+        let begin = Box::new(move || effects.want(of, inputs, refresh, Box::pin(work)));
         self.effects.push(Wanted { name, key: key.clone(), inputs: shown, begin });
         progress
     }

@@ -13,7 +13,7 @@ use koord_resource::controller::ResourceKind;
 
 use crate::{
     effect::Wanted,
-    error::{ReconcileError, Retry},
+    error::{MissingPermission, ReconcileError, Retry},
     events::Event,
     key::ObjectKey,
     outcome::{Keep, Memory, Outcome},
@@ -156,6 +156,17 @@ impl Kept {
     }
 }
 
+/// Different texts, each once.
+fn joined<'t>(texts: impl Iterator<Item = &'t String>) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for text in texts {
+        if !all.contains(&text.as_str()) {
+            all.push(text);
+        }
+    }
+    all.join(", ")
+}
+
 /// One error for several. A delay that the server asks for counts more than our own.
 fn together(mut errors: Vec<ReconcileError>) -> Option<ReconcileError> {
     if errors.len() < 2 {
@@ -176,7 +187,13 @@ fn together(mut errors: Vec<ReconcileError>) -> Option<ReconcileError> {
     };
     let message = format!("{} writes failed: {}{more}", errors.len(), words.join("; "));
     let stale = errors.iter().all(|error| error.stale);
-    Some(ReconcileError { retry, fault, message, aborts_plan: abort_plan(&errors), stale })
+    // Several permissions that are missing are one matter as long as nothing else is wrong.
+    let lacking: Option<Vec<&MissingPermission>> = errors.iter().map(|error| error.lacks.as_ref()).collect();
+    let lacks = lacking.map(|lacking| MissingPermission {
+        permission: joined(lacking.iter().map(|missing| &missing.permission)),
+        refusal: joined(lacking.iter().map(|missing| &missing.refusal)),
+    });
+    Some(ReconcileError { retry, fault, message, aborts_plan: abort_plan(&errors), stale, lacks })
 }
 
 fn abort_plan(errors: &[ReconcileError]) -> bool {

@@ -1,6 +1,6 @@
 //! Keeps a cache equal to a collection of the API server: the protocol of list and watch as a state machine.
 //!
-//! A shell asks it what to do ([`Reflector::ask`]), does that, and reports the result. It knows no sockets and
+//! Its driver, a task or a simulation, asks it what to do ([`Reflector::ask`]), does that, and reports the result. It knows no sockets and
 //! no clock, so the same code runs behind tokio and inside the step simulation. The rules are client-go's: list by
 //! pages or stream the initial events, watch from there, resume at the last revision, list again when that has
 //! expired, and wait 0.8 s to 30 s (with jitter, reset after two quiet minutes) after failures.
@@ -85,7 +85,7 @@ pub struct Reflector {
     restarts: u64,
     /// When the server last answered or sent something; none before the first time.
     contact: Option<Moment>,
-    /// When the shell last asked or reported something; none before the first time.
+    /// When the driver last asked or reported something; none before the first time.
     progress: Option<Moment>,
 }
 
@@ -152,7 +152,7 @@ impl Reflector {
         self.contact
     }
 
-    /// When the shell last asked or reported something; none before the first time.
+    /// When the driver last asked or reported something; none before the first time.
     pub fn progress(&self) -> Option<Moment> {
         self.progress
     }
@@ -165,7 +165,7 @@ impl Reflector {
         }
     }
 
-    /// The shell was interrupted where nobody knows: the collection is fetched anew.
+    /// The driver was interrupted where nobody knows: the collection is fetched anew.
     pub fn reset(&mut self) {
         self.restart();
     }

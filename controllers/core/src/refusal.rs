@@ -1,6 +1,6 @@
 //! What a person does about a request that the API server refuses for want of a definition, a namespace or a permission.
 
-use koord_resource::controller::ResourceKind;
+use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 
 /// A request that was refused.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +82,27 @@ impl Refused<'_> {
             ),
             _ => None,
         }
+    }
+
+    /// The permission that is missing, as `patch databases.db.example.com/status`; none where the refusal is about something else.
+    pub fn permission(&self) -> Option<String> {
+        let is_missing = self.code == 403 && self.remedy().is_some();
+        is_missing.then(|| format!("{} {}", self.verbs.join(","), self.resource()))
+    }
+
+    /// Whether one of these rules permits it.
+    pub fn is_permitted_by(&self, rules: &[RbacRule]) -> bool {
+        let ResourceKind { group, plural, .. } = self.kind;
+        let resource = match self.subresource {
+            "" => plural.to_owned(),
+            subresource => format!("{plural}/{subresource}"),
+        };
+        let has = |words: &[&str], word: &str| words.contains(&word) || words.contains(&"*");
+        self.verbs.iter().all(|verb| {
+            rules
+                .iter()
+                .any(|rule| has(&[rule.group], group) && has(&[rule.resource], &resource) && has(rule.verbs, verb))
+        })
     }
 
     /// Whether a definition makes the kind. Groups of Kubernetes itself have no dot, or end in `.k8s.io`.
@@ -191,6 +212,24 @@ mod tests {
         assert!(built_in.starts_with("this API server does not serve leases of coordination.k8s.io/v1"), "{built_in}");
         let webhook = r#"Internal error occurred: failed calling webhook "v.example.com": connection refused"#;
         assert!(remedy(DATABASE, ("", ""), 500, webhook).unwrap().starts_with("start what serves that webhook"));
+    }
+
+    #[test]
+    fn a_missing_permission_is_compared_with_what_is_declared() {
+        let message = "databases is forbidden: User \"pg\" cannot patch resource";
+        let refused = |code, subresource| Refused {
+            kind: DATABASE,
+            subresource,
+            namespace: "",
+            verbs: &["patch"],
+            code,
+            message,
+        };
+        assert_eq!(refused(403, "status").permission().unwrap(), "patch databases.db.example.com/status");
+        assert_eq!((refused(409, "").permission(), refused(404, "").permission()), (None, None));
+        let rules = [DATABASE.rule(&["list", "patch"])];
+        assert!(refused(403, "").is_permitted_by(&rules) && !refused(403, "status").is_permitted_by(&rules));
+        assert!(!Refused { verbs: &["create", "patch"], ..refused(403, "") }.is_permitted_by(&rules));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Watch {
     pub kind: ResourceKind,
     /// Which part of the collection is wanted.
     pub selection: Selection,
-    /// The protocol; only its shell locks it.
+    /// The protocol; only its driver locks it.
     pub reflector: Mutex<Reflector>,
     /// Where its findings go.
     pub sink: Arc<dyn Sink>,
@@ -41,11 +41,11 @@ pub struct Watch {
     versions: OnceLock<&'static [&'static str]>,
     /// Which version is asked for: 0 for that of the kind.
     version: AtomicUsize,
-    /// Ends what the shell has open; none while nobody runs it.
+    /// Ends what the driver has open; none while nobody runs it.
     interrupt: Mutex<Option<Interrupt>>,
 }
 
-/// Tells the shell of a watch to fetch the collection anew.
+/// Has the driver of a watch fetch the collection anew.
 type Interrupt = Box<dyn Fn() + Send + Sync>;
 
 /// The sinks of one watch. What one of them does with an object does not concern the others.
@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// What ends the request that the shell has open, and has it fetch the collection anew.
+    /// What ends the request that the driver has open, and has it fetch the collection anew.
     pub fn set_interrupt(&self, interrupt: impl Fn() + Send + Sync + 'static) {
         *self.interrupt.lock() = Some(Box::new(interrupt));
     }

@@ -1,4 +1,4 @@
-//! A write to the API server as data: what a plan shows, what a shell sends, and what an answer means.
+//! A write to the API server as data: what a plan shows, what is sent, and what an answer means.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cache::Revision,
-    error::{Fault, ReconcileError},
+    error::{Fault, MissingPermission, ReconcileError},
     key::ObjectKey,
     refusal::Refused,
     uid::Uid,
@@ -255,11 +255,16 @@ impl Write {
         // A webhook that denies something chooses the code itself, and means this object.
         let denied = message.contains("denied the request");
         let is_gone = answer.code == 404 && self.is_gone(&reason, &message);
-        let remedy = self.refused(answer.code, details).remedy().filter(|_| !is_gone);
+        let refused = self.refused(answer.code, details);
+        let remedy = refused.remedy().filter(|_| !is_gone);
         let advice = remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default();
         let error = |fault| {
             let text = format!("{self}: the API server answered {}: {details}{advice}", answer.code);
-            let error = ReconcileError::new(fault, text);
+            let mut error = ReconcileError::new(fault, text);
+            if let Some(permission) = refused.permission() {
+                let refusal = format!("{self}: the API server answered {}: {details}", answer.code);
+                error = error.lacking(MissingPermission { permission, refusal });
+            }
             // An eviction that a budget forbids says nothing about other writes.
             let budget = answer.code == 429 && matches!(self.action, Action::Evict(_));
             let aborts_plan = matches!(answer.code, 401 | 429 | 502..=504) && !denied && !budget;
@@ -290,7 +295,7 @@ impl Write {
     }
 
     /// The write as a request that was refused.
-    fn refused<'a>(&'a self, code: u16, message: &'a str) -> Refused<'a> {
+    pub fn refused<'a>(&'a self, code: u16, message: &'a str) -> Refused<'a> {
         let (verbs, subresource): (&[&str], &str) = match &self.action {
             Action::Create(_) => (&["create"], ""),
             // An apply makes what is not there.

@@ -29,7 +29,7 @@ pub use series::{write_gauge_head, write_series};
 
 /// The registries of a program. Cheap to clone.
 ///
-/// Three registries are served, as by the original: the runtime's at `/metrics`, the components' at
+/// Three registries are served, as by Koordinator's programs: the runtime's at `/metrics`, the components' at
 /// `/internal-metrics`, those for other systems at `/external-metrics`; `/all-metrics` merges them. A fourth one has the
 /// service level indicators of Kubernetes, at `/metrics/slis`.
 #[derive(Clone, Default)]

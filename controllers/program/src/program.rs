@@ -29,6 +29,7 @@ use crate::{
     ControllerFlags, ControllerSettings, Dependencies,
     flags::from_go,
     gates::{Gate, Gates, Stage},
+    manifests,
     output::FAILED,
     plan::PlanFlags,
     process::run_to_code,
@@ -213,12 +214,25 @@ fn host_name(otherwise: &str) -> String {
 
 /// Reads the command line of a program that has the flags of [`ControllerFlags`] alone, and sets up its logs.
 pub fn read_flags(build: &Build, arguments: Vec<String>) -> Result<ControllerSettings, clap::Error> {
-    read::<ControllerFlags>(build, arguments)?.check_and_log(build)
+    read::<ControllerFlags>(build, &[], arguments)?.check_and_log(build)
 }
 
-fn read<F: clap::Args>(build: &Build, arguments: Vec<String>) -> Result<F, clap::Error> {
+fn read<F: clap::Args>(build: &Build, variables: &[(&str, &str)], arguments: Vec<String>) -> Result<F, clap::Error> {
+    F::from_arg_matches(&command::<F>(build, variables).try_get_matches_from(from_go(arguments))?)
+}
+
+/// The command line of a program. What documents the type of its flags is for readers of code.
+fn command<F: clap::Args>(build: &Build, variables: &[(&str, &str)]) -> clap::Command {
     let command = clap::Command::new(build.program).version(build.version).args_override_self(true);
-    F::from_arg_matches(&F::augment_args(command).try_get_matches_from(from_go(arguments))?)
+    let about = format!("Runs the controllers of {}, version {}", build.program, build.version);
+    let mut parts = Vec::new();
+    parts.extend(manifests::help(build.program).map(|line| format!("Commands:\n  {line}")));
+    if !variables.is_empty() {
+        let width = variables.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        let lines = variables.iter().map(|(name, meaning)| format!("\n  {name:width$}  {meaning}"));
+        parts.push(lines.fold("Environment variables:".to_owned(), |text, line| text + &line));
+    }
+    F::augment_args(command).about(about).after_help(parts.join("\n\n"))
 }
 
 /// The flags of a program that answers `--plan`.
@@ -265,7 +279,7 @@ fn run_command<A: clap::Args, C, R: Runnable>(
     add: impl FnOnce(&mut Setup, C) -> anyhow::Result<R>,
 ) -> ExitCode {
     let read = |arguments| {
-        let (Flags { program, plan }, own) = split(read(&build, arguments)?)?;
+        let (Flags { program, plan }, own) = split(read(&build, R::VARIABLES, arguments)?)?;
         Ok((program.check_and_log(&build)?, own, plan.command()))
     };
     run_to_code(build.program, read, async |(settings, own, command), stop: CancellationToken| {

@@ -1,6 +1,10 @@
 //! A controller: a queue of keys, and a function from a key and the caches to an outcome.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use koord_resource::controller::{ControllerSpec, ResourceKind};
@@ -23,6 +27,7 @@ use crate::{
     queue::WorkQueue,
     store::Sink,
     trace::{Open, Role, TraceContext, Tracer},
+    undeclared::explained,
     write::{Answer, Write},
 };
 
@@ -107,7 +112,7 @@ fn before_and_after<P>(change: &Change<P>, requests: &mut Requests, leads_to: im
     }
 }
 
-/// A controller with its queue, as the shells drive it: take a key, decide, write, settle.
+/// A controller with its queue, as tasks and simulations drive it: take a key, decide, write, settle.
 pub struct Worker {
     spec: ControllerSpec,
     controller: Arc<dyn Controller>,
@@ -124,6 +129,8 @@ pub struct Worker {
     tracer: Tracer,
     /// Why keys wait, of those of which it is known; empty unless traces are recorded.
     causes: Mutex<BTreeMap<ObjectKey, TraceContext>>,
+    /// Permissions that were missing, which the log says once.
+    lacked: Mutex<BTreeSet<String>>,
 }
 
 /// What a controller was connected with.
@@ -135,7 +142,7 @@ pub(crate) struct Wired {
     pub(crate) effects: Vec<Arc<dyn AnyEffects>>,
 }
 
-/// What the worker's shell has to know about a decision.
+/// What the driver of a worker has to know about a decision.
 #[derive(Debug)]
 pub struct Attempt {
     key: ObjectKey,
@@ -176,6 +183,7 @@ impl Worker {
             effects,
             tracer,
             causes: Mutex::default(),
+            lacked: Mutex::default(),
         }
     }
 
@@ -370,6 +378,8 @@ impl Worker {
             }
             if error.stale {
                 tracing::debug!(controller = name, %key, %error, "the cache was behind; reconciling again");
+            } else if !self.is_news(&error) {
+                tracing::debug!(controller = name, %key, %error, "reconcile failed for want of the same permission");
             } else {
                 tracing::warn!(controller = name, %key, fault = error.fault.as_str(), %error, "reconcile failed");
             }
@@ -387,7 +397,10 @@ impl Worker {
         if let Ok(answer) = &result {
             self.reads.iter().for_each(|cache| cache.wrote(write, answer));
         }
-        let result = result.map(drop);
+        if result.is_ok() {
+            self.is_permitted(write);
+        }
+        let result = result.map(drop).map_err(|error| explained(error, &self.spec, write));
         let (controller, key) = (&self.controller, &attempt.key);
         // A panic is counted; the write is what it is.
         let _ = self.guard.catch(Place::Written, self.task(), || {
@@ -442,6 +455,19 @@ impl Worker {
             |counter: &prometheus::IntCounter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
         catch_up(&self.metrics.queue_adds.with_label_values(&labels), adds);
         catch_up(&self.metrics.queue_retries.with_label_values(&labels), retries);
+    }
+
+    /// A write succeeded: should its permission be missing again, that is news.
+    fn is_permitted(&self, write: &Write) {
+        let mut lacked = self.lacked.lock();
+        if let (false, Some(permission)) = (lacked.is_empty(), write.refused(403, "").permission()) {
+            lacked.retain(|known| !known.split(", ").any(|known| known == permission));
+        }
+    }
+
+    /// Whether an error is to be logged: a permission that is missing is, once for all keys, until something has been written.
+    fn is_news(&self, error: &ReconcileError) -> bool {
+        error.lacks.as_ref().is_none_or(|missing| self.lacked.lock().insert(missing.permission.clone()))
     }
 
     fn labels(&self) -> [&str; 2] {

@@ -12,11 +12,11 @@ use std::{
 use koord_resource::controller::{ControllerSpec, ResourceKind};
 
 use crate::{
-    Watch,
+    Caches, Watch,
     cache::{Change, Quarantined, Sizes},
     clock::{Moment, SharedClock},
     controller::{Controller, Requests, Wired, Worker},
-    effect::{EffectLimits, Effects},
+    effect::{EffectCounts, EffectLimits, Effects},
     effects::{AnyEffects, Runner},
     events::{Event, EventSink, EventType, Regarded},
     failures::Failures,
@@ -47,6 +47,7 @@ pub struct Core {
     initial: Initial,
     namespaces: BTreeSet<String>,
     watches: Vec<Arc<Watch>>,
+    caches: Caches,
     workers: Vec<Arc<Worker>>,
     effects: Vec<Arc<dyn AnyEffects>>,
     failures: Arc<Failures>,
@@ -76,6 +77,7 @@ impl Core {
             initial,
             namespaces,
             watches,
+            caches: Caches::default(),
             workers,
             effects,
             failures: Arc::default(),
@@ -143,6 +145,11 @@ impl Core {
     /// All watches, in the order in which they were first asked for.
     pub fn watches(&self) -> &[Arc<Watch>] {
         &self.watches
+    }
+
+    /// Shows which caches are not complete, of those that are asked for later too.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
     }
 
     /// All controllers, in the order in which they were added.
@@ -216,6 +223,7 @@ impl Core {
         let (field_manager, guard) = (self.field_manager, self.guard.clone());
         let events = Arc::clone(&self.events);
         let watches = self.watch(P::KIND, selection);
+        self.caches.add(&watches);
         Watch::shared_store(&watches, |namespaces| {
             let store = Store::<P>::in_namespaces(namespaces, field_manager, guard);
             store.on_quarantine(move |key, quarantined| quarantine::<P>(&*events, key, quarantined));
@@ -294,6 +302,12 @@ impl Core {
             self.metrics.cache_quarantined.with_label_values(kind).set(number(sizes.quarantined));
             self.metrics.cache_strings.with_label_values(kind).set(number(sizes.strings));
         }
+        for effects in &self.effects {
+            let EffectCounts { waiting, running, done, failed } = effects.counts();
+            for (state, count) in [("waiting", waiting), ("running", running), ("done", done), ("failed", failed)] {
+                self.metrics.effect_keys.with_label_values(&[effects.name(), state]).set(number(count));
+            }
+        }
         self.workers.iter().for_each(|worker| worker.refresh_metrics());
     }
 }
@@ -355,7 +369,7 @@ impl Wiring<'_> {
             requests.enqueue(key);
             worker.enqueue(requests);
         });
-        self.wired.effects.push(Arc::new(Runner::new(Arc::clone(&effects))));
+        self.wired.effects.push(Arc::new(Runner::new(Arc::clone(&effects), self.core.metrics.clone())));
         effects
     }
 

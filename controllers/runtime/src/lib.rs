@@ -9,6 +9,7 @@
 //! [`Core`] (how both are wired).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod caches;
 pub mod changes;
 pub mod controller;
 mod core;
@@ -23,6 +24,10 @@ pub mod metrics;
 pub mod otlp;
 pub mod tasks;
 pub mod trace;
+mod undeclared;
+
+// Counters and gauges that a program makes from its own descriptions are types of it.
+pub use prometheus;
 
 pub use koord_client::{api, clock, connect, outage, recorder};
 pub use koord_core::{
@@ -30,4 +35,7 @@ pub use koord_core::{
     projection, queue, random, reflector, refusal, selected, store, uid, watch::Watch, write,
 };
 
-pub use crate::core::{Core, Wiring};
+pub use crate::{
+    caches::Caches,
+    core::{Core, Wiring},
+};

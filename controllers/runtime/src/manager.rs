@@ -101,6 +101,8 @@ pub trait Runnable {
     type Open;
     /// Why it cannot run.
     type Error: std::error::Error + Send + Sync + 'static;
+    /// The variables of the environment that it reads, with what each says, for `--help`.
+    const VARIABLES: &'static [(&'static str, &'static str)] = &[];
 
     /// Takes its ports, and lets `core` watch what it depends on. The names of its objects are by default those of an installation
     /// of this program in this namespace.

@@ -35,6 +35,15 @@ fn says(words: &str) -> impl Fn(&ConfigMap) -> bool {
 }
 
 #[test]
+fn help_says_what_the_program_is_and_which_command_it_answers() {
+    let output = Command::new(env!("CARGO_BIN_EXE_greeter")).arg("--help").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.starts_with("Runs the controllers of greeter, version "), "{text}");
+    assert!(text.contains("greeter manifests  prints what is applied to a cluster"), "{text}");
+    assert!(!text.contains("Environment variables:"), "it serves no webhooks: {text}");
+}
+
+#[test]
 fn a_greeting_has_a_card_with_its_words() -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let greeter = || Command::new(env!("CARGO_BIN_EXE_greeter"));

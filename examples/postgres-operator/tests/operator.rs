@@ -3,6 +3,10 @@
 
 #[path = "operator/plan.rs"]
 mod plan;
+#[path = "operator/references.rs"]
+mod references;
+#[path = "operator/snapshot.rs"]
+mod snapshot;
 
 use std::{
     collections::BTreeMap,

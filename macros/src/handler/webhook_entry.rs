@@ -6,6 +6,7 @@ use syn::{LitStr, Path};
 
 use super::{Handler, client::Client};
 use crate::{
+    cel,
     entry::{Entry, is_domain},
     words::{self, nearest, webhook::MATCH_CONDITION},
 };
@@ -274,7 +275,10 @@ fn match_condition(word: &Entry) -> syn::Result<(LitStr, LitStr)> {
         let part = parts.iter().find(|part| part.name() == name);
         part.ok_or_else(|| word.wrong(&format!("`match_condition` needs `{name} = \"…\"`")))?.string()
     };
-    Ok((part("name")?, part("expression")?))
+    let expression = part("expression")?;
+    let text = expression.value();
+    cel::parse(&text).map_err(|mistake| syn::Error::new(expression.span(), mistake.shown(&text)))?;
+    Ok((part("name")?, expression))
 }
 
 fn review_versions(word: &Entry) -> syn::Result<Vec<LitStr>> {

@@ -52,7 +52,7 @@ pub(crate) struct GivenPath<'r> {
     pub(crate) is_selectable: bool,
 }
 
-/// Presentation that only the hardened profile has.
+/// Presentation that only the profile `Hardened` has.
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) short_names: Vec<LitStr>,

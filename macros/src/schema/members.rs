@@ -16,20 +16,33 @@ use crate::{
 /// The constant `MEMBERS`; none where the members are not known.
 pub(super) fn constant(item: &Item<'_>) -> TokenStream {
     let krate = &item.krate;
-    let members = match &item.body {
+    let (members, inside) = match &item.body {
         _ if item.markers.may_have_others() => return TokenStream::new(),
         Body::Struct(fields) if !fields.iter().any(|field| field.serde.flatten) => {
             let members = fields.iter().map(|field| member(item, field));
             let members = members.chain(item.markers.removed.iter().map(|removed| removed_member(item, removed)));
-            quote!(#krate::declare::Members::Known(&[#(#members),*]))
+            let inside = fields.iter().map(|field| inside(item, field));
+            (quote!(#krate::declare::Members::Known(&[#(#members),*])), quote!(&[#(#inside),*]))
         }
         Body::Newtype(field) if !field.markers.may_have_others() => {
             let inner = field.type_;
-            quote!(<#inner as #krate::Schema>::MEMBERS)
+            (quote!(<#inner as #krate::Schema>::MEMBERS), quote!(<#inner as #krate::Schema>::INSIDE))
         }
         Body::Struct(_) | Body::Newtype(_) | Body::Enum(_) => return TokenStream::new(),
     };
-    quote!(const MEMBERS: #krate::declare::Members = #members;)
+    quote! {
+        const MEMBERS: #krate::declare::Members = #members;
+        const INSIDE: &'static [#krate::declare::Members] = #inside;
+    }
+}
+
+/// The members of what stands in a field.
+fn inside(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
+    let (krate, type_) = (&item.krate, field.type_);
+    if !matches!(field.peeled.shape, Shape::Named) || field.markers.is_foreign() || field.markers.may_have_others() {
+        return quote!(#krate::declare::Members::Unknown);
+    }
+    quote!(<#type_ as #krate::Schema>::MEMBERS)
 }
 
 fn member(item: &Item<'_>, field: &Field<'_>) -> TokenStream {

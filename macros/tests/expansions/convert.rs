@@ -1,5 +1,14 @@
 #[automatically_derived]
 impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
+    const NAMED: &'static [&'static str] = &["v1", "v2"];
+    const NAMED_INSIDE: &'static [&'static [&'static str]] = &[
+        <BTreeMap<String, Part> as ::koord_resource::Convert>::NAMED,
+        <T as ::koord_resource::Convert>::NAMED,
+    ];
+    const NAMED_DEEPER: &'static [&'static [&'static [&'static str]]] = &[
+        <BTreeMap<String, Part> as ::koord_resource::Convert>::NAMED_INSIDE,
+        <T as ::koord_resource::Convert>::NAMED_INSIDE,
+    ];
     fn up(
         value: &mut ::koord_resource::serde_json::Value,
         from: &str,

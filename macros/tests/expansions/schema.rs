@@ -35,6 +35,13 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
             },
         ],
     );
+    const INSIDE: &'static [::koord_resource::declare::Members] = &[
+        ::koord_resource::declare::Members::Unknown,
+        ::koord_resource::declare::Members::Unknown,
+        ::koord_resource::declare::Members::Unknown,
+        ::koord_resource::declare::Members::Unknown,
+        <T as ::koord_resource::Schema>::MEMBERS,
+    ];
     fn schema(cx: ::koord_resource::declare::Emit) -> ::koord_resource::schema::Schema {
         let Some(cx) = cx.deeper() else { return ::koord_resource::declare::anything() };
         {

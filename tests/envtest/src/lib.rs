@@ -1,7 +1,7 @@
 //! A Kubernetes API server that lives inside a test, or inside `koordctl up`.
 //!
 //! The core ([`server::ApiServer`]) is a synchronous state machine over a [`store`] of bytes: no socket, no task, no
-//! clock of its own, so that a simulation can drive it step by step. Around it stands the [`shell`]: an axum router
+//! clock of its own, so that a simulation can drive it step by step. Around it stands [`shell::Server`]: an axum router
 //! that serves `kube::Client` in process and any other client over a socket. The crate knows nothing of
 //! Koordinator.
 //!
@@ -16,7 +16,7 @@
 //! 2. what a resource is: definitions, strategies, selection, and the ways between bodies, values and records
 //! 3. the core: routes, admission, storage, watches, garbage collection
 //! 4. the built-in kinds, and the objects of a new server
-//! 5. the shell: HTTP and streams
+//! 5. HTTP and streams around the core
 //! 6. what stands around it: webhooks, authentication, documents, TLS
 //! 7. a whole server, as programs start it
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

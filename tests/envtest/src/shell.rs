@@ -1,4 +1,4 @@
-//! The asynchronous shell: HTTP in, core, webhooks, HTTP out.
+//! The asynchronous server around the core: HTTP in, core, webhooks, HTTP out.
 
 mod deadline;
 mod http;
@@ -80,7 +80,7 @@ struct Shared {
     journal: Option<Journal>,
 }
 
-/// What the shell is made of, beside the core.
+/// What a server is made of, beside the core.
 #[derive(Default)]
 pub struct Parts {
     /// Asks webhooks; without it, reviews admit everything.
@@ -98,7 +98,7 @@ pub struct Parts {
 // === impl Server ===
 
 impl Server {
-    /// Puts a core behind the shell.
+    /// Serves a core.
     pub fn new(core: ApiServer, parts: Parts) -> Self {
         let shared = Arc::new(Shared {
             core: Mutex::new(core),

@@ -101,6 +101,24 @@ fn an_operator_has_the_permissions_of_its_roles_alone_and_the_log_shows_what_it_
 }
 
 #[test]
+fn a_write_that_no_role_permits_is_tried_again_and_logged_once() -> Result<()> {
+    run(async {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "cards"},
+            "rules": [{"apiGroups": [""], "resources": ["nodes", "configmaps"], "verbs": ["list", "watch"]}],
+        });
+        let cluster = Cluster::start("cards", &[namespace(), role], add).await?;
+        for name in ["a", "b"] {
+            cluster.create(&node(name)).await?;
+        }
+        let failure = cluster.until(&cards(&cluster), "a", "is there", |_| true).await.unwrap_err().to_string();
+        assert_eq!(failure.matches("reconcile failed").count(), 1, "{failure}");
+        assert!(failure.contains("kubectl") && failure.contains("--resource=configmaps"), "{failure}");
+        Ok(())
+    })
+}
+
+#[test]
 fn what_is_written_where_all_should_be_quiet_is_shown() -> Result<()> {
     run(async {
         let cluster = Cluster::start("cards", &[namespace()], add).await?;

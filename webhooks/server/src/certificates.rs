@@ -1,6 +1,6 @@
 //! The certificates of the server: made, checked, replaced with overlap, and swapped while connections run.
 //!
-//! They live in a Secret (or a folder) under the original's six names, so that either implementation can take over
+//! They live in a Secret (or a folder) under the six names of Koordinator's Go programs, so that either implementation can take over
 //! from the other. What is to be done next is decided by [`decide`], a pure function of what is stored and the time.
 
 mod check;

@@ -238,7 +238,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// An object whose fields are written in the order of the original's types, so that either program finds the text
+/// An object whose fields are written in the order of the fields of Go's types, so that programs in either language find the text
 /// that it would have written itself.
 struct GoOrder<'a> {
     fields: &'a Map<String, Value>,

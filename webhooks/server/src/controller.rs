@@ -47,6 +47,8 @@ pub struct WebhookController {
     state: RwLock<Readiness>,
     /// What the last pass presented: it outlives a Secret that somebody deletes or fills with something else.
     held: RwLock<Option<CertificateSet>>,
+    /// What was last reported of the folder. Passes find the same again and again.
+    reported: RwLock<Option<String>>,
     metrics: Option<Metrics>,
 }
 
@@ -98,6 +100,14 @@ pub enum WebhookControllerError {
     /// The folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The folder holds files of others that would have to be replaced.
+    #[error("{why}; {source}")]
+    NotOurs {
+        /// Why they would have to be.
+        why: String,
+        /// Which files.
+        source: FolderError,
+    },
 }
 
 impl Served {
@@ -121,6 +131,7 @@ impl WebhookController {
             wake: Arc::default(),
             state: RwLock::new(Err("no certificate has been made yet".to_owned())),
             held: RwLock::default(),
+            reported: RwLock::default(),
             metrics: None,
         }
     }
@@ -203,7 +214,7 @@ impl WebhookController {
         let now = self.clock.now();
         let host = self.environment.dns_name();
         let (stored, revision) = self.stored(api).await?;
-        let (stored, is_lost) = self.or_held(stored, &host, now);
+        let (stored, lost) = self.or_held(stored, &host, now);
         let mut callers = Vec::new();
         for (kind, name) in self.callers() {
             callers.push((kind, name, configuration(api, kind, name).await?));
@@ -214,18 +225,27 @@ impl WebhookController {
         });
 
         let decision = decide(stored.as_ref(), &host, published, now)?;
-        if decision.write || is_lost {
-            let reason = if decision.write { decision.why } else { "what was stored is lost" };
-            tracing::info!(reason, "writing certificates");
-            self.store(api, &decision.set, revision.as_deref()).await?;
-        }
-        self.certificate.swap(&decision.set)?;
+        let reason = if decision.write { Some(decision.why) } else { lost };
+        let stores = match &reason {
+            Some(reason) => self.store(api, &decision.set, revision.as_deref(), reason).await,
+            None => Ok(()),
+        };
+        let set = match (stores, stored) {
+            (Ok(()), _) => decision.set,
+            // What is served now still can be.
+            (Err(error @ WebhookControllerError::NotOurs { .. }), Some(set)) if usable_at(&set, &host, now).is_ok() => {
+                self.report(&error.to_string(), "the certificates in WEBHOOK_CERT_DIR are left as they are");
+                set
+            }
+            (Err(error), _) => return Err(error),
+        };
+        self.certificate.swap(&set)?;
         if let Some(metrics) = &self.metrics {
-            metrics.certificates_end(ends_at(&decision.set.cert), ends_at(&decision.set.ca_certs));
+            metrics.certificates_end(ends_at(&set.cert), ends_at(&set.ca_certs));
         }
-        *self.held.write() = Some(decision.set.clone());
-        self.copy_to_folder(&decision.set);
-        let target = self.target(&decision.set);
+        *self.held.write() = Some(set.clone());
+        self.copy_to_folder(&set);
+        let target = self.target(&set);
         for (kind, name, current) in &mut callers {
             let patch = if *kind == triggers::DEFINITION {
                 configuration::repair_conversion(current, &target)
@@ -241,15 +261,21 @@ impl WebhookController {
     }
 
     /// What is stored, or what this process presents where that cannot be served: API servers trust it already, so that
-    /// no review fails. The second value is whether it must be stored again.
-    fn or_held(&self, stored: Option<CertificateSet>, host: &str, now: Timestamp) -> (Option<CertificateSet>, bool) {
-        let is_usable = |set: &CertificateSet| usable_at(set, host, now).is_ok();
-        if stored.as_ref().is_some_and(is_usable) {
-            return (stored, false);
-        }
-        match self.held.read().clone().filter(is_usable) {
-            Some(held) => (Some(held), true),
-            None => (stored, false),
+    /// no review fails. The second value is why it must be stored again.
+    fn or_held(
+        &self,
+        stored: Option<CertificateSet>,
+        host: &str,
+        now: Timestamp,
+    ) -> (Option<CertificateSet>, Option<String>) {
+        let lost = match stored.as_ref().map(|set| usable_at(set, host, now)) {
+            Some(Ok(())) => return (stored, None),
+            Some(Err(unusable)) => format!("what was stored is lost: {unusable}"),
+            None => "what was stored is lost".to_owned(),
+        };
+        match self.held.read().clone().filter(|set| usable_at(set, host, now).is_ok()) {
+            Some(held) => (Some(held), Some(lost)),
+            None => (stored, None),
         }
     }
 
@@ -320,14 +346,20 @@ impl WebhookController {
         api: &Api,
         set: &CertificateSet,
         revision: Option<&str>,
+        reason: &str,
     ) -> Result<(), WebhookControllerError> {
         if self.environment.cert_writer == CertWriter::Folder {
-            return self
-                .folder
-                .as_ref()
-                .map_or(Ok(()), |folder| folder.write(set, self.clock.now()))
-                .map_err(Into::into);
+            let Some(folder) = &self.folder else { return Ok(()) };
+            folder.write(set, self.clock.now()).map_err(|error| match error {
+                source @ FolderError::Foreign { .. } => {
+                    WebhookControllerError::NotOurs { why: reason.to_owned(), source }
+                }
+                error @ FolderError::Io { .. } => error.into(),
+            })?;
+            tracing::info!(reason, folder = %folder.path().display(), "certificates were written");
+            return Ok(());
         }
+        tracing::info!(reason, secret = self.environment.secret, "writing certificates");
         let entries = set.entries();
         let mut data: Value = entries.into_iter().map(|(name, bytes)| (name, BASE64.encode(bytes))).collect();
         let name = &self.environment.secret;
@@ -363,7 +395,16 @@ impl WebhookController {
             _ => folder.write(set, self.clock.now()),
         });
         if let Err(error) = copied {
-            tracing::warn!(%error, "the certificates are served, but not copied to files");
+            self.report(&error.to_string(), "the certificates are served, but not copied to files");
+        }
+    }
+
+    /// Warns of what is wrong with the folder, once.
+    fn report(&self, error: &str, message: &str) {
+        let mut reported = self.reported.write();
+        if reported.as_deref() != Some(error) {
+            tracing::warn!(error, "{message}");
+            *reported = Some(error.to_owned());
         }
     }
 

@@ -92,6 +92,26 @@ impl Defaults {
 // === impl Environment ===
 
 impl Environment {
+    /// The variables that are read, with what each says.
+    pub const VARIABLES: &'static [(&'static str, &'static str)] = &[
+        ("ENABLE_WEBHOOKS", "false: serve no webhooks, as where no API server reaches the program"),
+        (
+            "WEBHOOK_HOST",
+            "the name or address by which API servers call the program, instead of its Service; one of the loopback for a program outside of the cluster",
+        ),
+        ("WEBHOOK_PORT", "the port of the webhooks (9443)"),
+        (
+            "WEBHOOK_CERT_DIR",
+            "the folder of certificates; without one they are in the Secret alone, or with WEBHOOK_HOST in memory",
+        ),
+        ("WEBHOOK_CERT_WRITER", "where certificates are stored: secret, or fs with WEBHOOK_CERT_DIR"),
+        ("POD_NAMESPACE", "the namespace of Service and Secret"),
+        ("SERVICE_NAME", "the Service that API servers call"),
+        ("SECRET_NAME", "the Secret with the certificates"),
+        ("MUTATING_WEBHOOK_NAME", "the MutatingWebhookConfiguration that is kept right"),
+        ("VALIDATING_WEBHOOK_NAME", "the ValidatingWebhookConfiguration that is kept right"),
+    ];
+
     /// The settings of this process.
     pub fn read(defaults: Defaults) -> Result<Self, EnvironmentError> {
         Self::of(defaults, |name| env::var(name).ok())
@@ -186,6 +206,19 @@ mod tests {
             Environment::enables(|name| value.filter(|_| name == "ENABLE_WEBHOOKS").map(str::to_owned))
         };
         assert_eq!([None, Some(""), Some("true"), Some("false")].map(enabled), [true, true, true, false]);
+    }
+
+    #[test]
+    fn every_variable_that_is_read_is_described() {
+        let read = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        let variable = |name: &str| {
+            read.borrow_mut().insert(name.to_owned());
+            None
+        };
+        Environment::of(Defaults::of("waiter", "restaurant"), variable).unwrap();
+        Environment::enables(variable);
+        let described = Environment::VARIABLES.iter().map(|(name, _)| (*name).to_owned());
+        assert_eq!(read.into_inner(), described.collect());
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl Server {
 impl Runnable for Service {
     type Open = Option<Server>;
     type Error = ServeError;
+    const VARIABLES: &'static [(&'static str, &'static str)] = Environment::VARIABLES;
 
     fn open(self, core: &mut Core, program: &str, namespace: &str) -> Result<Option<Server>, ServeError> {
         if !Environment::enables(|name| env::var(name).ok()) {

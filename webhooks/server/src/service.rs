@@ -1,6 +1,7 @@
 //! The routing table, and what happens between an HTTP request and a handler.
 
 use std::{
+    any::TypeId,
     collections::BTreeMap,
     convert::Infallible,
     error::Error,
@@ -20,7 +21,7 @@ use koord_resource::{
     convert::{self, CONVERT_PATH, Conversion},
 };
 use koord_runtime::{
-    Core,
+    Caches, Core,
     clock::{Moment, SharedClock},
     trace::{Open, TraceContext, Tracer},
 };
@@ -49,12 +50,21 @@ const RECHECK_EVERY: Duration = Duration::from_millis(10);
 pub type SideEffect = BoxFuture<'static, Result<(), Denial>>;
 
 type Decide = Box<dyn Fn(&Request<'_>) -> (Verdict, Option<SideEffect>) + Send + Sync>;
-type Ready = Box<dyn Fn() -> bool + Send + Sync>;
+/// What is not complete, for the message of a refusal; none when everything is.
+type Missing = Box<dyn Fn() -> Option<String> + Send + Sync>;
 /// What answers on a path.
 enum Route {
-    Admission { decide: Decide, metrics: PathMetrics },
+    Admission(Admission),
     Conversion(&'static [Conversion]),
     Page(Box<dyn Fn(&Bytes) -> Page + Send + Sync>),
+}
+
+/// What decides about the reviews of a path.
+struct Admission {
+    decide: Decide,
+    metrics: PathMetrics,
+    /// Whether the decision needs more than the request.
+    reads_caches: bool,
 }
 
 /// An answer that is no review.
@@ -76,7 +86,7 @@ pub struct Service {
 struct Inner {
     routes: BTreeMap<&'static str, Route>,
     elsewhere: Vec<&'static str>,
-    ready: Ready,
+    missing: Missing,
     metrics: Metrics,
     clock: SharedClock,
     tracer: Tracer,
@@ -86,34 +96,51 @@ struct Inner {
 pub struct ServiceBuilder {
     routes: BTreeMap<&'static str, Route>,
     elsewhere: Vec<&'static str>,
-    ready: Ready,
+    missing: Missing,
     metrics: Metrics,
     clock: SharedClock,
     tracer: Tracer,
 }
 
 impl ServiceBuilder {
-    /// A server that answers `/healthz`, and `/convert` for no kind.
+    /// A server that answers `/healthz`, and `/convert` for no kind. It knows of no caches: where handlers read some, [`of`](Self::of) makes the
+    /// server, or [`wait_for`](Self::wait_for) says when they are complete.
     pub fn new(metrics: Metrics, clock: SharedClock) -> Self {
-        let (routes, elsewhere, ready) = (BTreeMap::new(), Vec::new(), Box::new(|| true));
-        Self { routes, elsewhere, ready, metrics, clock, tracer: Tracer::default() }
+        let (routes, elsewhere, missing) = (BTreeMap::new(), Vec::new(), Box::new(|| None));
+        Self { routes, elsewhere, missing, metrics, clock, tracer: Tracer::default() }
             .page("/healthz", |_| Page::default())
             .conversions(&[])
     }
 
-    /// The same for a program that is wired in `core`: by its clock, and with its metrics and traces.
+    /// The same for a program that is wired in `core`: by its clock, and with its metrics and traces. Handlers that see more than the request
+    /// refuse reviews with 500 while a cache of the program is not complete, also one that is asked for later.
     pub fn of(core: &Core) -> Result<Self, prometheus::Error> {
         let metrics = Metrics::register(core.metrics())?;
-        Ok(Self::new(metrics, Arc::clone(core.clock())).traced(core.tracer().clone()))
+        let builder = Self::new(metrics, Arc::clone(core.clock())).traced(core.tracer().clone());
+        Ok(builder.waits_for(core.caches().clone()))
     }
 
     /// Serves handlers that see nothing but the request, each on its path, whatever their gates say: where some are off, those that are on
-    /// are added by [`handler`](Self::handler).
+    /// are added by [`handler`](Self::handler). They wait for no cache.
     pub fn handlers(self, handlers: &'static [Handler<()>]) -> Self {
         handlers.iter().fold(self, |builder, handler| builder.handler(handler, || &()))
     }
 
-    /// Serves a handler on its path. `snapshot` gives what the handler sees, afresh for every request.
+    /// Serves handlers that see a snapshot, each on its path, whatever their gates say, as [`handler`](Self::handler) does one.
+    pub fn handlers_with<C, S>(
+        self,
+        handlers: &'static [Handler<C>],
+        snapshot: impl Fn() -> S + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: 'static,
+        S: Deref<Target = C>,
+    {
+        handlers.iter().fold(self, |builder, handler| builder.handler(handler, snapshot.clone()))
+    }
+
+    /// Serves a handler on its path. `snapshot` gives what the handler sees, afresh for every request. While caches of the program are not
+    /// complete, reviews are refused with 500, except where the handler sees nothing but the request.
     pub fn handler<C, S>(
         mut self,
         handler: &'static Handler<C>,
@@ -128,7 +155,8 @@ impl ServiceBuilder {
         let plugin = entry.map_or(handler.path, |entry| entry.name);
         let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| ((handler.call)(request, &snapshot()), None));
-        self.routes.insert(handler.path, Route::Admission { decide, metrics });
+        let reads_caches = TypeId::of::<C>() != TypeId::of::<()>();
+        self.routes.insert(handler.path, Route::Admission(Admission { decide, metrics, reads_caches }));
         let elsewhere = handler.entries.iter().filter(|entry| is_elsewhere(entry.client));
         self.elsewhere.extend(elsewhere.map(|entry| entry.name));
         self
@@ -140,8 +168,8 @@ impl ServiceBuilder {
         path: &str,
         by: impl Fn(&Request<'_>) -> (Verdict, Option<SideEffect>) + Send + Sync + 'static,
     ) -> Self {
-        if let Some(Route::Admission { decide, .. }) = self.routes.get_mut(path) {
-            *decide = Box::new(by);
+        if let Some(Route::Admission(admission)) = self.routes.get_mut(path) {
+            admission.decide = Box::new(by);
         }
         self
     }
@@ -152,9 +180,18 @@ impl ServiceBuilder {
         self
     }
 
-    /// Refuses reviews with 500 until `ready`: a decision without complete caches would let pass what it does not see.
+    /// Says when what the handlers see is complete, in place of the caches of the program: until then reviews are refused with 500, because a
+    /// decision would let pass what it does not see.
     pub fn wait_for(mut self, ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.ready = Box::new(ready);
+        self.missing = Box::new(move || (!ready()).then(String::new));
+        self
+    }
+
+    fn waits_for(mut self, caches: Caches) -> Self {
+        self.missing = Box::new(move || {
+            let kinds = caches.incomplete();
+            (!kinds.is_empty()).then(|| format!(" ({})", kinds.join(", ")))
+        });
         self
     }
 
@@ -172,8 +209,8 @@ impl ServiceBuilder {
 
     /// The finished table.
     pub fn build(self) -> Service {
-        let Self { routes, elsewhere, ready, metrics, clock, tracer } = self;
-        let inner = Arc::new(Inner { routes, elsewhere, ready, metrics, clock, tracer });
+        let Self { routes, elsewhere, missing, metrics, clock, tracer } = self;
+        let inner = Arc::new(Inner { routes, elsewhere, missing, metrics, clock, tracer });
         let not_found = async || text(StatusCode::NOT_FOUND, "404 page not found\n");
         let router = inner.routes.keys().copied().fold(Router::new(), |router, path| {
             let inner = Arc::clone(&inner);
@@ -224,14 +261,14 @@ impl Service {
 
     /// Decides about one review by what the caches show now, without HTTP and without what is due: for tests and benches.
     pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
+        let Route::Admission(admission) = self.inner.routes.get(path)? else { return None };
         let review = match review::decode("application/json", body) {
             Ok(review) => review,
             Err(denial) => return Some(review::refuse(denial)),
         };
         let start = self.inner.clock.moment();
-        let (verdict, _) = self.inner.verdict(decide, metrics, &review.request);
-        self.inner.observe(metrics, &review.request, &verdict, start);
+        let (verdict, _) = self.inner.verdict(admission, &review.request);
+        self.inner.observe(&admission.metrics, &review.request, &verdict, start);
         Some(review.answer(&verdict))
     }
 }
@@ -241,7 +278,7 @@ impl Inner {
     async fn answer(&self, path: &str, request: HttpRequest) -> Response {
         let Some(route) = self.routes.get(path) else { return text(StatusCode::NOT_FOUND, "") };
         let (head, body) = request.into_parts();
-        let Route::Admission { metrics, .. } = route else { return self.by(route, &head, body).await };
+        let Route::Admission(Admission { metrics, .. }) = route else { return self.by(route, &head, body).await };
         let start = self.clock.moment();
         metrics.in_flight.inc();
         // Also when the caller goes away and this future is dropped.
@@ -266,22 +303,21 @@ impl Inner {
                 text(page.status, page.body)
             }
             Route::Conversion(table) => convert(table, &body),
-            Route::Admission { decide, metrics } => {
+            Route::Admission(admission) => {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 let content_type = content_type.unwrap_or_default();
                 let caller = self.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
                 let caller = caller.and_then(|value| TraceContext::parse(value.to_str().ok()?));
                 let span = self.tracer.open(caller).map(|span| (span, caller.is_some(), head.uri.path()));
-                json(self.review(decide, metrics, (content_type, &body), span).await)
+                json(self.review(admission, (content_type, &body), span).await)
             }
         }
     }
 
-    /// Answers a review. A provisional verdict is decided again until the caches have caught up.
+    /// Answers a review. While caches are not complete it waits, and a provisional verdict is decided again until they have caught up; not for long.
     async fn review(
         &self,
-        decide: &Decide,
-        metrics: &PathMetrics,
+        admission: &Admission,
         (content_type, body): (&str, &[u8]),
         span: Option<(Open, bool, &str)>,
     ) -> Vec<u8> {
@@ -290,10 +326,14 @@ impl Inner {
             Err(denial) => return review::refuse(denial),
         };
         let start = self.clock.moment();
-        let (mut verdict, mut side_effect) = self.verdict(decide, metrics, &review.request);
-        while verdict.provisional && self.clock.moment() < start + CACHE_WAIT_MAX {
+        let is_over = || self.clock.moment() >= start + CACHE_WAIT_MAX;
+        while self.missing(admission).is_some() && !is_over() {
             self.clock.sleep(RECHECK_EVERY).await;
-            (verdict, side_effect) = self.verdict(decide, metrics, &review.request);
+        }
+        let (mut verdict, mut side_effect) = self.verdict(admission, &review.request);
+        while verdict.provisional && !is_over() {
+            self.clock.sleep(RECHECK_EVERY).await;
+            (verdict, side_effect) = self.verdict(admission, &review.request);
         }
         if let (true, Some(denial)) = (verdict.provisional, &mut verdict.denial) {
             denial.message =
@@ -302,18 +342,24 @@ impl Inner {
         if let (None, Some(side_effect)) = (&verdict.denial, side_effect) {
             verdict.denial = side_effect.await.err();
         }
-        self.observe(metrics, &review.request, &verdict, start);
+        self.observe(&admission.metrics, &review.request, &verdict, start);
         if let Some((span, has_parent, path)) = span {
             traced::record(&self.tracer, span, has_parent, path, &review.request, &verdict);
         }
         review.answer(&verdict)
     }
 
+    /// What a handler needs and is not complete.
+    fn missing(&self, admission: &Admission) -> Option<String> {
+        admission.reads_caches.then(|| (self.missing)()).flatten()
+    }
+
     /// What the handler says at this moment.
-    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
-        if !(self.ready)() {
-            let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
-            return (Verdict::deny(denial), None);
+    fn verdict(&self, admission: &Admission, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
+        let Admission { decide, metrics, .. } = admission;
+        if let Some(missing) = self.missing(admission) {
+            let message = format!("the caches of the webhook server are not complete yet{missing}; try again");
+            return (Verdict::deny(Denial::internal(message)), None);
         }
         catch_unwind(AssertUnwindSafe(|| decide(request))).unwrap_or_else(|payload| {
             metrics.panics.inc();
@@ -378,213 +424,4 @@ fn with(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::{BodyExt, Full};
-    use koord_resource::admission::WebhookEntry;
-    use koord_runtime::{
-        clock::SystemClock,
-        metrics::{self as registry, Audience},
-        random::Random,
-        recorder::Recorder,
-    };
-    use serde_json::Value;
-
-    use super::*;
-
-    const ENTRY: WebhookEntry = WebhookEntry { name: "v.example.com", ..WebhookEntry::BASE };
-
-    fn named(request: &Request<'_>, wanted: &str) -> Verdict {
-        match request.name.as_ref() {
-            "boom" => panic!("boom"),
-            name if name == wanted => Verdict::allow(),
-            name => Verdict::deny(Denial::forbidden(format!("{name} is not {wanted}"))),
-        }
-    }
-
-    static HANDLER: Handler<str> =
-        Handler { path: "/v", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: named };
-
-    #[tokio::test]
-    async fn a_table_of_a_program_has_its_metrics_and_all_handlers() {
-        #[expect(clippy::trivially_copy_pass_by_ref, reason = "handlers take their snapshot by reference")]
-        fn allowed(_: &Request<'_>, (): &()) -> Verdict {
-            Verdict::allow()
-        }
-        const fn at(path: &'static str) -> Handler<()> {
-            Handler { path, gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: allowed }
-        }
-        static BOTH: [Handler<()>; 2] = [at("/first"), at("/second")];
-        let registry = registry::Metrics::new().unwrap();
-        let (recorder, _events) = Recorder::new(SystemClock::shared());
-        let core = Core::new("t", SystemClock::shared(), Random::seeded(1), registry.clone(), Arc::new(recorder));
-        let service = ServiceBuilder::of(&core).unwrap().handlers(&BOTH).build();
-        assert_eq!(service.paths().collect::<Vec<_>>(), ["/convert", "/first", "/healthz", "/second"]);
-        let (_, answer) = send(&service, "POST", "/second", r#"{"request":{"uid":"u","operation":"CREATE"}}"#).await;
-        assert!(answer.contains(r#""allowed":true"#), "{answer}");
-        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
-        assert!(text.contains(r#"webhook_requests_total{code="200",webhook="/second"} 1"#), "{text}");
-    }
-
-    fn service(registry: &registry::Metrics) -> Service {
-        ServiceBuilder::new(Metrics::register(registry).unwrap(), SystemClock::shared())
-            .handler(&HANDLER, || "good")
-            .build()
-    }
-
-    async fn send(service: &Service, method: &str, path: &str, body: &str) -> (StatusCode, String) {
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body.to_owned())))
-            .unwrap();
-        let answer = service.answer(request).await.unwrap();
-        let status = answer.status();
-        (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
-    }
-
-    #[tokio::test]
-    async fn paths_are_exact_and_everything_else_is_not_found() {
-        let service = service(&registry::Metrics::new().unwrap());
-        let not_found = (StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
-        assert_eq!(send(&service, "POST", "/v/", "{}").await, not_found);
-        assert_eq!(send(&service, "GET", "/", "").await, not_found);
-        assert_eq!(send(&service, "POST", "/healthz", "{}").await, (StatusCode::OK, String::new()));
-        for (method, body) in [("GET", ""), ("POST", "{}"), ("POST", "no JSON")] {
-            assert_eq!(send(&service, method, "/convert", body).await, (StatusCode::BAD_REQUEST, String::new()));
-        }
-        assert!(send(&service, "GET", "/v", "").await.1.contains("request body is empty"));
-        let review = r#"{"request":{"uid":"u","operation":"CREATE","name":"good"}}"#;
-        assert_eq!(send(&service, "GET", "/v", review).await, send(&service, "POST", "/v", review).await);
-    }
-
-    #[test]
-    fn entries_with_clients_of_their_own_are_known_by_their_names() {
-        const fn entry(name: &'static str, client: Client) -> WebhookEntry {
-            WebhookEntry { name, client, ..WebhookEntry::BASE }
-        }
-        const fn service(name: Option<&'static str>, namespace: Option<&'static str>) -> Client {
-            Client::Service { name, namespace, port: Some(8443) }
-        }
-        static FIVE: Handler<str> = Handler {
-            path: "/v",
-            gate: None,
-            rbac: &[],
-            object_type: "pod",
-            call: named,
-            entries: &[
-                ENTRY,
-                entry("port.example.com", service(None, None)),
-                entry("name.example.com", service(Some("policy"), None)),
-                entry("namespace.example.com", service(None, Some("policies"))),
-                entry("url.example.com", Client::Url("https://policy.example.com")),
-            ],
-        };
-        let metrics = Metrics::register(&registry::Metrics::new().unwrap()).unwrap();
-        let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&FIVE, || "good").build();
-        assert_eq!(service.elsewhere(), ["name.example.com", "namespace.example.com", "url.example.com"]);
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_answered_counted_and_harms_nobody_else() {
-        let registry = registry::Metrics::new().unwrap();
-        let service = service(&registry);
-        let answer = |name: &str| format!(r#"{{"request":{{"uid":"u","operation":"CREATE","name":"{name}"}}}}"#);
-        let (_, boom) = send(&service, "POST", "/v", &answer("boom")).await;
-        let boom: Value = serde_json::from_str(&boom).unwrap();
-        assert_eq!(boom["response"]["status"]["code"], 500);
-        assert_eq!(boom["response"]["status"]["message"], "panic: boom [recovered]");
-        assert!(send(&service, "POST", "/v", &answer("good")).await.1.contains(r#""allowed":true"#));
-        assert!(send(&service, "POST", "/v", &answer("bad")).await.1.contains("bad is not good"));
-
-        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
-        assert!(text.contains(r#"koord_manager_webhook_panics_total{path="/v"} 1"#), "{text}");
-        let counted = |status: &str, count: u32| {
-            let line = format!(
-                r#"milliseconds_count{{object_type="pod",operation="CREATE",plugin_name="v.example.com",status="{status}",webhook_type="validate"}} {count}"#
-            );
-            assert!(text.contains(&line), "{line} in {text}");
-        };
-        counted("allowed", 1);
-        counted("rejected", 2);
-        for line in [
-            r#"controller_runtime_webhook_requests_total{code="200",webhook="/v"} 3"#,
-            r#"controller_runtime_webhook_requests_in_flight{webhook="/v"} 0"#,
-            r#"controller_runtime_webhook_latency_seconds_count{webhook="/v"} 3"#,
-        ] {
-            assert!(text.contains(line), "{line} in {text}");
-        }
-    }
-
-    /// Passes one part and refuses in the next.
-    fn in_parts(_: &Request<'_>, _: &str) -> Verdict {
-        let mut watch = koord_resource::admission::Stopwatch::default();
-        watch.begin("First");
-        watch.begin("Second");
-        Verdict { steps: watch.stop(), ..Verdict::deny(Denial::bad_request("no")) }
-    }
-
-    static IN_PARTS: Handler<str> =
-        Handler { path: "/parts", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: in_parts };
-
-    #[tokio::test]
-    async fn the_parts_of_a_decision_are_timed_by_name_and_the_last_one_refuses() {
-        let registry = registry::Metrics::new().unwrap();
-        let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
-        let service = builder.handler(&IN_PARTS, || "").build();
-        send(&service, "POST", "/parts", r#"{"request":{"uid":"u","operation":"UPDATE"}}"#).await;
-        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
-        for (part, status) in [("First", "allowed"), ("Second", "rejected")] {
-            let line = format!(
-                r#"milliseconds_count{{object_type="pod",operation="UPDATE",plugin_name="{part}",status="{status}",webhook_type="validate"}} 1"#
-            );
-            assert!(text.contains(&line), "{line} in {text}");
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_is_decided_before_the_caches_are_complete() {
-        let builder =
-            ServiceBuilder::new(Metrics::register(&registry::Metrics::new().unwrap()).unwrap(), SystemClock::shared());
-        let service = builder.handler(&HANDLER, || "good").wait_for(|| false).build();
-        let (_, answer) = send(&service, "POST", "/v", r#"{"request":{"uid":"u","name":"good"}}"#).await;
-        assert!(answer.contains(r#""code":500"#) && answer.contains("not complete yet"), "{answer}");
-    }
-
-    /// Refuses until it was asked as often as the request's name says.
-    fn after_some_asking(request: &Request<'_>, asked: &std::sync::atomic::AtomicU32) -> Verdict {
-        let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        match request.name.parse::<u32>() {
-            Ok(enough) if times >= enough => Verdict::allow(),
-            _ => Verdict::deny_provisionally(Denial::bad_request("no parent")),
-        }
-    }
-
-    static PATIENT: Handler<std::sync::atomic::AtomicU32> =
-        Handler { path: "/p", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: after_some_asking };
-
-    #[tokio::test(start_paused = true)]
-    async fn a_refusal_that_may_soon_be_none_is_thought_over_for_two_seconds() {
-        let patient = || {
-            let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
-            let clock = koord_runtime::clock::ScaledClock::shared(jiff::Timestamp::UNIX_EPOCH, 1.0);
-            ServiceBuilder::new(Metrics::register(&registry::Metrics::new().unwrap()).unwrap(), clock)
-                .handler(&PATIENT, move || Arc::clone(&asked))
-                .build()
-        };
-        let start = tokio::time::Instant::now();
-        let (_, answer) = send(&patient(), "POST", "/p", r#"{"request":{"uid":"u","name":"51"}}"#).await;
-        assert!(answer.contains(r#""allowed":true"#), "{answer}");
-        assert_eq!(start.elapsed().as_millis(), 500);
-        let (_, answer) = send(&patient(), "POST", "/p", r#"{"request":{"uid":"u","name":"never"}}"#).await;
-        assert!(answer.contains("no parent (after waiting 2s for it to appear)"), "{answer}");
-        assert_eq!(start.elapsed().as_millis(), 2500);
-    }
-
-    #[tokio::test]
-    async fn a_huge_body_is_refused_before_it_is_read_whole() {
-        let service = service(&registry::Metrics::new().unwrap());
-        let (status, _) = send(&service, "POST", "/v", &"x".repeat(BODY_BYTES_MAX + 1)).await;
-        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    }
-}
+mod tests;

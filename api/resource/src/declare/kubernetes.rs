@@ -25,6 +25,7 @@ use super::{Emit, Schema, Shape, anything, choice, int_or_string, object, primit
 macro_rules! by_hand {
     ($($type:ty, $name:literal, $shape:ident => $schema:expr;)*) => {
         $(
+            #[diagnostic::do_not_recommend]
             impl Schema for $type {
                 const SHAPE: Shape = Shape::$shape;
                 fn schema(_: Emit) -> Node {

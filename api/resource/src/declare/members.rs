@@ -26,6 +26,67 @@ pub struct Member {
     pub is_removed: bool,
 }
 
+/// Fails to compile where the members of the type and theirs are known and the newest version has none at this path, or, where a field selector
+/// shall name it, one that it may not name. The messages say, in order, that there is no such member, and that it is no text, boolean or integer.
+///
+/// ```
+/// # use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// # use koord_resource::{Resource, Schema};
+/// #[derive(Clone, serde::Deserialize, Resource, Schema)]
+/// #[koord(group = "example.com", version = "v1", scope = "Namespaced", selectable(".spec.pool.size"))]
+/// struct Shop {
+///     metadata: ObjectMeta,
+///     spec: ShopSpec,
+/// }
+/// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
+/// struct ShopSpec {
+///     pool: Option<Pool>,
+/// }
+/// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
+/// struct Pool {
+///     size: i32,
+/// }
+/// # fn main() {}
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// # use koord_resource::{Resource, Schema};
+/// #[derive(Clone, serde::Deserialize, Resource, Schema)]
+/// #[koord(group = "example.com", version = "v1", scope = "Namespaced", selectable(".spec.pool.size"))]
+/// struct Shop {
+///     metadata: ObjectMeta,
+///     spec: ShopSpec,
+/// }
+/// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
+/// struct ShopSpec {
+///     pool: Option<Pool>,
+/// }
+/// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
+/// struct Pool {
+///     size: Vec<i32>,
+/// }
+/// # fn main() {}
+/// ```
+pub const fn needs_path<T: Schema>(path: &[&str], is_selectable: bool, [absent, unfit]: [&str; 2]) {
+    let (mut known, mut at) = (T::MEMBERS, 0);
+    while at < path.len() {
+        let Members::Known(members) = known else { return };
+        let Some(index) = find_index(members, path[at], false) else { panic!("{}", absent) };
+        if at + 1 == path.len() && is_selectable {
+            assert!(may_be_selected(members[index].shape), "{}", unfit);
+        }
+        // Types may contain each other, so that the members of members are as far as constants can look.
+        known = if at == 0 && index < T::INSIDE.len() { T::INSIDE[index] } else { Members::Unknown };
+        at += 1;
+    }
+}
+
+/// Whether a field selector may name a field of this kind.
+const fn may_be_selected(shape: Shape) -> bool {
+    matches!(shape, Shape::String | Shape::Boolean | Shape::Integer | Shape::Anything)
+}
+
 /// Fails to compile where the members of the type are known and the newest version has none of this name.
 ///
 /// ```
@@ -82,7 +143,7 @@ pub const fn needs_selectable<T: Schema>(name: &str, [absent, unfit]: [&str; 2])
     if let Members::Known(members) = T::MEMBERS
         && let Some(member) = find(members, name, false)
     {
-        let fits = matches!(member.shape, Shape::String | Shape::Boolean | Shape::Integer | Shape::Anything);
+        let fits = may_be_selected(member.shape);
         assert!(fits, "{}", unfit);
     }
 }
@@ -126,11 +187,17 @@ pub const fn needs_key<T: Schema>(name: &str, [absent, uncertain, unfit]: [&str;
 
 /// The member of a name, among those that were removed or among the others.
 const fn find(members: &[Member], name: &str, is_removed: bool) -> Option<Member> {
+    match find_index(members, name, is_removed) {
+        Some(index) => Some(members[index]),
+        None => None,
+    }
+}
+
+const fn find_index(members: &[Member], name: &str, is_removed: bool) -> Option<usize> {
     let mut at = 0;
     while at < members.len() {
-        let member = members[at];
-        if member.is_removed == is_removed && is_same(member.name, name) {
-            return Some(member);
+        if members[at].is_removed == is_removed && is_same(members[at].name, name) {
+            return Some(at);
         }
         at += 1;
     }
@@ -138,7 +205,7 @@ const fn find(members: &[Member], name: &str, is_removed: bool) -> Option<Member
 }
 
 /// Whether two texts are the same; `==` cannot be called in constants.
-const fn is_same(one: &str, other: &str) -> bool {
+pub(crate) const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len() != other.len() {
         return false;

@@ -22,6 +22,7 @@ fn number(type_: SchemaType, format: &str) -> Node {
 
 macro_rules! integers {
     ($($type:ty: $format:literal $(, minimum $minimum:expr)? $(, maximum $maximum:expr)?;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl Schema for $type {
             const SHAPE: Shape = Shape::Integer;
             fn schema(_: Emit) -> Node {
@@ -51,6 +52,7 @@ integers! {
 
 macro_rules! plain {
     ($($type:ty, $shape:ident => $schema:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl Schema for $type {
             const SHAPE: Shape = Shape::$shape;
             fn schema(_: Emit) -> Node {
@@ -90,6 +92,7 @@ macro_rules! transparent {
         impl<T: Schema + ?Sized> Schema for $type {
             const SHAPE: Shape = T::SHAPE;
             const MEMBERS: Members = T::MEMBERS;
+            const INSIDE: &'static [Members] = T::INSIDE;
             fn schema(cx: Emit) -> Node {
                 T::schema(cx)
             }
@@ -102,6 +105,7 @@ transparent!(Box<T>, Arc<T>, Rc<T>, &T);
 impl<T: Schema> Schema for Option<T> {
     const SHAPE: Shape = T::SHAPE;
     const MEMBERS: Members = T::MEMBERS;
+    const INSIDE: &'static [Members] = T::INSIDE;
     fn schema(cx: Emit) -> Node {
         T::schema(cx)
     }
@@ -110,6 +114,7 @@ impl<T: Schema> Schema for Option<T> {
 impl<T: Schema + ToOwned + ?Sized> Schema for Cow<'_, T> {
     const SHAPE: Shape = T::SHAPE;
     const MEMBERS: Members = T::MEMBERS;
+    const INSIDE: &'static [Members] = T::INSIDE;
     fn schema(cx: Emit) -> Node {
         T::schema(cx)
     }

@@ -1,4 +1,4 @@
-//! Laying one configuration over another, as the original does by writing the new one and decoding it over the old.
+//! Laying one configuration over another, as a program in Go does that writes the new one as JSON and decodes it into the old.
 
 use koord_schema::Schema;
 use serde::{Serialize, de::DeserializeOwned};

@@ -157,6 +157,25 @@ fn the_library_comes_from_where_the_command_line_says() {
     assert!(path.starts_with("koord = { path = \"/") && path.contains("/api/koord\", features"), "{path}");
 }
 
+/// Features of a dev-dependency would have cargo compile the library again for `cargo run`.
+#[test]
+fn tests_and_program_share_one_build_and_an_image_does_without_the_cluster_of_the_tests() {
+    let project = made("new-features", &["--webhooks"]);
+    let manifest = read(&project, "Cargo.toml");
+    let features = "\n[features]\n";
+    assert!(
+        manifest.contains(features) && manifest.contains("\ndefault = [\"testing\"]\ntesting = [\"koord/testing\"]\n"),
+        "{manifest}"
+    );
+    assert!(!manifest.contains("dev-dependencies"), "{manifest}");
+    assert!(read(&project, "Containerfile").contains("cargo build --release --locked --no-default-features\n"));
+    let page = read(&project, "README.md");
+    for variable in ["ENABLE_WEBHOOKS", "WEBHOOK_HOST", "WEBHOOK_CERT_DIR"] {
+        assert!(page.contains(&format!("| `{variable}` |")), "{variable}: {page}");
+    }
+    assert!(!read(&made("new-features-plain", NO_FLAGS), "README.md").contains("WEBHOOK"), "it has none");
+}
+
 // === what is refused ===
 
 #[test]

@@ -13,6 +13,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     index::{By, Term},
     intern::Interner,
+    key::ObjectKey,
     projection::{DecodeError, Labels, Projection, WireObject, nullable, part, text},
 };
 use koord_scheduling::PodRequests;
@@ -77,7 +78,7 @@ pub struct ByNode;
 impl Term<PodView> for ByNode {
     type Value = Arc<str>;
 
-    fn terms(pod: &PodView, found_by: &mut dyn FnMut(Arc<str>)) {
+    fn terms(_: &ObjectKey, pod: &PodView, found_by: &mut dyn FnMut(Arc<str>)) {
         if !pod.node.is_empty() {
             found_by(Arc::clone(&pod.node));
         }

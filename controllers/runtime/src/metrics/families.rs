@@ -11,6 +11,7 @@ const RECONCILE_BUCKETS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
 ];
+const EFFECT_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
 const QUEUE_BUCKETS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
 
 pub(super) const RECONCILE_TOTAL: Description = Description::counter(
@@ -91,6 +92,25 @@ pub(super) const QUEUE_LONGEST: Description = Description::gauge(
 )
 .unit(Unit::Seconds)
 .advice("Above 300: a worker does not finish its key, although every request is given up after 30 seconds. `rest_client_rate_limiter_duration_seconds` high: raise the limit of requests. Otherwise keep the log, restart the process, and report it.");
+pub(super) const EFFECTS_TOTAL: Description = Description::counter(
+    "koord_effects_total",
+    &["effect", "result"],
+    "Attempts of work outside of the cluster, by result: success, error, or later where the other side names the time of the next attempt.",
+)
+.advice("Errors: the log line `an effect failed` says which object and why; the next attempt comes with a growing pause.");
+pub(super) const EFFECT_TIME: Description = Description::histogram(
+    "koord_effect_duration_seconds",
+    &["effect"],
+    EFFECT_BUCKETS,
+    "Length of attempts of work outside of the cluster.",
+)
+.advice("Near the timeout of the effects: what they call is slow, or does not answer.");
+pub(super) const EFFECT_KEYS: Description = Description::gauge(
+    "koord_effects",
+    &["effect", "state"],
+    "Objects whose effect waits, runs, is done, or has failed and waits for the next attempt.",
+)
+.advice("`waiting` grows: more is asked for than `EffectLimits` let begin. `failed` stays above 0: see the log line `an effect failed`.");
 pub(super) const LEADER: Description = Description::gauge(
     "leader_election_master_status",
     &["name"],
@@ -174,6 +194,9 @@ pub const RUNTIME: &[Description] = &[
     REST_REQUESTS,
     REST_DURATION,
     REST_LIMITED,
+    EFFECTS_TOTAL,
+    EFFECT_TIME,
+    EFFECT_KEYS,
     LEADER,
     CACHE_OBJECTS,
     CACHE_QUARANTINED,

@@ -36,14 +36,14 @@ struct PodView {
     secret: Option<String>,
 }
 
-/// The key of the Secret of a pod; pods of these tests live in `ns`.
+/// The key of the Secret that a pod names, in its own namespace.
 struct BySecret;
 
 impl Term<PodView> for BySecret {
     type Value = ObjectKey;
 
-    fn terms(pod: &PodView, found_by: &mut dyn FnMut(ObjectKey)) {
-        pod.secret.iter().for_each(|secret| found_by(ObjectKey::new("ns", secret)));
+    fn terms(key: &ObjectKey, pod: &PodView, found_by: &mut dyn FnMut(ObjectKey)) {
+        pod.secret.iter().for_each(|secret| found_by(ObjectKey::new(key.namespace(), secret)));
     }
 }
 
@@ -185,6 +185,16 @@ fn a_change_leads_to_the_keys_that_the_attribute_names() {
 
     assert_eq!(stage.shows("Secret", &object("s", 6, &json!({"data": {"x": "eA=="}}))), ["ns/a"]);
     assert_eq!(stage.shows("Secret", &object("t", 7, &json!({}))), [""; 0]);
+    // The same name in two namespaces is two Secrets.
+    let in_pay = |mut object: Value| {
+        object["metadata"]["namespace"] = json!("pay");
+        object
+    };
+    let pod = json!({"metadata": {"name": "a", "uid": "pay-a", "resourceVersion": "11"}, "secret": "s"});
+    assert_eq!(stage.shows("Pod", &in_pay(pod)), ["pay/a"]);
+    let secret = |uid: &str, revision: u32, data: &str| json!({"metadata": {"namespace": "ns", "name": "s", "uid": uid, "resourceVersion": revision.to_string()}, "data": {"x": data}});
+    assert_eq!(stage.shows("Secret", &in_pay(secret("pay-s", 12, "eQ=="))), ["pay/a"]);
+    assert_eq!(stage.shows("Secret", &secret("s", 13, "eg==")), ["ns/a"]);
 
     assert_eq!(stage.shows("Event", &object("e", 8, &json!({"labels": {"pod": "b"}}))), ["ns/b"]);
     assert_eq!(stage.shows("Event", &object("e", 9, &json!({}))), [""; 0], "the predicate");

@@ -170,6 +170,51 @@ fn the_links_of_docs_rs_name_packages_that_are_published() {
     assert!(links.lines().count() > 3, "{links}");
 }
 
+/// Words of this repository that a reader of the library's pages does not know, outside of code.
+const UNKNOWN_WORDS: [&str; 5] = ["the original", "The original", "hardened", "shell", "shells"];
+
+/// The lines of documentation of a source that have such a word.
+fn with_unknown_words(source: &str) -> impl Iterator<Item = &str> {
+    let is_word = |text: &str, word: &str| {
+        text.match_indices(word).any(|(at, _)| {
+            let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+            !is_letter(text[..at].chars().next_back()) && !is_letter(text[at + word.len()..].chars().next())
+        })
+    };
+    source.lines().filter(move |line| {
+        let text = line.trim_start();
+        let is_documentation = text.starts_with("///") || text.starts_with("//!");
+        // Every second part stands between backticks.
+        let words: String = text.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        is_documentation && UNKNOWN_WORDS.iter().any(|word| is_word(&words, word))
+    })
+}
+
+#[test]
+fn the_library_is_documented_in_words_of_the_field() {
+    let metadata = metadata();
+    let mut wrong = Vec::new();
+    for package in published(&metadata) {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+        let mut open = vec![manifest.with_file_name("src")];
+        while let Some(folder) = open.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    open.push(path);
+                } else if path.extension() == Some(OsStr::new("rs")) {
+                    let source = fs::read_to_string(&path).unwrap();
+                    let lines = with_unknown_words(&source).map(|line| format!("{}: {}", path.display(), line.trim()));
+                    wrong.extend(lines);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let known = "    /// What `hardened` adds, and a nutshell.\n// the original\n";
+    assert_eq!(with_unknown_words(known).count(), 0);
+    assert_eq!(with_unknown_words("    //! as the shells of the original do\n/// a hardened one").count(), 2);
+}
+
 /// The checks themselves, on pages with one mistake of each kind.
 #[test]
 fn each_mistake_is_found() {

@@ -65,6 +65,7 @@ fn links_lead_to_files() {
         "docs/scheduler.md",
         "docs/webhooks.md",
         "docs/program.md",
+        "docs/migrating.md",
         "docs/architecture.md",
         "docs/development.md",
     ];

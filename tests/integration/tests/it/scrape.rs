@@ -55,6 +55,10 @@ const ORIGINAL: &[(&str, &str, &[&str])] = &[
 /// Described, but without a series until something goes wrong or somebody asks for it.
 const AT_TIMES: &[&str] = &[
     "koord_reconcile_faults_total",
+    // No controller of koord-manager asks for work outside of the cluster.
+    "koord_effects_total",
+    "koord_effect_duration_seconds",
+    "koord_effects",
     // Only with a collector.
     "koord_trace_spans_total",
     // Where edits of the configuration are reviewed, no key is ever wrong.

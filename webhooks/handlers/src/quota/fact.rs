@@ -203,7 +203,7 @@ pub(crate) struct ByQuota;
 impl Term<PlacedPod> for ByQuota {
     type Value = Arc<str>;
 
-    fn terms(pod: &PlacedPod, found_by: &mut dyn FnMut(Arc<str>)) {
+    fn terms(_: &ObjectKey, pod: &PlacedPod, found_by: &mut dyn FnMut(Arc<str>)) {
         pod.quota.iter().cloned().for_each(found_by);
     }
 }

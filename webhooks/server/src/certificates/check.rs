@@ -16,9 +16,9 @@ use super::CertificateSet;
 /// Why a certificate cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// There is no key or no certificate, or it is no PEM.
-    #[error("no {0} in PEM form")]
-    Missing(&'static str),
+    /// There is no key or no certificate, or it is no PEM; with the name of the entry where it belongs.
+    #[error("no {0} in PEM form ({1})")]
+    Missing(&'static str, &'static str),
     /// Key and certificate do not belong together, or the key's kind is unknown.
     #[error("the key does not fit the certificate: {0}")]
     Key(String),
@@ -32,6 +32,8 @@ pub enum Unusable {
     },
 }
 
+const NO_CERTIFICATE: Unusable = Unusable::Missing("server certificate", "tls.crt");
+
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
@@ -40,9 +42,10 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 pub(super) fn certified_key(set: &CertificateSet) -> Result<CertifiedKey, Unusable> {
     let chain = certificates(&set.cert);
     if chain.is_empty() {
-        return Err(Unusable::Missing("server certificate"));
+        return Err(NO_CERTIFICATE);
     }
-    let key = PrivateKeyDer::from_pem_slice(set.key.as_bytes()).map_err(|_| Unusable::Missing("server key"))?;
+    let key = PrivateKeyDer::from_pem_slice(set.key.as_bytes());
+    let key = key.map_err(|_| Unusable::Missing("server key", "tls.key"))?;
     CertifiedKey::from_der(chain, key, &provider()).map_err(|error| Unusable::Key(error.to_string()))
 }
 
@@ -59,11 +62,11 @@ pub fn verifies(certificate: &[u8], authorities: &str, host: &str, time: Timesta
 
 fn verify(chain: &[CertificateDer<'_>], authorities: &str, host: &str, time: Timestamp) -> Result<(), Unusable> {
     let refused = |reason: String| Unusable::Refused { host: host.to_owned(), reason };
-    let [server, between @ ..] = chain else { return Err(Unusable::Missing("server certificate")) };
+    let [server, between @ ..] = chain else { return Err(NO_CERTIFICATE) };
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(certificates(authorities));
     if added == 0 {
-        return Err(Unusable::Missing("certificate authority"));
+        return Err(Unusable::Missing("certificate authority", CertificateSet::CA_CERT));
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider())
         .build()

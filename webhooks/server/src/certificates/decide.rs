@@ -31,7 +31,7 @@ pub struct Decision {
     /// Whether it differs from what is stored and must be written.
     pub write: bool,
     /// Why it must be written, for the log.
-    pub why: &'static str,
+    pub why: String,
     /// When to look again, if before the usual time.
     pub again_after: Option<Duration>,
 }
@@ -46,7 +46,8 @@ pub fn decide(
     let Some(set) = stored else {
         return Ok(write(take_over(&CertificateSet::default(), new_pair(now)?, host, now)?, "there were none"));
     };
-    let usable_now = usable_at(set, host, now).is_ok();
+    let unusable = usable_at(set, host, now).err();
+    let usable_now = unusable.is_none();
     if let Some((key, cert)) = &set.next {
         let waited = elapsed(set.changed_at, now);
         if usable_now && !(published && waited >= PROPAGATION) {
@@ -61,11 +62,13 @@ pub fn decide(
     if let Some(authority) = Authority::read(&set.ca_key, &set.ca_certs, now) {
         let server = authority.server(host, now)?;
         let set = CertificateSet { key: server.key, cert: server.cert, ..set.clone() };
-        return Ok(write(set, "the certificate nears its end or does not fit the host"));
+        let why = unusable.map_or("the certificate nears its end".to_owned(), |unusable| unusable.to_string());
+        return Ok(write(set, why));
     }
     let (key, cert) = new_pair(now)?;
-    if !usable_now {
-        return Ok(write(take_over(set, (key, cert), host, now)?, "the stored certificates cannot be used"));
+    if let Some(unusable) = unusable {
+        let why = format!("the stored certificates cannot be used: {unusable}");
+        return Ok(write(take_over(set, (key, cert), host, now)?, why));
     }
     let announced = CertificateSet {
         ca_certs: joined(&set.ca_certs, &cert),
@@ -77,12 +80,12 @@ pub fn decide(
 }
 
 fn keep(set: &CertificateSet, again_after: Option<Duration>) -> Decision {
-    Decision { set: set.clone(), write: false, why: "", again_after }
+    Decision { set: set.clone(), write: false, why: String::new(), again_after }
 }
 
-fn write(set: CertificateSet, why: &'static str) -> Decision {
+fn write(set: CertificateSet, why: impl Into<String>) -> Decision {
     let again_after = set.changed_at.map(|_| OVERLAP);
-    Decision { set, write: true, why, again_after }
+    Decision { set, write: true, why: why.into(), again_after }
 }
 
 fn new_pair(now: Timestamp) -> Result<(String, String), IssueError> {
@@ -156,7 +159,7 @@ mod tests {
     use super::*;
 
     const HOST: &str = "koordinator-webhook-service.koordinator-system.svc";
-    /// An authority and a server certificate with RSA keys in PKCS#1, as the original's generator writes them.
+    /// An authority and a server certificate with RSA keys in PKCS#1, as the generator of Koordinator's Go programs writes them.
     const BY_THE_ORIGINAL: &str = include_str!("../../tests/data/secret_of_the_original.json");
 
     fn time(text: &str) -> Timestamp {
@@ -259,6 +262,7 @@ mod tests {
         let broken = CertificateSet { cert: "garbage".into(), ca_key: "garbage".into(), ..fresh(now) };
         let decision = decide(Some(&broken), HOST, false, now).unwrap();
         assert!(decision.write && decision.set.next.is_none());
+        assert_eq!(decision.why, "the stored certificates cannot be used: no server certificate in PEM form (tls.crt)");
         assert_eq!(usable_at(&decision.set, HOST, now), Ok(()));
         assert_eq!(certificates(&decision.set.ca_certs).len(), 2, "replicas with the old certificate stay trusted");
     }

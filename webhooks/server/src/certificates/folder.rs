@@ -3,7 +3,8 @@
 //! The files are links into `..data`, which is itself a link to a folder with the time in its name. One rename of
 //! that link replaces all files, so that no reader sees a key of one set beside a certificate of another.
 //!
-//! Keys of certificate authorities are never written. What this writer did not make is neither removed nor followed.
+//! Keys of certificate authorities are never written. What this writer did not make is neither replaced, removed nor followed: a pair that
+//! an administrator put there stays, whatever is wrong with it.
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +25,25 @@ pub struct Folder {
 
 /// Why the folder cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {verb} {path}: {source}; WEBHOOK_CERT_DIR must name a folder that this program may write")]
-pub struct FolderError {
-    verb: &'static str,
-    path: PathBuf,
-    source: io::Error,
+pub enum FolderError {
+    /// The system does not let the program do it.
+    #[error("cannot {verb} {path}: {source}; WEBHOOK_CERT_DIR must name a folder that this program may write")]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// A file stands in the way that somebody else put there.
+    #[error(
+        "{path} was not written by this program and is not replaced; repair the files there, or remove them to have new ones made"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 const DATA: &str = "..data";
@@ -52,27 +67,30 @@ impl Folder {
             match fs::read(&file) {
                 Ok(bytes) => drop(entries.insert(name.to_owned(), bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(FolderError { verb: "read", path: file, source }),
+                Err(source) => return Err(FolderError::Io { verb: "read", path: file, source }),
             }
         }
         Ok((!entries.is_empty()).then(|| CertificateSet::of_entries(&entries)))
     }
 
-    /// Replaces everything at once. `now` names the new version.
+    /// Replaces everything at once. `now` names the new version. Nothing is written where that would replace a file of others.
     pub fn write(&self, set: &CertificateSet, now: Timestamp) -> Result<(), FolderError> {
         let failed = |verb, path: &Path| {
             let path = path.to_owned();
-            move |source| FolderError { verb, path, source }
+            move |source| FolderError::Io { verb, path, source }
         };
         let mut private = fs::DirBuilder::new();
         private.mode(0o700);
         private.recursive(true).create(&self.path).map_err(failed("make", &self.path))?;
+        let entries = set.public_entries();
+        if let Some(path) = self.foreign(entries.keys()) {
+            return Err(FolderError::Foreign { path });
+        }
         let before = fs::read_link(self.path.join(DATA)).ok();
 
         let version = format!("..{}-{}", now.as_nanosecond(), std::process::id());
         let folder = self.path.join(&version);
         private.create(&folder).map_err(failed("make", &folder))?;
-        let entries = set.public_entries();
         for (name, bytes) in &entries {
             write_private(&folder.join(name), bytes).map_err(failed("write", &folder.join(name)))?;
         }
@@ -97,10 +115,24 @@ impl Folder {
         Ok(())
     }
 
+    /// The first of these files that somebody else put there. This writer's are links to its newest version.
+    fn foreign<'a>(&self, names: impl Iterator<Item = &'a String>) -> Option<PathBuf> {
+        let there = |path: &Path| fs::symlink_metadata(path).is_ok();
+        let data = self.path.join(DATA);
+        if there(&data) && !fs::read_link(&data).is_ok_and(|target| is_version(&target)) {
+            return Some(data);
+        }
+        let is_ours = |name: &str, path: &Path| fs::read_link(path).is_ok_and(|to| to == Path::new(DATA).join(name));
+        names
+            .map(|name| (name, self.path.join(name)))
+            .find(|(name, path)| there(path) && !is_ours(name, path))
+            .map(|(_, path)| path)
+    }
+
     /// Puts a link in place by one rename.
     fn link(&self, target: &Path, name: &str) -> Result<(), FolderError> {
         let (file, temporary) = (self.path.join(name), self.path.join(format!("..{name}.new")));
-        let failed = |source| FolderError { verb: "replace", path: file.clone(), source };
+        let failed = |source| FolderError::Io { verb: "replace", path: file.clone(), source };
         remove(&temporary).map_err(failed)?;
         symlink(target, &temporary).map_err(failed)?;
         fs::rename(&temporary, &file).map_err(failed)
@@ -172,15 +204,34 @@ mod tests {
     }
 
     #[test]
-    fn plain_files_of_another_program_are_read_and_replaced_but_its_authority_is_left() {
+    fn files_of_others_are_read_and_never_replaced() {
         let home = tempfile::tempdir().unwrap();
-        for name in ["ca-key.pem", "ca-cert.pem", "key.pem", "tls.key", "cert.pem", "tls.crt"] {
-            fs::write(home.path().join(name), "old").unwrap();
+        let names = ["ca-key.pem", "ca-cert.pem", "key.pem", "tls.key", "cert.pem", "tls.crt"];
+        for name in names {
+            fs::write(home.path().join(name), "theirs").unwrap();
         }
-        let folder = Folder::new(home.path());
-        assert_eq!(folder.read().unwrap(), Some(CertificateSet { ca_key: "old".into(), ..set("old") }));
+        let (folder, theirs) = (Folder::new(home.path()), CertificateSet { ca_key: "theirs".into(), ..set("theirs") });
+        let stands = |name: &str| {
+            let error = folder.write(&set("new"), now(1)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{} was not written", home.path().join(name).display())), "{error}");
+        };
+        assert_eq!(folder.read().unwrap(), Some(theirs.clone()));
+        stands("ca-cert.pem");
+        assert_eq!(folder.read().unwrap(), Some(theirs));
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), names.len(), "and nothing is put beside them");
+        // One that is left is enough, also where the others are links as the kubelet or this writer makes them.
+        names[1..]
+            .iter()
+            .filter(|name| **name != "tls.crt")
+            .for_each(|name| fs::remove_file(home.path().join(name)).unwrap());
+        stands("tls.crt");
+        fs::remove_file(home.path().join("tls.crt")).unwrap();
         folder.write(&set("new"), now(1)).unwrap();
-        assert_eq!(folder.read().unwrap(), Some(CertificateSet { ca_key: "old".into(), ..set("new") }));
+        assert_eq!(folder.read().unwrap(), Some(CertificateSet { ca_key: "theirs".into(), ..set("new") }));
+        fs::remove_file(home.path().join("tls.crt")).unwrap();
+        fs::write(home.path().join("tls.crt"), "theirs").unwrap();
+        stands("tls.crt");
+        assert_eq!(fs::read_to_string(home.path().join("tls.crt")).unwrap(), "theirs");
     }
 
     #[test]
@@ -227,16 +278,18 @@ mod tests {
         symlink("../victim", certificates.join("..1-1")).unwrap();
         let folder = Folder::new(&certificates);
         let absolute = victim.to_str().unwrap();
-        for (number, target) in
-            ["../victim", "..", "..1-1/../../victim", "..1-1", "..mine", absolute].iter().enumerate()
-        {
+        let links = ["../victim", "..", "..1-1/../../victim", "..1-1", "..mine", absolute];
+        for (number, target) in links.iter().enumerate() {
             remove(&certificates.join(DATA)).unwrap();
             symlink(target, certificates.join(DATA)).unwrap();
-            folder.write(&set("x"), now(number as i128 + 1)).unwrap();
+            let written = folder.write(&set("x"), now(number as i128 + 1));
+            assert_eq!(written.is_ok(), *target == "..1-1", "{target}");
             for name in ["precious", "tls.key"] {
                 assert_eq!(fs::read_to_string(victim.join(name)).unwrap(), "kept", "{target}");
             }
         }
+        remove(&certificates.join(DATA)).unwrap();
+        folder.write(&set("x"), now(99)).unwrap();
         // A version with a file of another program keeps it.
         let version = certificates.join(fs::read_link(certificates.join(DATA)).unwrap());
         fs::write(version.join("notes"), "kept").unwrap();

@@ -1,4 +1,4 @@
-//! What is stored: the original's six entries, and three of ours while a certificate authority is being replaced.
+//! What is stored: six entries under the names of Koordinator's Go programs, and three more while a certificate authority is being replaced.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const CHANGED_AT: &str = "ca-changed-at";
 impl CertificateSet {
     /// The name of the entry that clients' trust comes from.
     pub const CA_CERT: &str = "ca-cert.pem";
-    /// The entries beyond the original's six.
+    /// The entries beyond those six.
     pub const OTHER_ENTRIES: [&str; 3] = [NEXT_CA_KEY, NEXT_CA_CERT, CHANGED_AT];
     const ENTRIES: [&str; 6] = [CA_KEY, Self::CA_CERT, "key.pem", "tls.key", "cert.pem", "tls.crt"];
 

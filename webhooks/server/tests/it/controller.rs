@@ -126,6 +126,58 @@ async fn a_host_keeps_certificates_in_the_folder_and_entries_call_it() {
     assert_eq!((&client["url"], client.get("service")), (&json!("https://127.0.0.1:9443/mutate-pod"), None));
 }
 
+/// The administrator's own pair: for another host, then for this one, then half written over.
+#[tokio::test]
+async fn files_of_an_administrator_are_served_or_left_and_the_message_says_which_file_and_why() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let host = [("WEBHOOK_HOST", "127.0.0.1")];
+    let file = |name: &str| folder.path().join(name);
+    let put = |name: &str, text: &str| {
+        std::fs::remove_file(file(name)).ok();
+        std::fs::write(file(name), text).unwrap();
+    };
+    let texts = || ["ca-cert.pem", "tls.crt", "tls.key"].map(|name| std::fs::read_to_string(file(name)).unwrap());
+    let pair = |host: &str| {
+        koord_webhook::certificates::decide(None, host, false, "2026-01-01T00:00:00Z".parse().unwrap()).unwrap().set
+    };
+    let put_pair = |host: &str| {
+        let set = pair(host);
+        for (name, text) in [("ca-cert.pem", &set.ca_certs), ("tls.crt", &set.cert), ("tls.key", &set.key)] {
+            put(name, text);
+        }
+        texts()
+    };
+
+    let theirs = put_pair("hooks.example.com");
+    let (first, _) = controller(environment(folder.path(), &host));
+    let message = first.pass(&server.api()).await.unwrap_err().to_string();
+    for part in ["clients would refuse the certificate for 127.0.0.1", "ca-cert.pem was not written by this program"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!((texts(), first.ready()), (theirs, Err(message)), "nothing is replaced");
+    put("tls.crt", "no PEM");
+    let message = first.pass(&server.api()).await.unwrap_err().to_string();
+    assert!(message.contains("no server certificate in PEM form (tls.crt)"), "{message}");
+
+    let theirs = put_pair("127.0.0.1");
+    first.pass(&server.api()).await.unwrap();
+    assert_eq!((texts(), first.ready()), (theirs, Ok(())));
+    let presented = first.certificate().presented();
+    put("tls.key", "half of a k");
+    first.pass(&server.api()).await.unwrap();
+    assert_eq!(
+        (texts()[2].as_str(), first.certificate().presented()),
+        ("half of a k", presented),
+        "what was served still is"
+    );
+
+    for name in ["ca-cert.pem", "tls.crt", "tls.key"] {
+        std::fs::remove_file(file(name)).unwrap();
+    }
+    first.pass(&server.api()).await.unwrap();
+    assert!(texts()[1].contains("BEGIN CERTIFICATE"), "where there are none, they are made");
+}
+
 #[tokio::test]
 async fn without_a_configuration_the_server_is_not_ready_and_says_why() {
     let (server, folder) = (ApiServer::default(), tempfile::tempdir().unwrap());

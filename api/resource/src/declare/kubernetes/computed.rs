@@ -40,6 +40,7 @@ const PORT_STATUSES: [&str; 2] = ["io.k8s.api.core.v1.PortStatus", "io.k8s.api.n
 
 macro_rules! computed {
     ([] $($module:ident $package:literal: $($type:ident)+;)+) => {$($(
+        #[diagnostic::do_not_recommend]
         impl Schema for crate::walk::kubernetes::$module::$type {
             const SHAPE: Shape = Shape::Object;
             fn schema(_: Emit) -> Node {
