@@ -54,8 +54,8 @@ impl Plugin for NodeResourcesFitPlus {
         let is_unoffered = |name: &str| {
             request.class.unoffered().is_some_and(|unoffered| unoffered.names().any(|known| known == name))
         };
-        let unoffered =
-            self.resources.iter().filter(|(name, ..)| is_unoffered(name)).map(|(_, _, weight)| weight).sum();
+        let unoffered = self.resources.iter().filter(|(name, ..)| is_unoffered(name));
+        let unoffered = unoffered.fold(0_i64, |sum, (_, _, weight)| sum.saturating_add(*weight));
         let counted = self.resources.iter().filter_map(|(name, rule, weight)| {
             let id = cluster.resources().get(name)?;
             let requested = Some(request.class.requests().get(id)).filter(|request| *request > 0)?;
