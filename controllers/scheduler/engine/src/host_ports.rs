@@ -45,7 +45,8 @@ impl HostPorts {
         self.0.iter()
     }
 
-    fn has_conflict_with(&self, port: &HostPort) -> bool {
+    /// Whether one of these and this port have number, protocol and an address in common.
+    pub fn has_conflict_with(&self, port: &HostPort) -> bool {
         let wanted = port.number_and_protocol();
         let begin = self.0.partition_point(|other| other.number_and_protocol() < wanted);
         let rest = &self.0[begin..];

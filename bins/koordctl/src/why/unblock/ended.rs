@@ -327,10 +327,10 @@ impl<'e> Search<'e> {
                 let missing = count(name, amount) + self.cluster.requested(id, row) - self.cluster.allocatable(id, row);
                 missing <= 0 || missing <= freed(ending, name, |placed| placed.row == row)
             }),
-            "NodePorts" => ending.iter().flat_map(|occupant| occupant.on(row)).any(|placed| {
-                let mut ports = placed.pod.template.host_ports.iter();
-                ports.any(|port| template.host_ports.iter().any(|wanted| wanted.conflicts(port)))
-            }),
+            "NodePorts" => {
+                let mut placed = ending.iter().flat_map(|occupant| occupant.on(row));
+                placed.any(|placed| placed.pod.template.host_ports.conflict(&template.host_ports))
+            }
             "DeviceShare" => ending.iter().flat_map(|occupant| occupant.on(row)).any(|placed| {
                 let mut requests = placed.pod.template.requests.iter();
                 requests.any(|(name, _)| is_of_device(name))

@@ -139,8 +139,8 @@ impl Refusal<'_> {
             .host_ports
             .iter()
             .filter(|port| {
-                let mut ports = self.cluster.pods_on(self.row).flat_map(|placed| &placed.pod.template.host_ports);
-                ports.any(|other| other.conflicts(port))
+                let mut placed = self.cluster.pods_on(self.row);
+                placed.any(|placed| placed.pod.template.host_ports.has_conflict_with(port))
             })
             .map(|port| port.port)
             .collect();
