@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 
 fn main() -> Result<(), serde_json::Error> {
     let cases: Vec<Value> = match std::env::args().nth(1).as_deref() {
-        Some("costs") => (0..rules::CASES).map(rules::case).map(asked).collect(),
-        Some("near") => {
-            rules::near_the_limit(include_str!("../tests/data/cel-costs.txt")).into_iter().map(asked).collect()
-        }
+        Some("costs") => (0..rules::CASES).map(rules::case).map(|case| asked(&case)).collect(),
+        Some("near") => rules::near_the_limit(include_str!("../tests/data/cel-costs.txt"))
+            .into_iter()
+            .map(|case| asked(&case))
+            .collect(),
         Some("answers") => definitions::definitions(),
         Some("refusals") => {
             let definitions: Vec<Value> = serde_json::from_reader(std::io::stdin())?;
@@ -34,7 +35,7 @@ fn main() -> Result<(), serde_json::Error> {
     Ok(())
 }
 
-fn asked(case: rules::Case) -> Value {
+fn asked(case: &rules::Case) -> Value {
     json!({"schema": case.schema, "rule": case.rule})
 }
 
