@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 
 fn main() -> Result<(), serde_json::Error> {
     let cases: Vec<Value> = match std::env::args().nth(1).as_deref() {
-        Some("costs") => {
-            (0..rules::CASES).map(rules::case).map(|case| json!({"schema": case.schema, "rule": case.rule})).collect()
-        }
+        Some("costs") => (0..rules::CASES).map(rules::case).map(|case| asked(&case)).collect(),
+        Some("near") => rules::near_the_limit(include_str!("../tests/data/cel-costs.txt"))
+            .into_iter()
+            .map(|case| asked(&case))
+            .collect(),
         Some("answers") => definitions::definitions(),
         Some("refusals") => {
             let definitions: Vec<Value> = serde_json::from_reader(std::io::stdin())?;
@@ -25,12 +27,16 @@ fn main() -> Result<(), serde_json::Error> {
             return Ok(());
         }
         _ => {
-            eprintln!("usage: crd_cases costs | answers | refusals <DEFINITIONS.json");
+            eprintln!("usage: crd_cases costs | near | answers | refusals <DEFINITIONS.json");
             std::process::exit(2);
         }
     };
     println!("{}", Value::from(cases));
     Ok(())
+}
+
+fn asked(case: &rules::Case) -> Value {
+    json!({"schema": case.schema, "rule": case.rule})
 }
 
 /// Why a definition is refused that is created, in alphabetical order.

@@ -26,7 +26,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// Whether a word is no name in CEL, so that a field of that name is escaped.
-pub fn is_reserved(name: &str) -> bool {
+pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 

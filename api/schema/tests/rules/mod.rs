@@ -78,6 +78,27 @@ pub(crate) fn case(number: u64) -> Case {
     Case { schema: json!({"type": "object", "properties": {"spec": schema}}), rule }
 }
 
+/// What one rule may cost.
+const LIMIT: u64 = 10_000_000;
+
+/// The same rules at so many places that they cost about as much as a rule may: from nine tenths of it to eleven.
+/// `recorded` are the costs of [`case`], which are known by then.
+pub(crate) fn near_the_limit(recorded: &str) -> Vec<Case> {
+    let costs = recorded.lines().filter_map(|line| line.split_once('\t')).map(|(cost, _)| cost.parse::<u64>().ok());
+    let small = (0..)
+        .zip(costs)
+        .filter_map(|(number, cost)| Some((number, cost.filter(|cost| (1..=LIMIT / 50).contains(cost))?)));
+    let place = |(number, cost): (u64, u64)| {
+        let mut case = case(number);
+        let spec = case.schema["properties"]["spec"].take();
+        let places = LIMIT * (90 + number % 21) / 100 / cost;
+        case.schema["properties"]["spec"] =
+            json!({"type": "object", "additionalProperties": spec, "maxProperties": places});
+        case
+    };
+    small.map(place).collect()
+}
+
 /// Something that holds values of a schema.
 fn around(choices: &mut Choices, inner: &Value, correlates: bool) -> Value {
     match choices.below(3) {
