@@ -25,6 +25,7 @@ mod scrape;
 mod servers;
 mod suite;
 mod taken_over;
+mod takes_over;
 mod traces;
 mod watchers;
 mod webhooks;
