@@ -271,7 +271,7 @@ mod tests {
         for _ in 0..12 {
             queue.add_rate_limited(key("failed"), ms(0));
         }
-        queue.add_after(key("planned"), Duration::from_secs(60), ms(0));
+        queue.add_after(key("planned"), Duration::from_mins(1), ms(0));
         assert_eq!(taken(&mut queue, ms(1)), None);
         queue.retry_failed(ms(1));
         assert_eq!(taken(&mut queue, ms(1)).as_deref(), Some("failed"));

@@ -26,6 +26,7 @@ mod scrape;
 mod servers;
 mod suite;
 mod taken_over;
+mod takes_over;
 mod traces;
 mod watchers;
 mod webhooks;

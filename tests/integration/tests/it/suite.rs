@@ -45,6 +45,22 @@ pub(crate) fn on_every_server_at_once(scene: impl Fn(&Scene) + Sync) {
     });
 }
 
+/// Plays a scene on servers of its own, with what `koordctl up` brings when it gets these arguments too, on both at a time.
+pub(crate) fn on_servers_of_its_own(more: &[&str], scene: impl Fn(&Scene) + Sync) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let embedded =
+        server(&format!("embedded-{number}"), "embedded", |folder| for_ever_embedded(more, &folder.join("kubeconfig")));
+    let real = RealServer::assets()
+        .and_then(|assets| server(&format!("real-{number}"), "real", |folder| start_real(&assets, folder, more)));
+    std::thread::scope(|threads| {
+        let scene = &scene;
+        for server in [&embedded, &real].into_iter().flatten() {
+            threads.spawn(move || scene(&Scene::open(server)));
+        }
+    });
+}
+
 /// On the embedded server alone: for scenes about programs of ours that another server would change nothing about.
 pub(crate) fn on_the_embedded_server(scene: impl Fn(&Scene)) {
     if let Some(server) = embedded() {
@@ -53,18 +69,19 @@ pub(crate) fn on_the_embedded_server(scene: impl Fn(&Scene)) {
 }
 
 fn embedded() -> Option<&'static Server> {
-    EMBEDDED.get_or_init(|| server("embedded", start_embedded)).as_ref()
+    EMBEDDED.get_or_init(|| server("embedded", "embedded", start_embedded)).as_ref()
 }
 
 fn servers() -> impl Iterator<Item = &'static Server> {
     let embedded = embedded();
-    let real = REAL
-        .get_or_init(|| RealServer::assets().and_then(|assets| server("real", |folder| start_real(&assets, folder))));
+    let real = REAL.get_or_init(|| {
+        RealServer::assets().and_then(|assets| server("real", "real", |folder| start_real(&assets, folder, NODES)))
+    });
     embedded.into_iter().chain(real)
 }
 
-fn server(name: &'static str, start: impl FnOnce(&Path) -> PathBuf) -> Option<Server> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+fn server(folder: &str, name: &'static str, start: impl FnOnce(&Path) -> PathBuf) -> Option<Server> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{folder}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     // Before the server: without kubectl there is nothing to play.
     Kubectl::find(&folder, &folder).unwrap()?;
@@ -100,8 +117,8 @@ pub(crate) fn for_ever_embedded(more: &[&str], kubeconfig: &Path) -> PathBuf {
     })
 }
 
-fn start_real(assets: &Path, folder: &Path) -> PathBuf {
-    let args = up_args(NODES, &folder.join("unused"));
+fn start_real(assets: &Path, folder: &Path, more: &[&str]) -> PathBuf {
+    let args = up_args(more, &folder.join("unused"));
     let assets = assets.to_owned();
     for_ever(move || async move {
         let server = RealServer::start(&assets).await?;

@@ -218,7 +218,9 @@ impl Scheduler {
             self.events.record(COMPONENT, report::remark(pod, reason, &message));
         }
         if pod.is_reservation() {
-            write.into_iter().for_each(|write| self.write_beside(Work { write, purpose: Purpose::Explain }));
+            if let Some(write) = write {
+                self.write_beside(Work { write, purpose: Purpose::Explain });
+            }
             return;
         }
         let Some(Said { unscheduled, nominated: known, generation }) = self.feed.pods.said(pod) else { return };

@@ -107,7 +107,9 @@ impl Scheduler {
             upkeep.again = upkeep.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
         }
         let writes = self.upkeeps.take(upkeep, now, time).into_iter();
-        writes.for_each(|write| self.write_beside(Work { write, purpose: Purpose::Keep }));
+        for write in writes {
+            self.write_beside(Work { write, purpose: Purpose::Keep });
+        }
     }
 
     /// A write beside attempts has ended.
