@@ -204,7 +204,7 @@ impl Rules for LowerPriority {
                 {
                     continue;
                 }
-                *allowed -= 1;
+                *allowed = allowed.saturating_sub(1);
                 if *allowed < 0 {
                     protected.insert(placed.pod.uid.clone());
                 }

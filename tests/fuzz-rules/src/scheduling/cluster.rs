@@ -128,9 +128,10 @@ fn pods() -> Vec<Value> {
         "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": "g"}}}]});
     let volume = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}]});
     let device = json!({"resourceClaims": [{"name": "d", "resourceClaimName": "devices"}]});
+    // The pod that has nothing to do with the others shares the default quota with all that name none.
     let mut bound = pod(
         "default/runs",
-        &json!({"app": "runs", "koordinator.sh/qosClass": "LS"}),
+        &json!({"app": "runs", "koordinator.sh/qosClass": "LS", "quota.scheduling.koordinator.sh/name": "q"}),
         &json!({"nodeName": "n1", "priority": -1}),
     );
     bound["status"] = json!({"phase": "Running", "startTime": "2026-01-02T03:00:00Z"});
