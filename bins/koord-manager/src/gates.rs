@@ -48,7 +48,11 @@ pub const GATES: &[Gate] = &[
 ];
 
 /// Gates of the original that have no effect here, each with the reason.
-const IDLE: [(&str, &str); 3] = [
+const IDLE: [(&str, &str); 4] = [
+    (
+        "ElasticQuotaIgnorePodOverhead",
+        "a pod is charged with its overhead, as in the original; koord-scheduler has this gate",
+    ),
     (
         "PriorityTransformer",
         "what a pod is charged to its quota does not follow from its priority; koord-scheduler has this gate",

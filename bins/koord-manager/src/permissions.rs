@@ -61,8 +61,9 @@ mod tests {
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");
         }
-        let leases =
-            |verb: &str| rules.iter().filter(move |rule| rule.resource == "leases" && rule.verbs.contains(&verb));
+        let leases = |verb: &'static str| {
+            rules.iter().filter(move |rule| rule.resource == "leases" && rule.verbs.contains(&verb))
+        };
         assert!(leases("update").all(|rule| rule.names == ["koordinator-manager"]), "other leases are others'");
         assert!(leases("create").all(|rule| rule.verbs == ["create"]), "a name cannot be required of what is created");
         assert!(!may("", "pods", "patch"), "only a gate that is off needs it");

@@ -80,7 +80,8 @@ async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
     };
     assert!(services.contains("/apis/v1/plugins/ElasticQuota/quotas/:name"), "{services}");
     assert_eq!(secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gangs").await, (200, "{}".to_owned()));
-    assert_eq!(secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gang/ns/none").await.0, 404);
+    let (_, message) = secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gang/ns/none").await;
+    assert_eq!(message, "cannot find gang ns/none");
     let set = |token: &str| {
         let mut config = secure_config(secure);
         config.auth_info.token = Some(token.to_owned().into());

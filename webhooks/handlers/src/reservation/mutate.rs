@@ -171,8 +171,12 @@ fn changed_by(profile: &Profile, reservation: &Value, view: ReservationView<'_>)
     let decoded: View<'_> = decode::text(&text).map_err(broken)?;
     let mut patch = Patch::default();
     let (root_metadata, spec) = (Path::root("metadata"), Path::root("spec"));
+    let has_metadata = decoded.metadata.is_some();
     let mut metadata = decoded.metadata.unwrap_or_default();
     apply(profile, &mut metadata.labels, &mut metadata.annotations);
+    if !has_metadata && !(metadata.labels.unchanged() && metadata.annotations.unchanged()) {
+        patch.add(&root_metadata, &Map::new())?;
+    }
     metadata.labels.write(&root_metadata.child("labels"), &mut patch)?;
     metadata.annotations.write(&root_metadata.child("annotations"), &mut patch)?;
 

@@ -284,6 +284,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reservation_may_expire_at_the_last_time_that_can_be_written_or_after_the_longest_ttl() {
+        let never = "9999-12-31T23:59:59Z";
+        let mut object = available(&spec(&json!({"expires": never, "ttl": "2562047h47m16s"})));
+        let longest = at(2_562_047 * 3600 + 47 * 60 + 16);
+        assert_eq!(expires_at(&object), Some(longest), "the earlier one counts");
+        object.metadata.creation_timestamp = None;
+        assert_eq!(expires_at(&object), Some(Timestamp::MAX));
+        assert_eq!(synced(&object, &[], true, at(5)), object.status, "nothing is due");
+        object.status.phase = Some(ReservationPhase::Failed);
+        set_condition(
+            &mut object.status,
+            ReservationConditionType::Ready,
+            false,
+            ReservationReason::Expired,
+            "",
+            at(1),
+        );
+        object.status.conditions[1].last_transition_time = Some(never.parse().unwrap());
+        let garbage = Garbage { kept_for: TTL, without_node_for: TTL };
+        assert_eq!(changes_at(&object, true, Some(garbage)), None, "there is no later time");
+        assert!(!is_garbage(&object, true, garbage, at(5)));
+    }
+
+    #[test]
     fn success_and_another_end_of_what_is_not_ready_are_no_transitions() {
         let times = |status: &ReservationStatus| {
             let ready = &status.conditions[1];
