@@ -342,3 +342,28 @@ fn a_state_is_told_of_each_change_of_a_pod_once_wherever_the_pod_is() {
     assert!(cluster.forget(&Uid::from("p1")).is_some());
     assert_eq!(told(&cluster), [""; 0]);
 }
+
+#[test]
+fn a_pod_with_thousands_of_resources_costs_no_column_of_the_nodes() {
+    let mut cluster = Cluster::default();
+    let named = |name: String| Node { name: name.into(), ..Node::clone(&node(1, 1000)) };
+    (0..3000).for_each(|number| _ = cluster.set_node(Arc::new(named(format!("n{number}")))));
+    let requests = (0..4000).map(|number| (format!("example.com/{number}"), "1".parse().unwrap())).collect();
+    let template = Arc::new(Template { requests, ..Template::default() });
+    cluster.place(pod(1, &template, 7), &"n7".into(), Holds::default());
+    let row = cluster.row("n7").unwrap();
+    assert!(cluster.resources().len() == 4 && cluster.requested.row(row).count() <= 4);
+    let unoffered = cluster.pod(&Uid::from("p1")).unwrap().class.unoffered().cloned().unwrap();
+    assert_eq!((unoffered.names().count(), audited(&mut cluster)), (4000, vec![]));
+    // One of them is offered later: that one counts from then on.
+    let allocatable = [("pods", "9"), ("example.com/3", "2")].map(|(name, amount)| (name, amount.parse().unwrap()));
+    cluster.set_node(Arc::new(Node { allocatable: allocatable.into_iter().collect(), ..named("n7".to_owned()) }));
+    let id = cluster.resources().get("example.com/3").unwrap();
+    assert_eq!((cluster.requested(id, row), cluster.allocatable(id, row)), (1, 2));
+    assert_eq!(audited(&mut cluster), []);
+    cluster.remove_pod(&Uid::from("p1"));
+    assert_eq!((cluster.requested(id, row), cluster.unoffered(unoffered.number()).is_some()), (0, true));
+    let number = unoffered.number();
+    drop(unoffered);
+    assert!(cluster.unoffered(number).is_none(), "nothing is left of their names");
+}
