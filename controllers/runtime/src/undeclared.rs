@@ -42,18 +42,14 @@ fn advice(spec: &ControllerSpec, write: &Write, refused: &Refused<'_>) -> String
         _ => None,
     };
     let (group, plural) = (write.kind.group, write.kind.plural);
-    let said = match (relation, words) {
-        (Some(relation), Some(words)) => {
-            format!("`writes = [{words}]` in `{relation}(…)`, which names {plural},")
-        }
-        _ => {
-            let resource = if refused.subresource.is_empty() {
-                plural.to_owned()
-            } else {
-                format!("{plural}/{}", refused.subresource)
-            };
-            format!("`rbac(group = \"{group}\", resource = \"{resource}\", verbs = [{}])`", refused.verbs.join(", "))
-        }
+    let said = if let (Some(relation), Some(words)) = (relation, words) {
+        format!("`writes = [{words}]` in `{relation}(…)`, which names {plural},")
+    } else {
+        let resource = match refused.subresource {
+            "" => plural.to_owned(),
+            subresource => format!("{plural}/{subresource}"),
+        };
+        format!("`rbac(group = \"{group}\", resource = \"{resource}\", verbs = [{}])`", refused.verbs.join(", "))
     };
     format!(
         "the attribute of the controller {} does not say so: write {said} there, and apply the manifests of the program again",

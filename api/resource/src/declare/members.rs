@@ -72,7 +72,9 @@ pub const fn needs_path<T: Schema>(path: &[&str], is_selectable: bool, [absent, 
     let (mut known, mut at) = (T::MEMBERS, 0);
     while at < path.len() {
         let Members::Known(members) = known else { return };
-        let Some(index) = find_index(members, path[at], false) else { panic!("{}", absent) };
+        let found = find_index(members, path[at], false);
+        assert!(found.is_some(), "{}", absent);
+        let Some(index) = found else { return };
         if at + 1 == path.len() && is_selectable {
             assert!(may_be_selected(members[index].shape), "{}", unfit);
         }
