@@ -135,8 +135,7 @@ mod tests {
         for one in &sets {
             for other in sets.iter().step_by(7) {
                 let expected = one.iter().any(|one| other.iter().any(|other| pairwise(one, other)));
-                let set =
-                    |ports: &Vec<&HostPort>| ports.iter().map(|port| HostPort::clone(port)).collect::<HostPorts>();
+                let set = |ports: &Vec<&HostPort>| ports.iter().copied().cloned().collect::<HostPorts>();
                 assert_eq!(set(one).conflict(&set(other)), expected, "{one:?} {other:?}");
             }
         }

@@ -6,9 +6,12 @@ use koord_core::clock::Moment;
 
 use crate::pod::Pod;
 
+/// A pod, and since when it is being decided about.
+type Begun = (Arc<Pod>, Moment);
+
 /// The pod that is being decided about, and since when. Copies show the same.
 #[derive(Clone, Debug, Default)]
-pub struct UnderWay(Arc<Mutex<Option<(Arc<Pod>, Moment)>>>);
+pub struct UnderWay(Arc<Mutex<Option<Begun>>>);
 
 impl UnderWay {
     /// What is being decided now; none between attempts. It does not wait for the attempt.
@@ -16,7 +19,7 @@ impl UnderWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set(&self, attempt: Option<(Arc<Pod>, Moment)>) {
+    pub(super) fn set(&self, attempt: Option<Begun>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = attempt;
     }
 }

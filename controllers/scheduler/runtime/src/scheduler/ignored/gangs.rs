@@ -29,12 +29,11 @@ impl Scheduler {
         if !self.ignored.told.is_new(Part::Gang, &Uid::from(gang), std::slice::from_ref(&message)) {
             return;
         }
-        let about = match self.engine.cluster().objects().entry::<PodGroup>(gang) {
-            Some(group) => (ResourceKind::typed::<PodGroup>(), group.key.clone(), group.uid.clone()),
-            None => {
-                let (kind, key) = report::subject(pod);
-                (kind, key.clone(), pod.uid.clone())
-            }
+        let about = if let Some(group) = self.engine.cluster().objects().entry::<PodGroup>(gang) {
+            (ResourceKind::typed::<PodGroup>(), group.key.clone(), group.uid.clone())
+        } else {
+            let (kind, key) = report::subject(pod);
+            (kind, key.clone(), pod.uid.clone())
         };
         self.warn(about, ("Scheduling", "GangIncomplete"), message);
     }
