@@ -8,6 +8,7 @@ use std::{
 use hollow::{Fleet, usage::UsageModel};
 use jiff::Timestamp;
 use koord_resource::Quantity;
+use serde_json::{Value, json};
 
 use crate::program::{Api, Up, folder, koordctl};
 
@@ -185,4 +186,77 @@ fn a_node_does_what_its_node_metric_tells_it() {
     assert_eq!(time(&api.get(path)), last, "a koordlet that was stopped reports");
     order(serde_json::Value::Null).unwrap();
     until("it reports again", &|metric| time(metric) != last);
+}
+
+/// Reads an object until it is as it should be.
+fn until(api: &Api, path: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+    let begin = Instant::now();
+    loop {
+        let object = api.get(path);
+        if is_right(&object) {
+            return object;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{path} stays as it is: {object:#}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+fn pod(name: &str, spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    spec["schedulerName"] = json!("koord-scheduler");
+    spec["containers"] = json!([{"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "100m"}}}]);
+    json!({"metadata": {"name": name, "labels": {"app": "spread"}}, "spec": spec})
+}
+
+#[test]
+fn cordoned_nodes_leave_the_spread_and_claims_that_wait_for_their_pod_are_bound() {
+    let kubeconfig = folder("volumes").join("koord.kubeconfig");
+    let _up = Up::start(&kubeconfig, &["--nodes=3", "--pods-per-node=0"]);
+    let api = Api::of(&kubeconfig);
+    let placed = |name: &str| {
+        let pod = until(&api, &format!("{PODS}/{name}"), |pod| pod["spec"]["nodeName"].is_string());
+        pod["spec"]["nodeName"].as_str().unwrap().to_owned()
+    };
+
+    for (node, lab, cordoned) in [("hollow-0", "a", false), ("hollow-1", "b", true)] {
+        let patch = json!({"metadata": {"labels": {"lab": lab}}, "spec": {"unschedulable": cordoned}});
+        api.merge(&format!("/api/v1/nodes/{node}"), &patch).unwrap();
+    }
+    until(&api, "/api/v1/nodes/hollow-1", |node| {
+        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        taints
+            .clone()
+            .any(|taint| taint["key"] == "node.kubernetes.io/unschedulable" && taint["effect"] == "NoSchedule")
+    });
+    let constraint = json!({"maxSkew": 1, "topologyKey": "lab", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": "Honor",
+        "labelSelector": {"matchLabels": {"app": "spread"}}});
+    let spread = json!({"topologySpreadConstraints": [constraint]});
+    for name in ["spread-0", "spread-1", "spread-2"] {
+        api.create(PODS, &pod(name, &spread)).unwrap();
+    }
+    for name in ["spread-0", "spread-1", "spread-2"] {
+        assert_eq!(placed(name), "hollow-0");
+    }
+
+    let class = json!({"metadata": {"name": "wffc"}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    api.create("/apis/storage.k8s.io/v1/storageclasses", &class).unwrap();
+    let on_node = json!({"nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["hollow-2"]}]}]});
+    let disk = json!({"metadata": {"name": "disk"}, "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "wffc", "local": {"path": "/x"}, "nodeAffinity": {"required": on_node}}});
+    api.create("/api/v1/persistentvolumes", &disk).unwrap();
+    let claim = json!({"metadata": {"name": "claim"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "wffc",
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    api.create(claims, &claim).unwrap();
+    let volumes = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}]});
+    api.create(PODS, &pod("reader", &volumes)).unwrap();
+    assert_eq!(placed("reader"), "hollow-2");
+    let claim = until(&api, &format!("{claims}/claim"), |claim| claim["status"]["phase"] == "Bound");
+    assert_eq!(claim["spec"]["volumeName"], "disk");
+    let volume = until(&api, "/api/v1/persistentvolumes/disk", |volume| volume["status"]["phase"] == "Bound");
+    assert_eq!(volume["spec"]["claimRef"]["uid"], claim["metadata"]["uid"]);
 }

@@ -4,9 +4,11 @@
 mod api_server;
 mod certificate_requests;
 mod controllers;
+mod custom_resources;
 mod definitions;
 mod nesting;
 mod pages;
+mod watches;
 
 use envtest::{
     environment::SeededEnvironment,
@@ -375,140 +377,4 @@ fn both_groups_select_the_same_events() {
             core.ask(http::Method::GET, &format!("{path}?fieldSelector={field}%3Dq"), &serde_json::Value::Null);
         assert_eq!(list["items"], json!([]), "{field}");
     }
-}
-
-fn cups(core: &mut Core, version: serde_json::Value) -> &'static str {
-    let mut version = version;
-    for (field, value) in [("name", json!("v1")), ("served", json!(true)), ("storage", json!(true))] {
-        version[field] = value;
-    }
-    core.create(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "cups.example.com"},
-            "spec": {"group": "example.com", "scope": "Namespaced",
-                "names": {"plural": "cups", "singular": "cup", "kind": "Cup", "listKind": "CupList"},
-                "versions": [version]}}),
-    );
-    "/apis/example.com/v1/namespaces/default/cups"
-}
-
-fn cup(fields: &serde_json::Value) -> serde_json::Value {
-    let mut cup = json!({"apiVersion": "example.com/v1", "kind": "Cup", "metadata": {"name": "a"}});
-    cup.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    cup
-}
-
-fn any_cup(subresources: &serde_json::Value) -> serde_json::Value {
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({"subresources": subresources, "schema": {"openAPIV3Schema": schema}})
-}
-
-/// The endpoint of the status resets `spec` alone: see `GetResetFields` of the strategy in apiextensions-apiserver.
-#[test]
-fn a_status_write_owns_the_labels_of_a_custom_resource_that_it_does_not_change() {
-    let mut core = Core::new();
-    let cups = cups(&mut core, any_cup(&json!({"status": {}})));
-    let mut written = core.create(cups, &cup(&json!({"spec": {"size": 1}})));
-    written["metadata"]["labels"] = json!({"a": "b"});
-    written["spec"]["size"] = json!(2);
-    written["status"] = json!({"full": true});
-    let (code, written) = core.ask(http::Method::PUT, &format!("{cups}/a/status"), &written);
-    assert_eq!((code, &written["metadata"]["labels"]), (200, &serde_json::Value::Null));
-    let owned = &written["metadata"]["managedFields"];
-    let status = owned.as_array().unwrap().iter().find(|entry| entry["subresource"] == "status").unwrap();
-    let labels = json!({"f:labels": {".": {}, "f:a": {}}});
-    assert_eq!(status["fieldsV1"], json!({"f:metadata": labels, "f:status": {".": {}, "f:full": {}}}));
-}
-
-#[test]
-fn a_default_below_status_is_there_from_the_first_answer_on() {
-    let mut core = Core::new();
-    let schema = json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {"n": {"type": "integer"}}},
-        "status": {"type": "object", "default": {"phase": "Pending"}, "properties": {
-            "phase": {"type": "string"}, "seen": {"type": "integer", "default": 0}}}}});
-    let cups = cups(&mut core, json!({"subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}));
-    let created = core.create(cups, &cup(&json!({"status": {"phase": "Lies"}})));
-    let pending = json!({"phase": "Pending", "seen": 0});
-    assert_eq!(created["status"], pending);
-    let owned = created["metadata"]["managedFields"].to_string();
-    assert!(!owned.contains("f:status"), "nobody wrote it: {owned}");
-    let (_, read) = core.ask(http::Method::GET, &format!("{cups}/a"), &serde_json::Value::Null);
-    assert_eq!(read, created);
-    let (_, mut changed) = core.ask(http::Method::PUT, &format!("{cups}/a"), &{
-        let mut next = read.clone();
-        next["spec"] = json!({"n": 1});
-        next["status"] = json!({"phase": "Lies"});
-        next
-    });
-    assert_eq!(changed["status"], pending);
-    changed["status"] = json!({"phase": "Done"});
-    let (_, done) = core.ask(http::Method::PUT, &format!("{cups}/a/status"), &changed);
-    assert_eq!(done["status"], json!({"phase": "Done", "seen": 0}));
-}
-
-#[test]
-fn a_scale_without_replicas_cannot_be_read_and_can_be_written() {
-    let mut core = Core::new();
-    let paths = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    let cups = cups(&mut core, any_cup(&json!({"status": {}, "scale": paths})));
-    core.create(cups, &cup(&json!({"spec": {"size": 1}})));
-    let scale = format!("{cups}/a/scale");
-    let (code, answer) = core.ask(http::Method::GET, &scale, &serde_json::Value::Null);
-    let message = r#"Internal error occurred: the spec replicas field ".spec.replicas" does not exist"#;
-    assert_eq!((code, answer["message"].as_str()), (500, Some(message)));
-    let mut patch = |body: serde_json::Value| {
-        let mut request = ApiRequest::new(http::Method::PATCH, &scale, body.to_string());
-        "application/merge-patch+json".clone_into(&mut request.content_type);
-        core.send(&request)
-    };
-    let (code, answer) = patch(json!({"metadata": {}}));
-    assert_eq!(
-        (code, answer["message"].as_str()),
-        (400, Some(r#"the spec replicas field ".spec.replicas" cannot be empty"#))
-    );
-    assert_eq!(patch(json!({"spec": {"replicas": 3}})).0, 200);
-    let (code, answer) = core.ask(http::Method::GET, &scale, &serde_json::Value::Null);
-    assert_eq!((code, &answer["spec"]["replicas"]), (200, &json!(3)));
-}
-
-#[test]
-fn watchers_see_the_last_state_that_was_stored() {
-    let mut core = Core::new();
-    let held = json!({"metadata": {"name": "a", "finalizers": ["x.y/z"]}});
-    core.create(MAPS, &held);
-    let mut watch = core.watch(&format!("{MAPS}?watch=1"), "");
-    core.poll(&mut watch);
-    core.ask(http::Method::DELETE, &format!("{MAPS}/a"), &serde_json::Value::Null);
-    let (_, mut map) = core.ask(http::Method::GET, &format!("{MAPS}/a"), &serde_json::Value::Null);
-    map["metadata"]["finalizers"] = json!([]);
-    core.ask(http::Method::PUT, &format!("{MAPS}/a"), &map);
-    let events = core.poll(&mut watch);
-    let [modified, deleted] = &events[..] else { panic!("{events:?}") };
-    assert_eq!((&modified["type"], &deleted["type"]), (&json!("MODIFIED"), &json!("DELETED")));
-    assert_eq!(deleted["object"]["metadata"]["finalizers"], json!(["x.y/z"]));
-    assert_ne!(deleted["object"]["metadata"]["resourceVersion"], modified["object"]["metadata"]["resourceVersion"]);
-}
-
-#[test]
-fn bookmarks_of_a_table_are_tables() {
-    let mut core = Core::new();
-    core.create(MAPS, &json!({"metadata": {"name": "a"}}));
-    let query =
-        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&includeObject=None";
-    let mut watch = core.watch(&format!("{MAPS}?{query}"), "application/json;as=Table;v=v1;g=meta.k8s.io");
-    let events = core.poll(&mut watch);
-    let [.., added, mark] = &events[..] else { panic!("{events:?}") };
-    assert!(added["object"]["rows"][0]["object"].is_null());
-    assert_eq!((&mark["type"], &mark["object"]["kind"]), (&json!("BOOKMARK"), &json!("Table")));
-    assert_eq!(mark["object"]["columnDefinitions"], serde_json::Value::Null, "the first event had them");
-    let row = &mark["object"]["rows"][0];
-    assert_eq!(row["cells"], json!(["", 0, "<unknown>"]));
-    let metadata = &row["object"]["metadata"];
-    assert_eq!(
-        metadata["annotations"],
-        json!({"k8s.io/initial-events-end": "true"}),
-        "also where no object was asked for"
-    );
-    assert_eq!(mark["object"]["metadata"]["resourceVersion"], metadata["resourceVersion"]);
 }
