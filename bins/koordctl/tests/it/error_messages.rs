@@ -127,7 +127,9 @@ fn a_scheduler_that_cannot_be_asked() {
         }
         says("--scheduler=127.0.0.1:1", "127.0.0.1:1 does not answer: ");
         for no_host in ["http://", ":10251", "http://:10251", "a b", "::1"] {
-            let words = format!("--scheduler {no_host:?} is no address of a scheduler; write HOST:PORT, http://HOST:PORT or https://HOST");
+            let words = format!(
+                "--scheduler {no_host:?} is no address of a scheduler; write HOST:PORT, http://HOST:PORT or https://HOST"
+            );
             says(&format!("--scheduler={no_host}"), &words);
         }
     }
