@@ -46,6 +46,7 @@ mod events;
 mod explanations;
 mod ignored;
 mod leading;
+mod memory;
 mod metrics;
 mod questions;
 mod quotas;
