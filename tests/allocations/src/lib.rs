@@ -1,5 +1,6 @@
-//! Counts allocations of the heap: a test that uses this crate has its allocator. Time depends on the machine, the number of
-//! allocations does not. The crate knows nothing of what is counted. Read first: [`allocations()`].
+//! Counts allocations of the heap, and what of them is held: a test that uses this crate has its allocator. Time and what a process has of
+//! the system depend on the machine, these numbers do not. The crate knows nothing of what is counted. Read first: [`allocations()`],
+//! [`held()`].
 //!
 //! `cargo doc --open` opens this page, because the name of its package is the first of the workspace. The documentation of the
 //! library begins at [`koord`](../koord/index.html), that of Koordinator at [`koord_api`](../koord_api/index.html).
@@ -11,6 +12,12 @@ use std::{
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
+    /// What this thread has allocated without what it has freed, be it that another had allocated it.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
+
+fn hold(more: usize, less: usize) {
+    HELD.with(|held| held.set(held.get().wrapping_add_unsigned(more).wrapping_sub_unsigned(less)));
 }
 
 struct Counting;
@@ -20,17 +27,20 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
+        hold(layout.size(), 0);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        hold(0, layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
+        hold(size, layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(memory, layout, size) }
     }
@@ -44,6 +54,11 @@ pub fn allocations<T>(act: impl FnOnce() -> T) -> (usize, T) {
     let before = COUNT.with(Cell::get);
     let result = act();
     (COUNT.with(Cell::get) - before, result)
+}
+
+/// How many bytes this thread holds more than when it began, of what it allocates and frees itself.
+pub fn held() -> isize {
+    HELD.with(Cell::get)
 }
 
 #[cfg(test)]
@@ -61,5 +76,16 @@ mod tests {
             "to start a thread allocates, what it does is its own"
         );
         assert_eq!(allocations(|| 1 + 1), (0, 2));
+    }
+
+    #[test]
+    fn what_is_allocated_is_held_until_it_is_freed() {
+        let before = held();
+        let mut bytes = Vec::<u8>::with_capacity(1000);
+        assert_eq!(held() - before, 1000);
+        bytes.reserve_exact(3000);
+        assert_eq!(held() - before, 3000);
+        drop(bytes);
+        assert_eq!(held(), before);
     }
 }

@@ -39,7 +39,7 @@ impl Memory {
     /// Rows that are kept of all candidates together, where that is for more of them.
     const ROWS_MAX: usize = 64 * 5000;
     /// The length of the texts of all candidates together. A template takes a few times as much memory, as does what plugins prepare of it.
-    const TEXTS_MAX: usize = 8 << 20;
+    const TEXTS_MAX: usize = 1 << 20;
     /// How many classes share candidates on average before those are forgotten that were not the last to use theirs.
     const SHARING: usize = 4;
 

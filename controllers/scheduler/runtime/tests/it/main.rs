@@ -47,6 +47,7 @@ mod events;
 mod explanations;
 mod ignored;
 mod leading;
+mod memory;
 mod metrics;
 mod outage;
 mod questions;
