@@ -52,9 +52,17 @@ type Decide = Box<dyn Fn(&Request<'_>) -> (Verdict, Option<SideEffect>) + Send +
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 /// What answers on a path.
 enum Route {
-    Admission { decide: Decide, metrics: PathMetrics },
+    Admission(Admission),
     Conversion(&'static [Conversion]),
     Page(Box<dyn Fn(&Bytes) -> Page + Send + Sync>),
+}
+
+/// A handler behind its path.
+struct Admission {
+    decide: Decide,
+    metrics: PathMetrics,
+    /// Whether what it denies is admitted with a warning.
+    advisory: bool,
 }
 
 /// An answer that is no review.
@@ -128,10 +136,28 @@ impl ServiceBuilder {
         let plugin = entry.map_or(handler.path, |entry| entry.name);
         let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| ((handler.call)(request, &snapshot()), None));
-        self.routes.insert(handler.path, Route::Admission { decide, metrics });
+        self.routes.insert(handler.path, Route::Admission(Admission { decide, metrics, advisory: false }));
         let elsewhere = handler.entries.iter().filter(|entry| is_elsewhere(entry.client));
         self.elsewhere.extend(elsewhere.map(|entry| entry.name));
         self
+    }
+
+    /// Serves a handler that denies nothing: what it would deny is counted, and admitted with a warning for each mistake. API servers go on
+    /// where it does not answer, and do not ask it about writes of the installation's own ServiceAccounts: the entries get a match condition,
+    /// and are left out where the API server has none (before Kubernetes 1.28). A handler that changes objects is not served.
+    pub fn advisory<C, S>(self, handler: &'static Handler<C>, snapshot: impl Fn() -> S + Send + Sync + 'static) -> Self
+    where
+        C: ?Sized + 'static,
+        S: Deref<Target = C>,
+    {
+        if handler.entries.iter().any(|entry| entry.kind == WebhookKind::Mutating) {
+            return self;
+        }
+        let mut builder = self.handler(handler, snapshot);
+        if let Some(Route::Admission(admission)) = builder.routes.get_mut(handler.path) {
+            admission.advisory = true;
+        }
+        builder
     }
 
     /// Replaces the handler of a path by one whose requests have side effects. Paths without a handler are passed over.
@@ -140,8 +166,8 @@ impl ServiceBuilder {
         path: &str,
         by: impl Fn(&Request<'_>) -> (Verdict, Option<SideEffect>) + Send + Sync + 'static,
     ) -> Self {
-        if let Some(Route::Admission { decide, .. }) = self.routes.get_mut(path) {
-            *decide = Box::new(by);
+        if let Some(Route::Admission(admission)) = self.routes.get_mut(path) {
+            admission.decide = Box::new(by);
         }
         self
     }
@@ -190,6 +216,12 @@ impl Service {
         self.inner.routes.keys().copied()
     }
 
+    /// The paths that deny nothing. The configuration writer puts a match condition on their entries.
+    pub fn advisory(&self) -> impl Iterator<Item = &'static str> {
+        let is_advisory = |route: &Route| matches!(route, Route::Admission(Admission { advisory: true, .. }));
+        self.inner.routes.iter().filter(move |(_, route)| is_advisory(route)).map(|(path, _)| *path)
+    }
+
     /// Names of the entries that declare a Service or a URL of their own. The configuration writer leaves them as they are.
     pub fn elsewhere(&self) -> &[&'static str] {
         &self.inner.elsewhere
@@ -224,14 +256,15 @@ impl Service {
 
     /// Decides about one review by what the caches show now, without HTTP and without what is due: for tests and benches.
     pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
+        let Route::Admission(admission) = self.inner.routes.get(path)? else { return None };
         let review = match review::decode("application/json", body) {
             Ok(review) => review,
             Err(denial) => return Some(review::refuse(denial)),
         };
         let start = self.inner.clock.moment();
-        let (verdict, _) = self.inner.verdict(decide, metrics, &review.request);
-        self.inner.observe(metrics, &review.request, &verdict, start);
+        let (mut verdict, _) = self.inner.verdict(admission, &review.request);
+        report_unenforced(&mut verdict, &admission.metrics);
+        self.inner.observe(&admission.metrics, &review.request, &verdict, start);
         Some(review.answer(&verdict))
     }
 }
@@ -241,7 +274,7 @@ impl Inner {
     async fn answer(&self, path: &str, request: HttpRequest) -> Response {
         let Some(route) = self.routes.get(path) else { return text(StatusCode::NOT_FOUND, "") };
         let (head, body) = request.into_parts();
-        let Route::Admission { metrics, .. } = route else { return self.by(route, &head, body).await };
+        let Route::Admission(Admission { metrics, .. }) = route else { return self.by(route, &head, body).await };
         let start = self.clock.moment();
         metrics.in_flight.inc();
         // Also when the caller goes away and this future is dropped.
@@ -266,13 +299,13 @@ impl Inner {
                 text(page.status, page.body)
             }
             Route::Conversion(table) => convert(table, &body),
-            Route::Admission { decide, metrics } => {
+            Route::Admission(admission) => {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 let content_type = content_type.unwrap_or_default();
                 let caller = self.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
                 let caller = caller.and_then(|value| TraceContext::parse(value.to_str().ok()?));
                 let span = self.tracer.open(caller).map(|span| (span, caller.is_some(), head.uri.path()));
-                json(self.review(decide, metrics, (content_type, &body), span).await)
+                json(self.review(admission, (content_type, &body), span).await)
             }
         }
     }
@@ -280,8 +313,7 @@ impl Inner {
     /// Answers a review. A provisional verdict is decided again until the caches have caught up.
     async fn review(
         &self,
-        decide: &Decide,
-        metrics: &PathMetrics,
+        admission: &Admission,
         (content_type, body): (&str, &[u8]),
         span: Option<(Open, bool, &str)>,
     ) -> Vec<u8> {
@@ -290,10 +322,10 @@ impl Inner {
             Err(denial) => return review::refuse(denial),
         };
         let start = self.clock.moment();
-        let (mut verdict, mut side_effect) = self.verdict(decide, metrics, &review.request);
+        let (mut verdict, mut side_effect) = self.verdict(admission, &review.request);
         while verdict.provisional && self.clock.moment() < start + CACHE_WAIT_MAX {
             self.clock.sleep(RECHECK_EVERY).await;
-            (verdict, side_effect) = self.verdict(decide, metrics, &review.request);
+            (verdict, side_effect) = self.verdict(admission, &review.request);
         }
         if let (true, Some(denial)) = (verdict.provisional, &mut verdict.denial) {
             denial.message =
@@ -302,15 +334,32 @@ impl Inner {
         if let (None, Some(side_effect)) = (&verdict.denial, side_effect) {
             verdict.denial = side_effect.await.err();
         }
-        self.observe(metrics, &review.request, &verdict, start);
+        report_unenforced(&mut verdict, &admission.metrics);
+        self.observe(&admission.metrics, &review.request, &verdict, start);
         if let Some((span, has_parent, path)) = span {
             traced::record(&self.tracer, span, has_parent, path, &review.request, &verdict);
         }
         review.answer(&verdict)
     }
 
+    /// What is decided at this moment: what the handler says, without a denial where it may deny nothing.
+    fn verdict(&self, admission: &Admission, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
+        let (verdict, side_effect) = self.decision(admission, request);
+        if !admission.advisory {
+            return (verdict, side_effect);
+        }
+        let Verdict { denial, warnings, audit_annotations, steps, .. } = verdict;
+        // What is not the user's fault is no warning of his.
+        let unenforced = denial.filter(|denial| denial.code < 500);
+        (Verdict { unenforced, warnings, audit_annotations, steps, ..Verdict::allow() }, None)
+    }
+
     /// What the handler says at this moment.
-    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
+    fn decision(
+        &self,
+        Admission { decide, metrics, .. }: &Admission,
+        request: &Request<'_>,
+    ) -> (Verdict, Option<SideEffect>) {
         if !(self.ready)() {
             let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
             return (Verdict::deny(denial), None);
@@ -331,6 +380,18 @@ impl Inner {
         let spent = self.clock.moment().since(start);
         metrics.observe(request.operation, verdict, spent);
     }
+}
+
+/// Counts what is admitted although it breaks rules, and warns of each mistake.
+fn report_unenforced(verdict: &mut Verdict, metrics: &PathMetrics) {
+    let Some(denial) = verdict.unenforced.take().filter(|_| verdict.denial.is_none()) else { return };
+    metrics.warned.inc();
+    let mut mistakes: Vec<String> = denial.causes.iter().map(ToString::to_string).collect();
+    if mistakes.is_empty() {
+        mistakes.push(denial.message);
+    }
+    let warnings = mistakes.iter().map(|mistake| format!("would be denied where rules are enforced: {mistake}"));
+    verdict.warnings.extend(warnings);
 }
 
 /// Whether API servers are to find a webhook elsewhere than behind the Service that the program is installed with.
@@ -378,213 +439,4 @@ fn with(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::{BodyExt, Full};
-    use koord_resource::admission::WebhookEntry;
-    use koord_runtime::{
-        clock::SystemClock,
-        metrics::{self as registry, Audience},
-        random::Random,
-        recorder::Recorder,
-    };
-    use serde_json::Value;
-
-    use super::*;
-
-    const ENTRY: WebhookEntry = WebhookEntry { name: "v.example.com", ..WebhookEntry::BASE };
-
-    fn named(request: &Request<'_>, wanted: &str) -> Verdict {
-        match request.name.as_ref() {
-            "boom" => panic!("boom"),
-            name if name == wanted => Verdict::allow(),
-            name => Verdict::deny(Denial::forbidden(format!("{name} is not {wanted}"))),
-        }
-    }
-
-    static HANDLER: Handler<str> =
-        Handler { path: "/v", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: named };
-
-    #[tokio::test]
-    async fn a_table_of_a_program_has_its_metrics_and_all_handlers() {
-        #[expect(clippy::trivially_copy_pass_by_ref, reason = "handlers take their snapshot by reference")]
-        fn allowed(_: &Request<'_>, (): &()) -> Verdict {
-            Verdict::allow()
-        }
-        const fn at(path: &'static str) -> Handler<()> {
-            Handler { path, gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: allowed }
-        }
-        static BOTH: [Handler<()>; 2] = [at("/first"), at("/second")];
-        let registry = registry::Metrics::new().unwrap();
-        let (recorder, _events) = Recorder::new(SystemClock::shared());
-        let core = Core::new("t", SystemClock::shared(), Random::seeded(1), registry.clone(), Arc::new(recorder));
-        let service = ServiceBuilder::of(&core).unwrap().handlers(&BOTH).build();
-        assert_eq!(service.paths().collect::<Vec<_>>(), ["/convert", "/first", "/healthz", "/second"]);
-        let (_, answer) = send(&service, "POST", "/second", r#"{"request":{"uid":"u","operation":"CREATE"}}"#).await;
-        assert!(answer.contains(r#""allowed":true"#), "{answer}");
-        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
-        assert!(text.contains(r#"webhook_requests_total{code="200",webhook="/second"} 1"#), "{text}");
-    }
-
-    fn service(registry: &registry::Metrics) -> Service {
-        ServiceBuilder::new(Metrics::register(registry).unwrap(), SystemClock::shared())
-            .handler(&HANDLER, || "good")
-            .build()
-    }
-
-    async fn send(service: &Service, method: &str, path: &str, body: &str) -> (StatusCode, String) {
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body.to_owned())))
-            .unwrap();
-        let answer = service.answer(request).await.unwrap();
-        let status = answer.status();
-        (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
-    }
-
-    #[tokio::test]
-    async fn paths_are_exact_and_everything_else_is_not_found() {
-        let service = service(&registry::Metrics::new().unwrap());
-        let not_found = (StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
-        assert_eq!(send(&service, "POST", "/v/", "{}").await, not_found);
-        assert_eq!(send(&service, "GET", "/", "").await, not_found);
-        assert_eq!(send(&service, "POST", "/healthz", "{}").await, (StatusCode::OK, String::new()));
-        for (method, body) in [("GET", ""), ("POST", "{}"), ("POST", "no JSON")] {
-            assert_eq!(send(&service, method, "/convert", body).await, (StatusCode::BAD_REQUEST, String::new()));
-        }
-        assert!(send(&service, "GET", "/v", "").await.1.contains("request body is empty"));
-        let review = r#"{"request":{"uid":"u","operation":"CREATE","name":"good"}}"#;
-        assert_eq!(send(&service, "GET", "/v", review).await, send(&service, "POST", "/v", review).await);
-    }
-
-    #[test]
-    fn entries_with_clients_of_their_own_are_known_by_their_names() {
-        const fn entry(name: &'static str, client: Client) -> WebhookEntry {
-            WebhookEntry { name, client, ..WebhookEntry::BASE }
-        }
-        const fn service(name: Option<&'static str>, namespace: Option<&'static str>) -> Client {
-            Client::Service { name, namespace, port: Some(8443) }
-        }
-        static FIVE: Handler<str> = Handler {
-            path: "/v",
-            gate: None,
-            rbac: &[],
-            object_type: "pod",
-            call: named,
-            entries: &[
-                ENTRY,
-                entry("port.example.com", service(None, None)),
-                entry("name.example.com", service(Some("policy"), None)),
-                entry("namespace.example.com", service(None, Some("policies"))),
-                entry("url.example.com", Client::Url("https://policy.example.com")),
-            ],
-        };
-        let metrics = Metrics::register(&registry::Metrics::new().unwrap()).unwrap();
-        let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&FIVE, || "good").build();
-        assert_eq!(service.elsewhere(), ["name.example.com", "namespace.example.com", "url.example.com"]);
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_answered_counted_and_harms_nobody_else() {
-        let registry = registry::Metrics::new().unwrap();
-        let service = service(&registry);
-        let answer = |name: &str| format!(r#"{{"request":{{"uid":"u","operation":"CREATE","name":"{name}"}}}}"#);
-        let (_, boom) = send(&service, "POST", "/v", &answer("boom")).await;
-        let boom: Value = serde_json::from_str(&boom).unwrap();
-        assert_eq!(boom["response"]["status"]["code"], 500);
-        assert_eq!(boom["response"]["status"]["message"], "panic: boom [recovered]");
-        assert!(send(&service, "POST", "/v", &answer("good")).await.1.contains(r#""allowed":true"#));
-        assert!(send(&service, "POST", "/v", &answer("bad")).await.1.contains("bad is not good"));
-
-        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
-        assert!(text.contains(r#"koord_manager_webhook_panics_total{path="/v"} 1"#), "{text}");
-        let counted = |status: &str, count: u32| {
-            let line = format!(
-                r#"milliseconds_count{{object_type="pod",operation="CREATE",plugin_name="v.example.com",status="{status}",webhook_type="validate"}} {count}"#
-            );
-            assert!(text.contains(&line), "{line} in {text}");
-        };
-        counted("allowed", 1);
-        counted("rejected", 2);
-        for line in [
-            r#"controller_runtime_webhook_requests_total{code="200",webhook="/v"} 3"#,
-            r#"controller_runtime_webhook_requests_in_flight{webhook="/v"} 0"#,
-            r#"controller_runtime_webhook_latency_seconds_count{webhook="/v"} 3"#,
-        ] {
-            assert!(text.contains(line), "{line} in {text}");
-        }
-    }
-
-    /// Passes one part and refuses in the next.
-    fn in_parts(_: &Request<'_>, _: &str) -> Verdict {
-        let mut watch = koord_resource::admission::Stopwatch::default();
-        watch.begin("First");
-        watch.begin("Second");
-        Verdict { steps: watch.stop(), ..Verdict::deny(Denial::bad_request("no")) }
-    }
-
-    static IN_PARTS: Handler<str> =
-        Handler { path: "/parts", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: in_parts };
-
-    #[tokio::test]
-    async fn the_parts_of_a_decision_are_timed_by_name_and_the_last_one_refuses() {
-        let registry = registry::Metrics::new().unwrap();
-        let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
-        let service = builder.handler(&IN_PARTS, || "").build();
-        send(&service, "POST", "/parts", r#"{"request":{"uid":"u","operation":"UPDATE"}}"#).await;
-        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
-        for (part, status) in [("First", "allowed"), ("Second", "rejected")] {
-            let line = format!(
-                r#"milliseconds_count{{object_type="pod",operation="UPDATE",plugin_name="{part}",status="{status}",webhook_type="validate"}} 1"#
-            );
-            assert!(text.contains(&line), "{line} in {text}");
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_is_decided_before_the_caches_are_complete() {
-        let builder =
-            ServiceBuilder::new(Metrics::register(&registry::Metrics::new().unwrap()).unwrap(), SystemClock::shared());
-        let service = builder.handler(&HANDLER, || "good").wait_for(|| false).build();
-        let (_, answer) = send(&service, "POST", "/v", r#"{"request":{"uid":"u","name":"good"}}"#).await;
-        assert!(answer.contains(r#""code":500"#) && answer.contains("not complete yet"), "{answer}");
-    }
-
-    /// Refuses until it was asked as often as the request's name says.
-    fn after_some_asking(request: &Request<'_>, asked: &std::sync::atomic::AtomicU32) -> Verdict {
-        let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        match request.name.parse::<u32>() {
-            Ok(enough) if times >= enough => Verdict::allow(),
-            _ => Verdict::deny_provisionally(Denial::bad_request("no parent")),
-        }
-    }
-
-    static PATIENT: Handler<std::sync::atomic::AtomicU32> =
-        Handler { path: "/p", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: after_some_asking };
-
-    #[tokio::test(start_paused = true)]
-    async fn a_refusal_that_may_soon_be_none_is_thought_over_for_two_seconds() {
-        let patient = || {
-            let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
-            let clock = koord_runtime::clock::ScaledClock::shared(jiff::Timestamp::UNIX_EPOCH, 1.0);
-            ServiceBuilder::new(Metrics::register(&registry::Metrics::new().unwrap()).unwrap(), clock)
-                .handler(&PATIENT, move || Arc::clone(&asked))
-                .build()
-        };
-        let start = tokio::time::Instant::now();
-        let (_, answer) = send(&patient(), "POST", "/p", r#"{"request":{"uid":"u","name":"51"}}"#).await;
-        assert!(answer.contains(r#""allowed":true"#), "{answer}");
-        assert_eq!(start.elapsed().as_millis(), 500);
-        let (_, answer) = send(&patient(), "POST", "/p", r#"{"request":{"uid":"u","name":"never"}}"#).await;
-        assert!(answer.contains("no parent (after waiting 2s for it to appear)"), "{answer}");
-        assert_eq!(start.elapsed().as_millis(), 2500);
-    }
-
-    #[tokio::test]
-    async fn a_huge_body_is_refused_before_it_is_read_whole() {
-        let service = service(&registry::Metrics::new().unwrap());
-        let (status, _) = send(&service, "POST", "/v", &"x".repeat(BODY_BYTES_MAX + 1)).await;
-        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    }
-}
+mod tests;
