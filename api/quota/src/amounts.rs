@@ -101,3 +101,46 @@ fn strict_keys(quota: &Amounts<'_>) -> Result<Vec<String>, Denial> {
     })?;
     Ok(keys.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use koord_api::elastic_quota::{ElasticQuota, ElasticQuotaSpec, ElasticQuotaStatus};
+    use koord_resource::{Validate as _, quantity::Format};
+    use proptest::{collection::btree_map, prelude::*, sample::select};
+
+    use super::*;
+
+    fn amounts() -> impl Strategy<Value = ResourceList> {
+        let amounts = btree_map(select(vec!["cpu", "memory", "pods"]), -1_i64..3, 0..3);
+        amounts.prop_map(|amounts| {
+            amounts
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), Quantity::new(value, Format::DecimalSI)))
+                .collect()
+        })
+    }
+
+    proptest! {
+        /// The texts of this module are the original's, and the type says the same in its own words.
+        #[test]
+        fn what_is_refused_here_breaks_a_rule_of_the_type_and_nothing_else_does(
+            min in amounts(), max in amounts(), used in amounts(),
+            shared_weight in select(vec![None, Some(""), Some("null"), Some("{}"), Some(r#"{"cpu":"1"}"#), Some(r#"{"cpu":"-1"}"#), Some("x"), Some("[]")]),
+            strict_keys in select(vec![None, Some(""), Some("null"), Some("[]"), Some(r#"["cpu","pods"]"#), Some("cpu"), Some("{}")]),
+        ) {
+            let checked = check_amounts(&Amounts { name: "q", min: &min, max: &max, used: &used, shared_weight, strict_keys });
+            let keys = [(SHARED_WEIGHT.name(), shared_weight), (MAX_STRICT_CHECK_RESOURCE_KEYS.name(), strict_keys)];
+            let texts = keys.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
+            let mut quota = ElasticQuota {
+                spec: ElasticQuotaSpec { min, max },
+                status: ElasticQuotaStatus { used },
+                ..ElasticQuota::default()
+            };
+            quota.metadata.annotations = Some(texts.collect::<BTreeMap<_, _>>());
+            let errors = quota.validate();
+            prop_assert_eq!(checked.is_err(), !errors.is_empty(), "{:?} {}", checked, errors);
+        }
+    }
+}

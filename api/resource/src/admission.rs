@@ -263,6 +263,9 @@ pub struct Verdict {
     pub denial: Option<Denial>,
     /// Changes of the object; empty leaves it as it is.
     pub patch: Patch,
+    /// Why the request would be refused, were the rules that it breaks enforced. It is admitted all the same: whoever answers counts this, and
+    /// warns of each mistake.
+    pub unenforced: Option<Denial>,
     /// What the user should know although the request is admitted.
     pub warnings: Vec<String>,
     /// Annotations of the audit event.

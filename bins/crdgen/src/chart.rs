@@ -13,7 +13,8 @@ use koord_resource::{
     rbac::RbacRule,
 };
 use koord_scheduler::Gated;
-use koord_webhooks::{Ctx, HANDLERS};
+use koord_webhook::configuration::advise;
+use koord_webhooks::{Ctx, DECLARED_WEBHOOKS, Declared, HANDLERS};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,6 +24,9 @@ use crate::{
 
 /// The folder of the chart's data.
 pub(crate) const FILES: &str = "charts/koordinator/files";
+
+/// What the chart's templates replace by the namespace of the installation.
+const NAMESPACE_OF_INSTALLATION: &str = "NAMESPACE";
 
 /// What API servers do when nothing else is said.
 const TIMEOUT_SECONDS: u8 = 10;
@@ -55,8 +59,11 @@ fn gates() -> Value {
 /// An entry as every installation has it: with what an API server would add, so that the manager, which compares whole
 /// entries, finds nothing to write; and without what an installation decides.
 pub(crate) struct Entry {
-    /// The gates that must be on for the path to be served.
+    /// The gates that must be on for the path to be served, but for that of the derived handlers.
     gates: Vec<&'static str>,
+    kind: WebhookKind,
+    /// Whether the handler is derived from a type: a mode decides of its entry, not a gate.
+    derived: bool,
     path: &'static str,
     failure_policy: Value,
     fields: Value,
@@ -91,8 +98,11 @@ fn entry(kind: WebhookKind, handler: &Handler<Ctx>, mut value: Value) -> Result<
         rule["scope"] = "*".into();
     }
     let own = ANSWERS_WITHOUT.iter().filter(|(path, _)| *path == handler.path).map(|(_, gate)| *gate);
+    let derived = handler.gate == Some(DECLARED_WEBHOOKS);
     Ok(Entry {
-        gates: handler.gate.into_iter().chain(own).collect(),
+        gates: handler.gate.into_iter().filter(|_| !derived).chain(own).collect(),
+        kind,
+        derived,
         path: handler.path,
         failure_policy,
         fields: value,
@@ -104,18 +114,25 @@ impl Entry {
     fn in_chart(&self) -> Value {
         let value = self.fields["rules"][0]["resources"][0].as_str().and_then(values::failure_policy_of);
         json!({
-            "gates": self.gates, "path": self.path, "entry": self.fields,
+            "gates": self.gates, "derived": self.derived, "path": self.path, "entry": self.fields,
             "failurePolicy": {"value": value, "otherwise": self.failure_policy},
         })
     }
 
-    /// Whether the path is served with the default gates.
-    pub(crate) fn is_served_by_default(&self) -> bool {
+    /// As the manager makes it with its default flags, without a certificate authority; none where it serves no such path then.
+    pub(crate) fn by_default(&self, namespace: &str, service: &str) -> Option<Value> {
         let is_on = |name: &&str| GATES.iter().any(|gate| gate.name == *name && gate.default);
-        self.gates.iter().all(is_on)
+        let mut entry = self.gates.iter().all(is_on).then(|| self.in_configuration(namespace, service))?;
+        match Declared::default() {
+            Declared::Off if self.derived => return None,
+            Declared::Warn if self.derived && self.kind == WebhookKind::Mutating => return None,
+            Declared::Warn if self.derived => advise(&mut entry, namespace),
+            _ => {}
+        }
+        Some(entry)
     }
 
-    /// As it stands in a configuration, without a certificate authority.
+    /// As the manager finds it in the annotation that it rebuilds entries from.
     pub(crate) fn in_configuration(&self, namespace: &str, service: &str) -> Value {
         let mut fields = self.fields.clone();
         fields["failurePolicy"] = self.failure_policy.clone();
@@ -128,7 +145,12 @@ impl Entry {
 
 fn webhooks() -> Result<Value> {
     let of = |kind| Ok::<_, anyhow::Error>(entries(kind)?.iter().map(Entry::in_chart).collect::<Vec<_>>());
-    Ok(json!({"mutating": of(WebhookKind::Mutating)?, "validating": of(WebhookKind::Validating)?}))
+    // What the manager makes of an entry that refuses nothing, in an installation of whatever namespace.
+    let mut advisory = json!({});
+    advise(&mut advisory, NAMESPACE_OF_INSTALLATION);
+    Ok(json!({
+        "mutating": of(WebhookKind::Mutating)?, "validating": of(WebhookKind::Validating)?, "advisory": advisory,
+    }))
 }
 
 /// What the programs may do: in the whole cluster and in their own namespace; and what they may do in the whole cluster where one of some

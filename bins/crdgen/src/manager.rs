@@ -120,14 +120,14 @@ fn is_metrics_service(object: &Value) -> bool {
     object["kind"] == "Service" && object["metadata"]["name"] == METRICS_SERVICE
 }
 
-/// A webhook configuration. It has the entries that are served with the default gates; the annotation that the manager
+/// A webhook configuration. It has the entries that are served with the default flags; the annotation that the manager
 /// rebuilds entries from has all, so that gates bring further ones, and applying the file again finds nothing to change.
 /// The certificate authority is left to the manager for the same reason.
 fn configuration(kind: WebhookKind, kind_name: &str, name: &str, service: &str) -> Result<Value> {
     let entries = chart::entries(kind)?;
     let written = |entry: &chart::Entry| entry.in_configuration(NAMESPACE, service);
     let template = serde_json::to_string(&entries.iter().map(written).collect::<Value>())?;
-    let webhooks: Value = entries.iter().filter(|entry| entry.is_served_by_default()).map(written).collect();
+    let webhooks: Value = entries.iter().filter_map(|entry| entry.by_default(NAMESPACE, service)).collect();
     Ok(json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind_name,

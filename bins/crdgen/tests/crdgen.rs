@@ -5,12 +5,18 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Parser as _;
 use crdgen::{Answer, Arguments, Profile, definitions, manager};
 use koord_resource::document::install;
-use koord_runtime::manager::ListenAddress;
+use koord_runtime::{clock::SystemClock, manager::ListenAddress};
+use koord_webhook::{
+    ServiceBuilder,
+    configuration::{Serving, Target, repair},
+};
+use koord_webhooks::Ctx;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -211,4 +217,38 @@ fn the_declared_installation_starts_the_program_with_flags_that_it_knows_on_the_
         (listens(checked.settings.metrics), listens(checked.settings.health)),
         (port("metrics"), port("health"))
     );
+}
+
+#[test]
+fn a_manager_with_its_default_flags_changes_nothing_of_the_webhook_configurations_but_the_authority() {
+    let options = koord_manager::Options::from_arguments(["koord-manager".to_owned()]).unwrap();
+    let checked = options.check().unwrap();
+    let gate = |name: &str| checked.enabled(name);
+    let mut ctx = Ctx::detached(gate);
+    ctx.settings = checked.webhook_settings();
+    let metrics = koord_webhook::Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
+    let builder = ServiceBuilder::new(metrics, SystemClock::shared());
+    let service = koord_webhooks::serve(builder, &Arc::new(ctx), gate).build();
+    let (served, advisory): (Vec<_>, Vec<_>) = (service.paths().collect(), service.advisory().collect());
+    assert!(!advisory.is_empty(), "derived handlers warn by default");
+    let serving = |path: &str| match (served.contains(&path), advisory.contains(&path)) {
+        (true, true) => Serving::Advisory,
+        (is_served, _) => Serving::from(is_served),
+    };
+    let names = koord_manager::webhook_defaults();
+    let target = Target { ca_bundle: "PEM", namespace: &names.namespace, service: &names.service, host: None };
+    let objects = built(&root().join("config/default"));
+    let configurations: Vec<&Value> = objects.iter().filter(|object| object["webhooks"].is_array()).collect();
+    assert_eq!(configurations.len(), 2);
+    for configuration in configurations {
+        let patch = repair(configuration, &target, serving).unwrap().unwrap();
+        let mut entries = patch["webhooks"].clone();
+        // The one that the manager answers while its gate is off, and decides nothing then: it adds the entry, and files leave it out.
+        entries.as_array_mut().unwrap().retain(|entry| entry["name"] != "vpodbinding.koordinator.sh");
+        for entry in entries.as_array_mut().unwrap() {
+            entry["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+        }
+        assert_eq!(entries, configuration["webhooks"]);
+        assert_eq!(patch["metadata"]["annotations"], Value::Null);
+    }
 }

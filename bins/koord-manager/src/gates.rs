@@ -1,6 +1,7 @@
 //! The feature gates of the manager.
 
 use koord_program::gates::{Gate, Gates, Stage};
+use koord_webhooks::DECLARED_WEBHOOKS;
 
 const fn beta(name: &'static str, default: bool) -> Gate {
     Gate { name, default, stage: Stage::Beta }
@@ -11,7 +12,7 @@ const fn alpha(name: &'static str) -> Gate {
 }
 
 /// Every gate that `--feature-gates` takes: those of the original, and `DeclaredWebhooks` for the handlers that it
-/// never had.
+/// never had, an alias of `--declared-webhooks=enforce` and `=off`.
 pub const GATES: &[Gate] = &[
     beta("PodMutatingWebhook", true),
     beta("PodValidatingWebhook", true),
@@ -43,7 +44,7 @@ pub const GATES: &[Gate] = &[
     alpha("PriorityTransformer"),
     alpha("PreemptionPolicyTransformer"),
     alpha("ReplaceResourcesTransformer"),
-    alpha("DeclaredWebhooks"),
+    alpha(DECLARED_WEBHOOKS),
     beta("DisablePVCReservation", false),
 ];
 

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use clap::{ArgAction, Parser};
+use clap::{
+    ArgAction, Parser,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
 use koord_manager_controllers::colocationprofile;
 use koord_program::{
     ControllerFlags, ControllerSettings,
     flags::{count, from_go, span, span_or_none, switch},
 };
 use koord_runtime::selected::selects;
-use koord_webhooks::{BindingPolicy, ObjectName, Retries};
+use koord_webhooks::{BindingPolicy, DECLARED_WEBHOOKS, Declared, ObjectName, Retries};
 
 use crate::identity::BUILD;
 
@@ -100,6 +103,11 @@ pub struct Options {
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     admission_warnings: bool,
+    /// What becomes of requests that break rules of Reservation, PodMigrationJob, NodeSLO, Device and ElasticQuota which the original never
+    /// enforced: warn admits them with a warning and counts them, enforce denies them and gives defaults, off looks at none. Without it what the
+    /// gate DeclaredWebhooks says where it is set (true is enforce, false is off), else warn.
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(Declared::WORDS).map(|word| Declared::of(&word)))]
+    declared_webhooks: Option<Declared>,
     /// Accepted for compatibility: caches here are never copied.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch, hide = true)]
@@ -119,6 +127,17 @@ impl Checked {
     /// Whether a feature is on.
     pub fn enabled(&self, gate: &str) -> bool {
         self.settings.gates.enabled(gate)
+    }
+
+    /// What becomes of requests that break rules which the original never enforced.
+    pub fn declared_webhooks(&self) -> Declared {
+        let by_gate = || self.settings.gates.stated(DECLARED_WEBHOOKS).map(Declared::of_gate);
+        self.options.declared_webhooks.or_else(by_gate).unwrap_or_default()
+    }
+
+    /// What the webhook handlers ask for.
+    pub fn webhook_settings(&self) -> koord_webhooks::Settings {
+        koord_webhooks::Settings { declared: self.declared_webhooks(), ..self.options.webhook_settings() }
     }
 }
 
@@ -155,8 +174,7 @@ impl Options {
         }
     }
 
-    /// What the webhook handlers ask for.
-    pub fn webhook_settings(&self) -> koord_webhooks::Settings {
+    fn webhook_settings(&self) -> koord_webhooks::Settings {
         let list = |items: &[String]| {
             let items = items.iter().map(|item| item.trim());
             items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
@@ -178,6 +196,7 @@ impl Options {
                 dry_run: self.binding_admission_dry_run,
             },
             admission_warnings: self.admission_warnings,
+            ..koord_webhooks::Settings::default()
         }
     }
 
@@ -212,7 +231,8 @@ mod tests {
             (&*options.config_namespace, &*options.slo_config_name),
             ("koordinator-system", "slo-controller-config")
         );
-        assert!(!options.webhook_settings().admission_warnings);
+        assert!(!checked.webhook_settings().admission_warnings);
+        assert_eq!(checked.webhook_settings().declared, Declared::Warn);
         assert_eq!(options.colocation_profiles(), colocationprofile::Settings::default());
         assert!(checked.enabled("WebhookFramework") && !checked.enabled("DeclaredWebhooks"));
     }
@@ -232,6 +252,20 @@ mod tests {
             "warn,h2=error,kube_client::client::builder=off,koord=debug"
         );
         assert!(checked.enabled("DeclaredWebhooks"));
+    }
+
+    #[test]
+    fn what_becomes_of_the_derived_rules_is_a_flag_and_the_gate_its_alias() {
+        let declared = |line: &str| parse(line).unwrap().declared_webhooks();
+        assert_eq!(declared("--feature-gates=DeclaredWebhooks=true"), Declared::Enforce);
+        assert_eq!(declared("--feature-gates=DeclaredWebhooks=false"), Declared::Off);
+        assert_eq!(declared("--feature-gates=AllAlpha=true,MultiQuotaTree=false"), Declared::Enforce);
+        assert_eq!(declared("--feature-gates=AllBeta=false,MultiQuotaTree=true"), Declared::Warn);
+        for (word, meant) in [("off", Declared::Off), ("warn", Declared::Warn), ("enforce", Declared::Enforce)] {
+            assert_eq!(declared(&format!("--declared-webhooks={word} --feature-gates=AllAlpha=true")), meant);
+        }
+        let error = parse("--declared-webhooks=on").unwrap_err();
+        assert!(error.contains("off, warn, enforce"), "{error}");
     }
 
     #[test]

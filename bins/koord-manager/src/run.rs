@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     gates,
     identity::{BUILD, webhook_defaults},
-    options::{Checked, Options},
+    options::Checked,
 };
 
 /// Runs the manager of these options until `stop`.
@@ -43,7 +43,7 @@ pub async fn run_with(
     if !checked.enabled("WebhookFramework") {
         return Ok(program.manager().run(stop).await?);
     }
-    let (server, evaluator) = webhook_server(environment, &mut program, &checked.options)?;
+    let (server, evaluator) = webhook_server(environment, &mut program, &checked)?;
     let mut manager = program.manager();
     evaluator.connect(Arc::new(manager.api().clone()));
     server.run_in(&mut manager)?;
@@ -83,17 +83,18 @@ pub fn add_controllers(core: &mut Core, checked: &Checked) -> anyhow::Result<()>
 fn webhook_server(
     environment: koord_webhook::Environment,
     program: &mut Program,
-    options: &Options,
+    checked: &Checked,
 ) -> anyhow::Result<(koord_webhook::Server, Arc<QuotaEvaluator>)> {
     // Waiting for a cache is between machines, whose time is real.
     let clock = SystemClock::shared();
     let counters = koord_webhook::Metrics::register(program.metrics())?;
     let gates = program.gates().clone();
     let core = program.core();
-    let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), options.webhook_settings()));
+    let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), checked.webhook_settings()));
     let builder = koord_webhook::ServiceBuilder::new(counters, clock).traced(core.tracer().clone());
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
-    let evaluator = QuotaEvaluator::new(ctx, options.quota_retries(), core.random().clone(), core.guard().clone());
+    let evaluator =
+        QuotaEvaluator::new(ctx, checked.options.quota_retries(), core.random().clone(), core.guard().clone());
     let service = evaluator.serve(builder).build();
     let server = koord_webhook::Server::beside(core, environment, service)?;
     Ok((server, evaluator))

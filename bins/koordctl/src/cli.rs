@@ -14,7 +14,7 @@ mod queue;
 mod shared;
 mod simulate;
 mod snapshot;
-mod up;
+pub(crate) mod up;
 mod version;
 mod why;
 

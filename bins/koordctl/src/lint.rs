@@ -63,7 +63,7 @@ impl fmt::Display for Finding {
 
 /// Looks at files, folders and standard input.
 pub fn run(args: &LintArgs) -> Result<Answer> {
-    let reviewer = Reviewer::new(&args.feature_gates)?;
+    let reviewer = Reviewer::new(&args.feature_gates)?.enforcing();
     let files = files::read(&args.files)?;
     // A pipe whose other end has failed brings nothing either.
     ensure!(

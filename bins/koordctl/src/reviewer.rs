@@ -7,7 +7,7 @@ use koord_resource::{
     admission::{Denial, Handler, Operation, Request, WebhookKind},
     schema::patch,
 };
-use koord_webhooks::{Ctx, HANDLERS};
+use koord_webhooks::{Ctx, Declared, HANDLERS};
 use serde_json::{Value, json};
 
 /// The handlers with what they know of a cluster.
@@ -54,6 +54,13 @@ impl Reviewer {
     pub fn new(feature_gates: &str) -> Result<Self> {
         let gates = Gates::parse(GATES, feature_gates).map_err(|error| anyhow!("--feature-gates: {error}"))?;
         Ok(Self::of(&gates))
+    }
+
+    /// The same with the rules of types that koord-manager may be told not to enforce.
+    #[must_use]
+    pub fn enforcing(mut self) -> Self {
+        self.ctx.settings.declared = Declared::Enforce;
+        self
     }
 
     fn of(gates: &Gates) -> Self {

@@ -15,6 +15,7 @@ pub mod time;
 
 use std::{
     io::Write as _,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicUsize},
 };
@@ -42,6 +43,8 @@ pub struct Cluster {
     remembering: JoinSet<()>,
     /// Where its kubeconfig is.
     pub kubeconfig: PathBuf,
+    /// Where its scheduler answers over HTTP; none where it has none.
+    pub scheduler: Option<SocketAddr>,
 }
 
 impl Cluster {
@@ -51,15 +54,17 @@ impl Cluster {
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
         let place = server::Place { port: args.port, data_dir: args.data_dir.clone() };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
-        manager::checked(&args.feature_gates, args.metrics_addr)?;
+        manager::checked(args)?;
         let time = Arc::new(ClusterTime::begin(args.speed(), args.data_dir.as_deref())?);
         progress.step("API server");
         let server = Embedded::start(place, Arc::clone(&time.clock), args.seed).await?;
         let mut remembering = JoinSet::new();
         remembering.spawn(Arc::clone(&time).remember());
+        let scheduler = if args.no_scheduler { None } else { scheduler::address(args.scheduler_addr, args.port)? };
+        let args = &UpArgs { scheduler_addr: scheduler, ..args.clone() };
         let components = Components::start(&server.client, args, &time.clock, progress).await?;
         server.kubeconfig.write_when_ready(&kubeconfig, may_replace).await?;
-        Ok(Self { server, components, time, remembering, kubeconfig })
+        Ok(Self { server, components, time, remembering, kubeconfig, scheduler })
     }
 
     /// A client of it without a socket.
@@ -115,13 +120,7 @@ impl Components {
             progress.step("koord-manager");
             install::webhooks(client).await?;
             install::no_lease(client).await?;
-            Some(RunningManager::start(&Settings {
-                client,
-                clock,
-                seed: args.seed,
-                feature_gates: &args.feature_gates,
-                metrics: args.metrics_addr,
-            })?)
+            Some(RunningManager::start(&Settings { client, clock, seed: args.seed, flags: args })?)
         };
 
         let mut parts = JoinSet::new();
@@ -224,7 +223,8 @@ async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) 
     drop(progress);
     // Whoever reads this may have stopped reading; the cluster goes on.
     let ahead = cluster.time().is_ahead();
-    let greeting = greeting::greeting(args, cluster.url(), &cluster.kubeconfig, ahead, screen);
+    let at = greeting::Place { server: cluster.url(), kubeconfig: &cluster.kubeconfig, scheduler: cluster.scheduler };
+    let greeting = greeting::greeting(args, &at, ahead, screen);
     let _ = writeln!(std::io::stdout(), "{greeting}");
     let player = Player {
         client: cluster.client().clone(),

@@ -13,6 +13,7 @@ mod unblock;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
+use koord_api::resource_names::{GPU_CORE, GPU_MEMORY_RATIO, GPU_SHARED};
 use koord_engine::{
     engine::{Engine, Why},
     plugin::Query,
@@ -35,6 +36,9 @@ use crate::{
     names::{few, question},
     screen::Screen,
 };
+
+/// The feature gate of koord-manager with which nodes offer parts of their GPUs.
+pub(crate) const GPU_SHARES: &str = "EnableSyncGPUSharedResource";
 
 /// What is asked about.
 #[derive(Clone, Copy)]
@@ -68,6 +72,8 @@ impl<'a> Asked<'a> {
 
 /// Says why.
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
+    let named = in_its_namespace(args)?;
+    let args = named.as_ref().unwrap_or(args);
     let asked = Asked::of(args)?;
     if args.history {
         return match asked {
@@ -126,7 +132,10 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
                 answer::on_node(&why, node, screen)
             } else {
                 let users = usage.map(|usage| format!("\n{}", usage.to_text(screen))).unwrap_or_default();
-                answer::everywhere(&why, &unblocked, screen) + &served(&engine, &why) + &users
+                answer::everywhere(&why, &unblocked, screen)
+                    + &served(&engine, &why)
+                    + &without_shares(&engine, &why)
+                    + &users
             }
         }
         format => {
@@ -138,6 +147,20 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
         }
     };
     Ok(Answer { text, code: u8::from(!answer::is_placed(&why)) })
+}
+
+/// The arguments where a pod stands as NAMESPACE/NAME, with its namespace and its name apart; none where it does not.
+fn in_its_namespace(args: &WhyArgs) -> Result<Option<WhyArgs>> {
+    let ([pod] | [_, pod]) = &*args.what else { return Ok(None) };
+    let Some((namespace, name)) = pod.split_once('/') else { return Ok(None) };
+    if args.what.len() == 2 && args.what[0] != "pod" {
+        return Ok(None);
+    }
+    if args.namespace.as_deref().is_some_and(|other| other != namespace) {
+        bail!("{pod} and -n {} name two namespaces; leave one of them out", args.namespace());
+    }
+    let (what, namespace) = (vec![name.to_owned()], Some(namespace.to_owned()));
+    Ok(Some(WhyArgs { what, namespace, ..args.clone() }))
 }
 
 /// What is said of a Reservation that is over, or of which no pod can be made.
@@ -156,6 +179,19 @@ fn served(engine: &Engine, why: &Why) -> String {
     let meant = question(&why.pod.template.scheduler, schedulers.iter().copied());
     let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
     format!("the configuration has profiles for {}{meant}\n{}\n", schedulers.join(", "), reason.code.remedy())
+}
+
+/// The feature gate without which no node offers what koord-manager adds to every pod that requests a part of a GPU, where that stops the pod.
+fn without_shares(engine: &Engine, why: &Why) -> String {
+    let offers = |name: &str| engine.cluster().rows().any(|(_, node)| node.allocatable.amount(name).signum() > 0);
+    let is_requested = why.pod.template.requests.amount(GPU_SHARED).signum() > 0;
+    if answer::is_placed(why) || !is_requested || offers(GPU_SHARED) || !(offers(GPU_CORE) || offers(GPU_MEMORY_RATIO))
+    {
+        return String::new();
+    }
+    format!(
+        "\nno node offers {GPU_SHARED}: koord-manager adds it to pods that request GPUs, and writes it to nodes with the feature gate {GPU_SHARES} only\n"
+    )
 }
 
 /// Objects of files may lack a uid; those of pods are told apart by their names then.
@@ -196,7 +232,7 @@ fn service(engine: &Engine, plugin: &str, path: &[&str]) -> Option<Value> {
 /// The uid of a pod.
 fn pod(engine: &Engine, name: &str, args: &WhyArgs) -> Result<Uid> {
     let real = || pods(engine).filter(|pod| !pod.is_reservation());
-    let of_namespace = || real().filter(|pod| pod.key.namespace() == args.namespace);
+    let of_namespace = || real().filter(|pod| pod.key.namespace() == args.namespace());
     if let Some(pod) = of_namespace().find(|pod| pod.key.name() == name) {
         return Ok(pod.uid.clone());
     }
@@ -205,7 +241,7 @@ fn pod(engine: &Engine, name: &str, args: &WhyArgs) -> Result<Uid> {
         None => question(name, of_namespace().map(|pod| pod.key.name()))
             .unwrap_or_else(|| "name one that has not ended, and its namespace with -n".to_owned()),
     };
-    bail!("there is no pod {name} in namespace {}; {remedy}", args.namespace)
+    bail!("there is no pod {name} in namespace {}; {remedy}", args.namespace())
 }
 
 /// The uid of the pod that stands for a reservation.

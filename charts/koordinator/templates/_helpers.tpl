@@ -55,8 +55,11 @@ Takes (list $ "manager") or (list $ "scheduler").
 {{- join "/" (compact (list $root.Values.imageRepositoryHost $image.repository)) -}}:{{- toString $tag -}}
 {{- end -}}
 
-{{/* Every gate that the manager knows with whether it is on, as JSON. A gate's own setting beats AllAlpha and AllBeta. */}}
-{{- define "koordinator.gates" -}}
+{{/*
+The gates of the manager of which `featureGates` says something, by their name or by that of their group, with what it says, as JSON. A gate's own
+setting beats AllAlpha and AllBeta.
+*/}}
+{{- define "koordinator.gatesStated" -}}
 {{- $known := (.Files.Get "files/gates.yaml" | fromYaml).gates -}}
 {{- $names := list "AllAlpha" "AllBeta" -}}
 {{- range $known -}}{{- $names = append $names .name -}}{{- end -}}
@@ -76,9 +79,22 @@ Takes (list $ "manager") or (list $ "scheduler").
 {{- end -}}
 {{- $gates := dict -}}
 {{- range $known -}}
+{{- if hasKey $set .name -}}
+{{- $_ := set $gates .name (get $set .name) -}}
+{{- else if and .all (hasKey $set .all) -}}
+{{- $_ := set $gates .name (get $set .all) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $gates -}}
+{{- end -}}
+
+{{/* Every gate that the manager knows with whether it is on, as JSON. */}}
+{{- define "koordinator.gates" -}}
+{{- $stated := include "koordinator.gatesStated" . | fromJson -}}
+{{- $gates := dict -}}
+{{- range (.Files.Get "files/gates.yaml" | fromYaml).gates -}}
 {{- $on := .default -}}
-{{- if and .all (hasKey $set .all) -}}{{- $on = get $set .all -}}{{- end -}}
-{{- if hasKey $set .name -}}{{- $on = get $set .name -}}{{- end -}}
+{{- if hasKey $stated .name -}}{{- $on = get $stated .name -}}{{- end -}}
 {{- $_ := set $gates .name $on -}}
 {{- end -}}
 {{- toJson $gates -}}

@@ -1,13 +1,34 @@
-{{/* The entries of a configuration whose gates are on, as a JSON list without certificate authorities. Takes (list $ "mutating"). */}}
+{{/*
+What becomes of requests that break the derived rules: off, warn or enforce. A file of values turns a bare off into false.
+*/}}
+{{- define "koordinator.declaredWebhooks" -}}
+{{- $mode := toString (.Values.manager.declaredWebhooks | default "") -}}
+{{- if eq (toString .Values.manager.declaredWebhooks) "false" -}}{{- $mode = "off" -}}{{- end -}}
+{{- if $mode -}}{{ $mode }}
+{{- else -}}
+{{- $stated := (include "koordinator.gatesStated" . | fromJson).DeclaredWebhooks -}}
+{{- if kindIs "bool" $stated -}}{{ $stated | ternary "enforce" "off" }}{{- else -}}warn{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The entries of a configuration that the manager serves, as a JSON list without certificate authorities. Takes (list $ "mutating"). */}}
 {{- define "koordinator.entries" -}}
 {{- $root := first . -}}
+{{- $kind := last . -}}
 {{- $v := $root.Values -}}
 {{- $gates := include "koordinator.gates" $root | fromJson -}}
+{{- $mode := include "koordinator.declaredWebhooks" $root -}}
+{{- $knowsConditions := semverCompare ">= 1.28-0" $root.Capabilities.KubeVersion.Version -}}
+{{- $files := $root.Files.Get "files/webhooks.yaml" | fromYaml -}}
 {{- $entries := list -}}
 {{- if $gates.WebhookFramework -}}
-{{- range $declared := index ($root.Files.Get "files/webhooks.yaml" | fromYaml) (last .) -}}
+{{- range $declared := index $files $kind -}}
 {{- $isServed := true -}}
 {{- range $declared.gates -}}{{- if not (get $gates .) -}}{{- $isServed = false -}}{{- end -}}{{- end -}}
+{{- $isAdvisory := and $declared.derived (eq $mode "warn") -}}
+{{- if and $declared.derived (eq $mode "off") -}}{{- $isServed = false -}}{{- end -}}
+{{- /* Nothing is changed, and without conditions the API server would ask about what Koordinator itself writes. */ -}}
+{{- if and $isAdvisory (or (eq $kind "mutating") (not $knowsConditions)) -}}{{- $isServed = false -}}{{- end -}}
 {{- if $isServed -}}
 {{- $entry := deepCopy $declared.entry -}}
 {{- $policy := $declared.failurePolicy -}}
@@ -17,11 +38,18 @@
 {{- $_ := set $entry "clientConfig" (dict "service" $service) -}}
 {{- if $entry.matchConditions -}}
 {{- $_ := unset $entry "matchConditions" -}}
-{{- if semverCompare ">= 1.28-0" $root.Capabilities.KubeVersion.Version -}}
+{{- if $knowsConditions -}}
 {{- $excluded := append $v.webhookConfiguration.excludedNamespaces $v.installation.namespace | uniq -}}
 {{- $outside := dict "name" "outside-system-namespaces" "expression" (printf "!(request.namespace in %s)" (toJson $excluded)) -}}
 {{- $_ := set $entry "matchConditions" (prepend $v.webhookConfiguration.matchConditions $outside) -}}
 {{- end -}}
+{{- end -}}
+{{- if $isAdvisory -}}
+{{- $advisory := $files.advisory -}}
+{{- $_ := set $entry "failurePolicy" $advisory.failurePolicy -}}
+{{- $_ := set $entry "timeoutSeconds" (min (int $entry.timeoutSeconds) (int $advisory.timeoutSeconds) | int) -}}
+{{- $conditions := toJson $advisory.matchConditions | replace "NAMESPACE" $v.installation.namespace | fromJsonArray -}}
+{{- $_ := set $entry "matchConditions" (concat (default list $entry.matchConditions) $conditions) -}}
 {{- end -}}
 {{- $entries = append $entries $entry -}}
 {{- end -}}

@@ -96,6 +96,11 @@ impl Gates {
         self.set.get(name).copied().unwrap_or_else(default)
     }
 
+    /// What the list says of a gate, by its name or by that of its group; none where it says nothing.
+    pub fn stated(&self, name: &str) -> Option<bool> {
+        self.set.get(name).copied()
+    }
+
     /// Every gate with its state, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> {
         self.known.iter().map(|gate| (*gate, self.enabled(gate.name)))
@@ -147,6 +152,13 @@ mod tests {
             ["PodMutatingWebhook", "DisableDefaultQuota", "Core"]
         );
         assert_eq!(on("AllBeta=false").unwrap(), ["Core"]);
+    }
+
+    #[test]
+    fn a_gate_is_stated_by_its_name_or_by_its_group() {
+        let stated = |list: &str| Gates::parse(KNOWN, list).unwrap().stated("MultiQuotaTree");
+        assert_eq!(stated("DisableDefaultQuota=true,AllBeta=false"), None);
+        assert_eq!([stated("MultiQuotaTree=false"), stated("AllAlpha=true")], [Some(false), Some(true)]);
     }
 
     #[test]

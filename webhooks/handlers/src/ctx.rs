@@ -26,7 +26,7 @@ use crate::{
     priority_class::PriorityClassValue,
     quota::{Admitted, CachedQuota, PlacedPod, QuotaProfile, QuotaView},
     reservation::ReservationView,
-    settings::{ObjectName, Settings},
+    settings::{DECLARED_WEBHOOKS, Declared, ObjectName, Settings},
     switches::Switches,
 };
 
@@ -104,7 +104,7 @@ impl Ctx {
             node_labels: Arc::default(),
             required_labels: Arc::default(),
             pod_marks: Arc::default(),
-            settings: Settings::default(),
+            settings: Settings { declared: Declared::of_gate(gate(DECLARED_WEBHOOKS)), ..Settings::default() },
             switches: Switches::of(gate),
             awaited: Vec::new(),
         }
@@ -170,6 +170,7 @@ impl Ctx {
             clock: &self.clock,
             switches: &self.switches,
             warns: self.settings.admission_warnings,
+            declared: self.settings.declared,
         }
     }
 

@@ -35,7 +35,7 @@ use koord_resource::{admission::Handler, handlers};
 use koord_webhook::ServiceBuilder;
 pub use metrics::METRICS;
 pub use quota_evaluator::{QuotaAccessor, QuotaEvaluator, Retries};
-pub use settings::{BindingPolicy, ObjectName, Settings};
+pub use settings::{BindingPolicy, DECLARED_WEBHOOKS, Declared, ObjectName, Settings};
 pub use switches::Switches;
 
 /// Every handler, in the order of the paths in the webhook configurations.
@@ -56,13 +56,20 @@ pub static HANDLERS: &[Handler<Ctx>] = handlers![
     Device::validating_handler(),
 ];
 
-/// Serves every handler whose gate is on.
+/// Serves every handler whose gate is on, and those that are derived from types as the settings say.
 pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) -> bool) -> ServiceBuilder {
     for handler in HANDLERS {
-        if handler.gate.is_none_or(&gate) {
+        let snapshot = {
             let ctx = Arc::clone(ctx);
-            builder = builder.handler(handler, move || Arc::clone(&ctx));
-        }
+            move || Arc::clone(&ctx)
+        };
+        let is_derived = handler.gate == Some(DECLARED_WEBHOOKS);
+        builder = match ctx.settings.declared {
+            Declared::Off if is_derived => builder,
+            Declared::Warn if is_derived => builder.advisory(handler, snapshot),
+            _ if is_derived || handler.gate.is_none_or(&gate) => builder.handler(handler, snapshot),
+            _ => builder,
+        };
     }
     let debugged = Arc::clone(ctx);
     let ctx = Arc::clone(ctx);

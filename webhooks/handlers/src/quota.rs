@@ -27,7 +27,7 @@ pub(crate) use self::{
     fact::{CachedQuota, PlacedPod, Pods, QuotaProfile, key_of, read},
     tree::{Tree, TreeView},
 };
-use crate::switches::Switches;
+use crate::{settings::Declared, switches::Switches};
 
 /// The caches and switches of decisions about quotas.
 #[derive(Clone, Copy)]
@@ -41,6 +41,8 @@ pub struct QuotaView<'c> {
     pub(crate) switches: &'c Switches,
     /// Whether users are warned about what has no effect.
     pub(crate) warns: bool,
+    /// What becomes of requests that break rules of the type which the original never enforced.
+    pub(crate) declared: Declared,
 }
 
 /// What decisions about quotas see.

@@ -23,6 +23,41 @@ impl ObjectName {
     }
 }
 
+/// What becomes of requests that break rules which the original never enforced: those of the handlers that are derived from types, behind
+/// the gate [`DECLARED_WEBHOOKS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Declared {
+    /// Nobody looks at them.
+    Off,
+    /// They are admitted with a warning, and counted.
+    #[default]
+    Warn,
+    /// They are denied, and defaults are given.
+    Enforce,
+}
+
+/// The feature gate of the handlers that are derived from types. On it is [`Declared::Enforce`], off [`Declared::Off`].
+pub const DECLARED_WEBHOOKS: &str = "DeclaredWebhooks";
+
+impl Declared {
+    /// The words of the flag.
+    pub const WORDS: [&'static str; 3] = ["off", "warn", "enforce"];
+
+    /// What a word of the flag means; `warn` where it is none.
+    pub fn of(word: &str) -> Self {
+        match word {
+            "off" => Self::Off,
+            "enforce" => Self::Enforce,
+            _ => Self::Warn,
+        }
+    }
+
+    /// What the state of the gate means.
+    pub fn of_gate(on: bool) -> Self {
+        if on { Self::Enforce } else { Self::Off }
+    }
+}
+
 /// Flags of the program that handlers ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -36,6 +71,8 @@ pub struct Settings {
     pub bindings: BindingPolicy,
     /// Whether users are warned of what they wrote and what has no effect.
     pub admission_warnings: bool,
+    /// What becomes of requests that break rules which the original never enforced.
+    pub declared: Declared,
 }
 
 impl Default for Settings {
@@ -47,6 +84,7 @@ impl Default for Settings {
             required_labels: ObjectName::new(namespace, "pod-enhanced-validator-config"),
             bindings: BindingPolicy::default(),
             admission_warnings: false,
+            declared: Declared::default(),
         }
     }
 }

@@ -19,6 +19,30 @@ pub const TEMPLATE: &str = "template";
 /// The port of a Service, where none is written.
 const SERVICE_PORT: u16 = 443;
 
+/// The name of the match condition that keeps writes of the installation's own programs from an advisory webhook.
+const BY_OTHERS: &str = "not-by-this-installation";
+
+/// How long API servers wait for an advisory webhook: what is admitted in any case is not held up.
+const ADVISORY_TIMEOUT_SECONDS: u8 = 3;
+
+/// How a path is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serving {
+    /// By nobody: its entries go.
+    No,
+    /// What is denied is refused.
+    Enforced,
+    /// Nothing is refused: its entries are as [`advise`] makes them.
+    Advisory,
+}
+
+impl From<bool> for Serving {
+    /// Whether somebody answers.
+    fn from(served: bool) -> Self {
+        if served { Self::Enforced } else { Self::No }
+    }
+}
+
 /// What entries shall point at.
 #[derive(Clone, Debug)]
 pub struct Target<'a> {
@@ -85,20 +109,20 @@ impl Called<'_> {
     }
 }
 
-/// The JSON merge patch that makes a configuration right; none when it is. `served` names the paths that are.
-pub fn repair(
+/// The JSON merge patch that makes a configuration right; none when it is. `served` says how a path is answered, or whether it is.
+pub fn repair<S: Into<Serving>>(
     configuration: &Value,
     target: &Target<'_>,
-    served: impl Fn(&str) -> bool,
+    served: impl Fn(&str) -> S,
 ) -> Result<Option<Value>, ConfigurationError> {
     repair_called(configuration, Called { target, elsewhere: &[] }, served)
 }
 
 /// As [`repair`], where some entries may declare that they call another server.
-pub fn repair_called(
+pub fn repair_called<S: Into<Serving>>(
     configuration: &Value,
     called: Called<'_>,
-    served: impl Fn(&str) -> bool,
+    served: impl Fn(&str) -> S,
 ) -> Result<Option<Value>, ConfigurationError> {
     let current = configuration.get("webhooks").cloned().unwrap_or_else(|| json!([]));
     let annotation = configuration
@@ -115,7 +139,7 @@ pub fn repair_called(
         name: text(configuration, "/metadata/name").to_owned(),
         source,
     })?;
-    let wanted = entries(&template, &current, called, served);
+    let wanted = entries(&template, &current, called, |path| served(path).into());
 
     let mut patch = Map::new();
     if annotation.is_none() {
@@ -195,7 +219,7 @@ fn entries(
     template: &[Map<String, Value>],
     current: &Value,
     called: Called<'_>,
-    served: impl Fn(&str) -> bool,
+    served: impl Fn(&str) -> Serving,
 ) -> Value {
     let now = || current.as_array().into_iter().flatten();
     let kept = template.iter().filter_map(|entry| {
@@ -209,8 +233,13 @@ fn entries(
 }
 
 /// An entry that calls this server as it shall be; none when nobody answers on its path.
-fn entry_for(mut entry: Value, target: &Target<'_>, served: impl Fn(&str) -> bool) -> Option<Value> {
-    let path = path_of(&entry).filter(|path| served(path))?;
+fn entry_for(mut entry: Value, target: &Target<'_>, served: impl Fn(&str) -> Serving) -> Option<Value> {
+    let path = path_of(&entry)?;
+    match served(&path) {
+        Serving::No => return None,
+        Serving::Enforced => {}
+        Serving::Advisory => advise(&mut entry, target.namespace),
+    }
     let client = entry.as_object_mut()?.entry("clientConfig").or_insert_with(|| json!({})).as_object_mut()?;
     client.insert("caBundle".to_owned(), BASE64.encode(target.ca_bundle).into());
     if let Some(service) = client.get_mut("service").and_then(Value::as_object_mut) {
@@ -222,6 +251,30 @@ fn entry_for(mut entry: Value, target: &Target<'_>, served: impl Fn(&str) -> boo
         }
     }
     Some(entry)
+}
+
+/// Makes an entry one that refuses nothing: API servers go on without an answer, do not wait long for one, and do not ask about writes of
+/// ServiceAccounts of the installation's namespace. What these write for each node or pod of a large cluster costs no review then.
+pub fn advise(entry: &mut Value, namespace: &str) {
+    entry["failurePolicy"] = "Ignore".into();
+    let timeout = entry["timeoutSeconds"].as_u64().unwrap_or(u64::MAX).min(ADVISORY_TIMEOUT_SECONDS.into());
+    entry["timeoutSeconds"] = timeout.into();
+    let mut conditions = entry["matchConditions"].as_array().cloned().unwrap_or_default();
+    conditions.retain(|condition| condition["name"] != BY_OTHERS);
+    conditions.push(json!({
+        "name": BY_OTHERS,
+        "expression": format!("!('system:serviceaccounts:{namespace}' in request.userInfo.groups)"),
+    }));
+    entry["matchConditions"] = conditions.into();
+}
+
+/// Whether an API server of this version (the body of `/version`) knows match conditions; none where the body does not say.
+pub(crate) fn knows_match_conditions(version: &Value) -> Option<bool> {
+    let number = |field: &str| {
+        let text = version[field].as_str()?;
+        text.trim_end_matches(|last: char| !last.is_ascii_digit()).parse::<u32>().ok()
+    };
+    Some((number("major")?, number("minor")?) >= (1, 28))
 }
 
 /// The path that an entry calls.

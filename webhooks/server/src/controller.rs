@@ -4,7 +4,15 @@
 //! and presents the certificate. It runs on every replica: the passes of several agree, and writes carry the revision
 //! that was read, so that of two replicas that want to write one reads again.
 
-use std::{collections::BTreeMap, os::unix::fs::DirBuilderExt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::DirBuilderExt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use jiff::Timestamp;
@@ -26,7 +34,7 @@ use crate::{
     certificates::{
         CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, ends_at, usable_at, verifies,
     },
-    configuration::{self, Called, ConfigurationError, Target},
+    configuration::{self, Called, ConfigurationError, Serving, Target},
     triggers,
 };
 
@@ -49,6 +57,8 @@ pub struct WebhookController {
     held: RwLock<Option<CertificateSet>>,
     /// What was last reported of the folder. Passes find the same again and again.
     reported: RwLock<Option<String>>,
+    /// Whether an API server has said that it knows match conditions. It is not asked again then.
+    match_conditions: AtomicBool,
     metrics: Option<Metrics>,
 }
 
@@ -61,6 +71,9 @@ pub struct Served {
     pub definitions: Vec<String>,
     /// Names of entries that declare a Service or a URL of their own. They are left as they are.
     pub elsewhere: Vec<&'static str>,
+    /// The paths that refuse nothing. Their entries are left out where the API server knows no match conditions, which keep writes of
+    /// this installation's programs from them.
+    pub advisory: Vec<&'static str>,
 }
 
 /// Why API servers may not trust this server yet.
@@ -114,7 +127,8 @@ impl Served {
     /// What a service answers.
     pub fn by(service: &Service) -> Self {
         let definitions = service.conversions().iter().map(Conversion::definition_name).collect();
-        Self { paths: service.paths().collect(), definitions, elsewhere: service.elsewhere().to_vec() }
+        let (elsewhere, advisory) = (service.elsewhere().to_vec(), service.advisory().collect());
+        Self { paths: service.paths().collect(), definitions, elsewhere, advisory }
     }
 }
 
@@ -132,6 +146,7 @@ impl WebhookController {
             state: RwLock::new(Err("no certificate has been made yet".to_owned())),
             held: RwLock::default(),
             reported: RwLock::default(),
+            match_conditions: AtomicBool::new(false),
             metrics: None,
         }
     }
@@ -246,11 +261,12 @@ impl WebhookController {
         *self.held.write() = Some(set.clone());
         self.copy_to_folder(&set);
         let target = self.target(&set);
+        self.ask_for_match_conditions(api).await?;
         for (kind, name, current) in &mut callers {
             let patch = if *kind == triggers::DEFINITION {
                 configuration::repair_conversion(current, &target)
             } else {
-                configuration::repair_called(current, self.called(&target), |path| self.serves(path))?
+                configuration::repair_called(current, self.called(&target), |path| self.serving(path))?
             };
             if let Some(patch) = patch {
                 *current = write(api, "PATCH", kind.url_path("", Some(name)), &patch).await?;
@@ -292,8 +308,30 @@ impl WebhookController {
         Called { target, elsewhere: &self.served.elsewhere }
     }
 
-    fn serves(&self, path: &str) -> bool {
-        self.served.paths.contains(&path)
+    fn serving(&self, path: &str) -> Serving {
+        if !self.served.paths.contains(&path) {
+            Serving::No
+        } else if !self.served.advisory.contains(&path) {
+            Serving::Enforced
+        } else if self.match_conditions.load(Ordering::Relaxed) {
+            Serving::Advisory
+        } else {
+            Serving::No
+        }
+    }
+
+    /// Finds out whether the API server knows match conditions, where that decides something. One that does not say so counts as one without.
+    async fn ask_for_match_conditions(&self, api: &Api) -> Result<(), WebhookControllerError> {
+        if self.served.advisory.is_empty() || self.match_conditions.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let uri = "/version".to_owned();
+        let failed = |reason: String| WebhookControllerError::Api { what: format!("GET {uri}"), reason };
+        let answer = api.get(uri.clone()).await.map_err(|failure| failed(failure.message))?;
+        let version = serde_json::from_str(&answer.body).unwrap_or_default();
+        let known = configuration::knows_match_conditions(&version).unwrap_or(false);
+        self.match_conditions.store(known, Ordering::Relaxed);
+        Ok(())
     }
 
     /// What makes API servers call this server.

@@ -28,6 +28,13 @@ const BROKEN_OFF: Description = Description::counter(
 )
 .to(Audience::Internal)
 .advice("A defect of the program; report it with the log line `a webhook handler broke off`.");
+const WARNED: Description = Description::counter(
+    "koord_manager_webhook_unenforced_denials_total",
+    &["path"],
+    "Admission requests that break a rule which is not enforced; each was admitted with a warning.",
+)
+.to(Audience::Internal)
+.advice("These requests would be denied where the rules are enforced (of koord-manager: `--declared-webhooks=enforce`). Enforce them when this stays 0.");
 const REQUESTS: Description = Description::counter(
     "controller_runtime_webhook_requests_total",
     &["webhook", "code"],
@@ -67,13 +74,15 @@ const READY: Description = Description::gauge(
 .advice("The body of /readyz says what is missing: a configuration, permission to change it, or a certificate.");
 
 /// What the webhook server counts.
-pub const METRICS: &[Description] = &[DURATION, BROKEN_OFF, REQUESTS, IN_FLIGHT, LATENCY, CERTIFICATE_EXPIRY, READY];
+pub const METRICS: &[Description] =
+    &[DURATION, BROKEN_OFF, WARNED, REQUESTS, IN_FLIGHT, LATENCY, CERTIFICATE_EXPIRY, READY];
 
 /// Duration of reviews in milliseconds, requests that broke off, and the state of the certificates.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     duration: HistogramVec,
     panics: IntCounterVec,
+    warned: IntCounterVec,
     requests: IntCounterVec,
     in_flight: IntGaugeVec,
     latency: HistogramVec,
@@ -89,6 +98,7 @@ pub(crate) struct PathMetrics {
     whole: [[Histogram; 2]; OPERATIONS.len()],
     parts: HistogramVec,
     pub(crate) panics: IntCounter,
+    pub(crate) warned: IntCounter,
     path: Box<str>,
     answered: IntCounter,
     requests: IntCounterVec,
@@ -105,6 +115,7 @@ impl Metrics {
         Ok(Self {
             duration: registry.histogram(DURATION)?,
             panics: registry.counter(BROKEN_OFF)?,
+            warned: registry.counter(WARNED)?,
             requests: registry.counter(REQUESTS)?,
             in_flight: registry.gauge(IN_FLIGHT)?,
             latency: registry.histogram(LATENCY)?,
@@ -143,6 +154,7 @@ impl Metrics {
             parts: self.duration.clone(),
             whole: OPERATIONS.map(|operation| [histogram(operation, "rejected"), histogram(operation, "allowed")]),
             panics: self.panics.with_label_values(&[path]),
+            warned: self.warned.with_label_values(&[path]),
             path: path.into(),
             answered: self.requests.with_label_values(&[path, "200"]),
             requests: self.requests.clone(),

@@ -65,6 +65,8 @@ struct Admission {
     metrics: PathMetrics,
     /// Whether the decision needs more than the request.
     reads_caches: bool,
+    /// Whether what it denies is admitted with a warning.
+    advisory: bool,
 }
 
 /// An answer that is no review.
@@ -156,10 +158,29 @@ impl ServiceBuilder {
         let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| ((handler.call)(request, &snapshot()), None));
         let reads_caches = TypeId::of::<C>() != TypeId::of::<()>();
-        self.routes.insert(handler.path, Route::Admission(Admission { decide, metrics, reads_caches }));
+        let admission = Admission { decide, metrics, reads_caches, advisory: false };
+        self.routes.insert(handler.path, Route::Admission(admission));
         let elsewhere = handler.entries.iter().filter(|entry| is_elsewhere(entry.client));
         self.elsewhere.extend(elsewhere.map(|entry| entry.name));
         self
+    }
+
+    /// Serves a handler that denies nothing: what it would deny is counted, and admitted with a warning for each mistake. API servers go on
+    /// where it does not answer, and do not ask it about writes of the installation's own ServiceAccounts: the entries get a match condition,
+    /// and are left out where the API server has none (before Kubernetes 1.28). A handler that changes objects is not served.
+    pub fn advisory<C, S>(self, handler: &'static Handler<C>, snapshot: impl Fn() -> S + Send + Sync + 'static) -> Self
+    where
+        C: ?Sized + 'static,
+        S: Deref<Target = C>,
+    {
+        if handler.entries.iter().any(|entry| entry.kind == WebhookKind::Mutating) {
+            return self;
+        }
+        let mut builder = self.handler(handler, snapshot);
+        if let Some(Route::Admission(admission)) = builder.routes.get_mut(handler.path) {
+            admission.advisory = true;
+        }
+        builder
     }
 
     /// Replaces the handler of a path by one whose requests have side effects. Paths without a handler are passed over.
@@ -227,6 +248,12 @@ impl Service {
         self.inner.routes.keys().copied()
     }
 
+    /// The paths that deny nothing. The configuration writer puts a match condition on their entries.
+    pub fn advisory(&self) -> impl Iterator<Item = &'static str> {
+        let is_advisory = |route: &Route| matches!(route, Route::Admission(Admission { advisory: true, .. }));
+        self.inner.routes.iter().filter(move |(_, route)| is_advisory(route)).map(|(path, _)| *path)
+    }
+
     /// Names of the entries that declare a Service or a URL of their own. The configuration writer leaves them as they are.
     pub fn elsewhere(&self) -> &[&'static str] {
         &self.inner.elsewhere
@@ -267,7 +294,8 @@ impl Service {
             Err(denial) => return Some(review::refuse(denial)),
         };
         let start = self.inner.clock.moment();
-        let (verdict, _) = self.inner.verdict(admission, &review.request);
+        let (mut verdict, _) = self.inner.verdict(admission, &review.request);
+        report_unenforced(&mut verdict, &admission.metrics);
         self.inner.observe(&admission.metrics, &review.request, &verdict, start);
         Some(review.answer(&verdict))
     }
@@ -327,7 +355,7 @@ impl Inner {
         };
         let start = self.clock.moment();
         let is_over = || self.clock.moment() >= start + CACHE_WAIT_MAX;
-        while self.missing(admission).is_some() && !is_over() {
+        while !admission.advisory && self.missing(admission).is_some() && !is_over() {
             self.clock.sleep(RECHECK_EVERY).await;
         }
         let (mut verdict, mut side_effect) = self.verdict(admission, &review.request);
@@ -342,6 +370,7 @@ impl Inner {
         if let (None, Some(side_effect)) = (&verdict.denial, side_effect) {
             verdict.denial = side_effect.await.err();
         }
+        report_unenforced(&mut verdict, &admission.metrics);
         self.observe(&admission.metrics, &review.request, &verdict, start);
         if let Some((span, has_parent, path)) = span {
             traced::record(&self.tracer, span, has_parent, path, &review.request, &verdict);
@@ -354,8 +383,20 @@ impl Inner {
         admission.reads_caches.then(|| (self.missing)()).flatten()
     }
 
-    /// What the handler says at this moment.
+    /// What is decided at this moment: what the handler says, without a denial where it may deny nothing.
     fn verdict(&self, admission: &Admission, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
+        let (verdict, side_effect) = self.decision(admission, request);
+        if !admission.advisory {
+            return (verdict, side_effect);
+        }
+        let Verdict { denial, warnings, audit_annotations, steps, .. } = verdict;
+        // What is not the user's fault is no warning of his.
+        let unenforced = denial.filter(|denial| denial.code < 500);
+        (Verdict { unenforced, warnings, audit_annotations, steps, ..Verdict::allow() }, None)
+    }
+
+    /// What the handler says at this moment.
+    fn decision(&self, admission: &Admission, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
         let Admission { decide, metrics, .. } = admission;
         if let Some(missing) = self.missing(admission) {
             let message = format!("the caches of the webhook server are not complete yet{missing}; try again");
@@ -377,6 +418,18 @@ impl Inner {
         let spent = self.clock.moment().since(start);
         metrics.observe(request.operation, verdict, spent);
     }
+}
+
+/// Counts what is admitted although it breaks rules, and warns of each mistake.
+fn report_unenforced(verdict: &mut Verdict, metrics: &PathMetrics) {
+    let Some(denial) = verdict.unenforced.take().filter(|_| verdict.denial.is_none()) else { return };
+    metrics.warned.inc();
+    let mut mistakes: Vec<String> = denial.causes.iter().map(ToString::to_string).collect();
+    if mistakes.is_empty() {
+        mistakes.push(denial.message);
+    }
+    let warnings = mistakes.iter().map(|mistake| format!("would be denied where rules are enforced: {mistake}"));
+    verdict.warnings.extend(warnings);
 }
 
 /// Whether API servers are to find a webhook elsewhere than behind the Service that the program is installed with.

@@ -6,6 +6,9 @@ use clap::Args;
 
 use super::crd::Profile;
 
+/// Where kubeconfigs look for an API server on the own machine.
+pub(crate) const DEFAULT_PORT: u16 = 6443;
+
 /// Options of `up`.
 #[derive(Clone, Debug, Args)]
 pub struct UpArgs {
@@ -13,7 +16,7 @@ pub struct UpArgs {
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = whole::<u32, 20_000>)]
     pub nodes: u32,
     /// Port of the API server on 127.0.0.1; 0 takes a free one
-    #[arg(long, default_value_t = 6443, value_parser = whole::<u16, 65_535>)]
+    #[arg(long, default_value_t = DEFAULT_PORT, value_parser = whole::<u16, 65_535>)]
     pub port: u16,
     /// Seed of names, node sizes and loads: the same seed gives the same cluster
     #[arg(long, default_value_t = 1, value_parser = whole::<u64, { u64::MAX }>)]
@@ -45,14 +48,19 @@ pub struct UpArgs {
     /// Do not run koord-scheduler: pods without a node wait
     #[arg(long)]
     pub no_scheduler: bool,
-    /// Feature gates of koord-manager, such as DeclaredWebhooks=false
+    /// Feature gates of koord-manager, such as ReservationMutatingWebhook=false
     #[arg(
         long,
         value_name = "GATE=BOOL,...",
-        default_value = "DeclaredWebhooks=true,ReservationMutatingWebhook=true,ConfigMapValidatingWebhook=true"
+        default_value = "ReservationMutatingWebhook=true,ConfigMapValidatingWebhook=true,EnableSyncGPUSharedResource=true"
     )]
     pub feature_gates: String,
-    /// Where koord-scheduler answers over HTTP, such as 127.0.0.1:10251, where `koordctl queue` asks; without it nowhere
+    /// What koord-manager does with requests that break rules which the original never enforced [default: enforce, or what the gate
+    /// DeclaredWebhooks says]
+    #[arg(long, value_name = "MODE", value_parser = koord_webhooks::Declared::WORDS)]
+    pub declared_webhooks: Option<String>,
+    /// Where koord-scheduler answers over HTTP [default: 127.0.0.1:10251, where `koordctl queue` and `koordctl why --history` ask, or a free port
+    /// where that one is taken; nowhere beside another --port than the default]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "no_scheduler")]
     pub scheduler_addr: Option<std::net::SocketAddr>,
     /// Where koord-manager serves its metrics, such as 127.0.0.1:8080; without it nowhere

@@ -11,12 +11,12 @@ use super::shared::{AnswerArgs, SchedulerArgs, name, namespace};
 /// Options of `why`.
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
-    /// Name of the pod; or gang NAMESPACE/NAME; or reservation NAME
+    /// Name of the pod, or NAMESPACE/NAME; or gang NAMESPACE/NAME; or reservation NAME
     #[arg(value_name = "[KIND] NAME", num_args = 0..=2, value_parser = name_or_key)]
     pub what: Vec<String>,
-    /// Namespace of the pod or gang
-    #[arg(short, long, default_value = "default", value_name = "NAME", value_parser = namespace)]
-    pub namespace: String,
+    /// Namespace of the pod or gang, where its name does not say it [default: default]
+    #[arg(short, long, value_name = "NAME", value_parser = namespace)]
+    pub namespace: Option<String>,
     /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -41,6 +41,13 @@ pub struct WhyArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
+}
+
+impl WhyArgs {
+    /// Namespace of the pod or gang.
+    pub fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
+    }
 }
 
 /// A name, or a namespace and a name.

@@ -4,14 +4,21 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use koord_api::{
+    device::Device,
     node_metric::NodeMetric,
+    resource_names::{GPU_CORE, GPU_SHARED},
     slo_config::{COLOCATION_CONFIG, ColocationConfig},
 };
 use koord_resource::{Resource as _, Time, controller::ResourceKind};
 use serde_json::Value;
 
-use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
-use crate::{cli::DoctorArgs, listing, names::few};
+use super::{
+    cluster::Cluster,
+    finding::Report,
+    obstacle::Obstacle,
+    webhooks::{self, Configuration},
+};
+use crate::{cli::DoctorArgs, listing, names::few, why::GPU_SHARES};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
     let mut nodes = Vec::new();
@@ -37,6 +44,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
     if report.read(listed.await.map_err(|error| Obstacle::unlisted(&path, &error))).is_none() {
         return;
     }
+    look_at_shares_of_gpus(cluster, report).await;
     let limit = limit(cluster, args).await;
     let now = cluster.server_time.unwrap_or(cluster.now);
     let (mut absent, mut silent, mut old) = (Vec::new(), Vec::new(), Vec::new());
@@ -68,6 +76,51 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
                 limit.as_mins()
             ),
             koordlet,
+        );
+    }
+}
+
+/// Pods that request GPUs get a request for their parts from the webhook, which no node offers unless a gate is on: they would wait for ever.
+async fn look_at_shares_of_gpus(cluster: &Cluster, report: &mut Report) {
+    /// Nodes that are read; all have the resources that one koord-manager writes.
+    const NODES_MAX: usize = 8;
+    let completes_pods = webhooks::configurations(cluster).await.is_ok_and(|configurations| {
+        let mut entries = configurations.iter().flat_map(Configuration::entries);
+        entries.any(|entry| entry["name"] == "mpod-create.koordinator.sh")
+    });
+    if !completes_pods {
+        return;
+    }
+    let mut with_gpus = Vec::new();
+    let path = ResourceKind::of(&Device::INFO).url_path("", None);
+    let listed = listing::each(&cluster.client, &path, "", listing::Part::Whole, |text| {
+        let device: Value = serde_json::from_str(text)?;
+        let mut devices = device["spec"]["devices"].as_array().into_iter().flatten();
+        if devices.any(|device| device["type"] == "gpu") {
+            with_gpus.extend(device["metadata"]["name"].as_str().map(str::to_owned));
+        }
+        Ok(())
+    });
+    if listed.await.is_err() {
+        // That a definition is missing, or may not be read, is a finding of another check.
+        return;
+    }
+    let mut lacking = Vec::new();
+    for name in with_gpus.into_iter().take(NODES_MAX) {
+        let Ok(Some(node)) = cluster.get(&ResourceKind::NODE.url_path("", Some(&name))).await else { continue };
+        let offers = |resource: &str| !node["status"]["allocatable"][resource].is_null();
+        if offers(GPU_SHARED) {
+            return;
+        }
+        if offers(GPU_CORE) {
+            lacking.push(name);
+        }
+    }
+    if !lacking.is_empty() {
+        report.warning(
+            format!("Node {}", few(&lacking)),
+            format!("it has GPUs and no {GPU_SHARED}, which koord-manager adds to pods that request GPUs: they cannot be placed"),
+            format!("run koord-manager with --feature-gates={GPU_SHARES}=true"),
         );
     }
 }

@@ -93,7 +93,7 @@ fn caches(args: &DoctorArgs, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
     let (mut core, recorded) = plan::core("koordctl", now)?;
     koord_manager::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.
-    let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.options.webhook_settings());
+    let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.webhook_settings());
     Ok((core, recorded))
 }
 

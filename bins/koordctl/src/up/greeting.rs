@@ -1,16 +1,28 @@
 //! What to try next: five commands that work in the cluster that has just come up.
 
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, net::SocketAddr, path::Path};
 
+use super::scheduler::ASKED;
 use crate::{cli::UpArgs, screen::Screen};
 
+/// Where the parts of the cluster are.
+pub struct Place<'a> {
+    /// URL of the API server.
+    pub server: &'a str,
+    /// The kubeconfig that leads there.
+    pub kubeconfig: &'a Path,
+    /// Where the scheduler answers over HTTP.
+    pub scheduler: Option<SocketAddr>,
+}
+
 /// The text that is printed when everything runs.
-pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path, ahead: bool, screen: Screen) -> String {
+pub fn greeting(args: &UpArgs, at: &Place<'_>, ahead: bool, screen: Screen) -> String {
+    let Place { server, kubeconfig, scheduler } = *at;
     let mut text = format!("\nA cluster with {} hollow nodes runs at {server}.\n", args.nodes);
     if args.no_manager {
         text.push_str("koord-manager is not part of it (--no-manager).\n");
     }
-    if let Some(address) = args.scheduler_addr {
+    if let Some(address) = scheduler.filter(|address| *address != ASKED) {
         let _ = writeln!(
             text,
             "koord-scheduler answers at http://{address}: koordctl queue list --scheduler http://{address}"
@@ -98,16 +110,19 @@ mod tests {
 
     #[test]
     fn a_path_with_a_space_can_be_pasted() {
-        let text = greeting(
-            &args(&[]),
-            "https://127.0.0.1:6443",
-            Path::new("/home/me/my cluster/koord's"),
-            false,
-            Screen::ENDLESS,
-        );
+        let at = Place {
+            server: "https://127.0.0.1:6443",
+            kubeconfig: Path::new("/home/me/my cluster/koord's"),
+            scheduler: Some(ASKED),
+        };
+        let text = greeting(&args(&[]), &at, false, Screen::ENDLESS);
         assert!(text.contains(r"export KUBECONFIG='/home/me/my cluster/koord'\''s'"), "{text}");
-        assert!(!text.contains("times as fast"));
-        let of = |more: &[&str], ahead, screen| greeting(&args(more), "", Path::new("k"), ahead, screen);
+        assert!(!text.contains("times as fast") && !text.contains("--scheduler"));
+        let elsewhere = Place { scheduler: Some(SocketAddr::from(([127, 0, 0, 1], 20251))), ..at };
+        let text = greeting(&args(&[]), &elsewhere, false, Screen::ENDLESS);
+        assert!(text.contains("koordctl queue list --scheduler http://127.0.0.1:20251"), "{text}");
+        let at = Place { server: "", kubeconfig: Path::new("k"), scheduler: None };
+        let of = |more: &[&str], ahead, screen| greeting(&args(more), &at, ahead, screen);
         assert!(of(&["--speed=60"], false, Screen::ENDLESS).contains("60 times as fast"));
         assert!(of(&[], true, Screen::ENDLESS).contains("ahead of yours"));
         // A command that is longer than the terminal still stands alone on its line.

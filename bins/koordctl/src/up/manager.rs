@@ -1,22 +1,23 @@
 //! koord-manager in the process of `up`: the program's own wiring, with its webhooks on a free port of 127.0.0.1.
 
 use std::{
-    net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
-use koord_manager::{Checked, Options, run_with, webhook_defaults};
-use koord_program::Dependencies;
+use koord_manager::{Checked, GATES, Options, run_with, webhook_defaults};
+use koord_program::{Dependencies, gates::Gates};
 use koord_runtime::{clock::SharedClock, random::Random};
 use koord_webhook::Environment;
+use koord_webhooks::DECLARED_WEBHOOKS;
 use kube::Client;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::install;
+use crate::cli::UpArgs;
 
 /// A running koord-manager.
 pub struct RunningManager {
@@ -32,16 +33,14 @@ pub struct Settings<'a> {
     pub clock: &'a SharedClock,
     /// The seed of its randomness.
     pub seed: u64,
-    /// As `--feature-gates` takes them.
-    pub feature_gates: &'a str,
-    /// Where it serves its metrics.
-    pub metrics: Option<SocketAddr>,
+    /// The flags that the user may set.
+    pub flags: &'a UpArgs,
 }
 
 impl RunningManager {
     /// Starts it, without a limit on its requests.
     pub fn start(settings: &Settings) -> Result<Self> {
-        let checked = checked(settings.feature_gates, settings.metrics)?;
+        let checked = checked(settings.flags)?;
         let dependencies = Dependencies {
             client: settings.client.clone(),
             api_host: "in-process".to_owned(),
@@ -105,13 +104,22 @@ impl RunningManager {
     }
 }
 
-/// The manager's options with these feature gates and metrics.
-pub fn checked(feature_gates: &str, metrics: Option<SocketAddr>) -> Result<Checked> {
-    let gates = format!("--feature-gates={feature_gates}");
-    let metrics = format!("--metrics-addr={}", metrics.map_or_else(|| "0".to_owned(), |address| address.to_string()));
-    let arguments =
-        ["koord-manager", &metrics, "--health-probe-addr=0", "--rest-config-qps=0", "--admission-warnings", &gates];
-    Options::from_arguments(arguments.map(str::to_owned)).and_then(Options::check).map_err(one_line)
+/// The manager's options by those of `up`. There is nobody here whose objects are from before a rule, so that all rules are enforced.
+pub fn checked(UpArgs { feature_gates, declared_webhooks, metrics_addr, .. }: &UpArgs) -> Result<Checked> {
+    let metrics = metrics_addr.map_or_else(|| "0".to_owned(), |address| address.to_string());
+    let mut arguments = vec![
+        "koord-manager".to_owned(),
+        format!("--metrics-addr={metrics}"),
+        "--health-probe-addr=0".to_owned(),
+        "--rest-config-qps=0".to_owned(),
+        "--admission-warnings".to_owned(),
+        format!("--feature-gates={feature_gates}"),
+    ];
+    let is_stated = Gates::parse(GATES, feature_gates).is_ok_and(|gates| gates.stated(DECLARED_WEBHOOKS).is_some());
+    let by_default = (!is_stated).then_some("enforce");
+    let mode = declared_webhooks.as_deref().or(by_default);
+    arguments.extend(mode.map(|mode| format!("--declared-webhooks={mode}")));
+    Options::from_arguments(arguments).and_then(Options::check).map_err(one_line)
 }
 
 /// An error of the command line without its frame, for one of our own.
@@ -149,4 +157,27 @@ async fn trusted(client: &Client) -> Result<bool> {
 
 async fn get(client: &Client, path: &str) -> Result<Value> {
     Ok(client.request(http::Request::get(path).body(Vec::new())?).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use koord_webhooks::Declared;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn all_rules_are_enforced_unless_a_flag_says_otherwise() {
+        let declared = |more: &[&str]| {
+            let arguments = ["koordctl", "up"].iter().chain(more);
+            let Command::Up(args) = Cli::try_parse_from(arguments).unwrap().command else { panic!("not up") };
+            let checked = checked(&args).unwrap();
+            (checked.declared_webhooks(), checked.enabled("EnableSyncGPUSharedResource"))
+        };
+        assert_eq!(declared(&[]), (Declared::Enforce, true));
+        assert_eq!(declared(&["--feature-gates=MultiQuotaTree=true"]), (Declared::Enforce, false));
+        assert_eq!(declared(&["--feature-gates=DeclaredWebhooks=false"]), (Declared::Off, false));
+        assert_eq!(declared(&["--declared-webhooks=warn"]), (Declared::Warn, true));
+    }
 }

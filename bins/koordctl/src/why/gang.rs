@@ -51,7 +51,7 @@ pub(super) async fn explain(
 ) -> Result<Answer> {
     let gangs = service(engine, "Coscheduling", &["gangs"])
         .ok_or_else(|| anyhow!("this configuration has no plugin Coscheduling"))?;
-    let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace) };
+    let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace()) };
     let Some(gang) = gangs.get(&id) else {
         let known = gangs.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
         let remedy = question(&id, known).unwrap_or_else(|| "name it as NAMESPACE/NAME".to_owned());

@@ -27,7 +27,7 @@ const ATTEMPTS_MAX: usize = 100;
 /// Tells the last attempts of a pod, the newest first.
 pub(super) async fn tell(pod: &str, args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let scheduler = &args.running;
-    let Some(history) = ask(scheduler, &format!("verdicts/{}/{pod}", args.namespace), &["attempts"]).await? else {
+    let Some(history) = ask(scheduler, &format!("verdicts/{}/{pod}", args.namespace()), &["attempts"]).await? else {
         let services = ask(scheduler, "__services__", &["GET"]).await?.ok_or_else(|| outdated(scheduler))?;
         let paths = services["GET"].as_array().into_iter().flatten().filter_map(Value::as_str);
         if !paths.into_iter().any(|path| path.contains("/verdicts/")) {
@@ -35,7 +35,7 @@ pub(super) async fn tell(pod: &str, args: &WhyArgs, screen: Screen) -> Result<An
         }
         let words = "has not been tried lately: it is held back, belongs to another scheduler, or was tried before others \
                      pushed it out";
-        return Ok(Answer::failure(format!("{}/{pod} {words}\n", args.namespace)));
+        return Ok(Answer::failure(format!("{}/{pod} {words}\n", args.namespace())));
     };
     let text = match args.answer.output {
         OutputFormat::Table => not_tried(&history["notTried"], "") + &table(&history, &OF_POD, screen),
@@ -47,7 +47,7 @@ pub(super) async fn tell(pod: &str, args: &WhyArgs, screen: Screen) -> Result<An
 /// Tells the last attempts of the members of a gang, the newest first.
 pub(super) async fn tell_gang(name: &str, args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let scheduler = &args.running;
-    let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace) };
+    let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace()) };
     let Some(gang) = ask(scheduler, &format!("plugins/Coscheduling/gang/{id}"), &["children"]).await? else {
         bail!("the scheduler at {scheduler} knows no gang {id}; name it as NAMESPACE/NAME")
     };

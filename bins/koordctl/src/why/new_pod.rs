@@ -31,7 +31,7 @@ pub(super) async fn add(engine: &mut Engine, objects: &mut Objects, args: &WhyAr
         all => bail!("--file takes one pod, not {} objects", all.len()),
     };
     if pod["metadata"]["namespace"].is_null() {
-        pod["metadata"]["namespace"] = json!(args.namespace);
+        pod["metadata"]["namespace"] = json!(args.namespace());
     }
     if pod["metadata"]["name"].is_null() {
         pod["metadata"]["name"] = json!(format!("{}new", pod["metadata"]["generateName"].as_str().unwrap_or_default()));

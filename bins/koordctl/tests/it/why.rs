@@ -212,3 +212,39 @@ fn a_cluster_says_the_same_as_its_objects_in_a_file() {
     let of_cluster = asked(&["large", "-n", "shop", "--kubeconfig", &kubeconfig]).unwrap();
     assert_eq!(of_cluster, from_files(&["large"]).unwrap());
 }
+
+#[test]
+fn a_pod_is_named_with_its_namespace_too() {
+    let answer = from_files(&["shop/fits"]).unwrap();
+    assert_eq!((answer.code, answer.text), (0, text("fits")));
+    assert_eq!(from_files(&["pod", "shop/fits"]).unwrap().text, text("fits"));
+    let error = from_files(&["other/fits"]).unwrap_err();
+    assert!(error.contains("other/fits and -n shop name two namespaces"), "{error}");
+}
+
+#[test]
+fn a_part_of_a_gpu_that_no_node_offers_is_explained_by_the_gate() {
+    let gpu = |shared: bool| {
+        let mut node = node("g1", "8");
+        for field in ["capacity", "allocatable"] {
+            let amounts = node["status"][field].as_object_mut().unwrap();
+            amounts.insert("koordinator.sh/gpu-core".to_owned(), "100".into());
+            amounts.insert("koordinator.sh/gpu-memory-ratio".to_owned(), "100".into());
+            if shared {
+                amounts.insert("koordinator.sh/gpu.shared".to_owned(), "100".into());
+            }
+        }
+        node
+    };
+    let mut half = pod("half", "1", &json!({}));
+    // As koord-manager's webhook leaves it.
+    let amounts = json!({
+        "cpu": "1", "koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory-ratio": "50", "koordinator.sh/gpu.shared": "1",
+    });
+    half["spec"]["containers"][0]["resources"] = json!({"requests": amounts, "limits": amounts});
+    let gate = "EnableSyncGPUSharedResource";
+    let without = from(&[gpu(false), half.clone()], &["half"]).unwrap();
+    assert!(without.code == 1 && without.text.contains(gate), "{}", without.text);
+    let with = from(&[gpu(true), half], &["half"]).unwrap();
+    assert!(!with.text.contains(gate), "{}", with.text);
+}

@@ -10,7 +10,7 @@ use koord_api::{
 };
 use koord_profile::Texts;
 use koord_quota::{Amounts, check_amounts};
-use koord_resource::admission::{Denial, Operation, Request, Verdict};
+use koord_resource::admission::{self, Declaration, Denial, Operation, Request, Verdict};
 use koord_runtime::{
     cache::{Cache, Revision},
     key::ObjectKey,
@@ -23,7 +23,7 @@ use super::{
     manifest::{QuotaManifest, SHARED_WEIGHT},
     warnings,
 };
-use crate::{Ctx, decode};
+use crate::{Ctx, Declared, decode};
 
 /// Decides by what is known now, and remembers what it admits until the cache shows it.
 #[koord_resource::admission(
@@ -45,9 +45,19 @@ pub fn validate_elastic_quota(request: &Request<'_>, view: QuotaView<'_>) -> Ver
         Ok(delta) => delta,
         Err(refused) => return refused.into(),
     };
+    let mut unenforced = broken_rules_of_the_type(request, view.declared);
+    if view.declared == Declared::Enforce
+        && let Some(denial) = unenforced.take()
+    {
+        return Verdict::deny(denial);
+    }
     let mut warnings = Vec::new();
     if view.warns {
         warnings = warnings::of_admitted(request, view);
+        if let Some(Denial { causes, .. }) = &unenforced {
+            // A mistake is reported once.
+            warnings.retain(|warning| !causes.iter().any(|cause| warning.starts_with(&format!("{}: ", cause.field))));
+        }
         if let Some(Delta { change: Change::Put(quota), .. }) = &delta
             && quota.forced
         {
@@ -59,7 +69,17 @@ pub fn validate_elastic_quota(request: &Request<'_>, view: QuotaView<'_>) -> Ver
         let before = before.or_else(|| admitted.removed(&key).cloned());
         admitted.add(key, change, before, now);
     }
-    Verdict { warnings, ..Verdict::allow() }
+    Verdict { unenforced, warnings, ..Verdict::allow() }
+}
+
+/// The rules that stand on the type are asked of what the tree admits: the original looks at no changes of annotations, and refuses the others
+/// that the type states in words of its own, with 400. What cannot be decoded is left to the schema.
+fn broken_rules_of_the_type(request: &Request<'_>, declared: Declared) -> Option<Denial> {
+    const RULES: Declaration = Declaration { code: 422, ..ElasticQuota::VALIDATING };
+    if declared == Declared::Off || request.resource.resource != "elasticquotas" {
+        return None;
+    }
+    admission::validate::<ElasticQuota>(request, &RULES).denial.filter(|denial| denial.code == RULES.code)
 }
 
 /// What would be refused, were it not for the label by which a quota may break promises.

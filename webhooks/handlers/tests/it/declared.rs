@@ -2,9 +2,11 @@
 
 use std::{env, fs, path::Path};
 
+use koord_api::elastic_quota::ElasticQuota;
+use koord_resource::{Validate as _, admission::WebhookKind};
 use koord_runtime::clock::SystemClock;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, serve};
+use koord_webhooks::{Ctx, Declared, HANDLERS, serve};
 use serde_json::{Value, json};
 
 /// Plural, and the path of the validating handler, by kind.
@@ -16,11 +18,17 @@ const KINDS: [(&str, &str, &str); 4] = [
 ];
 
 fn service() -> Service {
+    service_where(Declared::Enforce)
+}
+
+fn service_where(declared: Declared) -> Service {
     let builder = ServiceBuilder::new(
         Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap(),
         SystemClock::shared(),
     );
-    serve(builder, &std::sync::Arc::new(Ctx::detached(|_| true)), |_| true).build()
+    let mut ctx = Ctx::detached(|_| true);
+    ctx.settings.declared = declared;
+    serve(builder, &std::sync::Arc::new(ctx), |_| true).build()
 }
 
 fn status(object: &Value, old: Option<&Value>) -> Option<Value> {
@@ -59,6 +67,43 @@ fn with(mut object: Value, pointer: &str, value: Value) -> Value {
         Err(_) => object.pointer_mut(parent).unwrap()[name.replace("~1", "/")] = value,
     }
     object
+}
+
+/// Every path of a derived handler, of those that validate or of those that change objects.
+fn derived(kind: WebhookKind) -> Vec<&'static str> {
+    let handlers = HANDLERS.iter().filter(|handler| handler.gate == Some("DeclaredWebhooks"));
+    let handlers = handlers.filter(|handler| handler.entries.iter().all(|entry| entry.kind == kind));
+    handlers.map(|handler| handler.path).collect()
+}
+
+#[test]
+fn what_is_not_enforced_is_admitted_with_a_warning_for_each_mistake_and_changed_by_nobody() {
+    let object = with(job(), "/spec/ttl", json!("-5m"));
+    let review = json!({"request": {"uid": "u", "operation": "CREATE", "object": object}}).to_string();
+    let path = "/validate-scheduling-koordinator-sh-v1alpha1-podmigrationjob";
+    let answer = service_where(Declared::Warn).decide(path, review.as_bytes()).unwrap();
+    let response: Value = serde_json::from_slice::<Value>(&answer).unwrap()["response"].clone();
+    assert_eq!(response["allowed"], true);
+    assert_eq!(
+        response["warnings"],
+        json!(["would be denied where rules are enforced: spec.ttl: Invalid value: \"-5m\": must not be negative"])
+    );
+    let (validating, mutating) = (derived(WebhookKind::Validating), derived(WebhookKind::Mutating));
+    assert!(validating.len() >= 4 && !mutating.is_empty());
+    let served = |declared: Declared, paths: &[&str]| {
+        let service = service_where(declared);
+        let served: Vec<&str> = service.paths().collect();
+        paths.iter().filter(|path| served.contains(*path)).count()
+    };
+    let counts = |declared| (served(declared, &validating), served(declared, &mutating));
+    assert_eq!(counts(Declared::Warn), (validating.len(), 0));
+    assert_eq!(counts(Declared::Enforce), (validating.len(), mutating.len()));
+    assert_eq!(counts(Declared::Off), (0, 0));
+    let mut advisory: Vec<&str> = service_where(Declared::Warn).advisory().collect();
+    advisory.sort_unstable();
+    let mut all = validating.clone();
+    all.sort_unstable();
+    assert_eq!(advisory, all);
 }
 
 fn reservation() -> Value {
@@ -165,6 +210,34 @@ fn devices() {
     );
 }
 
+#[test]
+fn quotas_are_asked_about_by_the_tree_and_then_by_the_rules_of_their_type() {
+    let path = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
+    let weight = "quota.scheduling.koordinator.sh/shared-weight";
+    let quota = |text: &str| {
+        json!({"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+            "metadata": {"name": "q", "namespace": "d", "annotations": {weight: text}}, "spec": {"max": {"cpu": "4"}}})
+    };
+    // The original looks at no change of this annotation.
+    let review = json!({"request": {
+        "uid": "u", "operation": "UPDATE", "namespace": "d", "object": quota("a lot"), "oldObject": quota(r#"{"cpu":"1"}"#),
+        "resource": {"group": "scheduling.sigs.k8s.io", "version": "v1alpha1", "resource": "elasticquotas"},
+    }});
+    let answer = |declared| {
+        let answer = service_where(declared).decide(path, review.to_string().as_bytes()).unwrap();
+        serde_json::from_slice::<Value>(&answer).unwrap()["response"].clone()
+    };
+    let mistake = r#"metadata.annotations[quota.scheduling.koordinator.sh/shared-weight]: Invalid value: "a lot": must be a JSON object such as {"cpu":"4","memory":"8Gi"}"#;
+    let off = answer(Declared::Off);
+    assert_eq!((&off["allowed"], &off["warnings"]), (&json!(true), &Value::Null));
+    let warned = answer(Declared::Warn);
+    assert_eq!(warned["allowed"], true);
+    assert_eq!(warned["warnings"], json!([format!("would be denied where rules are enforced: {mistake}")]));
+    let denied = answer(Declared::Enforce);
+    assert_eq!((&denied["allowed"], &denied["status"]["code"]), (&json!(false), &json!(422)));
+    assert_eq!(denied["status"]["message"], mistake);
+}
+
 /// Whole objects, wherever they stand in a recording, each with who wrote it.
 fn objects_in(value: &Value, author: &'static str, found: &mut Vec<(Value, &'static str)>) {
     match value {
@@ -228,6 +301,38 @@ fn every_object_of_the_recordings_passes_its_own_validator() {
         .collect();
     println!("{} objects", objects.len());
     assert!(refused.is_empty(), "{} of {}:\n{}", refused.len(), objects.len(), refused.join("\n"));
+}
+
+#[test]
+fn every_quota_that_the_original_wrote_keeps_the_rules_of_its_type() {
+    fn quotas(value: &Value, found: &mut Vec<ElasticQuota>) {
+        if value["kind"] == "ElasticQuota"
+            && let Ok(quota) = serde_json::from_value(value.clone())
+        {
+            found.push(quota);
+        }
+        match value {
+            Value::Object(fields) => fields.values().for_each(|value| quotas(value, found)),
+            Value::Array(items) => items.iter().for_each(|value| quotas(value, found)),
+            _ => {}
+        }
+    }
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let home = env::var_os("KOORD_SHARED").map_or(beside, Into::into).join("corpus");
+    let mut written = Vec::new();
+    for component in ["manager", "scheduler"] {
+        let Ok(groups) = fs::read_dir(home.join(component).join("cases")) else { continue };
+        for group in groups.map(|group| group.unwrap().path()).filter(|path| path.is_dir()) {
+            for file in fs::read_dir(group).unwrap().map(|file| file.unwrap().path()) {
+                let recording: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+                quotas(&recording["recorded"], &mut written);
+            }
+        }
+    }
+    println!("{} quotas", written.len());
+    for quota in &written {
+        assert!(quota.validate().is_empty(), "{}: {}", serde_json::to_value(quota).unwrap(), quota.validate());
+    }
 }
 
 #[test]

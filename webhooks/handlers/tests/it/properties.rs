@@ -7,7 +7,7 @@ use koord_resource::admission::Patch;
 use koord_runtime::clock::SystemClock;
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, serve};
+use koord_webhooks::{Ctx, Declared, serve};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 
@@ -188,7 +188,8 @@ fn profile() -> impl Strategy<Value = Value> {
 
 /// Serves the profiles, which get the names p0, p1, … and come in the order of `order`.
 fn service(profiles: &[Value], reversed: bool) -> Service {
-    let ctx = Ctx::detached(|gate| gate == "MultiQuotaTree");
+    let mut ctx = Ctx::detached(|gate| gate == "MultiQuotaTree");
+    ctx.settings.declared = Declared::Enforce;
     let put = |mut object: Value, name: &str| {
         let kind = object["kind"].as_str().unwrap().to_owned();
         object["metadata"]["name"] = name.into();

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use koord_runtime::{clock::SystemClock, panics::PanicGuard, random::Random};
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, QuotaEvaluator, Retries, Settings, serve};
+use koord_webhooks::{Ctx, Declared, QuotaEvaluator, Retries, Settings, serve};
 use serde_json::{Value, json};
 
 use crate::{
@@ -53,7 +53,7 @@ pub(crate) fn gate(list: &str) -> impl Fn(&str) -> bool + Clone + '_ {
 
 /// The settings that a program with these flags has.
 fn settings(flags: &[String]) -> Settings {
-    let mut settings = Settings::default();
+    let mut settings = Settings { declared: Declared::Off, ..Settings::default() };
     for (flag, value) in flags.iter().filter_map(|flag| flag.strip_prefix("--")?.split_once('=')) {
         let list = || value.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect();
         let bindings = &mut settings.bindings;

@@ -189,3 +189,31 @@ fn a_template_that_cannot_be_read_says_how_to_go_on() {
     let error = repair(&broken, &TARGET, served).unwrap_err();
     assert!(error.to_string().starts_with("annotation \"template\" of K m is no list"), "{error}");
 }
+
+#[test]
+fn an_advisory_path_refuses_nothing_and_is_not_asked_about_own_writes() {
+    let mut before = from_the_chart();
+    before["webhooks"][0]["failurePolicy"] = "Fail".into();
+    let own = json!({"name": "outside-kube-system", "expression": "request.namespace != 'kube-system'"});
+    before["webhooks"][0]["matchConditions"] = json!([own]);
+    let advisory = |path: &str| if path == "/mutate-pod" { Serving::Advisory } else { Serving::No };
+    let after = apply(&before, &repair(&before, &TARGET, advisory).unwrap().unwrap());
+    let entry = &after["webhooks"][0];
+    assert_eq!((&entry["failurePolicy"], &entry["timeoutSeconds"]), (&json!("Ignore"), &json!(3)));
+    let by_others = json!({"name": "not-by-this-installation",
+        "expression": "!('system:serviceaccounts:koordinator-system' in request.userInfo.groups)"});
+    assert_eq!(entry["matchConditions"], json!([own, by_others]));
+    assert_eq!(repair(&after, &TARGET, advisory).unwrap(), None, "what is right is left alone");
+    // Enforced, the entry is as somebody wrote it.
+    let enforced = apply(&after, &repair(&after, &TARGET, |path| path == "/mutate-pod").unwrap().unwrap());
+    assert_eq!(enforced["webhooks"][0]["failurePolicy"], "Fail");
+    assert_eq!(enforced["webhooks"][0]["matchConditions"], json!([own]));
+}
+
+#[test]
+fn match_conditions_are_known_from_kubernetes_1_28_on() {
+    let known = |major: &str, minor: &str| knows_match_conditions(&json!({"major": major, "minor": minor}));
+    assert_eq!([known("1", "27"), known("1", "27+")], [Some(false); 2]);
+    assert_eq!([known("1", "28"), known("1", "30+"), known("2", "0")], [Some(true); 3]);
+    assert_eq!([known("", "28"), known("1", "x"), knows_match_conditions(&json!({"message": "forbidden"}))], [None; 3]);
+}

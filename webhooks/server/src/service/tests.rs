@@ -239,6 +239,54 @@ async fn a_handler_that_reads_caches_refuses_until_all_of_them_are_complete() {
     assert!(answer.contains("there is one already"), "it is waited for: {answer}");
 }
 
+#[tokio::test]
+async fn an_advisory_handler_refuses_nothing_and_counts_what_it_would() {
+    fn faulty(request: &Request<'_>, (): &()) -> Verdict {
+        match request.name.as_ref() {
+            "boom" => panic!("boom"),
+            "quick" => Verdict::deny_provisionally(Denial::bad_request("no parent")),
+            "fields" => {
+                let mut errors = koord_resource::field::Errors::new();
+                let spec = koord_resource::field::Path::root("spec");
+                errors.invalid(&spec.child("ttl"), "1 day", "must be a duration");
+                errors.required(&spec.child("owners"), "");
+                Verdict::deny(Denial::invalid(&errors)).warn("its own")
+            }
+            _ => Verdict::allow(),
+        }
+    }
+    const fn at(path: &'static str, entries: &'static [WebhookEntry]) -> Handler<()> {
+        Handler { path, gate: None, entries, rbac: &[], object_type: "pod", call: faulty }
+    }
+    static FAULTY: Handler<()> = at("/v", &[ENTRY]);
+    static CHANGING: Handler<()> = at("/m", &[WebhookEntry { kind: WebhookKind::Mutating, ..ENTRY }]);
+    let registry = registry::Metrics::new().unwrap();
+    let builder = || ServiceBuilder::new(Metrics::register(&registry).unwrap(), started());
+    let service = builder().advisory(&FAULTY, || &()).advisory(&CHANGING, || &()).build();
+    assert_eq!(service.advisory().collect::<Vec<_>>(), ["/v"], "what would be changed is left alone");
+    assert_eq!(service.paths().collect::<Vec<_>>(), ["/convert", "/healthz", "/v"]);
+    let warnings = async |service: &Service, name: &str| {
+        let review = format!(r#"{{"request":{{"uid":"u","operation":"CREATE","name":"{name}"}}}}"#);
+        let answer: Value = serde_json::from_str(&send(service, "POST", "/v", &review).await.1).unwrap();
+        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+        answer["response"]["warnings"].as_array().cloned().unwrap_or_default()
+    };
+    assert_eq!(
+        warnings(&service, "fields").await,
+        [
+            "its own",
+            "would be denied where rules are enforced: spec.ttl: Invalid value: \"1 day\": must be a duration",
+            "would be denied where rules are enforced: spec.owners: Required value",
+        ]
+    );
+    assert_eq!(warnings(&service, "quick").await, ["would be denied where rules are enforced: no parent"]);
+    assert!(warnings(&service, "good").await.is_empty());
+    // What is no fault of the user.
+    assert!(warnings(&service, "boom").await.is_empty());
+    let text = registry.text(&[Audience::Internal]);
+    assert!(text.contains(r#"koord_manager_webhook_unenforced_denials_total{path="/v"} 2"#), "{text}");
+}
+
 /// Refuses until it was asked as often as the request's name says.
 fn after_some_asking(request: &Request<'_>, asked: &std::sync::atomic::AtomicU32) -> Verdict {
     let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;

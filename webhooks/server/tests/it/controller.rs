@@ -241,3 +241,30 @@ async fn a_converted_kind_calls_the_server_and_readiness_waits_for_it() {
     controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.writes.lock().unwrap().len(), writes);
 }
+
+#[tokio::test]
+async fn advisory_entries_stand_only_where_the_api_server_knows_match_conditions() {
+    for (version, entries) in
+        [(Some(json!({"major": "1", "minor": "27"})), 1), (Some(json!({"major": "1", "minor": "28+"})), 2), (None, 1)]
+    {
+        let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+        if let Some(version) = &version {
+            server.put("/version", version.clone());
+        }
+        let (paths, advisory) = (vec!["/mutate-pod", "/validate-pod", "/off"], vec!["/off"]);
+        let served = Served { paths, advisory, ..Served::default() };
+        let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+        let controller = WebhookController::new(environment(folder.path(), &[]), served, 9443, clock);
+        controller.pass(&server.api()).await.unwrap();
+        assert_eq!(controller.ready(), Ok(()));
+        let webhooks = server.get(VALIDATING).unwrap()["webhooks"].clone();
+        assert_eq!(webhooks.as_array().unwrap().len(), entries, "{version:?}");
+        if entries == 2 {
+            assert_eq!(webhooks[1]["failurePolicy"], "Ignore");
+            assert_eq!(webhooks[1]["matchConditions"][0]["name"], "not-by-this-installation");
+        }
+        let writes = server.writes.lock().unwrap().len();
+        controller.pass(&server.api()).await.unwrap();
+        assert_eq!(server.writes.lock().unwrap().len(), writes, "the second pass writes nothing");
+    }
+}

@@ -24,6 +24,11 @@ pub(super) struct NumberText(pub(super) &'static str);
 #[serde(transparent)]
 pub(super) struct LogLevel(pub(super) &'static str);
 
+/// A word of `--declared-webhooks`, or nothing. YAML reads a bare off as false.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Mode(pub(super) &'static str);
+
 /// A number of replicas, at least one, or a percentage of them.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -55,4 +60,5 @@ schema!(PullSecrets => {
 });
 schema!(NumberText => {"type": ["string", "integer"]});
 schema!(LogLevel => {"type": ["string", "integer"], "pattern": "^(10|[0-9])$", "minimum": 0, "maximum": 10});
+schema!(Mode => {"enum": ["", "off", false, "warn", "enforce"]});
 schema!(CountOrPercent => {"type": ["integer", "string"], "minimum": 1, "pattern": "^(100|[1-9]?[0-9])%$"});

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    forms::{LogLevel, NumberText, Object},
+    forms::{LogLevel, Mode, NumberText, Object},
     monitoring::{Dashboards, PrometheusRule},
     pods::Pods,
 };
@@ -27,6 +27,10 @@ pub(super) struct Manager {
     host_network: bool,
     /// Added. Whether admission warns of values without effect: one that a profile overwrites, a quota that does not exist.
     admission_warnings: bool,
+    /// Added. What becomes of requests that break rules of Reservation, PodMigrationJob, NodeSLO, Device and ElasticQuota which the original
+    /// never enforced: warn admits them with a warning, enforce denies them, off looks at none. Empty: what the gate DeclaredWebhooks says
+    /// where featureGates sets it (true is enforce), else warn.
+    declared_webhooks: Mode,
     /// Added. Further flags, such as --controllers=*,-nodeslo.
     #[schemars(inner(regex(pattern = "^-")))]
     extra_args: Vec<String>,
@@ -50,6 +54,7 @@ impl Default for Manager {
             pods: Pods::default(),
             host_network: false,
             admission_warnings: false,
+            declared_webhooks: Mode(""),
             extra_args: Vec::new(),
             network_policy: NetworkPolicy::default(),
             monitor_enabled: false,

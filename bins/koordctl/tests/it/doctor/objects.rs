@@ -73,6 +73,31 @@ fn nodes_without_reports_are_found() {
 }
 
 #[test]
+fn nodes_whose_gpus_cannot_be_shared_are_found() {
+    let cluster = Cluster::installed("doctor-gpus");
+    node(&cluster, "g1", Some(Timestamp::now()));
+    let gpu = json!({"type": "gpu", "minor": 0, "health": true, "resources": {"koordinator.sh/gpu-core": "100"}});
+    let device = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device",
+        "metadata": {"name": "g1"}, "spec": {"devices": [gpu]}});
+    cluster.create("/apis/scheduling.koordinator.sh/v1alpha1/devices", &device);
+    cluster.patch("/api/v1/nodes/g1/status", &json!({"status": {"allocatable": {"koordinator.sh/gpu-core": "100"}}}));
+    assert_eq!(findings(&cluster, &["--only=nodes"]), (vec![], 0), "no webhook completes pods");
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
+    let entry = json!({
+        "name": "mpod-create.koordinator.sh", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "failurePolicy": "Ignore", "rules": [rule], "clientConfig": {"url": "https://127.0.0.1:1/mutate-pod"},
+    });
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "koordinator-mutating-webhook-configuration"}, "webhooks": [entry],
+    });
+    cluster.create(MUTATING, &configuration);
+    finds(&cluster, "nodes", "warning", "Node g1", "no koordinator.sh/gpu.shared");
+    cluster.patch("/api/v1/nodes/g1/status", &json!({"status": {"allocatable": {"koordinator.sh/gpu.shared": "100"}}}));
+    assert_eq!(findings(&cluster, &["--only=nodes"]), (vec![], 0));
+}
+
+#[test]
 fn devices_and_cpus_that_are_allocated_twice_are_found() {
     let cluster = Cluster::installed("doctor-allocations");
     cluster.create("/api/v1/nodes", &json!({"metadata": {"name": "n1"}}));

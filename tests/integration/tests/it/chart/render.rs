@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use integration::{Helm, installed::repository};
 use koord_manager::Options;
-use koord_webhooks::HANDLERS;
+use koord_webhook::configuration::advise;
+use koord_webhooks::{DECLARED_WEBHOOKS, Declared, HANDLERS};
 use serde_json::{Value, json};
 
 use super::{chart, data, entries, find, rendered, texts};
@@ -159,15 +160,23 @@ fn entries_are_there_exactly_while_the_manager_answers_them() {
         "NodeMutatingWebhook=true, NodeValidatingWebhook=T",
         "ConfigMapValidatingWebhook=false,AllAlpha=true",
         "ReservationMutatingWebhook=true,ElasticMutatingWebhook=0,ElasticValidatingWebhook=FALSE",
+        "DeclaredWebhooks=false",
         "BindingAdmissionWebhook=true",
         "BindingAdmissionWebhook=true,PodValidatingWebhook=false",
         "WebhookFramework=false,AllAlpha=true",
     ] {
         let options = Options::from_arguments(["koord-manager".to_owned(), format!("--feature-gates={list}")]).unwrap();
-        let gates = options.check().unwrap().settings.gates;
+        let checked = options.check().unwrap();
+        let (gates, mode) = (&checked.settings.gates, checked.declared_webhooks());
         let answers = |path: &str, gate: Option<&str>| {
             let decides = path != "/validate-pod-binding" || gates.enabled("BindingAdmissionWebhook");
-            gates.enabled("WebhookFramework") && decides && gate.is_none_or(|gate| gates.enabled(gate))
+            let is_on = |gate: &str| match mode {
+                _ if gate != DECLARED_WEBHOOKS => gates.enabled(gate),
+                Declared::Off => false,
+                Declared::Warn => path.starts_with("/validate"),
+                Declared::Enforce => true,
+            };
+            gates.enabled("WebhookFramework") && decides && gate.is_none_or(is_on)
         };
         let answered = HANDLERS.iter().filter(|handler| answers(handler.path, handler.gate));
         let mut expected: Vec<&str> =
@@ -230,6 +239,43 @@ fn entries_say_what_the_values_say() {
             serde_json::from_str(configuration["metadata"]["annotations"]["template"].as_str().unwrap()).unwrap();
         assert_eq!(template, configuration["webhooks"]);
     }
+}
+
+#[test]
+fn derived_rules_warn_unless_the_values_say_otherwise() {
+    let Some(helm) = helm() else { return };
+    let of = |objects: &[Value], name: &str| entries(objects).find(|entry| entry["name"] == name).cloned();
+    let argument = |objects: &[Value]| {
+        let deployment = find(objects, "Deployment", "koord-manager").unwrap();
+        let args = texts(&deployment["spec"]["template"]["spec"]["containers"][0]["args"]);
+        args.iter().find_map(|argument| argument.strip_prefix("--declared-webhooks=")).map(str::to_owned)
+    };
+    let objects = rendered(
+        &helm,
+        &["--set=installation.namespace=colocation,webhookConfiguration.failurePolicy.reservations=Fail"],
+    )
+    .unwrap();
+    assert_eq!(argument(&objects), None, "the original does not know the flag");
+    let mut wanted = of(&objects, "vreservation.koordinator.sh").unwrap();
+    assert_eq!((&wanted["failurePolicy"], &wanted["timeoutSeconds"]), (&json!("Ignore"), &json!(3)));
+    let written = wanted.clone();
+    advise(&mut wanted, "colocation");
+    assert_eq!(written, wanted, "the manager makes the same of it");
+    assert_eq!(of(&objects, "mpodmigrationjob.koordinator.sh"), None);
+    let older = rendered(&helm, &["--kube-version=1.27"]).unwrap();
+    assert_eq!(of(&older, "vreservation.koordinator.sh"), None);
+    for (set, flag, policy) in [
+        ("manager.declaredWebhooks=enforce", "enforce", Some("Ignore")),
+        ("manager.declaredWebhooks=off", "off", None),
+        ("manager.declaredWebhooks=false", "off", None),
+    ] {
+        let objects = rendered(&helm, &[&format!("--set={set}")]).unwrap();
+        assert_eq!(argument(&objects).as_deref(), Some(flag), "{set}");
+        let entry = of(&objects, "vreservation.koordinator.sh");
+        assert_eq!(entry.as_ref().and_then(|entry| entry["failurePolicy"].as_str()), policy, "{set}");
+        assert!(entry.is_none_or(|entry| entry["matchConditions"].is_null()));
+    }
+    assert!(rendered(&helm, &["--set=manager.declaredWebhooks=on"]).is_err());
 }
 
 #[test]
