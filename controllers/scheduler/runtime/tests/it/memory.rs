@@ -90,9 +90,13 @@ fn rounds(spec: Spec) -> Vec<isize> {
                 .to_string()
             })
             .collect();
-        pods.iter().for_each(|pod| _ = stage.pods.upsert(pod).unwrap());
+        for pod in &pods {
+            stage.pods.upsert(pod).unwrap();
+        }
         stage.settle();
-        pods.iter().for_each(|pod| _ = stage.pods.remove(pod).unwrap());
+        for pod in &pods {
+            stage.pods.remove(pod).unwrap();
+        }
         stage.settle();
         held() - before
     });
