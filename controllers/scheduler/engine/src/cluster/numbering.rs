@@ -46,7 +46,8 @@ impl Numbering {
         let rows = (0..rows).filter_map(Row::at);
         rows.for_each(|row| actual.count(allocatable.row(row), |nodes| nodes + 1));
         let width = self.offering.len().max(actual.offering.len());
-        [&mut self.offering, &mut actual.offering].into_iter().for_each(|offering| offering.resize(width, 0));
+        self.offering.resize(width, 0);
+        actual.offering.resize(width, 0);
         (self.offering != actual.offering).then(|| {
             let details = format!("{:?} instead of {:?}", self.offering, actual.offering);
             self.offering = actual.offering;
