@@ -184,7 +184,7 @@ mod tests {
                 r#"metadata.annotations[quota.scheduling.koordinator.sh/shared-weight]: Invalid value: "{\"cpu\":\"-1\"}": no amount may be negative"#,
                 r#"metadata.annotations[quota.scheduling.koordinator.sh/admission]: Invalid value: "much": must be a JSON object such as {"cpu":"4","memory":"8Gi"}"#,
                 r#"spec.max: Invalid value: "1": 2 of cpu is used, and spec.max must allow it because of the annotation quota.scheduling.koordinator.sh/max-strict-check-resource-keys"#,
-                r#"spec.max: Invalid value: null: 1 of memory is used, and spec.max must allow it because of the annotation quota.scheduling.koordinator.sh/max-strict-check-resource-keys"#,
+                "spec.max: Invalid value: null: 1 of memory is used, and spec.max must allow it because of the annotation quota.scheduling.koordinator.sh/max-strict-check-resource-keys",
             ]
         );
     }

@@ -103,7 +103,7 @@ mod tests {
         let status = said(DATABASE, patch("status", json!({"status": {}})), &SPEC);
         assert!(
             status.ends_with(
-                r#"cannot patch resource; the attribute of the controller database does not say so: write `writes = [status]` in `for(…)`, which names databases, there, and apply the manifests of the program again"#
+                "cannot patch resource; the attribute of the controller database does not say so: write `writes = [status]` in `for(…)`, which names databases, there, and apply the manifests of the program again"
             ),
             "{status}"
         );

@@ -24,7 +24,7 @@ fn sources(folder: &Path, text: &mut String) {
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() && !["tests", "benches", "target"].contains(&name) {
             sources(&path, text);
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
             let source = fs::read_to_string(&path).unwrap();
             text.push_str(source.split("#[cfg(test)]\nmod tests {").next().unwrap());
         }

@@ -78,7 +78,7 @@ impl Term<WebsiteView> for BySecret {
     init(decided = wiring.metrics().counter(DECIDED)?, known = wiring.metrics().gauge(KNOWN)?.with_label_values::<&str>(&[])),
     error = prometheus::Error,
 )]
-struct Websites {
+struct WebsiteController {
     websites: Arc<Store<WebsiteView>>,
     secrets: Arc<Store<SecretView>>,
     decided: IntCounterVec,
@@ -94,7 +94,7 @@ const DECIDED: Description = Description::counter(
 
 const KNOWN: Description = Description::gauge("websites_known", &[], "Websites in the cache.");
 
-impl Controller for Websites {
+impl Controller for WebsiteController {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
         let (websites, secrets) = (self.websites.read(), self.secrets.read());
         let Some(website) = websites.get(key.as_str()) else { return Ok(Outcome::settled()) };
@@ -115,7 +115,7 @@ const KINDS: &[&[Declared]] = &[&[Declared::of::<Website>()]];
 
 fn add(setup: &mut Setup, registry: &OnceLock<koord::runtime::metrics::Metrics>) -> koord::program::Result<()> {
     registry.get_or_init(|| setup.metrics().clone());
-    setup.core().add(Websites::SPEC, "websites", Websites::wire)?;
+    setup.core().add(WebsiteController::SPEC, "websites", WebsiteController::wire)?;
     Ok(())
 }
 
@@ -124,7 +124,7 @@ fn the_secret_of_the_same_namespace_is_the_one_that_counts() -> testing::Result<
     testing::run(async {
         let manifests = install(&Installation {
             kinds: KINDS,
-            controllers: &[Websites::SPEC],
+            controllers: &[WebsiteController::SPEC],
             ..Installation::new("websites", "websites", "websites:v1")
         });
         let registry = OnceLock::new();

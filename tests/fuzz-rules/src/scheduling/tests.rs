@@ -142,7 +142,9 @@ fn many_numbers_at_once_may_be_as_large_or_small_as_can_be() {
     for switches in [&*switches::SHIPPED, &*switches::ALL_ON] {
         for extreme in EXTREMES {
             let mut objects = cluster();
-            all.iter().for_each(|place| place.set(&mut objects, extreme));
+            for place in &all {
+                place.set(&mut objects, extreme);
+            }
             holds(objects, switches);
         }
     }

@@ -174,7 +174,7 @@ fn changed_by(profile: &Profile, reservation: &Value, view: ReservationView<'_>)
     let has_metadata = decoded.metadata.is_some();
     let mut metadata = decoded.metadata.unwrap_or_default();
     apply(profile, &mut metadata.labels, &mut metadata.annotations);
-    if !has_metadata && !(metadata.labels.unchanged() && metadata.annotations.unchanged()) {
+    if !(has_metadata || metadata.labels.unchanged() && metadata.annotations.unchanged()) {
         patch.add(&root_metadata, &Map::new())?;
     }
     metadata.labels.write(&root_metadata.child("labels"), &mut patch)?;

@@ -185,10 +185,10 @@ type Pods = koord_runtime::store::Store<PodView>;
 
 /// Denies a pod whose name another has.
 fn unique(request: &Request<'_>, pods: &Pods) -> Verdict {
-    match pods.read().iter().any(|(key, _)| key.name() == request.name) {
-        true => Verdict::deny(Denial::forbidden("there is one already")),
-        false => Verdict::allow(),
+    if pods.read().iter().any(|(key, _)| key.name() == request.name) {
+        return Verdict::deny(Denial::forbidden("there is one already"));
     }
+    Verdict::allow()
 }
 
 static UNIQUE: Handler<Pods> =
@@ -241,6 +241,7 @@ async fn a_handler_that_reads_caches_refuses_until_all_of_them_are_complete() {
 
 #[tokio::test]
 async fn an_advisory_handler_refuses_nothing_and_counts_what_it_would() {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "handlers take their snapshot by reference")]
     fn faulty(request: &Request<'_>, (): &()) -> Verdict {
         match request.name.as_ref() {
             "boom" => panic!("boom"),
