@@ -13,6 +13,8 @@ mod union;
 use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::json;
 
+use crate::version::version_rank;
+
 pub use count_rule::count_rule;
 pub(crate) use count_rule::escaped;
 pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
@@ -142,7 +144,7 @@ impl Emit {
 
     /// Whether the version that is built has what came with version `since`.
     pub fn has(self, since: &str) -> bool {
-        self.version.is_none_or(|version| crate::convert::version_rank(version) >= crate::convert::version_rank(since))
+        self.version.is_none_or(|version| version_rank(version) >= version_rank(since))
     }
 
     /// Whether the version that is built is among some.

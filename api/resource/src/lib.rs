@@ -25,6 +25,7 @@ pub mod rule;
 pub mod strict_json;
 pub mod time;
 pub mod validate;
+mod version;
 mod walk;
 pub mod yaml;
 

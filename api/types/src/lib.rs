@@ -47,6 +47,7 @@
 //! | [`integration`](../integration/index.html) | what the integration suite stands on: kubectl, helm and a real kube-apiserver |
 //! | [`programs`](../programs/index.html) | programs as processes of a test |
 //! | [`allocations`](../allocations/index.html) | how often a test allocates memory |
+//! | [`goals`](../goals/index.html) | which goals of measurements are known to be missed |
 //! | [`fuzz_rules`](../fuzz_rules/index.html) | what must hold for any input |
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
