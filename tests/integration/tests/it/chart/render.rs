@@ -333,7 +333,7 @@ fn the_scheduler_can_be_reached_at_its_ports_alone_and_keeps_the_lease_that_it_i
     assert_eq!(ports(&[]), [(json!("metrics"), Value::Null), (json!(10259), Value::Null)]);
     let elsewhere = "--set=scheduler.extraArgs={--v=2,--secure-port=20259}";
     assert_eq!(ports(&[elsewhere])[1].0, 20259);
-    assert_eq!(ports(&["--set-string=scheduler.extraArgs={--secure-port,0}"]).len(), 1);
+    assert_eq!(ports(&["--set=scheduler.extraArgs={--secure-port=0}"]).len(), 1);
     let from = r#"--set-json=scheduler.networkPolicy.metricsFrom=[{"namespaceSelector":{}}]"#;
     assert_eq!(ports(&[from])[0].1, json!([{"namespaceSelector": {}}]));
     assert_eq!(policy(&["--set=scheduler.networkPolicy.enabled=false"]), None);
