@@ -2,9 +2,9 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
-use koord_webhook::certificates::{CertificateSet, HotCertificate, decide};
+use koord_webhook::certificates::{CertificateSet, HotCertificate, Unusable, decide};
 use parking_lot::Mutex;
 
 /// The name in a certificate that the program makes.
@@ -49,7 +49,12 @@ impl Certificate {
         if last.as_ref() == Some(&set) {
             return Ok(false);
         }
-        self.served.swap(&set).context("the certificate of the secure port cannot be used")?;
+        let swapped = self.served.swap(&set).map_err(|error| match error {
+            // The entry that it names is one of a Secret, and flags name the files here.
+            Unusable::Missing(what, _) => anyhow!("no {what} in PEM form"),
+            other => other.into(),
+        });
+        swapped.context("the certificate of the secure port cannot be used")?;
         *last = Some(set);
         Ok(true)
     }
