@@ -173,7 +173,7 @@ impl Plugin for NodeResourcesFit {
 
     fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
         let uncounted = cluster.uncounted().len();
-        vec![Figure { name: "scheduler_uncounted_resources", labels: Vec::new(), value: uncounted as f64 }]
+        vec![Figure { name: "koord_scheduler_uncounted_resources", labels: Vec::new(), value: uncounted as f64 }]
     }
 
     fn events(&self) -> Events {

@@ -149,6 +149,12 @@ pub(super) const OVERCOMMITTED: Description = Description::gauge(
     "Nodes that offer less of a resource than their pods request, by whose pods request more than there is: this scheduler's alone (own), or only together with those of other schedulers (others). Reservations do not count, their owners do.",
 )
 .advice("`own`: the nodes have shrunk, as batch resources do, or pods were bound by hand or resized. `others`: give each scheduler its own nodes.");
+pub(super) const UNCOUNTED: Description = Description::gauge(
+    "koord_scheduler_uncounted_resources",
+    &[],
+    "Resources that nodes offer and that are not counted, because nodes offer too many different ones; pods that request them wait.",
+)
+.advice("It is not 0: something writes thousands of names into `status.allocatable` of nodes.");
 pub(super) const EXTENSION_POINTS: Description = Description::histogram(
     "scheduler_framework_extension_point_duration_seconds",
     &["extension_point", "status", "profile"],
@@ -181,7 +187,6 @@ pub const METRICS: &[Description] = &{
         spec,
         amounts,
         gangs,
-        uncounted,
     ] = super::koordinator::METRICS;
     let [preemptions, invalidations, rescheduled, retries, deletion, interrupted, events, intervals, methods] =
         super::workloads::METRICS;
@@ -208,6 +213,7 @@ pub const METRICS: &[Description] = &{
         REQUESTS,
         GIVEN_TWICE,
         OVERCOMMITTED,
+        UNCOUNTED,
         EXTENSION_POINTS,
         PLUGIN_EXECUTION,
         timeouts,
@@ -223,7 +229,6 @@ pub const METRICS: &[Description] = &{
         spec,
         amounts,
         gangs,
-        uncounted,
         preemptions,
         invalidations,
         rescheduled,

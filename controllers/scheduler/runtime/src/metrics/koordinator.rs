@@ -109,15 +109,9 @@ const WAITING_GANGS: Description = Description::gauge(
     "Gang groups with pods that have their places and wait for the others.",
 )
 .advice("It does not fall: members are missing or do not fit, and those that wait keep resources; `koordctl why gang NAMESPACE/NAME`.");
-const UNCOUNTED: Description = Description::gauge(
-    "scheduler_uncounted_resources",
-    &[],
-    "Resources that nodes offer and that are not counted, because nodes offer too many different ones; pods that request them wait.",
-)
-.advice("It is not 0: something writes thousands of names into `status.allocatable` of nodes.");
 
 /// Koordinator's own metrics.
-pub(super) const METRICS: [Description; 14] = [
+pub(super) const METRICS: [Description; 13] = [
     TIMEOUTS,
     EVALUATED,
     FEASIBLE,
@@ -131,7 +125,6 @@ pub(super) const METRICS: [Description; 14] = [
     QUOTA_SPEC,
     QUOTA_AMOUNTS,
     WAITING_GANGS,
-    UNCOUNTED,
 ];
 
 /// What is measured.
@@ -153,7 +146,7 @@ pub(super) struct OfKoordinator {
 impl OfKoordinator {
     pub(super) fn new(metrics: &Registries) -> Result<Self> {
         let none: &[&str] = &[];
-        let of_engine = [families::REQUESTS, families::GIVEN_TWICE, families::OVERCOMMITTED];
+        let of_engine = [families::REQUESTS, families::GIVEN_TWICE, families::OVERCOMMITTED, families::UNCOUNTED];
         let gauges = [PHASE, RESERVED, QUOTA_SPEC, QUOTA_AMOUNTS, WAITING_GANGS];
         Ok(Self {
             timeouts: metrics.counter(TIMEOUTS)?,

@@ -114,7 +114,7 @@ reason_codes! {
     }
     /// Nodes offer more different resources than the scheduler counts, and the pod requests one that is not counted.
     ResourceNotCounted {
-        look: "`status.allocatable` of the nodes: who writes thousands of names there; the metric `scheduler_uncounted_resources`.",
+        look: "`status.allocatable` of the nodes: who writes thousands of names there; the metric `koord_scheduler_uncounted_resources`.",
         remedy: "Remove names from the nodes that no pod needs; the scheduler counts others in their place when a node is written again."
     }
     /// The node lacks the label over whose values the pod is to be spread.
