@@ -5,10 +5,6 @@ mod definitions;
 #[path = "../tests/rules/mod.rs"]
 mod rules;
 
-use koord_schema::{
-    definition::{begin_status, check_new, set_defaults},
-    field::Errors,
-};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), serde_json::Error> {
@@ -22,7 +18,7 @@ fn main() -> Result<(), serde_json::Error> {
         Some("refusals") => {
             let definitions: Vec<Value> = serde_json::from_reader(std::io::stdin())?;
             for definition in definitions {
-                println!("{} {}", definition["metadata"]["name"], json!(refusals(definition.clone())));
+                println!("{} {}", definition["metadata"]["name"], json!(definitions::refusals(definition.clone())));
             }
             return Ok(());
         }
@@ -37,15 +33,4 @@ fn main() -> Result<(), serde_json::Error> {
 
 fn asked(case: &rules::Case) -> Value {
     json!({"schema": case.schema, "rule": case.rule})
-}
-
-/// Why a definition is refused that is created, in alphabetical order.
-fn refusals(mut definition: Value) -> Vec<String> {
-    set_defaults(&mut definition);
-    begin_status(&mut definition);
-    let mut errors = Errors::new();
-    check_new(&definition, &mut errors);
-    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    texts.sort();
-    texts
 }

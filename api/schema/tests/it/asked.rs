@@ -1,24 +1,10 @@
 //! Definitions that are wrong in one thing each, and what Kubernetes' own validation says of them:
 //! `tests/data/definition-answers.json`, which `tests/crd-oracle/run answers` records.
 
-use koord_schema::{
-    definition::{begin_status, check_new, set_defaults},
-    field::Errors,
-};
 use serde_json::Value;
 
 #[path = "../rules/definitions.rs"]
 mod cases;
-
-fn refused(mut definition: Value) -> Vec<String> {
-    set_defaults(&mut definition);
-    begin_status(&mut definition);
-    let mut errors = Errors::new();
-    check_new(&definition, &mut errors);
-    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    texts.sort();
-    texts
-}
 
 /// The errors without what is known to differ: how Go writes a struct, and the names that it makes up for types. Which
 /// names an object may have is checked with its metadata.
@@ -59,7 +45,7 @@ fn definitions_are_refused_as_kubernetes_refuses_them() {
         // What cannot be decoded is refused before it is checked.
         let Some(answer) = answer else { continue };
         compared += 1;
-        let [found, answer] = [refused(definition.clone()), answer].map(comparable);
+        let [found, answer] = [cases::refusals(definition.clone()), answer].map(comparable);
         if let Some(reason) = known(&definition) {
             assert_ne!(found, answer, "a row that is no longer true must go: {reason}");
         } else if found != answer {

@@ -1,11 +1,26 @@
 //! Definitions that differ from a good one in one thing each: `tests/data/definition-cases.json`.
 
+use koord_schema::{
+    definition::{begin_status, check_new, set_defaults},
+    field::Errors,
+};
 use serde_json::{Value, json};
 
 /// All of them, in the order of the file.
 pub(crate) fn definitions() -> Vec<Value> {
     let cases: Vec<Value> = serde_json::from_str(include_str!("../data/definition-cases.json")).unwrap_or_default();
     cases.iter().map(definition).collect()
+}
+
+/// Why a definition is refused that is created, in alphabetical order.
+pub(crate) fn refusals(mut definition: Value) -> Vec<String> {
+    set_defaults(&mut definition);
+    begin_status(&mut definition);
+    let mut errors = Errors::new();
+    check_new(&definition, &mut errors);
+    let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.sort();
+    texts
 }
 
 fn definition(case: &Value) -> Value {
