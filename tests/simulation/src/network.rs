@@ -63,11 +63,14 @@ struct State {
     stalled: BTreeMap<u64, Moment>,
     /// When the replica of this number has last asked for the lease, and got it.
     renewed: BTreeMap<u64, Moment>,
-    /// Writes that were carried out, those of leases aside.
+    /// Writes that were carried out and count: [`Asked::is_counted`].
     writes: u64,
     at_once: (Moment, u32),
     broken: Option<String>,
 }
+
+/// The reason of the event that each leader writes once about a gang that lacks members.
+const SAID_BY_EACH_LEADER: &str = "GangIncomplete";
 
 /// What every replica writes, whether it leads or not: the lease, events, and the certificates of its webhooks.
 const OF_EVERY_REPLICA: [&str; 6] = [
@@ -101,8 +104,9 @@ struct Asked {
     uri: Uri,
     verb: &'static str,
     plural: String,
-    /// Whether it says something of an object with nonsense, which is said again and again.
-    is_odd_event: bool,
+    /// Whether it counts when it is a write: a lease does not, nor do events of who leads, nor those that are repeated: of objects with
+    /// nonsense, and [`SAID_BY_EACH_LEADER`].
+    is_counted: bool,
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -278,7 +282,7 @@ impl Disruptions {
         if let Some(fault) = fault {
             self.struck(fault);
         }
-        if is_write && (200..300).contains(&code) && asked.plural != "leases" && !asked.is_odd_event {
+        if is_write && (200..300).contains(&code) && asked.is_counted {
             self.state.lock().writes += 1;
         }
         if is_write || fault.is_some() {
@@ -324,7 +328,10 @@ impl Network {
         if asked.plural == "events" && asked.verb == "create" {
             let bytes = to_bytes(body, usize::MAX).await?;
             let event: Value = serde_json::from_slice(&bytes)?;
-            asked.is_odd_event = event["metadata"]["name"].as_str().unwrap_or_default().starts_with(ODD);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let [name, reason, about] = [&event["metadata"]["name"], &event["reason"], &event["note"]].map(text);
+            asked.is_counted = is_counted_event(&name) && reason != SAID_BY_EACH_LEADER;
+            self.disruptions.note(format_args!("{}: event {name}: {reason}: {about}", self.replica));
             body = bytes.into();
         }
         let started = self.disruptions.clock.moment();
@@ -475,9 +482,19 @@ impl Asked {
             _ => "list",
         };
         let plural = rest.first().copied().unwrap_or_default().to_owned();
-        let is_odd_event = plural == "events" && rest.get(1).is_some_and(|name| name.starts_with(ODD));
-        Self { method: method.clone(), uri: uri.clone(), verb, plural, is_odd_event }
+        let is_counted = match plural.as_str() {
+            "leases" => false,
+            "events" => rest.get(1).is_none_or(|name| is_counted_event(name)),
+            _ => true,
+        };
+        Self { method: method.clone(), uri: uri.clone(), verb, plural, is_counted }
     }
+}
+
+/// Whether the event of this name counts as a write: the name begins with that of the object.
+fn is_counted_event(name: &str) -> bool {
+    let of_the_lease = name.split_once('.').is_some_and(|(lease, _)| lease == Network::LEASE.1);
+    !name.starts_with(ODD) && !of_the_lease
 }
 
 /// A list of the past; none for what is no first page.

@@ -40,6 +40,7 @@ pub struct Member {
 /// }
 /// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
 /// struct ShopSpec {
+///     #[serde(skip_serializing_if = "Option::is_none")]
 ///     pool: Option<Pool>,
 /// }
 /// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
@@ -60,6 +61,7 @@ pub struct Member {
 /// }
 /// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]
 /// struct ShopSpec {
+///     #[serde(skip_serializing_if = "Option::is_none")]
 ///     pool: Option<Pool>,
 /// }
 /// #[derive(Clone, serde::Deserialize, serde::Serialize, Schema)]

@@ -30,6 +30,8 @@ pub(super) struct Outlook {
     /// What a GPU in use takes of CPU: the mean, and the variance for one GPU.
     milli_cpu: f64,
     variance: f64,
+    /// What pods request of CPU, from little to much, each with the share of pods that request no more.
+    requested_cpu: Vec<(i64, f64)>,
     /// Pods that want several whole GPUs, with their share of all pods.
     several: Vec<(Demand, f64)>,
 }
@@ -84,6 +86,7 @@ impl Outlook {
             by_free: (0..=WHOLE).zip(waste(demands)).map(|(free, waste)| (waste, gpu(free) - waste)).collect(),
             milli_cpu,
             variance: if gpus > 0.0 { squares / gpus } else { 0.0 },
+            requested_cpu: requested_cpu(demands),
             several: several.copied().collect(),
         }
     }
@@ -100,11 +103,27 @@ impl Outlook {
         }
         let fails = |demand: &Demand| whole < demand.count || milli_cpu < demand.milli_cpu;
         let failing: f64 = self.several.iter().filter(|(demand, _)| fails(demand)).map(|(_, share)| share).sum();
-        waste + self.stranded(used, milli_cpu as f64) + SEVERAL * failing * f64::from(whole)
+        waste + self.stranded(used, milli_cpu) + SEVERAL * failing * f64::from(whole)
+    }
+
+    /// How many of the GPUs that pods would use are lost for lack of CPU: what these pods will lack together, and at least the share of the
+    /// pods of which not one finds enough. The first alone gives up a node too late where CPU is scarce: many small pods count as much as
+    /// the large ones that no longer fit.
+    fn stranded(&self, gpus: f64, milli_cpu: i64) -> f64 {
+        self.lacking(gpus, milli_cpu as f64).max((1.0 - self.share_within(milli_cpu)) * gpus)
+    }
+
+    /// The share of pods that request no more CPU.
+    fn share_within(&self, milli_cpu: i64) -> f64 {
+        match self.requested_cpu.partition_point(|(requested, _)| *requested <= milli_cpu) {
+            0 if self.requested_cpu.is_empty() => 1.0,
+            0 => 0.0,
+            within => self.requested_cpu.get(within - 1).map_or(1.0, |(_, share)| *share),
+        }
     }
 
     /// The mean of what pods that would use so many GPUs lack of CPU, in GPUs: what they need is distributed normally.
-    fn stranded(&self, gpus: f64, milli_cpu: f64) -> f64 {
+    fn lacking(&self, gpus: f64, milli_cpu: f64) -> f64 {
         if gpus <= 0.0 || self.milli_cpu <= 0.0 {
             return 0.0;
         }
@@ -139,6 +158,19 @@ fn waste(demands: &[(Demand, f64)]) -> Vec<f64> {
         waste.push(sum / weights);
     }
     waste
+}
+
+/// What pods request of CPU, from little to much, each with the share of pods that request no more.
+fn requested_cpu(demands: &[(Demand, f64)]) -> Vec<(i64, f64)> {
+    let mut requested: Vec<(i64, f64)> = demands.iter().map(|(demand, share)| (demand.milli_cpu, *share)).collect();
+    requested.sort_by_key(|(milli_cpu, _)| *milli_cpu);
+    let all: f64 = requested.iter().map(|(_, share)| share).sum();
+    let mut within = 0.0;
+    for (_, share) in &mut requested {
+        within += *share;
+        *share = within / all;
+    }
+    requested
 }
 
 /// The density of the standard normal distribution.
@@ -185,6 +217,14 @@ mod tests {
         assert!(lost(1_000_000) < 0.1 && near(lost(0), 2.0 - 2.0 * 0.03 / 1.03 + 2.0 * 0.03 / 1.03));
         assert!(lost(12_000) > 0.9 && lost(12_000) < 1.5, "{}", lost(12_000));
         assert!(lost(24_000) > lost(40_000), "some pods take more than the mean");
+    }
+
+    #[test]
+    fn gpus_beside_too_little_cpu_for_any_pod_are_lost_whole() {
+        let outlook = Outlook::of(&[(demand(50, 1, 4000), 0.9), (demand(50, 1, 40_000), 0.1)]);
+        let lost = |milli_cpu| outlook.lost([50].into_iter(), milli_cpu);
+        assert!(near(lost(3999), 0.5) && near(lost(0), 0.5), "there is no worse than nothing");
+        assert!(lost(4000) < 0.45, "{}: most pods fit", lost(4000));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the macros say about mistakes, one small file per mistake, by theme.
 //!
-//! `TRYBUILD=overwrite cargo test -p koord-macros --test ui` writes what is said now; read it before you commit it.
+//! `TRYBUILD=overwrite cargo test -p koord-resource --test ui` writes what is said now; read it before you commit it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
