@@ -14,7 +14,7 @@ use koord_resource::{
 };
 use koord_scheduler::Gated;
 use koord_webhook::configuration::advise;
-use koord_webhooks::{Ctx, DECLARED_WEBHOOKS, Declared, HANDLERS};
+use koord_webhooks::{Ctx, DECLARED_WEBHOOKS, Declared, HANDLERS, IDLE_WITHOUT};
 use serde_json::{Value, json};
 
 use crate::{
@@ -30,9 +30,6 @@ const NAMESPACE_OF_INSTALLATION: &str = "NAMESPACE";
 
 /// What API servers do when nothing else is said.
 const TIMEOUT_SECONDS: u8 = 10;
-
-/// Handlers that answer while a gate is off, but decide nothing then: they need no webhook entry.
-const ANSWERS_WITHOUT: [(&str, &str); 1] = [("/validate-pod-binding", "BindingAdmissionWebhook")];
 
 /// The chart's data, but for the definitions.
 pub(crate) fn documents() -> Result<Vec<Document>> {
@@ -97,7 +94,7 @@ fn entry(kind: WebhookKind, handler: &Handler<Ctx>, mut value: Value) -> Result<
     for rule in fields.get_mut("rules").and_then(Value::as_array_mut).context("no rules")? {
         rule["scope"] = "*".into();
     }
-    let own = ANSWERS_WITHOUT.iter().filter(|(path, _)| *path == handler.path).map(|(_, gate)| *gate);
+    let own = IDLE_WITHOUT.iter().filter(|(path, _)| *path == handler.path).map(|(_, gate)| *gate);
     let derived = handler.gate == Some(DECLARED_WEBHOOKS);
     Ok(Entry {
         gates: handler.gate.into_iter().filter(|_| !derived).chain(own).collect(),

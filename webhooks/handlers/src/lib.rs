@@ -56,6 +56,10 @@ pub static HANDLERS: &[Handler<Ctx>] = handlers![
     Device::validating_handler(),
 ];
 
+/// Paths that are answered without a gate of theirs and decide nothing then, each with the gate: neither the chart nor the program lists them in
+/// webhook configurations.
+pub const IDLE_WITHOUT: [(&str, &str); 1] = [("/validate-pod-binding", "BindingAdmissionWebhook")];
+
 /// Serves every handler whose gate is on, and those that are derived from types as the settings say.
 pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) -> bool) -> ServiceBuilder {
     for handler in HANDLERS {
@@ -70,6 +74,11 @@ pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) ->
             _ if is_derived || handler.gate.is_none_or(&gate) => builder.handler(handler, snapshot),
             _ => builder,
         };
+    }
+    for (path, needed) in IDLE_WITHOUT {
+        if !gate(needed) {
+            builder = builder.unlisted(path);
+        }
     }
     let debugged = Arc::clone(ctx);
     let ctx = Arc::clone(ctx);

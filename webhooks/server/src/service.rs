@@ -67,6 +67,8 @@ struct Admission {
     reads_caches: bool,
     /// Whether what it denies is admitted with a warning.
     advisory: bool,
+    /// Whether it is answered for those alone who ask on their own: the configuration writer leaves its entries out.
+    unlisted: bool,
 }
 
 /// An answer that is no review.
@@ -158,7 +160,7 @@ impl ServiceBuilder {
         let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| ((handler.call)(request, &snapshot()), None));
         let reads_caches = TypeId::of::<C>() != TypeId::of::<()>();
-        let admission = Admission { decide, metrics, reads_caches, advisory: false };
+        let admission = Admission { decide, metrics, reads_caches, advisory: false, unlisted: false };
         self.routes.insert(handler.path, Route::Admission(admission));
         let elsewhere = handler.entries.iter().filter(|entry| is_elsewhere(entry.client));
         self.elsewhere.extend(elsewhere.map(|entry| entry.name));
@@ -181,6 +183,15 @@ impl ServiceBuilder {
             admission.advisory = true;
         }
         builder
+    }
+
+    /// Answers reviews on this path, and lists it in no configuration: it decides nothing as the program is set, so that a call of it would cost
+    /// time for nothing. Paths without a handler are passed over.
+    pub fn unlisted(mut self, path: &str) -> Self {
+        if let Some(Route::Admission(admission)) = self.routes.get_mut(path) {
+            admission.unlisted = true;
+        }
+        self
     }
 
     /// Replaces the handler of a path by one whose requests have side effects. Paths without a handler are passed over.
@@ -243,9 +254,11 @@ impl ServiceBuilder {
 }
 
 impl Service {
-    /// The paths that are served, in order. The configuration writer drops entries of other paths.
+    /// The paths that are served, in order, without those that are [unlisted](ServiceBuilder::unlisted). The configuration writer drops entries of
+    /// other paths.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
-        self.inner.routes.keys().copied()
+        let is_unlisted = |route: &Route| matches!(route, Route::Admission(Admission { unlisted: true, .. }));
+        self.inner.routes.iter().filter(move |(_, route)| !is_unlisted(route)).map(|(path, _)| *path)
     }
 
     /// The paths that deny nothing. The configuration writer puts a match condition on their entries.

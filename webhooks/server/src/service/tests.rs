@@ -44,6 +44,16 @@ async fn a_table_of_a_program_has_its_metrics_and_all_handlers() {
     assert!(text.contains(r#"webhook_requests_total{code="200",webhook="/second"} 1"#), "{text}");
 }
 
+#[tokio::test]
+async fn what_is_unlisted_is_answered_and_in_no_configuration() {
+    let registry = registry::Metrics::new().unwrap();
+    let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
+    let service = builder.handler(&HANDLER, || "good").unlisted(HANDLER.path).unlisted("/none").build();
+    assert_eq!(service.paths().collect::<Vec<_>>(), ["/convert", "/healthz"]);
+    let review = r#"{"request":{"uid":"u","operation":"CREATE","name":"good"}}"#;
+    assert!(send(&service, "POST", HANDLER.path, review).await.1.contains(r#""uid":"u""#));
+}
+
 fn service(registry: &registry::Metrics) -> Service {
     ServiceBuilder::new(Metrics::register(registry).unwrap(), SystemClock::shared())
         .handler(&HANDLER, || "good")
