@@ -1,7 +1,7 @@
 //! Seeds that must go well. A plain `cargo test` runs a few; CI runs 300 and a night 5000 or more, optimised:
 //! `SEEDS=5000 cargo --config tests/optimised.toml test --workspace --test seeds`. `FIRST=42000` continues a
 //! night, and `SEED=4711` runs one seed and prints its story. `SCHEDULER_SEEDS` is another number for the scenarios of the scheduler
-//! in all, of which CI plays 5000.
+//! in all, of which CI plays 3000.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::{
