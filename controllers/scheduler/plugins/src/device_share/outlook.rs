@@ -30,7 +30,7 @@ pub(super) struct Outlook {
     /// What a GPU in use takes of CPU: the mean, and the variance for one GPU.
     milli_cpu: f64,
     variance: f64,
-    /// What pods request of CPU, from little to much, each with the share of pods that request no more.
+    /// What pods request of CPU, from little to much, each with the share of pods that request as much or more.
     requested_cpu: Vec<(i64, f64)>,
     /// Pods that want several whole GPUs, with their share of all pods.
     several: Vec<(Demand, f64)>,
@@ -110,16 +110,13 @@ impl Outlook {
     /// pods of which not one finds enough. The first alone gives up a node too late where CPU is scarce: many small pods count as much as
     /// the large ones that no longer fit.
     fn stranded(&self, gpus: f64, milli_cpu: i64) -> f64 {
-        self.lacking(gpus, milli_cpu as f64).max((1.0 - self.share_within(milli_cpu)) * gpus)
+        self.lacking(gpus, milli_cpu as f64).max(self.share_above(milli_cpu) * gpus)
     }
 
-    /// The share of pods that request no more CPU.
-    fn share_within(&self, milli_cpu: i64) -> f64 {
-        match self.requested_cpu.partition_point(|(requested, _)| *requested <= milli_cpu) {
-            0 if self.requested_cpu.is_empty() => 1.0,
-            0 => 0.0,
-            within => self.requested_cpu.get(within - 1).map_or(1.0, |(_, share)| *share),
-        }
+    /// The share of pods that request more CPU.
+    fn share_above(&self, milli_cpu: i64) -> f64 {
+        let within = self.requested_cpu.partition_point(|(requested, _)| *requested <= milli_cpu);
+        self.requested_cpu.get(within).map_or(0.0, |(_, share)| *share)
     }
 
     /// The mean of what pods that would use so many GPUs lack of CPU, in GPUs: what they need is distributed normally.
@@ -160,15 +157,15 @@ fn waste(demands: &[(Demand, f64)]) -> Vec<f64> {
     waste
 }
 
-/// What pods request of CPU, from little to much, each with the share of pods that request no more.
+/// What pods request of CPU, from little to much, each with the share of pods that request as much or more.
 fn requested_cpu(demands: &[(Demand, f64)]) -> Vec<(i64, f64)> {
     let mut requested: Vec<(i64, f64)> = demands.iter().map(|(demand, share)| (demand.milli_cpu, *share)).collect();
     requested.sort_by_key(|(milli_cpu, _)| *milli_cpu);
     let all: f64 = requested.iter().map(|(_, share)| share).sum();
-    let mut within = 0.0;
-    for (_, share) in &mut requested {
-        within += *share;
-        *share = within / all;
+    let mut above = 0.0;
+    for (_, share) in requested.iter_mut().rev() {
+        above += *share / all;
+        *share = above;
     }
     requested
 }
