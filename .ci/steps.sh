@@ -4,7 +4,10 @@
 #   beside TITLE COMMAND...  starts a command that mostly waits; its output goes to a file
 #   join_beside              waits for the commands started with `beside` and shows their output
 #   skip TITLE REASON        counts a step that cannot run here
+#   wanted TITLE             whether the step is one of those that $ONLY chooses
 #   summary                  prints the table of steps and the line "N passed, N failed, N skipped"
+#
+# ONLY=REGULAR-EXPRESSION runs the steps whose titles it matches, and no other: ONLY='^fuzz|packages' .ci/nightly
 #
 # A step counts as one. When it runs tests, its tests count instead.
 
@@ -63,8 +66,13 @@ count() {
     return "$code"
 }
 
+wanted() {
+    [[ $1 =~ ${ONLY:-} ]]
+}
+
 step() {
     local title=$1 log=$logs/step code=0
+    wanted "$title" || return 0
     shift
     printf '\n==> %s\n$ %s\n' "$title" "$*"
     shown "$log" "$@" || code=$?
@@ -72,12 +80,14 @@ step() {
 }
 
 skip() {
+    wanted "$1" || return 0
     printf '\n==> %s\nSKIPPED %s: %s\n' "$1" "$1" "$2"
     skipped=$((skipped + 1))
 }
 
 beside() {
     local title=$1 number=${#beside_ids[@]}
+    wanted "$title" || return 0
     shift
     printf '\n==> %s (beside the next steps)\n$ %s\n' "$title" "$*"
     timed "$logs/beside-$number" "$@" &
