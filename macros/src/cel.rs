@@ -1,8 +1,9 @@
-//! CEL rules as far as they are understood while compiling: their syntax, and the fields and types that they name.
+//! CEL rules as far as they are understood while compiling: their syntax, and the fields, types and functions that they name.
 //!
 //! The grammar is that of cel-spec's `langdef.md`, with optional selection and indices. It is a parser of its own, because the crates that
 //! evaluate CEL take longer to compile than all of this crate. What only the whole schema shows is found by `document::check`.
 
+mod functions;
 mod lexer;
 mod names;
 mod parser;
