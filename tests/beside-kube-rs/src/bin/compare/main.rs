@@ -114,8 +114,10 @@ async fn main() -> Result<()> {
     table::print(&columns, arguments.parents, arguments.quiet_s);
     for koord in columns.iter().filter(|column| column.title == OPERATORS[0].title) {
         let idle = [&koord.quiet, &koord.parent_touched, &koord.child_touched, &koord.restart];
-        let writes = idle.map(|phase| phase.counts.writes + phase.counts.events);
-        ensure!(writes == [0; 4], "the operator on koord writes although nothing differs: {writes:?}");
+        let written = idle.map(|phase| (phase.counts.writes, phase.counts.events));
+        // After its restart it writes the event that it leads.
+        let wanted = [(0, 0), (0, 0), (0, 0), (0, 1)];
+        ensure!(written == wanted, "the operator on koord writes although nothing differs: {written:?} (objects, events)");
     }
     Ok(())
 }
