@@ -117,7 +117,10 @@ async fn main() -> Result<()> {
         let written = idle.map(|phase| (phase.counts.writes, phase.counts.events));
         // After its restart it writes the event that it leads.
         let wanted = [(0, 0), (0, 0), (0, 0), (0, 1)];
-        ensure!(written == wanted, "the operator on koord writes although nothing differs: {written:?} (objects, events)");
+        ensure!(
+            written == wanted,
+            "the operator on koord writes although nothing differs: {written:?} (objects, events)"
+        );
     }
     Ok(())
 }
