@@ -176,7 +176,7 @@ pub(super) fn unknown_function(name: &str) -> Option<String> {
     if methods().any(|known| known == name) {
         return Some(format!("`{name}` is asked of a value: `value.{name}(…)`"));
     }
-    Some(unknown(name, functions().collect()))
+    Some(unknown(name, functions()))
 }
 
 /// Why nothing of this name can be asked of a value.
@@ -187,11 +187,11 @@ pub(super) fn unknown_method(name: &str) -> Option<String> {
     if functions().any(|known| known == name) {
         return Some(format!("`{name}` is asked of no value: `{name}(…)`"));
     }
-    Some(unknown(name, methods().collect()))
+    Some(unknown(name, methods()))
 }
 
-fn unknown(name: &str, known: Vec<&str>) -> String {
-    let hint = nearest(name, &known).map(|name| format!("; did you mean `{name}`?"));
+fn unknown(name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    let hint = nearest(name, &known.collect::<Vec<_>>()).map(|name| format!("; did you mean `{name}`?"));
     format!("CEL has no function `{name}` in Kubernetes{}", hint.unwrap_or_default())
 }
 

@@ -328,7 +328,9 @@ impl<'a> Reader<'a> {
             Some(_) => functions::unknown_method(name),
             None => functions::unknown_function(name),
         };
-        unknown.into_iter().for_each(|mistake| self.wrong(mistake));
+        if let Some(mistake) = unknown {
+            self.wrong(mistake);
+        }
         let of = on.map(|on| self.value(on));
         let known = self.names.len();
         // A macro's first argument is a name that it binds: `list.all(item, …)`.
