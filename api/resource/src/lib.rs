@@ -45,24 +45,3 @@ pub use validate::Validate;
 
 #[doc(hidden)]
 pub use {k8s_openapi, serde, serde_json};
-
-/// The pages of the derives: their examples need this crate, so they are tested here.
-#[cfg(doctest)]
-mod derives {
-    #[doc = include_str!("../../../macros/docs/admission.md")]
-    struct Admission;
-    #[doc = include_str!("../../../macros/docs/controller.md")]
-    struct Controller;
-    #[doc = include_str!("../../../macros/docs/convert.md")]
-    struct Convert;
-    #[doc = include_str!("../../../macros/docs/mutate.md")]
-    struct Mutate;
-    #[doc = include_str!("../../../macros/docs/projection.md")]
-    struct Projection;
-    #[doc = include_str!("../../../macros/docs/resource.md")]
-    struct Resource;
-    #[doc = include_str!("../../../macros/docs/schema.md")]
-    struct Schema;
-    #[doc = include_str!("../../../macros/docs/validate.md")]
-    struct Validate;
-}

@@ -105,3 +105,24 @@ pub const KINDS: &[&[Declared]] = &[
         Declared::of::<node_resource_topology::v1alpha2::NodeResourceTopology>(),
     ],
 ];
+
+/// The pages of the derives: their examples need koord-resource, which a crate of procedural macros cannot have, and packages refer to no file of others.
+#[cfg(doctest)]
+mod derives {
+    #[doc = include_str!("../../../macros/docs/admission.md")]
+    struct Admission;
+    #[doc = include_str!("../../../macros/docs/controller.md")]
+    struct Controller;
+    #[doc = include_str!("../../../macros/docs/convert.md")]
+    struct Convert;
+    #[doc = include_str!("../../../macros/docs/mutate.md")]
+    struct Mutate;
+    #[doc = include_str!("../../../macros/docs/projection.md")]
+    struct Projection;
+    #[doc = include_str!("../../../macros/docs/resource.md")]
+    struct Resource;
+    #[doc = include_str!("../../../macros/docs/schema.md")]
+    struct Schema;
+    #[doc = include_str!("../../../macros/docs/validate.md")]
+    struct Validate;
+}

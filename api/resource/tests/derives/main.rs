@@ -7,6 +7,7 @@ mod controller;
 mod convert;
 mod enums;
 mod fragments;
+mod functions;
 mod members;
 mod paths;
 mod policy;
