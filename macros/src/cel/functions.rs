@@ -22,6 +22,11 @@ const MACROS_OF_VALUES: [&str; 11] = [
     "transformMapEntry",
 ];
 
+/// Whether a macro of this name, without its namespace, binds names.
+pub(super) fn binds_names(name: &str) -> bool {
+    name == "bind" || MACROS_OF_VALUES.contains(&name)
+}
+
 /// Whether functions stand in a namespace of this name.
 pub(super) fn is_namespace(name: &str) -> bool {
     functions().any(|function| function.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))

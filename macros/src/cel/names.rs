@@ -328,18 +328,19 @@ impl<'a> Reader<'a> {
             Some(_) => functions::unknown_method(name),
             None => functions::unknown_function(name),
         };
+        // A macro's first argument is a name that it binds: `list.all(item, …)`. What no function is may be a macro misspelt.
+        let binds = unknown.is_some() || functions::binds_names(name);
         if let Some(mistake) = unknown {
             self.wrong(mistake);
         }
         let of = on.map(|on| self.value(on));
         let known = self.names.len();
-        // A macro's first argument is a name that it binds: `list.all(item, …)`.
-        let binds = |name: &str| !matches!(name, "self" | "oldSelf") && !is_known(name);
         let mut rest = arguments;
         if let Some(of) = of {
             let mut bound = Vec::new();
             while let Some((Node::Name(_, name), after)) = rest.split_first()
-                && binds(name)
+                && binds
+                && !matches!(*name, "self" | "oldSelf")
                 && !after.is_empty()
                 && !self.names.iter().any(|(known, _)| known == name)
             {

@@ -32,6 +32,7 @@ fn rules_that_are_right_say_nothing() {
         "self.since < timestamp(self.at) && type(self.raw) == int",
         "self.metadata.name.size() + self.min > 2 && self.name + 'a' != 'b'",
         "oldSelf.min == self.min || self.tags.exists(a, self.tags.filter(b, b == a).size() == 1)",
+        "self.tags.all(ip, ip.size() > 1 && ip.startsWith('1')) && self.tags.exists(format, format != '')",
         "cel.bind(n, self.min, n > 3) && !format.dns1123Label().validate(self.name).hasValue()",
         "self.tags.map(t, t.size()).sum() > 3 && (self.on ? self.min : 2) > 1",
         "optional.of(self.min).hasValue() && [self.min, 2].max() == 2 && [1, 2] == [self.min]",
