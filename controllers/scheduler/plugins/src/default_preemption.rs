@@ -262,8 +262,8 @@ mod tests {
     };
 
     pub(super) use super::*;
-    use crate::NodeResourcesFit;
     pub(super) use crate::testing;
+    use crate::{NodePorts, NodeResourcesFit};
 
     pub(super) const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
@@ -382,6 +382,45 @@ mod tests {
         let later = Moment::at(std::time::Duration::from_secs(9));
         let Some(Attempt { pod, outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
         assert_eq!((pod.key.name(), again.nominated), ("middle", None), "it is tried again, and says so");
+    }
+
+    #[test]
+    fn a_pod_is_tried_after_the_last_of_its_victims_whichever_that_is() {
+        for order in [["port", "cpu"], ["cpu", "port"]] {
+            let plugins: Vec<Arc<dyn Plugin>> = vec![
+                Arc::new(NodePorts),
+                Arc::new(NodeResourcesFit::default()),
+                Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
+            ];
+            let profile = Profile { filters: vec![0, 1], post_filters: vec![2], ..Profile::of("test", plugins) };
+            let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+            let status = json!({"status": {"allocatable": {"cpu": "4", "pods": "9"}}});
+            engine.set_node(testing::node("n1", &status), NOW);
+            let with_port = |pod: Arc<Pod>| {
+                let spec = json!({"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]});
+                let host_ports = testing::pod("ports", &spec).template.host_ports.clone();
+                let template = Template { host_ports, ..Template::clone(&pod.template) };
+                Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) })
+            };
+            engine.set_pod(with_port(pod("port", "1", 1, Some("n1"))), NOW);
+            engine.set_pod(pod("cpu", "3", 1, Some("n1")), NOW);
+            engine.set_pod(with_port(pod("high", "4", 10, None)), NOW);
+            let attempt = refused(&mut engine);
+            assert_eq!(
+                attempt.message,
+                "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
+            );
+            assert_eq!(attempt.victims.len(), 2);
+
+            engine.remove_pod(&Uid::from(order[0]), NOW);
+            let between = Moment::at(std::time::Duration::from_secs(9));
+            let attempt = engine.attempt(between);
+            assert!(matches!(attempt, None | Some(Attempt { outcome: Outcome::Refused(_), .. })), "{attempt:?}");
+            engine.remove_pod(&Uid::from(order[1]), between);
+            let later = Moment::at(std::time::Duration::from_secs(30));
+            let attempt = engine.attempt(later);
+            assert!(matches!(attempt, Some(Attempt { outcome: Outcome::Bind { .. }, .. })), "{order:?}: {attempt:?}");
+        }
     }
 
     #[test]
