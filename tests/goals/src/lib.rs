@@ -3,11 +3,17 @@
 //! A goal is what is wanted, and does not follow what was measured. One that is missed for long stands in `tests/data/missed-goals.json`, with a bound of
 //! its own, so that a bench fails when it becomes worse, and with what would be needed to reach it. docs/performance.md shows that list. Read first:
 //! [`Goals::at_most`].
+//!
+//! Goals of time are those of one machine. On a slower one they are as many times longer as a fixed piece of work takes longer there ([`slowness`]).
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+
+mod machine;
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use serde::Deserialize;
+
+pub use self::machine::slowness;
 
 /// A goal that is known to be missed.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,13 +56,15 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Goals {
     missed: Vec<Missed>,
+    /// How slow the machine is now; a test says it.
+    slowness: fn() -> f64,
 }
 
 impl Goals {
     /// Reads `tests/data/missed-goals.json`.
     pub fn load() -> Self {
         let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/missed-goals.json"));
-        Self { missed: serde_json::from_slice(&fs::read(file).unwrap()).unwrap() }
+        Self { missed: serde_json::from_slice(&fs::read(file).unwrap()).unwrap(), slowness }
     }
 
     /// The goals that are known to be missed, in the order of the file.
@@ -66,12 +74,14 @@ impl Goals {
 
     /// Compares a measurement with the most that is wanted, in the unit of the goal.
     pub fn at_most(&self, name: &str, unit: &str, measured: f64, goal: f64) -> Verdict {
-        self.judge(name, unit, goal, |limit| measured <= limit)
+        let slowness = if is_of_time(unit) && measured > goal { (self.slowness)() } else { 1.0 };
+        self.judge(name, unit, goal, |limit| measured <= limit * slowness)
     }
 
     /// Compares a measurement with the least that is wanted, in the unit of the goal.
     pub fn at_least(&self, name: &str, unit: &str, measured: f64, goal: f64) -> Verdict {
-        self.judge(name, unit, goal, |limit| measured >= limit)
+        let slowness = if is_of_time(unit) && measured < goal { (self.slowness)() } else { 1.0 };
+        self.judge(name, unit, goal, |limit| measured * slowness >= limit)
     }
 
     fn judge(&self, name: &str, unit: &str, goal: f64, holds: impl Fn(f64) -> bool) -> Verdict {
@@ -99,6 +109,11 @@ impl Goals {
     }
 }
 
+/// Whether a measurement in this unit depends on how fast the machine is.
+fn is_of_time(unit: &str) -> bool {
+    !matches!(unit, "MB" | "times")
+}
+
 impl Verdict {
     /// Whether the bench fails for it.
     pub fn is_failure(&self) -> bool {
@@ -122,7 +137,7 @@ mod tests {
 
     fn goals() -> Goals {
         let missed = r#"[{"name": "a replay", "unit": "ms", "goal": 50, "bound": 400, "measured": "241 ms", "since": "2026-11-26", "needed": "less work"}]"#;
-        Goals { missed: serde_json::from_str(missed).unwrap() }
+        Goals { missed: serde_json::from_str(missed).unwrap(), slowness: || 1.0 }
     }
 
     #[test]
@@ -141,6 +156,18 @@ mod tests {
         assert_eq!(goals().at_least("a rate", "pods/s", 5_000.0, 5_000.0), Verdict::Reached);
         // The goal of the bench is another than that of the list.
         assert_eq!(goals().at_most("a replay", "ms", 61.0, 60.0), Verdict::Missed { bound: None });
+    }
+
+    #[test]
+    fn a_slower_machine_may_take_longer_and_no_more_memory() {
+        let slow = Goals { slowness: || 2.0, ..goals() };
+        assert_eq!(slow.at_most("a replay", "ms", 99.0, 50.0), Verdict::Reached);
+        assert_eq!(slow.at_most("a replay", "ms", 799.0, 50.0), Verdict::KnownMiss { bound: 400.0 });
+        assert_eq!(slow.at_most("a replay", "ms", 801.0, 50.0), Verdict::Missed { bound: Some(400.0) });
+        assert_eq!(slow.at_least("a rate", "pods/s", 2_600.0, 5_000.0), Verdict::Reached);
+        assert_eq!(slow.at_least("a rate", "pods/s", 2_400.0, 5_000.0), Verdict::Missed { bound: None });
+        assert_eq!(slow.at_most("resident", "MB", 51.0, 50.0), Verdict::Missed { bound: None });
+        assert!((1.0..=4.0).contains(&slowness()));
     }
 
     #[test]
