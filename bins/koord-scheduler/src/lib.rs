@@ -32,7 +32,7 @@ mod version;
 pub use configuration::Configuration;
 pub use gates::{GATES, transformers};
 pub use identity::{BUILD, NAME};
-pub use koord_engine::plugin::ReasonCode;
+pub use koord_engine::framework::ReasonCode;
 pub use koord_runtime::metrics::Exposition;
 pub use koord_scheduler_plugins::{elastic_quota, reservation};
 pub use koord_scheduler_runtime::Transformers;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use koord_engine::{cycle::Profile, plugin::Plugin};
+use koord_engine::{cycle::Profile, framework::Plugin};
 use koord_resource::controller::ResourceKind;
 
 use crate::hooks::Hooks;

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use koord_engine::plugin::Plugin;
+use koord_engine::framework::Plugin;
 use koord_program::logs;
 use koord_resource::rbac::RbacRule;
 use koord_scheduler_plugins::elastic_quota::QuotaHook;
@@ -13,7 +13,7 @@ use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_wit
 /// The scheduler, with plugins beside its own.
 ///
 /// ```no_run
-/// use koord_engine::plugin::Plugin;
+/// use koord_engine::framework::Plugin;
 /// use koord_scheduler::Scheduler;
 ///
 /// struct Silent;

@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow, bail};
 use koord_api::resource_names::{GPU_CORE, GPU_MEMORY_RATIO, GPU_SHARED};
 use koord_engine::{
     engine::{Engine, Why},
-    plugin::Query,
+    framework::Query,
     pod::Pod,
 };
 use koord_program::{gates::Gates, plan::Source};

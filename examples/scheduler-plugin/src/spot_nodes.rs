@@ -3,8 +3,8 @@
 use koord_engine::{
     cluster::Cluster,
     event::Events,
+    framework::{NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, score_of_node},
     node::Node,
-    plugin::{Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score, score_of_node},
 };
 
 pub(crate) struct SpotNodes;
@@ -14,14 +14,14 @@ impl Plugin for SpotNodes {
         "SpotNodes"
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         if may_be_interrupted(request) {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::of_node(|node| Refusal::unresolvable(0).when(is_spot(node)))
+        PreparedFilter::of_node(|node| Refusal::unresolvable(0).when(is_spot(node)))
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         may_be_interrupted(request).then(|| score_of_node(|node| if is_spot(node) { SCORE_MAX } else { 0 }))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use koord_engine::{
     cycle::OnNode,
     engine::{Decision, Outcome, Refused, Why},
-    plugin::{Reason, ReasonCode},
+    framework::{Reason, ReasonCode},
     pod::Pod,
 };
 use serde_json::{Value, json};

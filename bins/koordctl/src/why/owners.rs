@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_engine::{
     engine::{Decision, Engine, Outcome},
+    framework::{Reason, ReasonCode},
     labels::Labels,
-    plugin::{Reason, ReasonCode},
     pod::Pod,
 };
 use koord_runtime::clock::Moment;

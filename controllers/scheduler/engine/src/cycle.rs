@@ -22,11 +22,11 @@ pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
 pub use self::memory::Memory;
 pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
-pub use crate::plugin::{Found, Profile, Verdict};
+pub use crate::framework::{Found, Profile, Verdict};
 use crate::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Code, Plan, Reason, Rejection, Request},
+    framework::{Code, Plan, Reason, Rejection, Request},
     pod::Pod,
     timing::{Timing, Untimed},
 };

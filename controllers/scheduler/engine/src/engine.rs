@@ -50,7 +50,7 @@ use crate::{
     cycle::{Memory, Profile},
     event::Event,
     extender::Question,
-    plugin::{Patch, Searched},
+    framework::{Patch, Searched},
     pod::Pod,
     policy::Policy,
     queue::{Queue, Return, Timings, Tried},

@@ -3,7 +3,7 @@
 //! It is given nodes, pods, the time and random numbers, and returns what is to be done. It has no client, no tasks, no clock
 //! and no randomness of its own, so a scheduler, a simulation and the question "why not there" run the same code.
 //!
-//! Read first: [`cluster::Cluster`] (the state), [`plugin::Plugin`] (what decides), [`engine::Engine`] (both together with the queue).
+//! Read first: [`cluster::Cluster`] (the state), [`framework::Plugin`] (what decides), [`engine::Engine`] (both together with the queue).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod affinity;
@@ -15,12 +15,12 @@ pub mod dynamic;
 pub mod engine;
 pub mod event;
 pub mod extender;
+pub mod framework;
 pub mod hold;
 pub mod host_ports;
 pub mod labels;
 pub mod node;
 pub mod object;
-pub mod plugin;
 pub mod pod;
 pub mod policy;
 pub mod preemption;

@@ -77,7 +77,7 @@ impl PartialEq for Template {
 }
 
 impl Template {
-    /// Whether all is the same but what [`Marks`](crate::plugin::Marks) are about: namespace, controller, labels and images.
+    /// Whether all is the same but what [`SignatureFields`](crate::framework::SignatureFields) are about: namespace, controller, labels and images.
     pub fn differs_by_marks_alone(&self, other: &Self) -> bool {
         let Self {
             namespace: _,

@@ -8,12 +8,12 @@ use std::{
 
 use koord_core::uid::Uid;
 
-pub use crate::plugin::Attempted;
+pub use crate::framework::Attempted;
 use crate::{
     cluster::{Cluster, Placed, Trial},
     columns::Row,
     cycle::Prepared,
-    plugin::{Code, Found, Profile, Request, Verdict, unavailable},
+    framework::{Code, Found, Profile, Request, Verdict, unavailable},
     pod::Pod,
 };
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use koord_core::clock::Clock;
 
-use crate::plugin::{Code, Permit, Plugin, PostFilter, PreFilter, Refusal, Rejection, Score};
+use crate::framework::{Code, NodeScore, PermitResult, Plugin, PostFilterResult, PreparedFilter, Refusal, Rejection};
 
 /// An extension point at which plugins are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub enum Point {
     BeforePreFilter,
     /// [`Plugin::admit`], and [`Plugin::filter`] where it is asked anew.
     PreFilter,
-    /// [`Filter::filter`](crate::plugin::Filter::filter) of one node.
+    /// [`NodeFilter::filter`](crate::framework::NodeFilter::filter) of one node.
     Filter,
     /// [`Plugin::post_filter`].
     PostFilter,
     /// [`Plugin::score`] where it is asked anew.
     PreScore,
-    /// [`Score::score`] of one node.
+    /// [`NodeScore::score`] of one node.
     Score,
     /// [`Plugin::reserve`].
     Reserve,
@@ -193,7 +193,7 @@ impl Answer for Result<(), Refusal> {
     }
 }
 
-impl Answer for PreFilter {
+impl Answer for PreparedFilter {
     fn status(&self) -> Status {
         match self {
             Self::Skip => Status::Skip,
@@ -203,13 +203,13 @@ impl Answer for PreFilter {
     }
 }
 
-impl Answer for Option<Box<dyn Score>> {
+impl Answer for Option<Box<dyn NodeScore>> {
     fn status(&self) -> Status {
         if self.is_some() { Status::Success } else { Status::Skip }
     }
 }
 
-impl Answer for PostFilter {
+impl Answer for PostFilterResult {
     fn status(&self) -> Status {
         match self {
             Self::Nominate { .. } | Self::Ask(_) | Self::Together { .. } => Status::Success,
@@ -219,7 +219,7 @@ impl Answer for PostFilter {
     }
 }
 
-impl Answer for Permit {
+impl Answer for PermitResult {
     fn status(&self) -> Status {
         match self {
             Self::Allow => Status::Success,

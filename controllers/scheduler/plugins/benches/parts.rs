@@ -21,9 +21,9 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
+    framework::{Plugin, PreparedFilter, Request},
     hold::Holds,
     object::Object,
-    plugin::{Plugin, PreFilter, Request},
     pod::{Pod, Template},
 };
 use koord_quota::Quota;
@@ -89,7 +89,7 @@ impl<'s> Asking<'s> {
     ) {
         self.request(template, |plugin, request, cluster| {
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
-            let (PreFilter::Nodes(filter), Some(score)) =
+            let (PreparedFilter::Nodes(filter), Some(score)) =
                 (plugin.filter(request, cluster), plugin.score(request, cluster))
             else {
                 panic!("nothing is asked of nodes")

@@ -4,7 +4,7 @@ use koord_config::scheduler::NodeResourcesBalancedAllocationArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Marks, Plugin, Request, SCORE_MAX, Score},
+    framework::{NodeScore, Plugin, Request, SCORE_MAX, SignatureFields},
 };
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;
@@ -40,17 +40,20 @@ impl Plugin for BalancedAllocation {
         "NodeResourcesBalancedAllocation"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let resources = self.resources.iter().filter_map(|name| cluster.resources().get(name));
         let requests = resources.map(|id| (id, request.class.requests().get(id)));
         let is_known = |(id, request): &(ResourceId, i64)| *request > 0 || id.index() <= ResourceId::PODS.index();
         let requests: Vec<(ResourceId, i64)> = requests.filter(is_known).collect();
         // A pod that requests none of them changes no balance.
-        requests.iter().any(|(_, request)| *request > 0).then(|| Box::new(Rated(Requests(requests))) as Box<dyn Score>)
+        requests
+            .iter()
+            .any(|(_, request)| *request > 0)
+            .then(|| Box::new(Rated(Requests(requests))) as Box<dyn NodeScore>)
     }
 }
 

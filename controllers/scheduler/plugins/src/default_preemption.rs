@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::{Found, Profile},
     event::Events,
-    plugin::{Code, Plugin, PostFilter, Reason, ReasonCode, Rejection, Request},
+    framework::{Code, Plugin, PostFilterResult, Reason, ReasonCode, Rejection, Request},
     pod::Pod,
     preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
 };
@@ -44,7 +44,7 @@ impl DefaultPreemption {
         attempted: &mut Attempted<'_>,
         rules: impl Rules,
         name: &str,
-    ) -> PostFilter {
+    ) -> PostFilterResult {
         if !request.template().preempts {
             return not_eligible("preemptionPolicy=Never.");
         }
@@ -56,7 +56,7 @@ impl DefaultPreemption {
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
             let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
             let words = format!("preemption: 0/{nodes} nodes are available: {nodes} {words}.");
-            return found.map_or_else(no_room, |_| PostFilter::NoRoom(words));
+            return found.map_or_else(no_room, |_| PostFilterResult::NoRoom(words));
         }
         let found = attempted.candidates(request, &rules, self.width);
         found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
@@ -64,7 +64,11 @@ impl DefaultPreemption {
 }
 
 /// Room is made where that does the least harm, among the nodes that extenders leave.
-pub(crate) fn nominate(request: &Request<'_>, attempted: &Attempted<'_>, candidates: Vec<Candidate>) -> PostFilter {
+pub(crate) fn nominate(
+    request: &Request<'_>,
+    attempted: &Attempted<'_>,
+    candidates: Vec<Candidate>,
+) -> PostFilterResult {
     let left = match request.plugin::<Extenders>() {
         Some(extenders) => extenders.choose(request, attempted.cluster, candidates),
         None => Ok(candidates),
@@ -74,8 +78,8 @@ pub(crate) fn nominate(request: &Request<'_>, attempted: &Attempted<'_>, candida
         Err(instead) => return instead,
     };
     least_harm(candidates).map_or_else(
-        || PostFilter::NoRoom("preemption: no candidate node for preemption".to_owned()),
-        |best| PostFilter::Nominate {
+        || PostFilterResult::NoRoom("preemption: no candidate node for preemption".to_owned()),
+        |best| PostFilterResult::Nominate {
             row: best.row,
             victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
         },
@@ -83,15 +87,15 @@ pub(crate) fn nominate(request: &Request<'_>, attempted: &Attempted<'_>, candida
 }
 
 /// No room is looked for.
-pub(crate) fn not_eligible(due_to: &str) -> PostFilter {
-    PostFilter::Nothing(format!("preemption: not eligible due to {due_to}"))
+pub(crate) fn not_eligible(due_to: &str) -> PostFilterResult {
+    PostFilterResult::Nothing(format!("preemption: not eligible due to {due_to}"))
 }
 
 /// No room can be made.
-pub(crate) fn no_room(why: NoCandidate) -> PostFilter {
+pub(crate) fn no_room(why: NoCandidate) -> PostFilterResult {
     match why {
-        NoCandidate::Helpless(words) => PostFilter::NoRoom(format!("preemption: {words}")),
-        NoCandidate::NoVictim(words) => PostFilter::Stop(format!("preemption: {words}")),
+        NoCandidate::Helpless(words) => PostFilterResult::NoRoom(format!("preemption: {words}")),
+        NoCandidate::NoVictim(words) => PostFilterResult::Stop(format!("preemption: {words}")),
     }
 }
 
@@ -121,7 +125,7 @@ impl Plugin for DefaultPreemption {
         Ok(())
     }
 
-    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         if let Some(stop) = no_pod(request) {
             return stop;
         }
@@ -135,9 +139,9 @@ impl Plugin for DefaultPreemption {
 }
 
 /// What is said where the pod stands for a reservation, for which its own plugin alone makes room.
-pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilter> {
+pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilterResult> {
     let Pod { uid, .. } = &**request.pod;
-    request.pod.is_reservation().then(|| PostFilter::Stop(format!("preemption: pod \"{uid}\" not found")))
+    request.pod.is_reservation().then(|| PostFilterResult::Stop(format!("preemption: pod \"{uid}\" not found")))
 }
 
 /// Whether the pod was refused as a whole by a plugin that makes room itself: that one knows which pods may go.

@@ -24,13 +24,14 @@ use koord_engine::{
     columns::Row,
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
+    framework::{
+        Attempted, Code, Found, GivenTwice, NodeFilter, NodeScore, Orders, Patch, Plugin, PostFilterResult,
+        PreparedFilter, Profile, Reason, ReasonCode, Refusal, Rejection, Request, Upkeep, Verdict, highest_is_best,
+        normalize,
+    },
     hold::Holds,
     node::Node,
     object::ObjectChange,
-    plugin::{
-        Attempted, Code, Filter, Found, GivenTwice, Orders, Patch, Plugin, PostFilter, PreFilter, Profile, Reason,
-        ReasonCode, Refusal, Rejection, Request, Score, Upkeep, Verdict, highest_is_best, normalize,
-    },
     pod::Pod,
     state::State,
 };
@@ -151,27 +152,27 @@ impl Plugin for DynamicResources {
         pod.has_resource_claims()
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         if !request.pod.has_resource_claims() {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
         match self.demands(request.pod, cluster) {
-            Ok((claims, _)) if claims.is_empty() => PreFilter::Skip,
+            Ok((claims, _)) if claims.is_empty() => PreparedFilter::Skip,
             Ok((claims, demands)) => {
                 let reaches = claims.iter().map(reach).collect();
-                PreFilter::Nodes(Box::new(OnNodes { plugin: self.again(), demands, reaches }))
+                PreparedFilter::Nodes(Box::new(OnNodes { plugin: self.again(), demands, reaches }))
             }
-            Err(reason) => PreFilter::None(self.lacks(reason)),
+            Err(reason) => PreparedFilter::None(self.lacks(reason)),
         }
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         if !request.pod.has_resource_claims() {
             return None;
         }
         let (_, demands) = self.demands(request.pod, cluster).ok()?;
         let has_choice = demands.iter().any(Demand::has_choice);
-        has_choice.then(|| -> Box<dyn Score> {
+        has_choice.then(|| -> Box<dyn NodeScore> {
             Box::new(Preferred(OnNodes { plugin: self.again(), demands, reaches: Vec::new() }))
         })
     }
@@ -192,12 +193,12 @@ impl Plugin for DynamicResources {
         devices.map(|devices| devices.given_twice(cluster)).unwrap_or_default()
     }
 
-    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         if self.was_not_asked(request, attempted) {
-            return PostFilter::Stop("not found".to_owned());
+            return PostFilterResult::Stop("not found".to_owned());
         }
         if !request.pod.has_resource_claims() {
-            return PostFilter::Nothing("no new claims to deallocate".to_owned());
+            return PostFilterResult::Nothing("no new claims to deallocate".to_owned());
         }
         let words = match self.in_the_way(request.pod, attempted) {
             Some((key, version)) => {
@@ -208,7 +209,7 @@ impl Plugin for DynamicResources {
             }
             None => "still not schedulable",
         };
-        PostFilter::Nothing(words.to_owned())
+        PostFilterResult::Nothing(words.to_owned())
     }
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
@@ -352,7 +353,7 @@ struct OnNodes {
     reaches: Vec<Option<Vec<NodeTerm>>>,
 }
 
-impl Filter for OnNodes {
+impl NodeFilter for OnNodes {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Ok(()) };
         if !self.demands.is_empty() {
@@ -372,7 +373,7 @@ impl Filter for OnNodes {
 /// Prefers nodes where requests have those of their alternatives that they name first.
 struct Preferred(OnNodes);
 
-impl Score for Preferred {
+impl NodeScore for Preferred {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let Self(OnNodes { plugin, demands, .. }) = self;
         let given = cluster.node(row).and_then(|node| plugin.find(node, demands, cluster).ok()).unwrap_or_default();

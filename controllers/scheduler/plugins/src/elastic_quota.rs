@@ -35,8 +35,9 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     cycle::Profile,
     event::{Event, Events},
-    plugin::{
-        Figure, Found, NoAnswer, Orders, Plugin, PostFilter, Query, Reason, ReasonCode, Rejection, Request, Upkeep,
+    framework::{
+        Figure, Found, NoAnswer, Orders, Plugin, PostFilterResult, Query, Reason, ReasonCode, Rejection, Request,
+        Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
@@ -136,7 +137,7 @@ impl Plugin for ElasticQuotaPlugin {
         ReasonCode::QuotaNotFound.says(text).with("quota", unknown).with("counted_in", counted_in).into()
     }
 
-    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         if let Some(stop) = no_pod(request) {
             return stop;
         }

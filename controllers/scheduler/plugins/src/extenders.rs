@@ -11,7 +11,10 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     extender::{Answers, Extender, NodeVictims, Nodes, Victims, Words},
-    plugin::{Filter, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    framework::{
+        NodeFilter, NodeScore, Plugin, PostFilterResult, PreparedFilter, Reason, ReasonCode, Refusal, Rejection,
+        Request,
+    },
     pod::Pod,
     preemption::Candidate,
     state::State,
@@ -42,14 +45,14 @@ impl Extenders {
         request: &Request<'_>,
         cluster: &Cluster,
         candidates: Vec<Candidate>,
-    ) -> Result<Vec<Candidate>, PostFilter> {
+    ) -> Result<Vec<Candidate>, PostFilterResult> {
         let pod = request.pod;
         if candidates.is_empty() || self.interested(pod).all(|extender| extender.preempt.is_empty()) {
             return Ok(candidates);
         }
         match cluster.state::<Answers>().and_then(|answers| answers.victims(pod)) {
-            None => Err(PostFilter::Ask(candidates.iter().filter_map(|one| asked(one, cluster)).collect())),
-            Some(Err(_)) => Err(PostFilter::Stop(String::new())),
+            None => Err(PostFilterResult::Ask(candidates.iter().filter_map(|one| asked(one, cluster)).collect())),
+            Some(Err(_)) => Err(PostFilterResult::Stop(String::new())),
             Some(Ok(victims)) => Ok(candidates.iter().filter_map(|one| left(one.row, victims, cluster)).collect()),
         }
     }
@@ -99,14 +102,14 @@ impl Plugin for Extenders {
         }
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         match said(request, cluster) {
-            Some(Ok(nodes)) => PreFilter::Nodes(Box::new(Said(Arc::clone(nodes)))),
-            Some(Err(_)) | None => PreFilter::Skip,
+            Some(Ok(nodes)) => PreparedFilter::Nodes(Box::new(Said(Arc::clone(nodes)))),
+            Some(Err(_)) | None => PreparedFilter::Skip,
         }
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let nodes = said(request, cluster)?.ok()?;
         Some(Box::new(Said(Arc::clone(nodes))))
     }
@@ -126,7 +129,7 @@ fn said<'c>(request: &Request<'_>, cluster: &'c Cluster) -> Option<Result<&'c Ar
 /// What extenders have said about nodes.
 struct Said(Arc<Nodes>);
 
-impl Filter for Said {
+impl NodeFilter for Said {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(name) = cluster.node(row).map(|node| &node.name) else { return Err(Refusal::UNASKED) };
         let Nodes { asked, accepted, refused } = &*self.0;
@@ -145,7 +148,7 @@ impl Filter for Said {
     }
 }
 
-impl Score for Said {
+impl NodeScore for Said {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         cluster.node(row).and_then(|node| self.0.accepted.get(&node.name)).copied().unwrap_or(0)
     }

@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Marks, Plugin, Request, SCORE_MAX, Scale, Score, as_it_is},
+    framework::{NodeScore, Plugin, Request, SCORE_MAX, Scale, SignatureFields, as_it_is},
 };
 
 /// Scores nodes by the sizes of those images of the pod that they have, each as far as nodes have it: an image that few nodes
@@ -25,15 +25,15 @@ impl Plugin for ImageLocality {
         "ImageLocality"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::Images
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::Images
     }
 
     fn score_epoch(&self, cluster: &Cluster) -> u64 {
         cluster.images_epoch()
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let images = &request.template().images;
         if images.iter().all(|name| cluster.image(name).is_none()) {
             return None;
@@ -51,11 +51,11 @@ impl Plugin for ImageLocality {
             let above = (*score).clamp(SIZE_MIN, most.max(SIZE_MIN)) - SIZE_MIN;
             *score = SCORE_MAX.saturating_mul(above) / (most - SIZE_MIN).max(1);
         }
-        scores.iter().any(|score| *score > 0).then(|| Box::new(Scores(scores)) as Box<dyn Score>)
+        scores.iter().any(|score| *score > 0).then(|| Box::new(Scores(scores)) as Box<dyn NodeScore>)
     }
 }
 
-impl Score for Scores {
+impl NodeScore for Scores {
     fn score(&self, _: &Cluster, row: Row) -> i64 {
         self.0.get(row.index()).copied().unwrap_or(0)
     }

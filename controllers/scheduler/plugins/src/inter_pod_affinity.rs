@@ -14,9 +14,9 @@ use koord_engine::{
     cluster::{Class, Cluster, TopologyId},
     columns::Row,
     event::{Event, Events},
+    framework::{NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX},
     labels::Labels,
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::{Pod, Template},
 };
 use koord_resource::controller::ResourceKind;
@@ -67,18 +67,18 @@ impl Plugin for InterPodAffinity {
         cluster.bearers_epoch() + cluster.objects().changes::<Namespace>()
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let subject = Subject::new(request.class, cluster);
         let own = &subject.template.pod_affinity;
         let is_unwanted =
             |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
         if own.required.is_empty() && own.forbidden.is_empty() && !cluster.bearers().any(is_unwanted) {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::Nodes(Box::new(Required::new(subject, cluster)))
+        PreparedFilter::Nodes(Box::new(Required::new(subject, cluster)))
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let subject = Subject::new(request.class, cluster);
         let has_preferences = !subject.template.pod_affinity.preferred.is_empty();
         if self.ignores_preferred_of_others && !has_preferences {
@@ -233,7 +233,7 @@ impl Required {
     }
 }
 
-impl Filter for Required {
+impl NodeFilter for Required {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         if !self.is_near(cluster, row) {
             return Err(Refusal::unresolvable(NOT_NEAR));
@@ -270,7 +270,7 @@ struct Preferred {
     sums: DomainSums,
 }
 
-impl Score for Preferred {
+impl NodeScore for Preferred {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         self.sums.sum(cluster, row)
     }

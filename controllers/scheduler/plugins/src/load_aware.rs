@@ -24,11 +24,11 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    hold::Holds,
-    plugin::{
-        Filter, Marks, NoAnswer, Operands, Plugin, PreFilter, Query, Reason, ReasonCode, Refusal, Rejection, Request,
-        Score,
+    framework::{
+        NoAnswer, NodeFilter, NodeScore, Operands, Plugin, PreparedFilter, Query, Reason, ReasonCode, Refusal,
+        Rejection, Request, SignatureFields,
     },
+    hold::Holds,
     pod::Pod,
     state::State,
 };
@@ -88,8 +88,8 @@ impl Plugin for LoadAwareScheduling {
         "LoadAwareScheduling"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL])
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL])
     }
 
     fn reads(&self) -> &'static [ResourceKind] {
@@ -104,15 +104,15 @@ impl Plugin for LoadAwareScheduling {
         pod.is_of_daemon_set
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         // They run on every node, however busy it is.
         if request.pod.is_of_daemon_set {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::Nodes(Box::new(self.ask(request.pod, cluster)))
+        PreparedFilter::Nodes(Box::new(self.ask(request.pod, cluster)))
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         Some(Box::new(self.ask(request.pod, cluster)))
     }
 
@@ -215,7 +215,7 @@ impl Ask {
     }
 }
 
-impl Filter for Ask {
+impl NodeFilter for Ask {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let view = self.view(cluster, row);
         view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod).map_err(Refusal::from))
@@ -235,7 +235,7 @@ impl Filter for Ask {
     }
 }
 
-impl Score for Ask {
+impl NodeScore for Ask {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         self.view(cluster, row).map_or(0, |(settings, view)| settings.score(view, &self.pod))
     }

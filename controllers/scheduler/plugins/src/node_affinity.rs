@@ -8,11 +8,11 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    node::Node,
-    plugin::{
-        Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Scale, Score,
-        highest_is_best,
+    framework::{
+        NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request, Scale,
+        SignatureFields, highest_is_best,
     },
+    node::Node,
     pod::{Pod, Template},
 };
 use koord_scheduling::PreferredNodes;
@@ -67,8 +67,8 @@ impl Plugin for NodeAffinity {
         "NodeAffinity"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
@@ -78,19 +78,19 @@ impl Plugin for NodeAffinity {
         Ok(())
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         let template = request.template();
         if template.affinity.is_everything() && self.added.required.is_everything() {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
         let names = template.affinity.names();
         if names.is_some_and(BTreeSet::is_empty) {
-            return PreFilter::None(Refusal::unresolvable(CONFLICT));
+            return PreparedFilter::None(Refusal::unresolvable(CONFLICT));
         }
         let required = Box::new(Required { added: Arc::clone(&self.added), template: Arc::clone(template) });
         match names {
-            Some(names) => PreFilter::Among(names.iter().cloned().collect(), Some(required)),
-            None => PreFilter::Nodes(required),
+            Some(names) => PreparedFilter::Among(names.iter().cloned().collect(), Some(required)),
+            None => PreparedFilter::Nodes(required),
         }
     }
 
@@ -98,10 +98,10 @@ impl Plugin for NodeAffinity {
         true
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         let template = request.template();
         let is_compared = !template.preferred.is_empty() || !self.added.preferred.is_empty();
-        is_compared.then(|| Box::new(Preferred(Arc::clone(&self.added), Arc::clone(template))) as Box<dyn Score>)
+        is_compared.then(|| Box::new(Preferred(Arc::clone(&self.added), Arc::clone(template))) as Box<dyn NodeScore>)
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -130,7 +130,7 @@ impl Plugin for NodeAffinity {
     }
 }
 
-impl Filter for Required {
+impl NodeFilter for Required {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Err(Refusal::unresolvable(NOT_SELECTED)) };
         if !self.added.required.selects(&node.name, |key| node.labels.get(key)) {
@@ -145,7 +145,7 @@ impl Filter for Required {
     }
 }
 
-impl Score for Preferred {
+impl NodeScore for Preferred {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let Self(added, template) = self;
         let score = |node: &Node, terms: &PreferredNodes| terms.score(&node.name, |key| node.labels.get(key));

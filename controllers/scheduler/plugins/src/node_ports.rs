@@ -6,7 +6,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields},
     pod::{Pod, Template},
 };
 
@@ -21,15 +21,15 @@ impl Plugin for NodePorts {
         "NodePorts"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         if request.template().host_ports.is_empty() {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::Nodes(Box::new(Wanted(Arc::clone(request.template()))))
+        PreparedFilter::Nodes(Box::new(Wanted(Arc::clone(request.template()))))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -48,7 +48,7 @@ impl Plugin for NodePorts {
     }
 }
 
-impl Filter for Wanted {
+impl NodeFilter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let mut classes = cluster.residents(row).iter().map(|residents| residents.class.template());
         let is_taken = classes.any(|template| self.0.host_ports.conflict(&template.host_ports));

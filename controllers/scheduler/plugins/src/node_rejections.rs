@@ -11,7 +11,9 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Found, Marks, Orders, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    framework::{
+        Found, NodeFilter, Orders, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields,
+    },
     pod::{Pod, Template},
     state::State,
 };
@@ -106,21 +108,21 @@ impl Plugin for NodeRejections {
         "NodeRejections"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
         Some(Box::<Rejections>::default())
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let Some(known) = cluster.state::<Rejections>().filter(|known| !known.by_row.is_empty()) else {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         };
         let resources = known.by_row.values().flatten().map(|rejected| &rejected.resource);
         let amounts = resources.map(|name| (name.clone(), amount(request.template(), name)));
-        PreFilter::Nodes(Box::new(Ask(amounts.collect())))
+        PreparedFilter::Nodes(Box::new(Ask(amounts.collect())))
     }
 
     fn epoch(&self, cluster: &Cluster) -> u64 {
@@ -153,7 +155,7 @@ impl Plugin for NodeRejections {
     }
 }
 
-impl Filter for Ask {
+impl NodeFilter for Ask {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let is_refused = cluster.state::<Rejections>().is_some_and(|known| known.refuses(row, &self.0));
         if is_refused { Err(Refusal::unresolvable(0)) } else { Ok(()) }

@@ -9,8 +9,10 @@ use koord_engine::{
     cluster::{Cluster, Unoffered},
     columns::Row,
     event::{Event, Events},
+    framework::{
+        Figure, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields,
+    },
     node::Node,
-    plugin::{Figure, Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score},
     pod::Pod,
 };
 use koord_scheduling::{ResourceId, ResourceNames};
@@ -133,19 +135,19 @@ impl Plugin for NodeResourcesFit {
         "NodeResourcesFit"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let requests = request.class.requests().iter();
         let counted = requests.filter(|(resource, _)| !self.is_ignored(cluster.resources().name(*resource)));
         let is_counted = |unoffered: &&Arc<Unoffered>| unoffered.names().any(|name| !self.is_ignored(name));
         let unoffered = request.class.unoffered().filter(is_counted).cloned();
-        PreFilter::Nodes(Box::new(Requests { offered: counted.collect(), unoffered }))
+        PreparedFilter::Nodes(Box::new(Requests { offered: counted.collect(), unoffered }))
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let counted = self.resources.iter().filter_map(|Weighted { name, weight }| {
             let id = cluster.resources().get(name)?;
             let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
@@ -242,7 +244,7 @@ impl Requests {
     }
 }
 
-impl Filter for Requests {
+impl NodeFilter for Requests {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         self.check(cluster, row, |_| 0)
     }
@@ -269,7 +271,7 @@ mod tests {
     use koord_engine::{
         cycle::{Found, Memory},
         engine::Engine,
-        plugin::Profile,
+        framework::Profile,
         queue::Timings,
     };
     use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Marks, Plugin, Request, Score, share},
+    framework::{NodeScore, Plugin, Request, SignatureFields, share},
 };
 use koord_scheduling::ResourceId;
 
@@ -46,11 +46,11 @@ impl Plugin for NodeResourcesFitPlus {
         "NodeResourcesFitPlus"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let is_unoffered = |name: &str| {
             request.class.unoffered().is_some_and(|unoffered| unoffered.names().any(|known| known == name))
         };
@@ -66,11 +66,11 @@ impl Plugin for NodeResourcesFitPlus {
         let counted: Vec<Counted> = counted.collect();
         // Without a resource all nodes are alike.
         let weights = counted.iter().fold(unoffered, |sum, counted| sum.saturating_add(counted.weight));
-        (weights > 0).then(|| Box::new(Requests { counted, unoffered }) as Box<dyn Score>)
+        (weights > 0).then(|| Box::new(Requests { counted, unoffered }) as Box<dyn NodeScore>)
     }
 }
 
-impl Score for Requests {
+impl NodeScore for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
         let (mut sum, mut weights) = (0_i64, self.unoffered);

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Taint;
 use koord_engine::{
     cluster::Cluster,
     event::{Event, Events},
-    plugin::{Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
+    framework::{Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields},
     pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
@@ -18,15 +18,15 @@ impl Plugin for NodeUnschedulable {
         "NodeUnschedulable"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         if is_tolerated(request.template()) {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::of_node(|node| Refusal::unresolvable(0).when(node.unschedulable))
+        PreparedFilter::of_node(|node| Refusal::unresolvable(0).when(node.unschedulable))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {

@@ -14,9 +14,9 @@ use koord_engine::{
     cluster::{Class, Cluster},
     columns::Row,
     event::{Event, Events},
+    framework::{NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX},
     labels::Labels,
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::{Pod, Template},
     workload::{self, ReplicaSet, ReplicationController, Service, StatefulSet},
 };
@@ -128,16 +128,16 @@ impl Plugin for PodTopologySpread {
         workload::changes(cluster.objects())
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let class = request.class;
         let constraints = self.constraints(class, cluster, true);
         if constraints.is_empty() {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::Nodes(Box::new(Hard(Spreading::new(class.template(), constraints, true, cluster))))
+        PreparedFilter::Nodes(Box::new(Hard(Spreading::new(class.template(), constraints, true, cluster))))
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let class = request.class;
         let constraints = self.constraints(class, cluster, false);
         if constraints.is_empty() {
@@ -196,7 +196,7 @@ impl Plugin for PodTopologySpread {
 /// The constraints that must hold.
 struct Hard(Spreading);
 
-impl Filter for Hard {
+impl NodeFilter for Hard {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         for tally in &self.0.tallies {
             let Some(domain) = tally.domain(cluster, row) else { return Err(Refusal::unresolvable(NO_LABEL)) };
@@ -235,7 +235,7 @@ impl Soft {
     }
 }
 
-impl Score for Soft {
+impl NodeScore for Soft {
     fn is_local(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! Scores of nodes by what is requested on them.
 
-use koord_engine::{cluster::Cluster, columns::Row, plugin::Score};
+use koord_engine::{cluster::Cluster, columns::Row, framework::NodeScore};
 use koord_scheduling::ResourceId;
 
 use crate::reservation::{CountedTwice, is_counted_once};
@@ -14,7 +14,7 @@ pub(crate) trait Rate: Send + Sync {
 /// The score that follows from it.
 pub(crate) struct Rated<R>(pub(crate) R);
 
-impl<R: Rate> Score for Rated<R> {
+impl<R: Rate> NodeScore for Rated<R> {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let twice = CountedTwice::on(cluster, row);
         self.0.rate(cluster, row, |resource| twice.of(resource))

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{ElasticQuotaArgs, Point, Resolved, SchedulerConfiguration};
-use koord_engine::{cycle::Profile, extender::Extender, plugin::Plugin};
+use koord_engine::{cycle::Profile, extender::Extender, framework::Plugin};
 use koord_resource::controller::ResourceKind;
 
 use self::Entry::{Built, InEngine, NotBuilt};
@@ -237,7 +237,7 @@ mod tests {
     use koord_config::Kind;
     use koord_engine::{
         cluster::Cluster,
-        plugin::{Code, Request},
+        framework::{Code, Request},
         pod::{Pod, Template},
     };
     use serde_json::{Value, json};

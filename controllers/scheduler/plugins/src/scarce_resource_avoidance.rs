@@ -4,7 +4,7 @@ use koord_config::scheduler::ScarceResourceAvoidanceArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Marks, Plugin, Request, SCORE_MAX, Score},
+    framework::{NodeScore, Plugin, Request, SCORE_MAX, SignatureFields},
 };
 use koord_scheduling::ResourceVector;
 
@@ -31,18 +31,18 @@ impl Plugin for ScarceResourceAvoidance {
         "ScarceResourceAvoidance"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         // Without scarce resources all nodes are alike.
         let score = || Unrequested { requests: request.class.requests().clone(), scarce: self.resources.clone() };
-        (!self.resources.is_empty()).then(|| Box::new(score()) as Box<dyn Score>)
+        (!self.resources.is_empty()).then(|| Box::new(score()) as Box<dyn NodeScore>)
     }
 }
 
-impl Score for Unrequested {
+impl NodeScore for Unrequested {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (mut unrequested, mut scarce) = (0, 0);
         for name in cluster.resources().names().filter(|name| is_compared(name)) {

@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     event::Events,
-    plugin::{Plugin, Reason, ReasonCode},
+    framework::{Plugin, Reason, ReasonCode},
     pod::Pod,
 };
 

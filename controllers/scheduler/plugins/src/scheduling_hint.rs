@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::Profile,
     event::Events,
-    plugin::{Marks, Plan, Plugin, PreFilter, ReasonCode, Rejection, Request},
+    framework::{Plan, Plugin, PreparedFilter, ReasonCode, Rejection, Request, SignatureFields},
     pod::Template,
 };
 
@@ -41,8 +41,8 @@ impl Plugin for SchedulingHint {
         "SchedulingHint"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
     fn screen(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
@@ -50,10 +50,10 @@ impl Plugin for SchedulingHint {
         hint_of(request.template()).map(drop).map_err(invalid)
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         match Self::nodes(request.template()) {
-            names if names.is_empty() => PreFilter::Skip,
-            names => PreFilter::Among(names.into_iter().map(Box::from).collect(), None),
+            names if names.is_empty() => PreparedFilter::Skip,
+            names => PreparedFilter::Among(names.into_iter().map(Box::from).collect(), None),
         }
     }
 

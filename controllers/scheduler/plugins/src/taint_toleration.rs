@@ -5,10 +5,11 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    node::Node,
-    plugin::{
-        Filter, Marks, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Scale, Score, lowest_is_best,
+    framework::{
+        NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Scale,
+        SignatureFields, lowest_is_best,
     },
+    node::Node,
     pod::Pod,
 };
 use koord_scheduling::{Effect, tolerates, untolerated};
@@ -25,15 +26,15 @@ impl Plugin for TaintToleration {
         "TaintToleration"
     }
 
-    fn marks(&self) -> Marks {
-        Marks::NONE
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        PreFilter::Nodes(Box::new(Tolerations(request.template().tolerations.clone())))
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+        PreparedFilter::Nodes(Box::new(Tolerations(request.template().tolerations.clone())))
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         // Tolerations of other effects do not count here.
         let is_soft = |toleration: &&Toleration| {
             let effect = toleration.effect.as_deref().unwrap_or_default();
@@ -60,7 +61,7 @@ impl Plugin for TaintToleration {
     }
 }
 
-impl Filter for Tolerations {
+impl NodeFilter for Tolerations {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let taint = cluster.node(row).and_then(|node| untolerated(&node.taints, &self.0, &Effect::HARD));
         if taint.is_some() { Err(Refusal::unresolvable(0)) } else { Ok(()) }
@@ -71,7 +72,7 @@ impl Filter for Tolerations {
     }
 }
 
-impl Score for Tolerations {
+impl NodeScore for Tolerations {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let taints = cluster.node(row).map_or(&[][..], |node| &node.taints);
         let soft = taints.iter().filter(|taint| taint.effect == Effect::PreferNoSchedule.as_str());

@@ -7,10 +7,10 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     engine::Engine,
+    framework::{NodeFilter, Plugin, PreparedFilter, Reason, Refusal, Request},
     hold::Holds,
     labels::Labels,
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, Refusal, Request},
     pod::{Pod, Template},
 };
 use serde_json::{Value, json};
@@ -153,12 +153,12 @@ pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc
         format!("{status} {}", Reason::joined(&plugin.reasons(&refusal, cluster)))
     };
     let rows = cluster.rows().map(|(row, _)| row);
-    let ask = |filter: &dyn Filter, row| filter.filter(cluster, row).err().map(said).unwrap_or_default();
+    let ask = |filter: &dyn NodeFilter, row| filter.filter(cluster, row).err().map(said).unwrap_or_default();
     match plugin.filter(&request, cluster) {
-        PreFilter::Skip => rows.map(|_| String::new()).collect(),
-        PreFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
-        PreFilter::Nodes(filter) => rows.map(|row| ask(&*filter, row)).collect(),
-        PreFilter::Among(names, filter) => rows
+        PreparedFilter::Skip => rows.map(|_| String::new()).collect(),
+        PreparedFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
+        PreparedFilter::Nodes(filter) => rows.map(|row| ask(&*filter, row)).collect(),
+        PreparedFilter::Among(names, filter) => rows
             .map(|row| match &filter {
                 _ if !names.contains(&*cluster.node(row).unwrap().name) => "left out".to_owned(),
                 Some(filter) => ask(&**filter, row),
@@ -205,10 +205,10 @@ pub(crate) fn followed(
     let class = cluster.class(&pod.template);
     let row = cluster.row(&format!("n{node}")).unwrap();
     let prepared = |cluster: &Cluster| match plugin.filter(&Request { pod, class: &class, plugins: &[] }, cluster) {
-        PreFilter::Nodes(filter) => Some(filter),
+        PreparedFilter::Nodes(filter) => Some(filter),
         _ => None,
     };
-    let answers = |filter: &dyn Filter, cluster: &Cluster| -> Vec<Result<(), Refusal>> {
+    let answers = |filter: &dyn NodeFilter, cluster: &Cluster| -> Vec<Result<(), Refusal>> {
         cluster.rows().map(|(row, _)| filter.filter(cluster, row)).collect()
     };
     let Some(mut kept) = prepared(cluster) else { panic!("{what}: nothing is asked of nodes") };

@@ -11,11 +11,11 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     cycle::{Found, Memory, Profile},
+    framework::{Plugin, PreparedFilter, Request},
     hold::Holds,
     labels::Labels,
     node::Node,
     object::Object,
-    plugin::{Plugin, PreFilter, Request},
     pod::{Pod, Template},
     workload::Service,
 };
@@ -204,7 +204,7 @@ proptest! {
         for (plugin, template) in plugins.into_iter().flat_map(|plugin| templates.iter().map(move |template| (plugin, template))) {
             let (pod_of, class) = (pod(99, template), cluster.class(template));
             let request = Request { pod: &pod_of, class: &class, plugins: &[] };
-            let PreFilter::Nodes(mut filter) = plugin.filter(&request, &cluster) else { continue };
+            let PreparedFilter::Nodes(mut filter) = plugin.filter(&request, &cluster) else { continue };
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
             let before: Vec<_> = rows.iter().map(|row| filter.filter(&cluster, *row)).collect();
             let mut trial = cluster.trial();
@@ -224,7 +224,7 @@ proptest! {
                 }
                 let answers: Vec<_> = rows.iter().map(|row| filter.filter(&trial, *row)).collect();
                 let anew: Vec<_> = match plugin.filter(&request, &trial) {
-                    PreFilter::Nodes(filter) => rows.iter().map(|row| filter.filter(&trial, *row)).collect(),
+                    PreparedFilter::Nodes(filter) => rows.iter().map(|row| filter.filter(&trial, *row)).collect(),
                     _ => vec![Ok(()); rows.len()],
                 };
                 prop_assert_eq!(answers, anew);

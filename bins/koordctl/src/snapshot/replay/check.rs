@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use koord_engine::{
     cycle::OnNode,
     engine::{Engine, Outcome, Why},
-    plugin::Reason,
+    framework::Reason,
 };
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{clock::Moment, uid::Uid};

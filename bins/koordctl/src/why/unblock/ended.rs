@@ -13,7 +13,7 @@ use koord_engine::{
     columns::Row,
     cycle::OnNode,
     engine::{Decision, Engine, Outcome},
-    plugin::ReasonCode,
+    framework::ReasonCode,
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;

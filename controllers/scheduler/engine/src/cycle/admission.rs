@@ -3,7 +3,7 @@
 use super::{Profile, Verdict};
 use crate::{
     cluster::Cluster,
-    plugin::{Among, Code, PreFilter, Rejection, Request},
+    framework::{Among, Code, PreparedFilter, Rejection, Request},
     queue::PluginSet,
     timing::{Point, Timing, Untimed},
 };
@@ -78,7 +78,7 @@ impl Profile {
         let asked = self.among(&self.admits).take_while(|(index, _)| Some(*index) != until);
         let mut among = Among::default();
         for (index, plugin) in asked.filter(|(index, plugin)| plugin.names_nodes() && self.filters.contains(index)) {
-            if let PreFilter::Among(names, _) = plugin.filter(request, cluster) {
+            if let PreparedFilter::Among(names, _) = plugin.filter(request, cluster) {
                 among.limit(index, names);
             }
         }

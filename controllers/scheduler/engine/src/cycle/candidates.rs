@@ -15,7 +15,7 @@ use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
     columns::Row,
-    plugin::{Refusals, Request},
+    framework::{Refusals, Request},
     timing::Timing,
 };
 

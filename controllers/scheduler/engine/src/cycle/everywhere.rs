@@ -6,7 +6,7 @@ use super::{Prepared, Profile};
 use crate::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Reason, Request},
+    framework::{Reason, Request},
 };
 
 /// What the plugins of a profile say about one node.

@@ -3,19 +3,19 @@
 use crate::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, Verdict},
+    framework::{NodeFilter, Verdict},
 };
 
 /// How one plugin filters nodes.
 pub(super) struct Filtering {
     pub(super) plugin: u8,
-    pub(super) filter: Box<dyn Filter>,
+    pub(super) filter: Box<dyn NodeFilter>,
     /// Whether the answer depends on the class and the node alone. It is asked of every row, and does not change.
     pub(super) is_local: bool,
 }
 
 impl Filtering {
-    pub(super) fn new(plugin: u8, filter: Box<dyn Filter>) -> Self {
+    pub(super) fn new(plugin: u8, filter: Box<dyn NodeFilter>) -> Self {
         let is_local = filter.is_local();
         Self { plugin, filter, is_local }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{Candidates, Prepared, Profile};
 use crate::{
     cluster::{ClassId, Cluster, ReservedId},
-    plugin::Request,
+    framework::Request,
     timing::Timing,
 };
 
@@ -159,14 +159,14 @@ mod tests {
     use crate::{
         columns::Row,
         cycle::Found,
+        framework::{NodeFilter, NodeScore, Plugin, PreparedFilter, Refusal, SignatureFields},
         node::Node,
-        plugin::{Filter, Marks, Plugin, PreFilter, Refusal, Score},
         pod::{Pod, Template},
     };
 
     /// Keeps pods from the node that a label of theirs names, while it has anything to ask.
     struct Shuns {
-        marks: Marks,
+        marks: SignatureFields,
         epoch: AtomicU64,
     }
 
@@ -177,15 +177,15 @@ mod tests {
             "Shuns"
         }
 
-        fn marks(&self) -> Marks {
+        fn marks(&self) -> SignatureFields {
             self.marks
         }
 
-        fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
             if self.epoch.load(Ordering::Relaxed) == 0 {
-                return PreFilter::Skip;
+                return PreparedFilter::Skip;
             }
-            PreFilter::Nodes(Box::new(Asked(request.template().labels.get("shuns").map(str::to_owned))))
+            PreparedFilter::Nodes(Box::new(Asked(request.template().labels.get("shuns").map(str::to_owned))))
         }
 
         fn epoch(&self, _: &Cluster) -> u64 {
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    impl Filter for Asked {
+    impl NodeFilter for Asked {
         fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
             let is_shunned = cluster.node(row).is_some_and(|node| self.0.as_deref() == Some(&*node.name));
             if is_shunned { Err(Refusal::unresolvable(0)) } else { Ok(()) }
@@ -213,7 +213,7 @@ mod tests {
         cluster
     }
 
-    fn profile(marks: Marks, epoch: u64) -> (Profile, Arc<Shuns>) {
+    fn profile(marks: SignatureFields, epoch: u64) -> (Profile, Arc<Shuns>) {
         let plugin = Arc::new(Shuns { marks, epoch: epoch.into() });
         let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::clone(&plugin) as _];
         (Profile { filters: vec![0], ..Profile::of("test", plugins) }, plugin)
@@ -227,12 +227,12 @@ mod tests {
         }
     }
 
-    const SHUNS: Marks = Marks::Labels(&["shuns"]);
+    const SHUNS: SignatureFields = SignatureFields::Labels(&["shuns"]);
 
     #[test]
     fn workloads_that_no_plugin_tells_apart_share_what_is_known_of_nodes() {
         let (first, second) = (pod(&[("job", "1"), ("shuns", "n0")]), pod(&[("job", "2"), ("shuns", "n0")]));
-        for (marks, kept) in [(SHUNS, 1), (Marks::All, 2), (Marks::Images, 1)] {
+        for (marks, kept) in [(SHUNS, 1), (SignatureFields::All, 2), (SignatureFields::Images, 1)] {
             let ((profile, _), mut cluster, mut memory) = (profile(marks, 1), cluster(), Memory::default());
             for pod in [&first, &second, &first, &second] {
                 assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 1);
@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn workloads_that_are_told_apart_from_now_on_share_no_longer() {
-        let ((profile, plugin), mut cluster, mut memory) = (profile(Marks::All, 0), cluster(), Memory::default());
+        let ((profile, plugin), mut cluster, mut memory) =
+            (profile(SignatureFields::All, 0), cluster(), Memory::default());
         let (shuns, other) = (pod(&[("shuns", "n0")]), pod(&[]));
         for pod in [&shuns, &other] {
             assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
@@ -276,16 +277,16 @@ mod tests {
             "Prefers"
         }
 
-        fn marks(&self) -> Marks {
-            Marks::NONE
+        fn marks(&self) -> SignatureFields {
+            SignatureFields::NONE
         }
 
-        fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
             Some(Box::new(*self))
         }
     }
 
-    impl Score for Prefers {
+    impl NodeScore for Prefers {
         fn follows_rows(&self) -> bool {
             self.follows_rows
         }
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_users_wrote_is_not_kept_for_long() {
-        let ((profile, _), mut cluster, mut memory) = (profile(Marks::All, 1), cluster(), Memory::default());
+        let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::All, 1), cluster(), Memory::default());
         let (mut templates, text_length) = (Vec::new(), Memory::TEXTS_MAX / 4);
         for number in 0..40 {
             let labels = [("job", &*number.to_string())].into_iter().collect();
@@ -334,7 +335,7 @@ mod tests {
 
     #[test]
     fn classes_that_share_are_forgotten_in_time() {
-        let ((profile, _), mut cluster, mut memory) = (profile(Marks::NONE, 0), cluster(), Memory::default());
+        let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::NONE, 0), cluster(), Memory::default());
         for number in 0..5 * Memory::SHARING * Memory::kept_max(&cluster) {
             takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut memory);
         }

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     cluster::{Cluster, Placed, Trial},
     columns::Row,
+    framework::{Among, PreparedFilter, Request},
     hold::Holds,
-    plugin::{Among, PreFilter, Request},
     pod::Pod,
     timing::{Point, Timing, Untimed},
 };
@@ -38,13 +38,13 @@ impl Profile {
         for index in &self.filters {
             let plugin = &self.plugins[usize::from(*index)];
             match timing.call(&**plugin, Point::PreFilter, || plugin.filter(request, cluster)) {
-                PreFilter::Skip => {}
-                PreFilter::Nodes(filter) => prepared.filters.push(Filtering::new(*index, filter)),
-                PreFilter::Among(names, filter) => {
+                PreparedFilter::Skip => {}
+                PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(*index, filter)),
+                PreparedFilter::Among(names, filter) => {
                     prepared.among.limit(*index, names);
                     prepared.filters.extend(filter.map(|filter| Filtering::new(*index, filter)));
                 }
-                PreFilter::None(refusal) => {
+                PreparedFilter::None(refusal) => {
                     prepared.refused = Some(Verdict { plugin: *index, refusal });
                     // Where evictions may help, what others say counts too.
                     if !refusal.resolvable {

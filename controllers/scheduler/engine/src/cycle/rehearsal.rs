@@ -8,8 +8,8 @@ use super::{Prepared, Profile, Verdict};
 use crate::{
     cluster::{Class, Cluster, Mark, Placed, Trial},
     columns::Row,
+    framework::{Rejection, Request},
     hold::Holds,
-    plugin::{Rejection, Request},
     pod::Pod,
 };
 

@@ -5,14 +5,14 @@ use crate::{
     best::Best,
     cluster::Cluster,
     columns::Row,
-    plugin::{Scale, Score},
+    framework::{NodeScore, Scale},
 };
 
 /// How one plugin compares nodes.
 pub(super) struct Scorer {
     pub(super) plugin: u8,
     pub(super) weight: i64,
-    pub(super) score: Box<dyn Score>,
+    pub(super) score: Box<dyn NodeScore>,
     /// What the score says of itself is looked at with every row, and does not change: whether it depends on the class and the node alone.
     pub(super) is_local: bool,
     /// Whether scores hold for the next pod of the class.
@@ -60,7 +60,7 @@ impl Highest {
 }
 
 impl Scorer {
-    pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn Score>) -> Self {
+    pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn NodeScore>) -> Self {
         let (scale, is_local, inherits) = (score.scale(), score.is_local(), score.inherits());
         let (scaled, inherited, highest, now) = (Vec::new(), Vec::new(), None, Highest::default());
         Self { plugin, weight, score, is_local, inherits, scale, scaled, highest, now, inherited }

@@ -5,11 +5,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    framework::{
+        NodeFilter, NodeScore, Plugin, PreparedFilter, ReasonCode, Refusal, SCORE_MAX, Scale, Searched, lowest_is_best,
+        normalize,
+    },
     hold::Holds,
     node::Node,
-    plugin::{
-        Filter, Plugin, PreFilter, ReasonCode, Refusal, SCORE_MAX, Scale, Score, Searched, lowest_is_best, normalize,
-    },
     pod::{Pod, Template},
 };
 
@@ -29,12 +30,12 @@ impl Plugin for Taints {
         "Taints"
     }
 
-    fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         Some(Box::new(*self))
     }
 }
 
-impl Score for Taints {
+impl NodeScore for Taints {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         cluster.node(row).map_or(0, |node| i64::try_from(node.taints.len()).unwrap())
     }
@@ -79,21 +80,21 @@ impl Plugin for Cpu {
         "Cpu"
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         let request = request.class.requests().get(ResourceId::CPU);
         if request > 100_000 {
-            return PreFilter::None(Refusal::unresolvable(9));
+            return PreparedFilter::None(Refusal::unresolvable(9));
         }
-        PreFilter::Nodes(Box::new(Asked { request, is_local: self.is_local }))
+        PreparedFilter::Nodes(Box::new(Asked { request, is_local: self.is_local }))
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         let request = request.class.requests().get(ResourceId::CPU);
         Some(Box::new(Asked { request, is_local: self.is_local }))
     }
 }
 
-impl Filter for Asked {
+impl NodeFilter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (offered, used) = (cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row));
         if self.request > offered {
@@ -107,7 +108,7 @@ impl Filter for Asked {
     }
 }
 
-impl Score for Asked {
+impl NodeScore for Asked {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (offered, used) = (cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row));
         (offered - used - self.request) * SCORE_MAX / offered.max(1)
@@ -247,8 +248,8 @@ impl Plugin for Names {
         self.0
     }
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
-        PreFilter::Among(self.1.iter().map(|name| Box::<str>::from(*name)).collect(), None)
+    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
+        PreparedFilter::Among(self.1.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
     fn names_nodes(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     columns::Row,
-    plugin::{Alike, Refusals, Verdict},
+    framework::{Alike, Refusals, Verdict},
 };
 
 /// A verdict per row. There are few of them, so that each row has a number for it.
@@ -85,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plugin::Refusal;
+    use crate::framework::Refusal;
 
     proptest! {
         #[test]

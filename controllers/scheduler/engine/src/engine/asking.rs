@@ -10,7 +10,7 @@ use koord_core::{clock::Moment, uid::Uid};
 use super::{Attempt, Engine, Outcome};
 use crate::{
     extender::{Answer, Answers, Question},
-    plugin::Request,
+    framework::Request,
     pod::Pod,
     queue::Tried,
 };

@@ -9,7 +9,7 @@ use crate::{
     cluster::Hidden,
     cycle::{Found, Profile},
     extender::Question,
-    plugin::Request,
+    framework::Request,
     pod::Pod,
     queue::Tried,
 };

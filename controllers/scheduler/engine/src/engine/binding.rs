@@ -7,7 +7,7 @@ use koord_core::clock::Moment;
 use super::{Attempt, Engine, Outcome, judge::Judged, waiting::Waiting};
 use crate::{
     event::Event,
-    plugin::{Orders, Patch, Prepared, Request},
+    framework::{Orders, Patch, PreBindProgress, Request},
     pod::Pod,
     queue::{Return, Tried},
     timing::Point,
@@ -36,17 +36,19 @@ impl Engine {
 
     /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
     /// there any more: it was deleted, or bound by somebody else.
-    pub fn prepared(&self, attempt: &Attempt) -> Option<Prepared> {
+    pub fn prepared(&self, attempt: &Attempt) -> Option<PreBindProgress> {
         let placed = self.cluster.pod(&attempt.pod.uid).filter(|placed| placed.pod.node.is_none())?;
         let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;
-        let mut result = Prepared::Done;
+        let mut result = PreBindProgress::Done;
         for plugin in &profile.plugins {
             let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
             match plugin.prepared(placed, &self.cluster) {
-                Prepared::Pending(timeout) if result == Prepared::Done => result = Prepared::Pending(words(timeout)),
-                Prepared::Done | Prepared::Pending(_) => {}
-                write @ Prepared::Write(..) => result = write,
-                Prepared::Failed(why) => return Some(Prepared::Failed(words(why))),
+                PreBindProgress::Pending(timeout) if result == PreBindProgress::Done => {
+                    result = PreBindProgress::Pending(words(timeout))
+                }
+                PreBindProgress::Done | PreBindProgress::Pending(_) => {}
+                write @ PreBindProgress::Write(..) => result = write,
+                PreBindProgress::Failed(why) => return Some(PreBindProgress::Failed(words(why))),
             }
         }
         Some(result)

@@ -9,7 +9,7 @@ use super::Engine;
 use crate::{
     cluster::{Cluster, Placed, Subject, Turn},
     columns::Row,
-    plugin::{Figure, GivenTwice},
+    framework::{Figure, GivenTwice},
 };
 
 /// How many things are given twice, by what they are and whose pods have them.

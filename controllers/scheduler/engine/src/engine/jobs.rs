@@ -6,7 +6,7 @@ use koord_core::clock::Moment;
 
 use super::Engine;
 use crate::{
-    plugin::{Figure, JobMark, Workload},
+    framework::{Figure, JobMark, Workload},
     pod::Pod,
 };
 

@@ -8,7 +8,7 @@ use crate::{
     cluster::Cluster,
     cycle::Profile,
     event::Event,
-    plugin::Plugin,
+    framework::Plugin,
     pod::Pod,
     queue::{Judge, PluginSet},
 };

@@ -6,7 +6,7 @@ use koord_core::clock::{Moment, SharedClock};
 
 use super::Engine;
 use crate::{
-    plugin::Plugin,
+    framework::Plugin,
     timing::{Answer, PluginLap, Point, Stopwatch, Timing},
 };
 

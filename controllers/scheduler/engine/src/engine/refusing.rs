@@ -15,7 +15,7 @@ use crate::{
     columns::Row,
     cycle::{Found, Profile, Verdict},
     extender::Victims,
-    plugin::{Alike, Code, Operands, Orders, Rejection, Request, unavailable},
+    framework::{Alike, Code, Operands, Orders, Rejection, Request, unavailable},
     pod::Pod,
     queue::{PluginSet, Return},
 };

@@ -9,8 +9,8 @@ use crate::{
     cluster::Cluster,
     columns::Row,
     cycle::{Found, Profile, Verdict},
+    framework::{Orders, PermitResult, Reason, Rejection, Request},
     hold::{Holds, Resized},
-    plugin::{Orders, Permit, Reason, Rejection, Request},
     pod::{Pod, Template},
     queue::Tried,
     timing::Point,
@@ -84,12 +84,12 @@ impl Engine {
         for (index, plugin) in profile.among(&profile.permits) {
             let permit = || plugin.permit(request, &mut self.cluster, orders);
             match self.laps.call(&**plugin, Point::Permit, permit) {
-                Permit::Allow => {}
-                Permit::Wait(limit) => {
+                PermitResult::Allow => {}
+                PermitResult::Wait(limit) => {
                     let limit = limit.min(PERMIT_WAIT_MAX);
                     wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index)));
                 }
-                Permit::Reject(message) => return Err((index, message)),
+                PermitResult::Reject(message) => return Err((index, message)),
             }
         }
         Ok(wait)

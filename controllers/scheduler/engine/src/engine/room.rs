@@ -10,7 +10,7 @@ use crate::{
     cycle::{Found, Profile},
     event::Event,
     extender::Victims,
-    plugin::{Attempted, PostFilter, Request},
+    framework::{Attempted, PostFilterResult, Request},
     pod::Pod,
     timing::Point,
 };
@@ -69,26 +69,26 @@ impl Engine {
             let search = || plugin.post_filter(request, &mut attempted);
             let answer = self.laps.call(&**plugin, Point::PostFilter, search);
             // A plugin that has nothing to say has not looked.
-            if !matches!(&answer, PostFilter::Nothing(word) if word.is_empty()) {
+            if !matches!(&answer, PostFilterResult::Nothing(word) if word.is_empty()) {
                 sought.room = Room::None;
             }
             match answer {
-                PostFilter::Ask(victims) => return Err(victims),
-                PostFilter::Nothing(word) => sought.words.push(word),
-                PostFilter::NoRoom(word) => {
+                PostFilterResult::Ask(victims) => return Err(victims),
+                PostFilterResult::Nothing(word) => sought.words.push(word),
+                PostFilterResult::NoRoom(word) => {
                     sought.is_hopeless = true;
                     sought.words.push(word);
                 }
-                PostFilter::Stop(word) => {
+                PostFilterResult::Stop(word) => {
                     sought.words = vec![word];
                     break;
                 }
-                PostFilter::Nominate { row, victims } => {
+                PostFilterResult::Nominate { row, victims } => {
                     sought.words.clear();
                     sought.nominated = Some((row, victims));
                     break;
                 }
-                PostFilter::Together { rooms, victims, preemptor, words } => {
+                PostFilterResult::Together { rooms, victims, preemptor, words } => {
                     let own = rooms.iter().find(|(uid, _)| *uid == request.pod.uid).map(|(_, row)| *row);
                     let evicts = own.is_some() && !victims.is_empty();
                     sought.nominated = own.map(|row| (row, victims));

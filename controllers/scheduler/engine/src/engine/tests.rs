@@ -12,12 +12,12 @@ use crate::{
     cluster::Placed,
     columns::Row,
     event::Events,
+    framework::{
+        Attempted, NodeFilter, Operands, Orders, PermitResult, Plugin, PostFilterResult, PreparedFilter, Reason,
+        ReasonCode, Refusal, Rejection, Request,
+    },
     hold::Holds,
     node::Node,
-    plugin::{
-        Attempted, Filter, Operands, Orders, Permit, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal,
-        Rejection, Request,
-    },
     pod::Template,
     state::State,
 };
@@ -34,8 +34,8 @@ impl Plugin for Room {
         if pod.gates.is_empty() { Ok(()) } else { Err(ReasonCode::SchedulingGated.says("waits")) }
     }
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
-        PreFilter::Nodes(Box::new(Room))
+    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
+        PreparedFilter::Nodes(Box::new(Room))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -52,7 +52,7 @@ impl Plugin for Room {
     }
 }
 
-impl Filter for Room {
+impl NodeFilter for Room {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let room = cluster.allocatable(ResourceId::PODS, row) - cluster.requested(ResourceId::PODS, row);
         if room > 0 { Ok(()) } else { Err(Refusal::resolvable(0, 0)) }
@@ -270,17 +270,17 @@ impl Plugin for Pairs {
         }
     }
 
-    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {
+    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> PermitResult {
         if request.pod.key.name() == "patient" {
-            return Permit::Wait(Duration::from_hours(1));
+            return PermitResult::Wait(Duration::from_hours(1));
         }
         let row = cluster.pod(&request.pod.uid).map(|placed| placed.row).unwrap();
         let first = cluster.pods_on(row).find(|placed| placed.pod.node.is_none() && placed.pod != *request.pod);
         match first.map(|placed| placed.pod.uid.clone()) {
-            None => Permit::Wait(Duration::from_secs(90)),
+            None => PermitResult::Wait(Duration::from_secs(90)),
             Some(first) => {
                 orders.allow.push(first);
-                Permit::Allow
+                PermitResult::Allow
             }
         }
     }
@@ -384,10 +384,10 @@ impl Plugin for Clears {
         "Clears"
     }
 
-    fn post_filter(&self, _: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
-        let Some(row) = attempted.cluster.row("n1") else { return PostFilter::Nothing(String::new()) };
+    fn post_filter(&self, _: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
+        let Some(row) = attempted.cluster.row("n1") else { return PostFilterResult::Nothing(String::new()) };
         let victims = attempted.cluster.pods_on(row).map(|placed| placed.pod.uid.clone()).collect();
-        PostFilter::Nominate { row, victims }
+        PostFilterResult::Nominate { row, victims }
     }
 
     fn events(&self) -> Events {

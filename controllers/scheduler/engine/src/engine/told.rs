@@ -8,9 +8,9 @@ use super::{Engine, judge::Judged};
 use crate::{
     cluster::Placed,
     event::Event,
+    framework::ReservePodState,
     node::Node,
     object::{Object, ObjectChange},
-    plugin::StandIn,
     pod::Pod,
 };
 
@@ -39,14 +39,14 @@ impl Engine {
     pub fn set_object(&mut self, object: Object, now: Moment) {
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
         let mut stand_ins = plugins.map(|plugin| plugin.stand_in(&object));
-        let stand_in = stand_ins.find(|stand_in| *stand_in != StandIn::None).unwrap_or_default();
+        let stand_in = stand_ins.find(|stand_in| *stand_in != ReservePodState::None).unwrap_or_default();
         let uid = object.uid.clone();
         let change = self.cluster.set_object(object);
         self.object_changed(change, now);
         match stand_in {
-            StandIn::None => {}
-            StandIn::Gone => self.remove_pod(&uid, now),
-            StandIn::Pod(pod) => {
+            ReservePodState::None => {}
+            ReservePodState::Gone => self.remove_pod(&uid, now),
+            ReservePodState::Pod(pod) => {
                 // An object that had a node and has none any more is placed anew.
                 let was_bound = |placed: &Placed| placed.pod.node.is_some() && pod.node.is_none();
                 if self.cluster.pod(&uid).is_some_and(was_bound) {

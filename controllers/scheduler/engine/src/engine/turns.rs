@@ -5,7 +5,7 @@ use std::sync::Arc;
 use koord_core::clock::Moment;
 
 use super::{Attempt, Engine, judge::Judged};
-use crate::{plugin::Orders, pod::Pod, queue::Tried};
+use crate::{framework::Orders, pod::Pod, queue::Tried};
 
 impl Engine {
     /// The next attempt; none where no pod is to be tried now.

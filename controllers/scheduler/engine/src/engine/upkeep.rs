@@ -6,7 +6,7 @@ use koord_core::write::Write;
 
 use super::Engine;
 use crate::{
-    plugin::{Explanation, Upkeep},
+    framework::{Explanation, Upkeep},
     pod::Pod,
 };
 

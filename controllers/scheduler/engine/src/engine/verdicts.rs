@@ -12,7 +12,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use super::{Attempt, Outcome};
 use crate::{
     cluster::Cluster,
-    plugin::{Operands, Profile, Reason, Verdict},
+    framework::{Operands, Profile, Reason, Verdict},
     pod::Pod,
 };
 
@@ -235,7 +235,7 @@ impl Verdicts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{engine::Refused, plugin::ReasonCode, queue::Tried};
+    use crate::{engine::Refused, framework::ReasonCode, queue::Tried};
     use koord_core::clock::Moment;
 
     fn attempt(name: &str, number: u32, outcome: Outcome) -> Attempt {

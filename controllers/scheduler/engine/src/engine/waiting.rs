@@ -10,7 +10,7 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Attempt, Engine, Outcome, refusing::rejected};
 use crate::{
-    plugin::{Orders, Reason, ReasonCode, Rejection},
+    framework::{Orders, Reason, ReasonCode, Rejection},
     pod::Pod,
     queue::{Return, Tried},
 };

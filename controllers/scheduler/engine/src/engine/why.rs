@@ -8,7 +8,7 @@ use super::{Engine, Outcome, Tried, UnderWay, laps::Laps, verdicts::Verdicts};
 use crate::{
     columns::Row,
     cycle::{Memory, OnNode},
-    plugin::{Reason, ReasonCode, Rejection, Request},
+    framework::{Reason, ReasonCode, Rejection, Request},
     pod::Pod,
 };
 

@@ -8,7 +8,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     cycle::{Filled, NotNext, Profile, Rehearsal},
-    plugin::{ReasonCode, Refusals, Rejection, unavailable},
+    framework::{ReasonCode, Refusals, Rejection, unavailable},
     pod::Pod,
 };
 

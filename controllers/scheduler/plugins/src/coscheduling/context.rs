@@ -9,8 +9,8 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
+    framework::{JobMark, Orders, PermitResult, Reason, ReasonCode, Rejection},
     object::ObjectChange,
-    plugin::{JobMark, Orders, Permit, Reason, ReasonCode, Rejection},
     pod::Pod,
     state::State,
 };
@@ -182,17 +182,17 @@ impl Context {
     }
 
     /// A pod is in its place.
-    pub(super) fn permit(&mut self, uid: &Uid, orders: &mut Orders) -> Permit {
-        let Some(gang) = self.gangs.gang_of(uid) else { return Permit::Allow };
+    pub(super) fn permit(&mut self, uid: &Uid, orders: &mut Orders) -> PermitResult {
+        let Some(gang) = self.gangs.gang_of(uid) else { return PermitResult::Allow };
         if !self.is_awaited(uid) && self.gangs.needs_nobody(uid) {
             self.gangs.release_alone(uid);
-            return Permit::Allow;
+            return PermitResult::Allow;
         }
         let limit = self.gangs.declaration(gang).and_then(|declared| declared.waiting_time.to_std());
         self.gangs.set_placed(uid, false);
         self.join(uid, orders);
         self.gangs.set_placed(uid, true);
-        let Stage::Trying(round) = &mut self.stage else { return Permit::Allow };
+        let Stage::Trying(round) = &mut self.stage else { return PermitResult::Allow };
         round.placed(uid);
         if round.is_complete() {
             orders.allow.extend(round.in_place().iter().filter(|other| *other != uid).cloned());
@@ -202,10 +202,10 @@ impl Context {
                 self.gangs.conclude(&outcome);
             }
             self.forget_round();
-            return Permit::Allow;
+            return PermitResult::Allow;
         }
         self.advance(orders);
-        Permit::Wait(limit.unwrap_or_default())
+        PermitResult::Wait(limit.unwrap_or_default())
     }
 
     /// No node was found for a pod, for this reason; one came nearest to taking it.

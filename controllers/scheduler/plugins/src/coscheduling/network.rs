@@ -9,7 +9,7 @@ use koord_api::{cluster_network_topology::ClusterNetworkTopology, pod_annotation
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::{Score, lowest_is_best, normalize},
+    framework::{NodeScore, lowest_is_best, normalize},
     pod::Template,
 };
 
@@ -95,7 +95,7 @@ pub(super) struct Nearness {
     pub(super) ranks: BTreeMap<Row, i64>,
 }
 
-impl Score for Nearness {
+impl NodeScore for Nearness {
     fn compare(&mut self, cluster: &Cluster, rows: &[Row]) {
         let network = cluster.state::<Context>().map(|context| &context.network);
         let near = |node: &str| {

@@ -14,9 +14,9 @@ use koord_engine::{
     columns::Row,
     cycle::{Found, Profile, Rehearsal},
     event::{Event, Events},
-    plugin::{
-        Attempted, Code, Figure, NoAnswer, Orders, Patch, Permit, Plan, Plugin, PostFilter, Query, Reason, ReasonCode,
-        Refusal, Rejection, Request, Score, Upkeep, Workload, unavailable,
+    framework::{
+        Attempted, Code, Figure, NoAnswer, NodeScore, Orders, Patch, PermitResult, Plan, Plugin, PostFilterResult,
+        Query, Reason, ReasonCode, Refusal, Rejection, Request, Upkeep, Workload, unavailable,
     },
     pod::Pod,
     state::State,
@@ -214,7 +214,7 @@ impl Plugin for Coscheduling {
         context.is_some_and(|context| context.gangs.are_together(&pod.uid, &other.uid))
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let selector = selector(request.template()).filter(|_| self.is_aware)?.to_owned();
         let tree = Arc::clone(cluster.state::<Context>()?.network.tree(cluster)?);
         Some(Box::new(Nearness { selector, tree, ranks: BTreeMap::new() }))
@@ -229,10 +229,10 @@ impl Plugin for Coscheduling {
         self.preempts
     }
 
-    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         let uid = &request.pod.uid;
         let Some(context) = attempted.cluster.state::<Context>().filter(|_| self.preempts) else {
-            return PostFilter::Nothing(String::new());
+            return PostFilterResult::Nothing(String::new());
         };
         if let Some(stop) = no_pod(request) {
             return stop;
@@ -242,9 +242,9 @@ impl Plugin for Coscheduling {
             return match attempted.cluster.nomination(uid).filter(|_| *makes_room) {
                 Some(row) => {
                     let (rooms, victims) = (vec![(uid.clone(), row)], Vec::new());
-                    PostFilter::Together { rooms, victims, preemptor: String::new(), words }
+                    PostFilterResult::Together { rooms, victims, preemptor: String::new(), words }
                 }
-                None => PostFilter::NoRoom(words),
+                None => PostFilterResult::NoRoom(words),
             };
         }
         let has_no_round = context.lacks_network(uid, attempted.cluster);
@@ -255,14 +255,16 @@ impl Plugin for Coscheduling {
             context.preempted(uid, preemption);
         }
         match result {
-            Ok(Together { rooms, victims, preemptor, .. }) => PostFilter::Together { rooms, victims, preemptor, words },
-            Err(_) => PostFilter::NoRoom(words),
+            Ok(Together { rooms, victims, preemptor, .. }) => {
+                PostFilterResult::Together { rooms, victims, preemptor, words }
+            }
+            Err(_) => PostFilterResult::NoRoom(words),
         }
     }
 
-    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {
+    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> PermitResult {
         let context = cluster.state_mut::<Context>();
-        context.map_or(Permit::Allow, |context| context.permit(&request.pod.uid, orders))
+        context.map_or(PermitResult::Allow, |context| context.permit(&request.pod.uid, orders))
     }
 
     fn timed_out(&self, pod: &Pod, cluster: &Cluster, waited: &str, text: String) -> Reason {

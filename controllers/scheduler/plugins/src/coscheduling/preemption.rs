@@ -14,7 +14,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     cycle::{Profile, Rehearsal},
-    plugin::{Attempted, Request, unavailable},
+    framework::{Attempted, Request, unavailable},
     pod::{Pod, Template},
 };
 

@@ -8,7 +8,7 @@ use koord_core::{
     key::ObjectKey,
     write::{Action, Write},
 };
-use koord_engine::{cluster::Cluster, plugin::Upkeep};
+use koord_engine::{cluster::Cluster, framework::Upkeep};
 use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
 

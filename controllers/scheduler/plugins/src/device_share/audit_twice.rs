@@ -6,7 +6,7 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::GivenTwice,
+    framework::GivenTwice,
 };
 
 use super::{

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{SCORE_MAX, Scale, Score},
+    framework::{NodeScore, SCORE_MAX, Scale},
 };
 use koord_scheduling::ResourceId;
 use parking_lot::Mutex;
@@ -191,7 +191,7 @@ fn worse(gain: i64, highest: i64) -> i64 {
     SCORE_MAX - worse.min(SCORE_MAX)
 }
 
-impl Score for Fragments {
+impl NodeScore for Fragments {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         Free::of(cluster, row).map_or(0, |free| self.gain(&free))
     }

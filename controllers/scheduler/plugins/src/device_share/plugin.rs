@@ -17,11 +17,11 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    hold::{Holds, Resized},
-    plugin::{
-        Filter, GivenTwice, Marks, NoAnswer, Operands, Patch, Plugin, PreFilter, Prepared, Query, Reason, ReasonCode,
-        Refusal, Rejection, Request, Score,
+    framework::{
+        GivenTwice, NoAnswer, NodeFilter, NodeScore, Operands, Patch, Plugin, PreBindProgress, PreparedFilter, Query,
+        Reason, ReasonCode, Refusal, Rejection, Request, SignatureFields,
     },
+    hold::{Holds, Resized},
     pod::{Pod, Template},
     state::State,
 };
@@ -194,8 +194,8 @@ impl Plugin for DeviceShare {
         "DeviceShare"
     }
 
-    fn marks(&self) -> Marks {
-        const { Marks::Labels(&[GPU_ISOLATION_PROVIDER.name(), RESERVATION_IGNORED.name()]) }
+    fn marks(&self) -> SignatureFields {
+        const { SignatureFields::Labels(&[GPU_ISOLATION_PROVIDER.name(), RESERVATION_IGNORED.name()]) }
     }
 
     fn reads(&self) -> &'static [ResourceKind] {
@@ -233,11 +233,11 @@ impl Plugin for DeviceShare {
         Ok(())
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        self.wanted(request.template()).map_or(PreFilter::Skip, |wanted| PreFilter::Nodes(Box::new(wanted)))
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+        self.wanted(request.template()).map_or(PreparedFilter::Skip, |wanted| PreparedFilter::Nodes(Box::new(wanted)))
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         if self.0.scorer.is_least_fragmented() {
             let taken = taken(request.template());
             return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
@@ -305,8 +305,9 @@ impl Plugin for DeviceShare {
         }
     }
 
-    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> Prepared {
-        allocations(placed, cluster).map_or(Prepared::Done, |allocations| self.lock(&allocations, placed, cluster))
+    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
+        allocations(placed, cluster)
+            .map_or(PreBindProgress::Done, |allocations| self.lock(&allocations, placed, cluster))
     }
 
     /// QUIRK: what cannot be read changes nothing, so that its devices are free only after a restart

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::plugin::share;
+use koord_engine::framework::share;
 
 use super::{
     amounts::{Amounts, DeviceResource},

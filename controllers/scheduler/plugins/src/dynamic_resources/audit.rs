@@ -6,7 +6,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
     dynamic::{DeviceId, ResourceClaim},
-    plugin::GivenTwice,
+    framework::GivenTwice,
 };
 
 use super::{
@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use koord_core::uid::Uid;
-    use koord_engine::plugin::Plugin;
+    use koord_engine::framework::Plugin;
     use serde_json::{Value, json};
 
     use crate::dynamic_resources::{

@@ -6,7 +6,7 @@
 use koord_engine::{
     cluster::Cluster,
     dynamic::DeviceClass,
-    plugin::{Reason, ReasonCode},
+    framework::{Reason, ReasonCode},
     pod::Template,
 };
 use koord_scheduling::count;
@@ -42,7 +42,7 @@ fn class_of<'c>(resource: &str, cluster: &'c Cluster) -> Option<&'c str> {
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::plugin::{Plugin, Request};
+    use koord_engine::framework::{Plugin, Request};
     use serde_json::json;
 
     use super::*;

@@ -11,9 +11,9 @@ use koord_engine::{
     cluster::Cluster,
     dynamic::{DeviceClass, GeneratedClaim, ResourceClaim, ResourceSlice},
     event::Event,
+    framework::{Patch, Plugin, Request},
     hold::Holds,
     object::{Object, ObjectChange},
-    plugin::{Patch, Plugin, Request},
     pod::Pod,
 };
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use koord_core::{
 };
 use koord_engine::{
     engine::{Engine, Outcome},
-    plugin::{Refusals, Upkeep},
+    framework::{Refusals, Upkeep},
     pod::Template,
     queue::Timings,
 };
@@ -272,11 +272,11 @@ fn a_pod_follows_the_claim_that_has_its_devices() {
 }
 
 /// What PostFilter says of a pod that no node takes, and which claims are to lose their devices.
-fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilter, Vec<Write>) {
+fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilterResult, Vec<Write>) {
     let class = world.cluster.class(&waiting.template);
     let request = Request { pod: waiting, class: &class, plugins: &[] };
     let plugin: Arc<dyn Plugin> = Arc::new(DynamicResources::default());
-    let PreFilter::Nodes(filter) = plugin.filter(&request, &world.cluster) else { panic!() };
+    let PreparedFilter::Nodes(filter) = plugin.filter(&request, &world.cluster) else { panic!() };
     let mut refusals = Refusals::default();
     for (row, _) in world.cluster.rows() {
         if let Err(refusal) = filter.filter(&world.cluster, row) {
@@ -296,7 +296,7 @@ fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilter, Vec<Writ
 fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
     let mut world = World::of(&["a"]);
     let waiting = pod("p", &["free", "c"]);
-    let words = |text: &str| PostFilter::Nothing(text.to_owned());
+    let words = |text: &str| PostFilterResult::Nothing(text.to_owned());
     world.plain("a", &["0"]);
     world.claim("free", &one());
     world.claim("c", &allocated("gone", &["q"]));
@@ -380,7 +380,7 @@ fn nothing_is_known_of_a_pod_that_is_rejected_before_pre_filter() {
     let (plugin, rejection) = profile.admit(&request, &world.cluster).unwrap();
     let (found, mut draw) = (Found::Never(plugin, rejection), |_| 0);
     let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
-    assert_eq!(world.plugin.post_filter(&request, &mut attempted), PostFilter::Stop("not found".to_owned()));
+    assert_eq!(world.plugin.post_filter(&request, &mut attempted), PostFilterResult::Stop("not found".to_owned()));
 }
 
 #[test]

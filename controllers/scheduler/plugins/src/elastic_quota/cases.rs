@@ -13,8 +13,8 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
     engine::{Engine, Outcome, Refused},
+    framework::Plugin,
     object::Object,
-    plugin::Plugin,
     pod::{Pod, Template},
     queue::Timings,
 };

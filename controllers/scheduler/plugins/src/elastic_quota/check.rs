@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use koord_engine::plugin::{Reason, ReasonCode};
+use koord_engine::framework::{Reason, ReasonCode};
 use koord_resource::{Quantity, ResourceList};
 
 use super::{Counted, Forest, Node, Settings, sums::masked};

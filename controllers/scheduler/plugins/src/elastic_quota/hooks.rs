@@ -8,7 +8,7 @@ use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 use koord_api::elastic_quota::ElasticQuota;
 use koord_core::uid::Uid;
 use koord_engine::{
-    plugin::{Reason, ReasonCode},
+    framework::{Reason, ReasonCode},
     pod::Pod,
 };
 use koord_quota::Quota;

@@ -3,7 +3,7 @@
 use koord_api::{elastic_quota::ElasticQuota, quota::UNSCHEDULABLE_RESOURCE};
 use koord_engine::{
     cluster::Cluster,
-    plugin::{Figure, Query},
+    framework::{Figure, Query},
     pod::Pod,
 };
 use koord_resource::{Quantity, ResourceList};

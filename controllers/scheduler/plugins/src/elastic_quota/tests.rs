@@ -9,7 +9,7 @@ use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{DEFAULT_QUOTA, ROOT_QUOTA},
 };
-use koord_engine::plugin::ReasonCode;
+use koord_engine::framework::ReasonCode;
 use koord_quota::Quota;
 use koord_resource::ResourceList;
 use serde_json::{Value, json};

@@ -309,7 +309,7 @@ fn a_pod_that_no_term_means_is_not_asked_about() {
         let class = cluster.class(&pod.template);
         let request = Request { pod: &pod, class: &class, plugins: &[] };
         assert!(plugin.score(&request, &cluster).is_none(), "nothing is preferred");
-        !matches!(plugin.filter(&request, &cluster), PreFilter::Skip)
+        !matches!(plugin.filter(&request, &cluster), PreparedFilter::Skip)
     };
     assert!(!is_asked("bar") && is_asked("foo"));
 }

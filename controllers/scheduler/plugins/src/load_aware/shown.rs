@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::{Operands, Reason, ReasonCode, Refusal},
+    framework::{Operands, Reason, ReasonCode, Refusal},
     pod::Pod,
     shown,
 };

@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{SCORE_MAX, share},
+    framework::{SCORE_MAX, share},
 };
 use koord_scheduling::ResourceId;
 

@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(super) mod tests;
 
-use koord_engine::plugin::{Reason, ReasonCode};
+use koord_engine::framework::{Reason, ReasonCode};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use koord_scheduling::{CpuSet, NumaMask, ResourceId, ResourceVector};

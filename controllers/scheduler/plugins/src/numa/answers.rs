@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, Refusal, Score},
+    framework::{NodeFilter, NodeScore, Refusal},
 };
 use koord_scheduling::NumaMask;
 
@@ -40,7 +40,7 @@ impl Within for Asked {
     }
 }
 
-impl Filter for Asked {
+impl NodeFilter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable, is_of_reserve, .. }| {
             Refusal {
@@ -57,11 +57,11 @@ impl Filter for Asked {
             node.cpu_ratio > 1.0 || terms.is_ok_and(|terms| terms.policy != Policy::None || terms.cpus.is_some())
         };
         let is_apart = Place::of(cluster, row).is_none_or(|place| !takes_part(place.node));
-        is_apart.then(|| Filter::filter(self, cluster, row))
+        is_apart.then(|| NodeFilter::filter(self, cluster, row))
     }
 }
 
-impl Score for Asked {
+impl NodeScore for Asked {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let Some(place) = Place::of(cluster, row) else { return 0 };
         let Ok(terms) = self.terms(place.node) else { return 0 };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_engine::{cluster::Cluster, columns::Row, plugin::ReasonCode, pod::Template};
+use koord_engine::{cluster::Cluster, columns::Row, framework::ReasonCode, pod::Template};
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 

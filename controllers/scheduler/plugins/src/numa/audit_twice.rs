@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::GivenTwice,
+    framework::GivenTwice,
 };
 use koord_scheduling::CpuSet;
 

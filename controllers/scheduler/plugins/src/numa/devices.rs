@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use koord_engine::{
     cluster::{Class, Cluster},
     columns::Row,
-    plugin::{Reason, Request},
+    framework::{Reason, Request},
     pod::Pod,
 };
 use koord_scheduling::NumaMask;

@@ -20,11 +20,11 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    hold::Holds,
-    plugin::{
-        Code, Filter, GivenTwice, Marks, NoAnswer, Operands, Patch, Plugin, PreFilter, Query, Reason, ReasonCode,
-        Refusal, Rejection, Request, Score,
+    framework::{
+        Code, GivenTwice, NoAnswer, NodeFilter, NodeScore, Operands, Patch, Plugin, PreparedFilter, Query, Reason,
+        ReasonCode, Refusal, Rejection, Request, SignatureFields,
     },
+    hold::Holds,
     pod::{Pod, Template},
     state::State,
 };
@@ -133,8 +133,8 @@ impl Plugin for NodeNumaResource {
         "NodeNUMAResource"
     }
 
-    fn marks(&self) -> Marks {
-        const { Marks::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL, RESERVATION_IGNORED.name()]) }
+    fn marks(&self) -> SignatureFields {
+        const { SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL, RESERVATION_IGNORED.name()]) }
     }
 
     fn reads(&self) -> &'static [ResourceKind] {
@@ -160,14 +160,14 @@ impl Plugin for NodeNumaResource {
         asked.map(drop).map_err(fractional)
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         match self.asked(request) {
-            Ok(Some(asked)) => PreFilter::Nodes(Box::new(asked)),
-            Ok(None) | Err(_) => PreFilter::Skip,
+            Ok(Some(asked)) => PreparedFilter::Nodes(Box::new(asked)),
+            Ok(None) | Err(_) => PreparedFilter::Skip,
         }
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let asked = self.asked(request).ok()??;
         Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
     }

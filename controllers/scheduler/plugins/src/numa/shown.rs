@@ -7,7 +7,7 @@ use koord_api::{
 };
 use koord_engine::{
     cluster::Cluster,
-    plugin::{NoAnswer, Operands, ReasonCode},
+    framework::{NoAnswer, Operands, ReasonCode},
     pod::Pod,
     shown,
 };

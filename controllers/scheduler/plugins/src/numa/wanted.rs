@@ -6,7 +6,7 @@ use koord_api::{
     protocol::ProtocolError,
     qos::{QOS_LABEL, QosClass},
 };
-use koord_engine::plugin::{Reason, ReasonCode};
+use koord_engine::framework::{Reason, ReasonCode};
 
 use super::{
     accumulator::Wish,

@@ -292,7 +292,7 @@ fn without_constraints_of_its_own_a_pod_is_spread_among_those_of_its_services() 
     assert_eq!(said.iter().map(String::is_empty).collect::<Vec<_>>(), [false, false, true, true]);
     let pod = labelled("ns", "tried", &[("bar", "")], &json!({}));
     let class = zoned.class(&pod.template);
-    assert!(matches!(plugin.filter(&Request { pod: &pod, class: &class, plugins: &[] }, &zoned), PreFilter::Skip));
+    assert!(matches!(plugin.filter(&Request { pod: &pod, class: &class, plugins: &[] }, &zoned), PreparedFilter::Skip));
 }
 
 #[test]

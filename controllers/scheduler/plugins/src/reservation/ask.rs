@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, PreFilter, Reason, ReasonCode, Refusal, Score},
+    framework::{NodeFilter, NodeScore, PreparedFilter, Reason, ReasonCode, Refusal},
 };
 
 use super::{
@@ -124,10 +124,10 @@ impl Chosen {
 }
 
 /// These nodes are asked, if any are named, or else all of them.
-pub(super) fn among(names: Option<BTreeSet<Box<str>>>, filter: Box<dyn Filter>) -> PreFilter {
+pub(super) fn among(names: Option<BTreeSet<Box<str>>>, filter: Box<dyn NodeFilter>) -> PreparedFilter {
     match names {
-        Some(names) => PreFilter::Among(names, Some(filter)),
-        None => PreFilter::Nodes(filter),
+        Some(names) => PreparedFilter::Among(names, Some(filter)),
+        None => PreparedFilter::Nodes(filter),
     }
 }
 
@@ -142,7 +142,7 @@ fn has_other_policy(kept: &Kept, node: &str, is_default: bool) -> bool {
     others.any(|info| (info.policy == AllocatePolicy::Default) != is_default)
 }
 
-impl Filter for Asked {
+impl NodeFilter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
         if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
@@ -164,7 +164,7 @@ impl Filter for Asked {
     }
 }
 
-impl Filter for Wanted {
+impl NodeFilter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
         if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
@@ -189,7 +189,7 @@ const SCORES: i64 = 128;
 /// Orders beyond are alike.
 const ORDER_MAX: i64 = 1 << 48;
 
-impl Score for Rated {
+impl NodeScore for Rated {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let Some(kept) = cluster.state::<Kept>() else { return 0 };
         // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
@@ -224,7 +224,7 @@ impl Score for Rated {
     }
 }
 
-impl Score for Taking {
+impl NodeScore for Taking {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         cluster.state::<Kept>().map_or(0, |kept| self.0.rate(kept, cluster, row))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use koord_engine::plugin::{Reason, ReasonCode};
+use koord_engine::framework::{Reason, ReasonCode};
 
 use super::{Amounts, ReservationInfo, info::AllocatePolicy};
 

@@ -20,7 +20,7 @@ use koord_core::{
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::{Reason, ReasonCode, Rejection},
+    framework::{Reason, ReasonCode, Rejection},
     pod::Pod,
 };
 use koord_resource::{ResourceList, controller::ResourceKind};

@@ -13,12 +13,12 @@ use koord_engine::{
     cluster::{Cluster, Hidden, Placed},
     columns::Row,
     event::{Event, Events},
+    framework::{
+        Explanation, Figure, Found, NoAnswer, NodeScore, Orders, Patch, Plugin, PostFilterResult, PreparedFilter,
+        Query, Reason, ReasonCode, Refusal, Rejection, Request, ReservePodState, SignatureFields, Upkeep,
+    },
     hold::Holds,
     object::Object,
-    plugin::{
-        Explanation, Figure, Found, Marks, NoAnswer, Orders, Patch, Plugin, PostFilter, PreFilter, Query, Reason,
-        ReasonCode, Refusal, Rejection, Request, Score, StandIn, Upkeep,
-    },
     pod::Pod,
     preemption::{Attempted, Width},
     state::State,
@@ -217,8 +217,8 @@ impl Plugin for Reservation {
         }
     }
 
-    fn marks(&self) -> Marks {
-        const { Marks::WhereOffered(&[RESERVATION_IGNORED.name()]) }
+    fn marks(&self) -> SignatureFields {
+        const { SignatureFields::WhereOffered(&[RESERVATION_IGNORED.name()]) }
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
@@ -240,7 +240,7 @@ impl Plugin for Reservation {
         (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let texts = Arc::clone(&self.texts);
         if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
@@ -255,7 +255,7 @@ impl Plugin for Reservation {
         // QUIRK: reservations that nobody uses do not matter to a pod that matches none
         // (`a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used`).
         let chosen = chosen.filter(|chosen| !keeps || self.concern(request, chosen, cluster));
-        chosen.map_or(PreFilter::Skip, |chosen| {
+        chosen.map_or(PreparedFilter::Skip, |chosen| {
             let only = chosen.only_on(cluster);
             among(only, Box::new(Asked { chosen, keeps, texts }))
         })
@@ -269,24 +269,24 @@ impl Plugin for Reservation {
         ReasonCode::ReservationNotMatched
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         if request.pod.is_reservation() {
             let over = self.over_pods(request.pod, cluster).ok().flatten().filter(|over| over.is_rated());
-            return over.map(|over| -> Box<dyn Score> { Box::new(Taking(over)) });
+            return over.map(|over| -> Box<dyn NodeScore> { Box::new(Taking(over)) });
         }
-        self.choose(request, cluster).map(|chosen| -> Box<dyn Score> { Box::new(Rated(chosen)) })
+        self.choose(request, cluster).map(|chosen| -> Box<dyn NodeScore> { Box::new(Rated(chosen)) })
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         self.texts.get(refusal.operand, "node(s) no reservation(s) to meet the requirements")
     }
 
-    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         let (mut said, mut has_no_room) = (Vec::new(), false);
         match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted, self.name())) {
             None => {}
-            Some(PostFilter::Nothing(words)) => said.push(words),
-            Some(PostFilter::NoRoom(words)) => (has_no_room, said) = (true, vec![words]),
+            Some(PostFilterResult::Nothing(words)) => said.push(words),
+            Some(PostFilterResult::NoRoom(words)) => (has_no_room, said) = (true, vec![words]),
             Some(done) => return done,
         }
         let cluster = &*attempted.cluster;
@@ -298,7 +298,7 @@ impl Plugin for Reservation {
             summary.lines(&chosen.wish, &of_nodes)
         }));
         let said = said.join(", ");
-        if has_no_room { PostFilter::NoRoom(said) } else { PostFilter::Nothing(said) }
+        if has_no_room { PostFilterResult::NoRoom(said) } else { PostFilterResult::Nothing(said) }
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
@@ -342,15 +342,16 @@ impl Plugin for Reservation {
         }
     }
 
-    fn stand_in(&self, object: &Object) -> StandIn {
-        let Some(reservation) = object.get::<ReservationObject>() else { return StandIn::None };
+    fn stand_in(&self, object: &Object) -> ReservePodState {
+        let Some(reservation) = object.get::<ReservationObject>() else { return ReservePodState::None };
         let status = &reservation.status;
         // One with a node is on it while it is available, and is not looked for otherwise.
         let is_nowhere = !status.node_name.is_empty() && status.phase != Some(ReservationPhase::Available);
         if is_over(status) || is_nowhere {
-            return StandIn::Gone;
+            return ReservePodState::Gone;
         }
-        ReservePod::new(reservation).map_or(StandIn::Gone, |ReservePod { pod, .. }| StandIn::Pod(Arc::new(pod)))
+        ReservePod::new(reservation)
+            .map_or(ReservePodState::Gone, |ReservePod { pod, .. }| ReservePodState::Pod(Arc::new(pod)))
     }
 
     fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {

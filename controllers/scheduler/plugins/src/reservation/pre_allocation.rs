@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::uid::Uid;
-use koord_engine::plugin::{Reason, ReasonCode};
+use koord_engine::framework::{Reason, ReasonCode};
 
 use super::{
     Amounts, NodeRoom, ReservationInfo,

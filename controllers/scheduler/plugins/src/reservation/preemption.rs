@@ -6,7 +6,7 @@ use koord_api::pod_annotations::DISABLE_PREEMPTIBLE;
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
-    plugin::{PostFilter, Request},
+    framework::{PostFilterResult, Request},
     preemption::{Attempted, Rules},
 };
 
@@ -18,7 +18,7 @@ pub(super) fn preempt(
     request: &Request<'_>,
     attempted: &mut Attempted<'_>,
     name: &'static str,
-) -> PostFilter {
+) -> PostFilterResult {
     let rules = Preemptible(LowerPriority { priority: request.template().priority });
     preemption.make_room(request, attempted, rules, name)
 }

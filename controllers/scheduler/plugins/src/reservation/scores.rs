@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use koord_engine::plugin::{highest_is_best, normalize, share};
+use koord_engine::framework::{highest_is_best, normalize, share};
 
 use super::{Amounts, ReservationInfo};
 

@@ -3,8 +3,8 @@
 use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_engine::{
     cluster::Cluster,
+    framework::{Reason, ReasonCode},
     labels::Labels,
-    plugin::{Reason, ReasonCode},
     pod::Pod,
 };
 use koord_resource::ResourceList;

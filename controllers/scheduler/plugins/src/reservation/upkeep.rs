@@ -14,8 +14,8 @@ use koord_core::{
 };
 use koord_engine::{
     cluster::{Cluster, Placed},
+    framework::Upkeep,
     hold::Resized,
-    plugin::Upkeep,
     pod::Pod,
 };
 use koord_resource::{controller::ResourceKind, schema::patch::merge};

@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, hold::Holds, plugin::Plugin as _};
+use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, hold::Holds};
 use serde_json::{Value, json};
 
 use crate::{

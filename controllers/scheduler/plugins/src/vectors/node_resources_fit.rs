@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, node::Node, plugin::Plugin as _};
+use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, node::Node};
 use serde_json::json;
 use std::sync::Arc;
 

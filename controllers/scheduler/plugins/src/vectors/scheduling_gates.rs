@@ -1,7 +1,7 @@
 use koord_engine::{
     cluster::Cluster,
     event::{Event, Events},
-    plugin::Plugin as _,
+    framework::Plugin as _,
     pod::Pod,
 };
 use serde_json::json;

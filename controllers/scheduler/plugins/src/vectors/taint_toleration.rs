@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use koord_engine::{cluster::Cluster, event::Event, node::Node, plugin::Plugin as _};
+use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, node::Node};
 use serde_json::{Value, json};
 
 use crate::{

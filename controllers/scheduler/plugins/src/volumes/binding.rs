@@ -17,10 +17,12 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
+    framework::{
+        NodeFilter, Patch, Plugin, PreBindProgress, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request,
+    },
     hold::Holds,
     node::Node,
     object::ObjectChange,
-    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Pod,
     state::State,
 };
@@ -82,10 +84,10 @@ impl Plugin for VolumeBinding {
         pod.has_claims()
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         match Search::of(request.pod, cluster) {
-            Some(search) => PreFilter::Nodes(Box::new(search)),
-            None => PreFilter::Skip,
+            Some(search) => PreparedFilter::Nodes(Box::new(search)),
+            None => PreparedFilter::Skip,
         }
     }
 
@@ -111,9 +113,9 @@ impl Plugin for VolumeBinding {
         }
     }
 
-    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> Prepared {
+    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
         let held = placed.holds.get::<VolumesHeld>();
-        held.map_or(Prepared::Done, |held| prepare::prepared(held, placed, cluster))
+        held.map_or(PreBindProgress::Done, |held| prepare::prepared(held, placed, cluster))
     }
 
     fn events(&self) -> Events {
@@ -149,7 +151,7 @@ fn may_help(change: &ObjectChange) -> bool {
     false
 }
 
-impl Filter for Search {
+impl NodeFilter for Search {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node): Option<&Arc<Node>> = cluster.node(row) else { return Ok(()) };
         let refusal = |conflicts: Conflicts| Refusal { reason: 0, resolvable: false, operand: conflicts.bits() };

@@ -17,8 +17,8 @@ use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     event::{Event, Events},
+    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request},
     object::ObjectChange,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::Pod,
     state::State,
     volume::Disk,
@@ -75,14 +75,14 @@ impl Plugin for NodeVolumeLimits {
         pod.has_claims() || has_attachable_disks(pod)
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let claims = request.pod.claims().into_iter();
         let mut volumes: Vec<CsiVolume> =
             claims.filter_map(|claim| CsiVolume::of_claim(&claim.key, cluster.objects())).collect();
         volumes.extend(request.pod.disks().filter_map(CsiVolume::of_disk));
         volumes.sort();
         volumes.dedup();
-        if volumes.is_empty() { PreFilter::Skip } else { PreFilter::Nodes(Box::new(Brought(volumes))) }
+        if volumes.is_empty() { PreparedFilter::Skip } else { PreparedFilter::Nodes(Box::new(Brought(volumes))) }
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -107,7 +107,7 @@ impl Plugin for NodeVolumeLimits {
     }
 }
 
-impl Filter for Brought {
+impl NodeFilter for Brought {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Ok(()) };
         let Some(csi_node) = cluster.objects().get::<CSINode>(&node.name) else { return Ok(()) };

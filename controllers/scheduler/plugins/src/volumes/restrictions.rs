@@ -10,7 +10,7 @@ use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
+    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Pod,
     state::State,
 };
@@ -65,7 +65,7 @@ impl Plugin for VolumeRestrictions {
         pod.has_claims()
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let pod = request.pod;
         let is_exclusive = |claim: &PersistentVolumeClaim| {
             let mut modes = claim.spec.iter().filter_map(|spec| spec.access_modes.as_ref()).flatten();
@@ -75,9 +75,9 @@ impl Plugin for VolumeRestrictions {
         let exclusive = claims.filter(|claim| stored(claim, cluster.objects()).is_some_and(is_exclusive));
         let exclusive: Vec<ObjectKey> = exclusive.map(|claim| claim.key).collect();
         if exclusive.is_empty() && pod.disks().next().is_none() {
-            return PreFilter::Skip;
+            return PreparedFilter::Skip;
         }
-        PreFilter::Nodes(Box::new(Wanted { pod: Arc::clone(pod), exclusive }))
+        PreparedFilter::Nodes(Box::new(Wanted { pod: Arc::clone(pod), exclusive }))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -107,7 +107,7 @@ impl Plugin for VolumeRestrictions {
     }
 }
 
-impl Filter for Wanted {
+impl NodeFilter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         if cluster.pods_on(row).any(|placed| conflict(&self.pod, &placed.pod)) {
             return Err(Refusal::resolvable(DISK, 0));

@@ -13,10 +13,10 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
     event::Event,
+    framework::{Plugin, Rejection, Request},
     hold::Holds,
     node::Node,
     object::Object,
-    plugin::{Plugin, Rejection, Request},
     pod::Pod,
 };
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
+    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;
@@ -59,10 +59,10 @@ impl Plugin for VolumeZone {
         pod.has_claims()
     }
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         match places(request.pod, cluster) {
-            Ok(places) if !places.is_empty() => PreFilter::Nodes(Box::new(Places(places))),
-            Ok(_) | Err(_) => PreFilter::Skip,
+            Ok(places) if !places.is_empty() => PreparedFilter::Nodes(Box::new(Places(places))),
+            Ok(_) | Err(_) => PreparedFilter::Skip,
         }
     }
 
@@ -86,7 +86,7 @@ impl Plugin for VolumeZone {
     }
 }
 
-impl Filter for Places {
+impl NodeFilter for Places {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Ok(()) };
         // In a cluster of one zone nodes need no labels.

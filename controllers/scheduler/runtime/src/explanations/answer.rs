@@ -16,7 +16,7 @@ use koord_api::{
 use koord_engine::{
     cycle::OnNode,
     engine::{Decision, Engine, Outcome, Refused},
-    plugin::{Query, Reason},
+    framework::{Query, Reason},
     pod::Pod,
 };
 use koord_runtime::{clock::Moment, key::ObjectKey};

@@ -7,7 +7,7 @@ use std::{
 
 use koord_engine::{
     extender::{Extender, RATING_MAX, Victims, Words},
-    plugin::SCORE_MAX,
+    framework::SCORE_MAX,
 };
 
 use super::protocol::{self, Bound, Filtered, Preempted, Rated};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use koord_engine::{
     engine::{Attempt, Ended, Engine},
-    plugin::Figure,
+    framework::Figure,
 };
 use koord_runtime::{
     clock::Moment,
@@ -226,8 +226,8 @@ mod tests {
 
     use koord_engine::{
         cluster::Cluster,
+        framework::{Plugin, Profile},
         node::Node,
-        plugin::{Plugin, Profile},
         queue::Timings,
     };
     use koord_runtime::{metrics::Audience, random::Random};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{engine::Engine, plugin::Figure, queue::Stands};
+use koord_engine::{engine::Engine, framework::Figure, queue::Stands};
 
 use super::families::REQUESTS;
 

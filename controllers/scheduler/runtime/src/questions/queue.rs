@@ -7,7 +7,7 @@ use koord_engine::{
     cycle::Profile,
     engine::Engine,
     event::Events,
-    plugin::{Plugin, Query},
+    framework::{Plugin, Query},
     pod::Pod,
     queue::{Depths, Standing, Stands},
 };

@@ -2,7 +2,7 @@
 
 use koord_engine::{
     engine::{Ending, Engine, NodeClass, Record},
-    plugin::{Reason, ReasonCode},
+    framework::{Reason, ReasonCode},
 };
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};

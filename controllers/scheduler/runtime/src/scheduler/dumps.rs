@@ -8,7 +8,7 @@ use std::sync::{
 use koord_engine::{
     cycle::OnNode,
     engine::{Attempt, Outcome},
-    plugin::Reason,
+    framework::Reason,
 };
 
 use super::Scheduler;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use koord_engine::{
     engine::{Attempt, Outcome, Refused},
-    plugin::Explanation,
+    framework::Explanation,
     pod::Pod,
 };
 use koord_runtime::{

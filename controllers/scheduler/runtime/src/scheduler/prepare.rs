@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use koord_engine::{
     engine::{Attempt, Outcome},
-    plugin::{Patch, Prepared},
+    framework::{Patch, PreBindProgress},
 };
 use koord_runtime::{clock::Moment, uid::Uid};
 
@@ -65,7 +65,7 @@ impl Scheduler {
         self.is_working = true;
         for (uid, (attempt, until)) in std::mem::take(&mut self.preparing.waiting) {
             let prepared = self.engine.prepared(&attempt);
-            if !matches!(prepared, Some(Prepared::Pending(_) | Prepared::Write(..)))
+            if !matches!(prepared, Some(PreBindProgress::Pending(_) | PreBindProgress::Write(..)))
                 && self.preparing.sent.remove(&uid).is_some()
             {
                 self.preparing.is_due = true;
@@ -73,12 +73,14 @@ impl Scheduler {
             match prepared {
                 // The pod is gone, or was bound by somebody else.
                 None => {}
-                Some(Prepared::Done) => {
+                Some(PreBindProgress::Done) => {
                     let work = self.give_or_bind(attempt);
                     self.further.push_back(work);
                 }
-                Some(Prepared::Pending(_)) if now < until => _ = self.preparing.waiting.insert(uid, (attempt, until)),
-                Some(Prepared::Write(plugin, write)) if now < until => {
+                Some(PreBindProgress::Pending(_)) if now < until => {
+                    _ = self.preparing.waiting.insert(uid, (attempt, until))
+                }
+                Some(PreBindProgress::Write(plugin, write)) if now < until => {
                     let is_free = !self.preparing.sent.contains_key(&uid);
                     if is_free && self.preparing.sent.values().all(|sent| *sent != subject(&write)) {
                         self.preparing.sent.insert(uid.clone(), subject(&write));
@@ -86,13 +88,13 @@ impl Scheduler {
                     }
                     self.preparing.waiting.insert(uid, (attempt, until));
                 }
-                Some(Prepared::Write(plugin, write)) => {
+                Some(PreBindProgress::Write(plugin, write)) => {
                     self.preparing.sent.remove(&uid);
                     let words =
                         format!("running PreBind plugin {plugin:?}: what is written to {} is not seen", write.key);
                     self.not_bound(&attempt, words);
                 }
-                Some(Prepared::Pending(message) | Prepared::Failed(message)) => {
+                Some(PreBindProgress::Pending(message) | PreBindProgress::Failed(message)) => {
                     self.preparing.sent.remove(&uid);
                     self.not_bound(&attempt, message);
                 }

@@ -140,7 +140,7 @@ fn about(attempt: &Attempt) -> Vec<(&'static str, String)> {
 mod tests {
     use std::sync::Arc;
 
-    use koord_engine::{engine::Refused, plugin::Patch, pod::Pod, queue::Tried};
+    use koord_engine::{engine::Refused, framework::Patch, pod::Pod, queue::Tried};
     use koord_runtime::{
         clock::{Clock as _, ManualClock},
         key::ObjectKey,

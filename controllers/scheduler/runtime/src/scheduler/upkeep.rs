@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use koord_api::elastic_quota::ElasticQuota;
-use koord_engine::plugin::Upkeep;
+use koord_engine::framework::Upkeep;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 

@@ -75,8 +75,8 @@ mod tests {
         cluster::Cluster,
         cycle::Profile,
         engine::Engine,
+        framework::{Plugin, Rejection, Request},
         node::Node,
-        plugin::{Plugin, Rejection, Request},
         pod::{Pod, Template},
         queue::Timings,
     };

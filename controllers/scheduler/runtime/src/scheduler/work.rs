@@ -9,7 +9,7 @@ use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_engine::{
     cluster::Cluster,
     engine::{Attempt, Outcome},
-    plugin::Patch,
+    framework::Patch,
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;

@@ -238,7 +238,7 @@ impl Scheduler {
     }
 }
 
-fn subject<'a>(pod: &'a Pod, together: Option<&'a koord_engine::plugin::Workload>) -> Subject<'a> {
+fn subject<'a>(pod: &'a Pod, together: Option<&'a koord_engine::framework::Workload>) -> Subject<'a> {
     Subject { key: &pod.key, uid: &pod.uid, is_gated: !pod.gates.is_empty(), together }
 }
 

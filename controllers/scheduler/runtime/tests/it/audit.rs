@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
-    plugin::{GivenTwice, Plugin},
+    framework::{GivenTwice, Plugin},
     pod::Pod,
     state::State,
 };

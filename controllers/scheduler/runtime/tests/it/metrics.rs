@@ -1,6 +1,6 @@
 //! What the scheduler measures.
 
-use koord_engine::{cluster::Cluster, columns::Row, plugin::Plugin};
+use koord_engine::{cluster::Cluster, columns::Row, framework::Plugin};
 use koord_runtime::metrics::Audience;
 
 use super::*;

@@ -7,7 +7,7 @@ use crate::{
     cluster::Cluster,
     columns::Row,
     cycle::{Found, Memory, Profile, Verdict, sample::Sample},
-    plugin::{Plan, Refusal, Refusals, Searched},
+    framework::{Plan, Refusal, Refusals, Searched},
     pod::Pod,
 };
 

@@ -7,7 +7,7 @@ use crate::{
     cluster::Cluster,
     columns::Row,
     cycle::{Found, Profile, Verdict},
-    plugin::Refusals,
+    framework::Refusals,
     pod::Pod,
 };
 

@@ -6,7 +6,7 @@ use crate::{
     best::Best,
     cluster::Cluster,
     cycle::{Prepared, Profile, filtering::Filtering, scorer::Scorer},
-    plugin::{PreFilter, Request},
+    framework::{PreparedFilter, Request},
     timing::{Point, Timing},
 };
 
@@ -105,10 +105,10 @@ impl Prepared {
         };
         let answer = timing.call(&**asks, Point::PreFilter, || asks.filter(request, cluster));
         let (names, new) = match answer {
-            PreFilter::Skip => (None, None),
-            PreFilter::Nodes(filter) => (None, Some(filter)),
-            PreFilter::Among(names, filter) => (Some(names), filter),
-            PreFilter::None(_) => return false,
+            PreparedFilter::Skip => (None, None),
+            PreparedFilter::Nodes(filter) => (None, Some(filter)),
+            PreparedFilter::Among(names, filter) => (Some(names), filter),
+            PreparedFilter::None(_) => return false,
         };
         if !self.among.is_limited(plugin, names.as_ref()) {
             return false;

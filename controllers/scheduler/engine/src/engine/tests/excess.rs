@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     cluster::{Subject, Turn},
     engine::{Excess, Whose},
-    plugin::GivenTwice,
+    framework::GivenTwice,
     pod::Reference,
 };
 

@@ -15,8 +15,8 @@ impl Plugin for Names {
         self.name
     }
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
-        PreFilter::Among(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
+    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
+        PreparedFilter::Among(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
     fn names_nodes(&self) -> bool {

@@ -3,7 +3,7 @@
 use koord_core::clock::{ManualClock, SharedClock};
 
 use super::*;
-use crate::{plugin::Score, timing::PluginLap};
+use crate::{framework::NodeScore, timing::PluginLap};
 
 /// Takes a different number of milliseconds at each extension point.
 struct Slow(Arc<ManualClock>);
@@ -29,12 +29,12 @@ impl Plugin for Slow {
         Ok(())
     }
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
+    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
         self.takes(3);
-        PreFilter::Nodes(Box::new(Self(Arc::clone(&self.0))))
+        PreparedFilter::Nodes(Box::new(Self(Arc::clone(&self.0))))
     }
 
-    fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         self.takes(5);
         Some(Box::new(Self(Arc::clone(&self.0))))
     }
@@ -44,9 +44,9 @@ impl Plugin for Slow {
         Ok(())
     }
 
-    fn permit(&self, _: &Request<'_>, _: &mut Cluster, _: &mut Orders) -> Permit {
+    fn permit(&self, _: &Request<'_>, _: &mut Cluster, _: &mut Orders) -> PermitResult {
         self.takes(7);
-        Permit::Allow
+        PermitResult::Allow
     }
 
     fn pre_bind(&self, _: &Request<'_>, _: &Placed, _: &Cluster, _: &mut Patch) {
@@ -54,14 +54,14 @@ impl Plugin for Slow {
     }
 }
 
-impl Filter for Slow {
+impl NodeFilter for Slow {
     fn filter(&self, _: &Cluster, _: Row) -> Result<(), Refusal> {
         self.takes(4);
         Ok(())
     }
 }
 
-impl Score for Slow {
+impl NodeScore for Slow {
     fn score(&self, _: &Cluster, _: Row) -> i64 {
         self.takes(9);
         0

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use koord_core::uid::Uid;
-use koord_engine::plugin::Workload;
+use koord_engine::framework::Workload;
 
 use super::Gangs;
 

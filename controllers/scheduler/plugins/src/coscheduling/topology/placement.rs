@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use koord_api::gang::{Gather, NetworkTopologySpec};
-use koord_engine::plugin::abridged;
+use koord_engine::framework::abridged;
 
 use super::tree::{Place, Tree};
 

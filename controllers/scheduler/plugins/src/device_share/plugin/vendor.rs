@@ -13,7 +13,7 @@ use koord_core::{
 };
 use koord_engine::{
     cluster::{Cluster, Placed},
-    plugin::{Patch, Plugin as _, Prepared},
+    framework::{Patch, Plugin as _, PreBindProgress},
 };
 use koord_resource::controller::ResourceKind;
 use serde_json::json;
@@ -44,16 +44,16 @@ impl DeviceShare {
     }
 
     /// Whether the pod has its lock of the node, where it needs one.
-    pub(super) fn lock(&self, allocations: &DeviceAllocations, placed: &Placed, cluster: &Cluster) -> Prepared {
+    pub(super) fn lock(&self, allocations: &DeviceAllocations, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
         match self.adaption(allocations, placed, cluster) {
-            Some(Err(error)) => Prepared::Failed(error),
+            Some(Err(error)) => PreBindProgress::Failed(error),
             Some(Ok(Adaption { lock: Some(Lock { name, value, is_held: false }), .. })) => {
                 let node = cluster.node(placed.row).map(|node| ObjectKey::cluster(&node.name)).unwrap_or_default();
                 let action =
                     Action::Patch { subresource: "", patch: json!({"metadata": {"annotations": {name: value}}}) };
-                Prepared::Write(self.name(), Write { kind: ResourceKind::NODE, key: node, action })
+                PreBindProgress::Write(self.name(), Write { kind: ResourceKind::NODE, key: node, action })
             }
-            Some(Ok(_)) | None => Prepared::Done,
+            Some(Ok(_)) | None => PreBindProgress::Done,
         }
     }
 

@@ -6,8 +6,8 @@ use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
+    framework::{NodeFilter, NodeScore, Operands, Refusal, Scale, highest_is_best},
     node::Node,
-    plugin::{Filter, Operands, Refusal, Scale, Score, highest_is_best},
     pod::Template,
 };
 use koord_scheduling::NumaMask;
@@ -243,7 +243,7 @@ impl Wanted {
     }
 }
 
-impl Filter for Wanted {
+impl NodeFilter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         self.check(&Known::of_one(cluster), row, self.request.gpus.as_ref().map(Each::of).as_mut())
     }
@@ -335,7 +335,7 @@ impl Compared {
     }
 }
 
-impl Score for Compared {
+impl NodeScore for Compared {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         self.rate(&Known::of_one(cluster), row, &mut None)
     }

@@ -28,7 +28,7 @@ fn rooms(world: &World) -> Vec<&'static str> {
     let request = Request { pod: &pod, class: &class, plugins: &[] };
     let mut args: LoadAwareSchedulingArgs = serde_json::from_value(thresholds()).unwrap();
     args.complete();
-    let PreFilter::Nodes(filter) = LoadAwareScheduling::new(&args).filter(&request, &cluster) else {
+    let PreparedFilter::Nodes(filter) = LoadAwareScheduling::new(&args).filter(&request, &cluster) else {
         panic!("no filter")
     };
     let has_room = |name: &&str| filter.filter(&cluster, cluster.row(name).unwrap()).is_ok();

@@ -11,8 +11,8 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{ClassId, Cluster, ReservedId},
     columns::Row,
+    framework::Request,
     node::Node,
-    plugin::Request,
 };
 use parking_lot::Mutex;
 

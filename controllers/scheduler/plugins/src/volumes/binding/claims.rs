@@ -6,8 +6,8 @@ use k8s_openapi::{
 };
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
+    framework::{ReasonCode, Rejection},
     object::Objects,
-    plugin::{ReasonCode, Rejection},
     pod::Pod,
 };
 

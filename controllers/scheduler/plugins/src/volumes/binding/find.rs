@@ -1,6 +1,6 @@
 //! What the claims of a pod would be bound to on a node, and why they cannot be.
 
-use koord_engine::plugin::{Reason, ReasonCode};
+use koord_engine::framework::{Reason, ReasonCode};
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{

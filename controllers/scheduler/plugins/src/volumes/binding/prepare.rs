@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use koord_core::write::{Action, Write};
 use koord_engine::{
     cluster::{Cluster, Placed},
+    framework::PreBindProgress,
     object::Objects,
-    plugin::Prepared,
 };
 use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
@@ -62,17 +62,17 @@ fn precondition(uid: Option<&str>, revision: &str) -> Value {
 }
 
 /// Whether all claims of a pod are bound.
-pub(super) fn prepared(held: &VolumesHeld, placed: &Placed, cluster: &Cluster) -> Prepared {
+pub(super) fn prepared(held: &VolumesHeld, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
     let bindings = held.bindings.iter().map(|binding| is_bound(binding, placed, cluster));
     let provisions = held.provisions.iter().map(|provision| is_provided(provision, &held.node, placed, cluster));
     let mut is_pending = false;
     for step in bindings.chain(provisions) {
         match step {
             Ok(is_done) => is_pending |= !is_done,
-            Err(why) => return Prepared::Failed(format!("binding volumes: {why}")),
+            Err(why) => return PreBindProgress::Failed(format!("binding volumes: {why}")),
         }
     }
-    if is_pending { Prepared::Pending(TIMEOUT.to_owned()) } else { Prepared::Done }
+    if is_pending { PreBindProgress::Pending(TIMEOUT.to_owned()) } else { PreBindProgress::Done }
 }
 
 fn is_bound(binding: &Binding, placed: &Placed, cluster: &Cluster) -> Result<bool, String> {

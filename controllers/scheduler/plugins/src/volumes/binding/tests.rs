@@ -77,7 +77,7 @@ fn reserve(cluster: &mut Cluster, name: &str, node: &str, claims: &[&str]) -> Re
     Ok(patch)
 }
 
-fn prepared(cluster: &Cluster, name: &str) -> Prepared {
+fn prepared(cluster: &Cluster, name: &str) -> PreBindProgress {
     plugin().prepared(cluster.pod(&Uid::from(name)).unwrap(), cluster)
 }
 
@@ -239,24 +239,24 @@ fn a_volume_is_given_to_one_claim_and_given_back_with_its_pod() {
 fn the_binding_of_a_volume_is_done_when_a_controller_has_finished_it() {
     let mut cluster = stage(&[("volume", "v", local("a")), ("claim", "c", claim("by-hand", "1Gi"))]);
     reserve(&mut cluster, "p", "a", &["c"]).unwrap();
-    let pending = Prepared::Pending("binding volumes: context deadline exceeded".to_owned());
+    let pending = PreBindProgress::Pending("binding volumes: context deadline exceeded".to_owned());
     assert_eq!(prepared(&cluster, "p"), pending, "the write is not seen yet");
     let written = |members: Value| merged(merged(local("a"), &json!({"metadata": {"resourceVersion": "8"}})), &members);
     let taken = written(json!({"spec": {"claimRef": {"namespace": "ns", "name": "c", "uid": "c"}}}));
     cluster.set_object(object("volume", "v", &taken).1);
     assert_eq!(prepared(&cluster, "p"), pending);
     cluster.set_object(object("claim", "c", &bound("v")).1);
-    assert_eq!(prepared(&cluster, "p"), Prepared::Done);
+    assert_eq!(prepared(&cluster, "p"), PreBindProgress::Done);
     cluster.set_object(object("volume", "v", &written(json!({}))).1);
-    let reset = Prepared::Failed(r#"binding volumes: ClaimRef got reset for pv "v""#.to_owned());
+    let reset = PreBindProgress::Failed(r#"binding volumes: ClaimRef got reset for pv "v""#.to_owned());
     assert_eq!(prepared(&cluster, "p"), reset);
     let moved = merged(local("b"), &json!({"metadata": {"resourceVersion": "9"}}));
     cluster.set_object(object("volume", "v", &moved).1);
     let moved = r#"binding volumes: pv "v" node affinity doesn't match node "a": no matching NodeSelectorTerms"#;
-    assert_eq!(prepared(&cluster, "p"), Prepared::Failed(moved.to_owned()));
+    assert_eq!(prepared(&cluster, "p"), PreBindProgress::Failed(moved.to_owned()));
     change(&mut cluster, "volume", "v", [Some(&json!({})), None]);
     let gone = r#"binding volumes: failed to check binding: could not find v1.PersistentVolume "v""#;
-    assert_eq!(prepared(&cluster, "p"), Prepared::Failed(gone.to_owned()));
+    assert_eq!(prepared(&cluster, "p"), PreBindProgress::Failed(gone.to_owned()));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_volume_is_made_for_the_node_that_the_claim_names() {
     assert_eq!((write.key.as_str(), &write.action), ("ns/c", &Action::Patch { subresource: "", patch: expected }));
     assert_eq!(asked(&mut cluster, &["c"]), [NOTHING_TO_BIND, ""], "who shares the claim comes to its node");
 
-    let pending = Prepared::Pending("binding volumes: context deadline exceeded".to_owned());
+    let pending = PreBindProgress::Pending("binding volumes: context deadline exceeded".to_owned());
     assert_eq!(prepared(&cluster, "p"), pending);
     let selected =
         merged(claim("made", "1Gi"), &json!({"metadata": {"resourceVersion": "6", "annotations": {SELECTED: "b"}}}));
@@ -277,11 +277,11 @@ fn a_volume_is_made_for_the_node_that_the_claim_names() {
     cluster.set_object(object("claim", "c", &merged(selected.clone(), &bound("v"))).1);
     assert_eq!(prepared(&cluster, "p"), pending, "the volume is not seen yet");
     cluster.set_object(object("volume", "v", &local("b")).1);
-    assert_eq!(prepared(&cluster, "p"), Prepared::Done);
+    assert_eq!(prepared(&cluster, "p"), PreBindProgress::Done);
     let refused = merged(claim("made", "1Gi"), &json!({"metadata": {"resourceVersion": "9"}}));
     cluster.set_object(object("claim", "c", &refused).1);
     let failed = r#"binding volumes: provisioning failed for PVC "c""#;
-    assert_eq!(prepared(&cluster, "p"), Prepared::Failed(failed.to_owned()));
+    assert_eq!(prepared(&cluster, "p"), PreBindProgress::Failed(failed.to_owned()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, plugin::Plugin as _};
+use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _};
 use serde_json::{Value, json};
 
 use crate::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use koord_api::pod_group::PodGroup;
 use koord_engine::{
-    plugin::{Reason, ReasonCode},
+    framework::{Reason, ReasonCode},
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;

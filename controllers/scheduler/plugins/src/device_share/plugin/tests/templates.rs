@@ -56,7 +56,7 @@ fn each_profile_has_the_templates_of_its_own_config_map() {
         let key = ObjectKey::new("koordinator-system", name);
         cluster.set_object(Object::new(key, Uid::from(name), false, Arc::new(map)));
         plugins.each_ref().map(|plugin| {
-            let PreFilter::Nodes(filter) = plugin.filter(&request, &cluster) else { panic!("nothing is asked") };
+            let PreparedFilter::Nodes(filter) = plugin.filter(&request, &cluster) else { panic!("nothing is asked") };
             filter.filter(&cluster, row).is_ok()
         })
     };

@@ -8,9 +8,9 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
     engine::{Attempt, Engine, Outcome},
+    framework::Plugin,
     labels::Labels,
     object::Object,
-    plugin::Plugin,
     pod::{Pod, Template},
     queue::Timings,
     template::given,

@@ -26,7 +26,7 @@ enum Delta {
     NoReservation(usize),
     Node(usize, usize),
     NoNode(usize),
-    StandIn(usize),
+    ReservePodState(usize),
     Owner(usize, usize),
     NoOwner(usize),
     Keeper(usize, usize, bool),
@@ -43,7 +43,7 @@ fn deltas() -> impl Strategy<Value = Vec<Delta>> {
         1 => (0..6_usize).prop_map(Delta::NoReservation),
         3 => (0..4_usize, 0..3_usize).prop_map(|(node, zone)| Delta::Node(node, zone)),
         1 => (0..4_usize).prop_map(Delta::NoNode),
-        1 => (0..6_usize).prop_map(Delta::StandIn),
+        1 => (0..6_usize).prop_map(Delta::ReservePodState),
         3 => (0..8_usize, 0..6_usize).prop_map(|(pod, of)| Delta::Owner(pod, of)),
         2 => (0..8_usize).prop_map(Delta::NoOwner),
         1 => (0..3_usize, 0..4_usize, any::<bool>()).prop_map(|(pod, node, is_ready)| Delta::Keeper(pod, node, is_ready)),
@@ -173,7 +173,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
             cluster.set_node(node(&format!("n{number}"), &json!({"metadata": {"labels": labels}})));
         }
         Delta::NoNode(number) => _ = cluster.remove_node(&format!("n{number}")),
-        Delta::StandIn(number) => {
+        Delta::ReservePodState(number) => {
             let name = format!("r{number}");
             let object = cluster.objects().get::<Reservation>(&name);
             let stand_in = object.map(|object| (ReservePod::new(object).unwrap().pod, object.status.node_name.clone()));

@@ -2,7 +2,7 @@
 
 use koord_api::reservation::{Reservation, ReservationReason};
 use koord_core::uid::Uid;
-use koord_engine::plugin::{Found, ReasonCode};
+use koord_engine::framework::{Found, ReasonCode};
 
 use super::{Asks, Kept, Match};
 use crate::reservation::Mismatch;

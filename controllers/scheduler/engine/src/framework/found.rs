@@ -186,8 +186,8 @@ pub fn unavailable(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
 mod tests {
     use super::*;
     use crate::{
+        framework::{Reason, ReasonCode},
         node::Node,
-        plugin::{Reason, ReasonCode},
     };
 
     #[test]

@@ -10,18 +10,18 @@ use crate::{
 };
 
 /// The result of PreFilter.
-pub enum PreFilter {
+pub enum PreparedFilter {
     /// Every node will do.
     Skip,
     /// Each node is asked.
-    Nodes(Box<dyn Filter>),
+    Nodes(Box<dyn NodeFilter>),
     /// The nodes of these names are asked; all others are left out before anybody is asked about them.
-    Among(BTreeSet<Box<str>>, Option<Box<dyn Filter>>),
+    Among(BTreeSet<Box<str>>, Option<Box<dyn NodeFilter>>),
     /// No node will do.
     None(Refusal),
 }
 
-impl PreFilter {
+impl PreparedFilter {
     /// Each node is asked by what is reported of it alone: the function sees neither pods nor other nodes, so its answer holds for
     /// all pods of the class until the node changes. Beside the node it may depend on the class, and on nothing else.
     pub fn of_node(filter: impl Fn(&Node) -> Result<(), Refusal> + Send + Sync + 'static) -> Self {
@@ -30,7 +30,7 @@ impl PreFilter {
 }
 
 /// What a plugin asks of a node for one pod, or for all pods of a class.
-pub trait Filter: Send + Sync {
+pub trait NodeFilter: Send + Sync {
     /// Whether the pod may run there.
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal>;
 
@@ -39,7 +39,7 @@ pub trait Filter: Send + Sync {
         rows.retain(|row| self.filter(cluster, *row).map_err(|refusal| refused(*row, refusal)).is_ok());
     }
 
-    /// What [`Filter::filter`] would say after so many pods of the class were placed there; none where only placing them tells. A node
+    /// What [`NodeFilter::filter`] would say after so many pods of the class were placed there; none where only placing them tells. A node
     /// that takes no more after some of them takes no more after all that follow, and nothing is refused in Reserve that is not here.
     fn filter_after(&self, _cluster: &Cluster, _row: Row, _alike: usize) -> Option<Result<(), Refusal>> {
         None
@@ -50,7 +50,7 @@ pub trait Filter: Send + Sync {
         true
     }
 
-    /// Whether this holds for as long as [`Filter::refresh`] is called for every row that has changed. It is prepared again
+    /// Whether this holds for as long as [`NodeFilter::refresh`] is called for every row that has changed. It is prepared again
     /// for every pod otherwise.
     fn follows_rows(&self) -> bool {
         self.is_local()
@@ -72,8 +72,8 @@ pub trait Filter: Send + Sync {
 }
 
 /// How a plugin compares nodes for one pod, or for all pods of a class.
-pub trait Score: Send + Sync {
-    /// Whether this holds for as long as [`Score::refresh`] is called for every row that has changed. It is prepared again for
+pub trait NodeScore: Send + Sync {
+    /// Whether this holds for as long as [`NodeScore::refresh`] is called for every row that has changed. It is prepared again for
     /// every pod otherwise.
     fn follows_rows(&self) -> bool {
         self.is_local() || self.scale().is_some()
@@ -85,7 +85,7 @@ pub trait Score: Send + Sync {
     /// These are the nodes that passed all filters. Only a score that is not local is given them.
     fn compare(&mut self, _cluster: &Cluster, _rows: &[Row]) {}
 
-    /// The score of a node that passed all filters: from 0 to [`SCORE_MAX`], unless [`Score::normalize`] brings it there.
+    /// The score of a node that passed all filters: from 0 to [`SCORE_MAX`], unless [`NodeScore::normalize`] brings it there.
     fn score(&self, cluster: &Cluster, row: Row) -> i64;
 
     /// The same of many nodes.
@@ -106,8 +106,8 @@ pub trait Score: Send + Sync {
         None
     }
 
-    /// Whether the scores of [`Score::rows`] that this gave for the last pod of the class hold for this pod on rows that have not changed,
-    /// as with [`Filter::inherits`].
+    /// Whether the scores of [`NodeScore::rows`] that this gave for the last pod of the class hold for this pod on rows that have not changed,
+    /// as with [`NodeFilter::inherits`].
     fn inherits(&self) -> bool {
         false
     }
@@ -126,16 +126,16 @@ pub trait Score: Send + Sync {
     }
 }
 
-/// Compares nodes by what is reported of them alone, from 0 to [`SCORE_MAX`]. As with [`PreFilter::of_node`], a score holds for all
+/// Compares nodes by what is reported of them alone, from 0 to [`SCORE_MAX`]. As with [`PreparedFilter::of_node`], a score holds for all
 /// pods of the class until the node changes, and may depend on both alone.
-pub fn score_of_node(score: impl Fn(&Node) -> i64 + Send + Sync + 'static) -> Box<dyn Score> {
+pub fn score_of_node(score: impl Fn(&Node) -> i64 + Send + Sync + 'static) -> Box<dyn NodeScore> {
     Box::new(OfNode(score))
 }
 
 /// A function of a node. A row without a node is not refused, and its score is 0.
 struct OfNode<F>(F);
 
-impl<F: Fn(&Node) -> Result<(), Refusal> + Send + Sync> Filter for OfNode<F> {
+impl<F: Fn(&Node) -> Result<(), Refusal> + Send + Sync> NodeFilter for OfNode<F> {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         cluster.node(row).map_or(Ok(()), |node| (self.0)(node))
     }
@@ -145,7 +145,7 @@ impl<F: Fn(&Node) -> Result<(), Refusal> + Send + Sync> Filter for OfNode<F> {
     }
 }
 
-impl<F: Fn(&Node) -> i64 + Send + Sync> Score for OfNode<F> {
+impl<F: Fn(&Node) -> i64 + Send + Sync> NodeScore for OfNode<F> {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         cluster.node(row).map_or(0, |node| (self.0)(node))
     }
@@ -229,7 +229,8 @@ mod tests {
         }
         let [open, cordoned] = ["open", "cordoned"].map(|name| cluster.row(name).unwrap());
         let refusal = Refusal::resolvable(3, 4);
-        let PreFilter::Nodes(filter) = PreFilter::of_node(move |node| refusal.when(node.unschedulable)) else {
+        let PreparedFilter::Nodes(filter) = PreparedFilter::of_node(move |node| refusal.when(node.unschedulable))
+        else {
             panic!("nodes are asked")
         };
         for (row, expected) in [(open, Ok(())), (cordoned, Err(refusal))] {

@@ -5,7 +5,7 @@ use crate::pod::Template;
 /// The marks of pods that a plugin reads. Most workloads differ from others of their kind in these alone: each Job has labels, and a
 /// namespace, that say nothing about where its pods may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
+pub enum SignatureFields {
     /// The namespace, the controller, all labels, and the images.
     All,
     /// These labels.
@@ -16,7 +16,7 @@ pub enum Marks {
     WhereOffered(&'static [&'static str]),
 }
 
-impl Marks {
+impl SignatureFields {
     /// None of them.
     pub const NONE: Self = Self::Labels(&[]);
 
@@ -48,13 +48,18 @@ mod tests {
         };
         let one = template("a", &[("job", "1"), ("pool", "x")], "i");
         let other = template("b", &[("job", "2"), ("pool", "x")], "i");
-        let equal = |marks: Marks, is_offered| marks.are_equal(&one, &other, is_offered);
-        assert!(equal(Marks::NONE, true) && equal(Marks::Labels(&["pool"]), true) && equal(Marks::Images, true));
-        assert!(!equal(Marks::All, false) && !equal(Marks::Labels(&["pool", "job"]), false));
-        let reads_pool = Marks::WhereOffered(&["pool"]);
+        let equal = |marks: SignatureFields, is_offered| marks.are_equal(&one, &other, is_offered);
+        assert!(
+            equal(SignatureFields::NONE, true)
+                && equal(SignatureFields::Labels(&["pool"]), true)
+                && equal(SignatureFields::Images, true)
+        );
+        assert!(!equal(SignatureFields::All, false) && !equal(SignatureFields::Labels(&["pool", "job"]), false));
+        let reads_pool = SignatureFields::WhereOffered(&["pool"]);
         assert_eq!((equal(reads_pool, false), equal(reads_pool, true)), (true, false));
-        assert!(!equal(Marks::WhereOffered(&["job"]), false));
-        let of_images = [&one, &template("a", &[], "j")].map(|other| Marks::Images.are_equal(&one, other, false));
+        assert!(!equal(SignatureFields::WhereOffered(&["job"]), false));
+        let of_images =
+            [&one, &template("a", &[], "j")].map(|other| SignatureFields::Images.are_equal(&one, other, false));
         assert_eq!(of_images, [true, false]);
     }
 }

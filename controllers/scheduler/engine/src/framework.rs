@@ -1,6 +1,6 @@
 //! What decides: plugins, as the scheduling framework of Kubernetes has them, over columns.
 //!
-//! A plugin looks at a pod once and prepares what it then asks of every node ([`Filter`], [`Score`]). Most of what is
+//! A plugin looks at a pod once and prepares what it then asks of every node ([`NodeFilter`], [`NodeScore`]). Most of what is
 //! prepared depends on the pod's template and the node alone, and says so (`is_local`): then the answers for one pod hold
 //! for the next pod of its class, on every node that has not changed.
 
@@ -26,15 +26,17 @@ use serde_json::Value;
 
 pub(crate) use self::among::Among;
 pub use self::{
-    answers::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, StandIn},
+    answers::{
+        Code, Explanation, Orders, Patch, PermitResult, PostFilterResult, PreBindProgress, Rejection, ReservePodState,
+    },
     attempted::Attempted,
     figures::{Figure, JobMark, Workload},
     found::{Alike, Found, Refusals, Searched, Verdict, abridged, unavailable},
     given_twice::GivenTwice,
-    marks::Marks,
+    marks::SignatureFields,
     nodes::{
-        Filter, PreFilter, Refusal, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node,
-        share,
+        NodeFilter, NodeScore, PreparedFilter, Refusal, Scale, as_it_is, highest_is_best, lowest_is_best, normalize,
+        score_of_node, share,
     },
     plan::Plan,
     profile::{AddError, Profile},
@@ -168,11 +170,11 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
-    fn filter(&self, _request: &Request<'_>, _cluster: &Cluster) -> PreFilter {
-        PreFilter::Skip
+    fn filter(&self, _request: &Request<'_>, _cluster: &Cluster) -> PreparedFilter {
+        PreparedFilter::Skip
     }
 
-    /// Whether [`Plugin::filter`] may name the only nodes that are asked ([`PreFilter::Among`]): who does is asked about a pod that
+    /// Whether [`Plugin::filter`] may name the only nodes that are asked ([`PreparedFilter::Among`]): who does is asked about a pod that
     /// another plugin rejects in PreFilter too, for that no node is left over may come before that.
     fn names_nodes(&self) -> bool {
         false
@@ -184,14 +186,14 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// PreScore: how nodes are compared; none where all of them are alike to this plugin.
-    fn score(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         None
     }
 
     /// What distinguishes workloads by which [`Plugin::filter`] and [`Plugin::score`] may say something else, where they have something
     /// to say: pods of workloads that no plugin tells apart share answers.
-    fn marks(&self) -> Marks {
-        Marks::All
+    fn marks(&self) -> SignatureFields {
+        SignatureFields::All
     }
 
     /// Changes whenever PreFilter or PreScore may say something else about a class for other reasons than what has changed
@@ -243,8 +245,8 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// PostFilter: what is done for a pod that no node takes. Plugins are asked in order until one has an answer.
-    fn post_filter(&self, _request: &Request<'_>, _attempted: &mut Attempted<'_>) -> PostFilter {
-        PostFilter::Nothing(String::new())
+    fn post_filter(&self, _request: &Request<'_>, _attempted: &mut Attempted<'_>) -> PostFilterResult {
+        PostFilterResult::Nothing(String::new())
     }
 
     /// Whether its [`Plugin::post_filter`] makes room for pods that it refused as a whole: it knows which pods may go for them, and
@@ -259,8 +261,8 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// Permit: whether the pod, which is in its place, is bound at once.
-    fn permit(&self, _request: &Request<'_>, _cluster: &mut Cluster, _orders: &mut Orders) -> Permit {
-        Permit::Allow
+    fn permit(&self, _request: &Request<'_>, _cluster: &mut Cluster, _orders: &mut Orders) -> PermitResult {
+        PermitResult::Allow
     }
 
     /// The reason of a pod that has waited for so long after [`Plugin::permit`], with this text.
@@ -290,8 +292,8 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// The pod that is placed in the place of an object which the plugin reads.
-    fn stand_in(&self, _object: &Object) -> StandIn {
-        StandIn::None
+    fn stand_in(&self, _object: &Object) -> ReservePodState {
+        ReservePodState::None
     }
 
     /// Bind: how it is written that a pod which stands for an object has its node.
@@ -309,8 +311,8 @@ pub trait Plugin: Any + Send + Sync {
 
     /// Whether what was written into other objects before the binding has taken effect. It is asked after every change of an
     /// object while the pod waits for it ([`Patch::wait`]).
-    fn prepared(&self, _placed: &Placed, _cluster: &Cluster) -> Prepared {
-        Prepared::Done
+    fn prepared(&self, _placed: &Placed, _cluster: &Cluster) -> PreBindProgress {
+        PreBindProgress::Done
     }
 
     /// What a pod that runs was given, by what is written in it.

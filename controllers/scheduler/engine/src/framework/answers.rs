@@ -60,7 +60,7 @@ pub struct Explanation {
 
 /// The pod that is placed in the place of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum StandIn {
+pub enum ReservePodState {
     /// The object has nothing to do with pods.
     #[default]
     None,
@@ -72,7 +72,7 @@ pub enum StandIn {
 
 /// The result of PostFilter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PostFilter {
+pub enum PostFilterResult {
     /// Nothing is done; the next plugin is asked. The words are added to the message. Where room is being made for the pod
     /// already, that stays so.
     Nothing(String),
@@ -105,7 +105,7 @@ pub enum PostFilter {
 
 /// The result of Permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Permit {
+pub enum PermitResult {
     /// The pod is bound.
     Allow,
     /// The pod stays where it is, unbound, until [`Orders`] say more or the time is over.
@@ -145,7 +145,7 @@ pub struct Patch {
 
 /// Whether what was written before a binding has taken effect.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Prepared {
+pub enum PreBindProgress {
     /// The pod can be bound.
     Done,
     /// Not yet. These are the words if the time runs out.
