@@ -3,7 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use koord_engine::{cycle::Profile, framework::Plugin};
+use koord_engine::{
+    cycle::Profile,
+    framework::{Plugin, Registration},
+};
 use koord_resource::controller::ResourceKind;
 
 use crate::hooks::Hooks;
@@ -11,19 +14,19 @@ use crate::hooks::Hooks;
 /// Plugins of other crates, each with the weight of its scores, and their hooks of quotas.
 #[derive(Clone, Default)]
 pub(crate) struct Plugins {
-    plugins: Vec<(Arc<dyn Plugin>, i64)>,
+    plugins: Vec<(Registration, i64)>,
     pub(crate) hooks: Hooks,
 }
 
 impl Plugins {
     pub(crate) fn add(&mut self, plugin: Arc<dyn Plugin>, weight: u16) {
-        self.plugins.push((plugin, i64::from(weight)));
+        self.plugins.push((plugin.register(), i64::from(weight)));
     }
 
     /// Adds them to a profile.
     pub(crate) fn add_to(&self, profile: &mut Profile) -> Result<()> {
         for (plugin, weight) in &self.plugins {
-            let add = profile.add(Arc::clone(plugin), *weight);
+            let add = profile.add(plugin.clone(), *weight);
             add.with_context(|| format!("profile {}", profile.scheduler))?;
         }
         Ok(())
@@ -31,7 +34,7 @@ impl Plugins {
 
     /// What they read.
     pub(crate) fn reads(&self) -> Vec<ResourceKind> {
-        self.plugins.iter().flat_map(|(plugin, _)| plugin.reads()).copied().collect()
+        self.plugins.iter().flat_map(|(plugin, _)| plugin.reads).copied().collect()
     }
 }
 

@@ -13,7 +13,9 @@ use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_wit
 /// The scheduler, with plugins beside its own.
 ///
 /// ```no_run
-/// use koord_engine::framework::Plugin;
+/// use std::sync::Arc;
+///
+/// use koord_engine::framework::{Plugin, Registration};
 /// use koord_scheduler::Scheduler;
 ///
 /// struct Silent;
@@ -21,6 +23,10 @@ use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_wit
 /// impl Plugin for Silent {
 ///     fn name(&self) -> &'static str {
 ///         "Silent"
+///     }
+///
+///     fn register(self: Arc<Self>) -> Registration {
+///         Registration::of(&self)
 ///     }
 /// }
 ///
@@ -39,7 +45,7 @@ impl Scheduler {
         Self::default()
     }
 
-    /// Adds a plugin to every profile, after those of the configuration. It has its say at each extension point that it implements;
+    /// Adds a plugin to every profile, after those of the configuration. It is called at each extension point that it implements;
     /// its scores have the weight 1.
     #[must_use]
     pub fn with_plugin(self, plugin: impl Plugin) -> Self {
@@ -85,7 +91,7 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use koord_config::scheduler::HookPlugin;
-    use koord_engine::cycle::Profile;
+    use koord_engine::{cycle::Profile, framework::Registration};
     use koord_resource::controller::ResourceKind;
 
     use super::*;
@@ -97,8 +103,8 @@ mod tests {
             self.0
         }
 
-        fn reads(&self) -> &'static [ResourceKind] {
-            &[ResourceKind::NODE]
+        fn register(self: Arc<Self>) -> Registration {
+            Registration::of(&self).reads(&[ResourceKind::NODE])
         }
     }
 

@@ -226,7 +226,8 @@ fn pods(engine: &Engine) -> impl Iterator<Item = &Arc<Pod>> {
 /// What a plugin answers about a path; none where no profile has it, or it has no answer.
 fn service(engine: &Engine, plugin: &str, path: &[&str]) -> Option<Value> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    plugins.find(|known| known.name() == plugin)?.service(path, &Query::default(), engine.cluster()).ok()
+    let endpoint = plugins.find(|known| known.name() == plugin)?.service_endpoint.as_ref()?;
+    endpoint.serve(path, &Query::default(), engine.cluster()).ok()
 }
 
 /// The uid of a pod.

@@ -1,9 +1,14 @@
 //! Nodes that may be taken away are for pods that may be interrupted, and those prefer them.
 
+use std::sync::Arc;
+
 use koord_engine::{
     cluster::Cluster,
     event::Events,
-    framework::{NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, score_of_node},
+    framework::{
+        EnqueueExtensions, Filter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration,
+        Request, SCORE_MAX, Score, score_of_node,
+    },
     node::Node,
 };
 
@@ -14,23 +19,33 @@ impl Plugin for SpotNodes {
         "SpotNodes"
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).enqueue_extensions(&self).filter(&self).score(&self)
+    }
+}
+
+impl EnqueueExtensions for SpotNodes {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS
+    }
+}
+
+impl Filter for SpotNodes {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         if may_be_interrupted(request) {
             return PreparedFilter::Skip;
         }
         PreparedFilter::of_node(|node| Refusal::unresolvable(0).when(is_spot(node)))
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
-        may_be_interrupted(request).then(|| score_of_node(|node| if is_spot(node) { SCORE_MAX } else { 0 }))
-    }
-
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         vec![ReasonCode::PluginSpecific.says("node(s) that may be taken away")]
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS
+impl Score for SpotNodes {
+    fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+        may_be_interrupted(request).then(|| score_of_node(|node| if is_spot(node) { SCORE_MAX } else { 0 }))
     }
 }
 

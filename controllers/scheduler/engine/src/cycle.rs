@@ -9,6 +9,7 @@ mod candidates;
 mod everywhere;
 mod filtering;
 mod memory;
+mod plan;
 mod prepared;
 mod rehearsal;
 mod sample;
@@ -17,16 +18,16 @@ mod verdicts;
 
 use std::sync::Arc;
 
-use self::candidates::Candidates;
 pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
 pub use self::memory::Memory;
 pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
+use self::{candidates::Candidates, plan::Plan};
 pub use crate::framework::{Found, Profile, Verdict};
 use crate::{
     cluster::Cluster,
     columns::Row,
-    framework::{Code, Plan, Reason, Rejection, Request},
+    framework::{Code, Reason, Rejection, Request},
     pod::Pod,
     timing::{Timing, Untimed},
 };
@@ -61,7 +62,7 @@ impl Profile {
         if let Plan::Nowhere(rejection) = plan {
             return Found::Never(planner, rejection);
         }
-        let is_individual = self.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
+        let is_individual = self.is_individual(pod, cluster);
         let candidates = self.candidates(&request, is_individual, cluster, memory, timing);
         let mut candidates = match candidates {
             Ok(candidates) => candidates,
@@ -120,17 +121,9 @@ impl Profile {
         rows.filter(|row| !held.contains_key(row) && candidates.takes(*row, cluster)).collect()
     }
 
-    /// Where the pod is to go, and the plugin that says so.
-    fn plan(&self, request: &Request<'_>, cluster: &mut Cluster) -> (u8, Plan) {
-        let mut first = (0, Plan::Any);
-        for (index, plugin) in (0..).zip(&self.plugins) {
-            match plugin.plan(request, self, cluster) {
-                plan @ Plan::Prefer(_) if first.1 == Plan::Any => first = (index, plan),
-                Plan::Any | Plan::Prefer(_) => {}
-                plan => return (index, plan),
-            }
-        }
-        first
+    /// Whether answers for this pod hold for no other pod of its class.
+    fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
+        self.each(|plugin| &plugin.scheduling_signature).any(|point| point.is_individual(pod, cluster))
     }
 
     /// The pods for which room is being made on a row, other than for this one, and that go before it. Where nominated pods are
@@ -140,7 +133,9 @@ impl Profile {
         if cluster.policy().ignores_nominated {
             before.retain(|other| other.is_reservation());
         }
-        before.retain(|other| !self.plugins.iter().any(|plugin| plugin.shares_room(pod, other, cluster)));
+        before.retain(|other| {
+            !self.each(|plugin| &plugin.post_filter).any(|point| point.shares_nomination(pod, other, cluster))
+        });
         before
     }
 

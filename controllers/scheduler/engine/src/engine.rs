@@ -239,11 +239,11 @@ impl Engine {
     pub fn reads(&self) -> Reads {
         let mut reads = Reads::default();
         for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
-            for kind in plugin.reads() {
+            for kind in plugin.reads {
                 reads.kinds.entry(*kind).or_default().insert(plugin.name());
             }
-            for (kind, name) in plugin.reads_only() {
-                reads.only.entry(kind).or_default().insert(name);
+            for (kind, name) in &plugin.reads_only {
+                reads.only.entry(*kind).or_default().insert(name.clone());
             }
         }
         reads
@@ -311,7 +311,7 @@ fn empty(profiles: &[Arc<Profile>], policy: Policy) -> Cluster {
     let mut cluster = Cluster::default();
     cluster.schedule(profiles.iter().map(|profile| Arc::clone(&profile.scheduler)).collect(), policy);
     let plugins = || profiles.iter().flat_map(|profile| &profile.plugins);
-    plugins().flat_map(|plugin| plugin.topology_keys()).for_each(|key| cluster.pin_topology(&key));
-    plugins().filter_map(|plugin| plugin.state()).for_each(|state| cluster.add_state(state));
+    plugins().flat_map(|plugin| &plugin.topology_keys).for_each(|key| cluster.pin_topology(key));
+    plugins().filter_map(|plugin| plugin.state.as_ref()).for_each(|point| cluster.add_state(point.state()));
     cluster
 }

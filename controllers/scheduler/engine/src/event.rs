@@ -67,7 +67,7 @@ impl Events {
     pub const POD_REMOVED: Self = Self(1 << 5);
     /// The pod itself was changed.
     pub const POD_CHANGED: Self = Self(1 << 6);
-    /// An object of another kind changed; [`crate::framework::Plugin::may_help`] says whether it is one that matters.
+    /// An object of another kind changed; [`is_helped_by`](crate::framework::EnqueueExtensions::is_helped_by) says whether it is one that matters.
     pub const OBJECTS: Self = Self(1 << 7);
     /// A pod on a node requests less than before.
     pub const POD_SCALED_DOWN: Self = Self(1 << 8);

@@ -6,28 +6,30 @@ use std::time::Duration;
 
 use koord_core::clock::Clock;
 
-use crate::framework::{Code, NodeScore, PermitResult, Plugin, PostFilterResult, PreparedFilter, Refusal, Rejection};
+use crate::framework::{
+    Code, NodeScore, PermitResult, PostFilterResult, PreparedFilter, Refusal, Registration, Rejection,
+};
 
 /// An extension point at which plugins are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// [`Plugin::screen`].
+    /// [`BeforePreFilter`](crate::framework::BeforePreFilter).
     BeforePreFilter,
-    /// [`Plugin::admit`], and [`Plugin::filter`] where it is asked anew.
+    /// [`PreFilter`](crate::framework::PreFilter), and [`Filter::prepare_filter`](crate::framework::Filter::prepare_filter) where it is asked anew.
     PreFilter,
     /// [`NodeFilter::filter`](crate::framework::NodeFilter::filter) of one node.
     Filter,
-    /// [`Plugin::post_filter`].
+    /// [`PostFilter`](crate::framework::PostFilter).
     PostFilter,
-    /// [`Plugin::score`] where it is asked anew.
+    /// [`Score::prepare_score`](crate::framework::Score::prepare_score) where it is asked anew.
     PreScore,
     /// [`NodeScore::score`] of one node.
     Score,
-    /// [`Plugin::reserve`].
+    /// [`Reserve`](crate::framework::Reserve).
     Reserve,
-    /// [`Plugin::permit`].
+    /// [`Permit`](crate::framework::Permit).
     Permit,
-    /// [`Plugin::pre_bind`].
+    /// [`PreBind`](crate::framework::PreBind).
     PreBind,
 }
 
@@ -103,7 +105,7 @@ pub(crate) trait Timing {
     const IS_ON: bool;
 
     /// Calls a plugin at an extension point.
-    fn call<R: Answer>(&mut self, plugin: &dyn Plugin, point: Point, call: impl FnOnce() -> R) -> R;
+    fn call<R: Answer>(&mut self, plugin: &Registration, point: Point, call: impl FnOnce() -> R) -> R;
 }
 
 /// Calls plugins without a clock.
@@ -113,7 +115,7 @@ impl Timing for Untimed {
     const IS_ON: bool = false;
 
     #[inline]
-    fn call<R: Answer>(&mut self, _: &dyn Plugin, _: Point, call: impl FnOnce() -> R) -> R {
+    fn call<R: Answer>(&mut self, _: &Registration, _: Point, call: impl FnOnce() -> R) -> R {
         call()
     }
 }
@@ -133,7 +135,7 @@ impl<'l> Stopwatch<'l> {
 impl Timing for Stopwatch<'_> {
     const IS_ON: bool = true;
 
-    fn call<R: Answer>(&mut self, plugin: &dyn Plugin, point: Point, call: impl FnOnce() -> R) -> R {
+    fn call<R: Answer>(&mut self, plugin: &Registration, point: Point, call: impl FnOnce() -> R) -> R {
         let began = self.clock.moment();
         let answer = call();
         let took = self.clock.moment().since(began);

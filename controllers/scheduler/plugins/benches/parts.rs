@@ -21,7 +21,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{Plugin, PreparedFilter, Request},
+    framework::{PreparedFilter, Registration, Request},
     hold::Holds,
     object::Object,
     pod::{Pod, Template},
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 /// Pods of a scenario that ask one plugin, in a copy of its cluster.
 struct Asking<'s> {
     scenario: &'s Scenario,
-    plugin: &'s Arc<dyn Plugin>,
+    plugin: &'s Registration,
     cluster: Cluster,
 }
 
@@ -70,7 +70,7 @@ impl<'s> Asking<'s> {
     fn request<T>(
         &mut self,
         template: &Arc<Template>,
-        with: impl FnOnce(&Arc<dyn Plugin>, &Request<'_>, &mut Cluster) -> T,
+        with: impl FnOnce(&Registration, &Request<'_>, &mut Cluster) -> T,
     ) -> T {
         let pod = pod("asks", template);
         let class = self.cluster.class(template);
@@ -89,8 +89,9 @@ impl<'s> Asking<'s> {
     ) {
         self.request(template, |plugin, request, cluster| {
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
+            let (Some(filter), Some(score)) = (&plugin.filter, &plugin.score) else { panic!("no filter or no score") };
             let (PreparedFilter::Nodes(filter), Some(score)) =
-                (plugin.filter(request, cluster), plugin.score(request, cluster))
+                (filter.prepare_filter(request, cluster), score.prepare_score(request, cluster))
             else {
                 panic!("nothing is asked of nodes")
             };
@@ -135,12 +136,13 @@ fn numa(chosen: &Chosen) {
         let mut asking = Asking::new(&scenario, "NodeNUMAResource");
         asking.of_a_node(chosen, Floor::Mask, [None, Some(nanos(200))], &name, &cpu_bound());
         asking.request(&cpu_bound(), |plugin, request, cluster| {
+            let reserve = plugin.reserve.as_ref().unwrap();
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
             // The goal is that of taking CPUs alone, which the accumulator has.
             chosen.above(Floor::Mask).time(None, &format!("{name}: reserve, which takes CPUs"), rows.len(), || {
                 for row in &rows {
                     let mut holds = Holds::default();
-                    plugin.reserve(request, cluster, *row, &mut holds).unwrap();
+                    reserve.reserve(request, cluster, *row, &mut holds).unwrap();
                     black_box(holds);
                 }
             });
@@ -236,13 +238,16 @@ fn reservations(chosen: &Chosen) {
         let mut asking = Asking::new(&scenario, "Reservation");
         let (node, row) = (Arc::from("n7"), asking.cluster.row("n7").unwrap());
         let holds = asking.request(&owner, |plugin, request, cluster| {
-            plugin.hides(request, cluster);
+            plugin.reservation_restore.as_ref().unwrap().restore(request, cluster);
             let mut holds = Holds::default();
-            plugin.reserve(request, cluster, row, &mut holds).unwrap();
+            plugin.reserve.as_ref().unwrap().reserve(request, cluster, row, &mut holds).unwrap();
             holds
         });
         let mut is_there = false;
         asking.request(&template, |plugin, request, cluster| {
+            let restore = plugin.reservation_restore.as_ref().unwrap();
+            let (pre_filter, filter) = (plugin.pre_filter.as_ref().unwrap(), plugin.filter.as_ref().unwrap());
+            let score = plugin.score.as_ref().unwrap();
             let reservations = if matches_all { NODES } else { 1 };
             chosen.above(Floor::Sum(reservations)).time(Duration::from_micros(goal), name, 1, || {
                 if is_there {
@@ -252,11 +257,11 @@ fn reservations(chosen: &Chosen) {
                 }
                 is_there = !is_there;
                 let expected = if matches_all { NODES - usize::from(is_there) } else { 0 };
-                let hidden = plugin.hides(request, cluster).map_or(0, |hidden| hidden.by_row.len());
+                let hidden = restore.restore(request, cluster).map_or(0, |hidden| hidden.by_row.len());
                 assert_eq!(hidden, expected);
-                plugin.admit(request, cluster).unwrap();
-                _ = black_box(&plugin.filter(request, cluster));
-                _ = black_box(&plugin.score(request, cluster));
+                pre_filter.pre_filter(request, cluster).unwrap();
+                _ = black_box(&filter.prepare_filter(request, cluster));
+                _ = black_box(&score.prepare_score(request, cluster));
             });
         });
     }

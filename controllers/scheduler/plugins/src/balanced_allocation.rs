@@ -1,10 +1,12 @@
 //! NodeResourcesBalancedAllocation: nodes whose resources would be used alike are preferred.
 
+use std::sync::Arc;
+
 use koord_config::scheduler::NodeResourcesBalancedAllocationArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeScore, Plugin, Request, SCORE_MAX, SignatureFields},
+    framework::{NodeScore, Plugin, Registration, Request, SCORE_MAX, SchedulingSignature, Score, SignatureFields},
 };
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;
@@ -40,11 +42,13 @@ impl Plugin for BalancedAllocation {
         "NodeResourcesBalancedAllocation"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).score(&self).scheduling_signature(&self)
     }
+}
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+impl Score for BalancedAllocation {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let resources = self.resources.iter().filter_map(|name| cluster.resources().get(name));
         let requests = resources.map(|id| (id, request.class.requests().get(id)));
         let is_known = |(id, request): &(ResourceId, i64)| *request > 0 || id.index() <= ResourceId::PODS.index();
@@ -54,6 +58,12 @@ impl Plugin for BalancedAllocation {
             .iter()
             .any(|(_, request)| *request > 0)
             .then(|| Box::new(Rated(Requests(requests))) as Box<dyn NodeScore>)
+    }
+}
+
+impl SchedulingSignature for BalancedAllocation {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 

@@ -1,5 +1,7 @@
 //! DefaultPreemption: pods of lower priority are evicted where that makes room.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -10,7 +12,10 @@ use koord_engine::{
     columns::Row,
     cycle::{Found, Profile},
     event::Events,
-    framework::{Code, Plugin, PostFilterResult, Reason, ReasonCode, Rejection, Request},
+    framework::{
+        Code, EnqueueExtensions, Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration,
+        Rejection, Request,
+    },
     pod::Pod,
     preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
 };
@@ -112,10 +117,16 @@ impl Plugin for DefaultPreemption {
         "DefaultPreemption"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<PodDisruptionBudget>()] }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<PodDisruptionBudget>()] })
+            .pre_enqueue(&self)
+            .enqueue_extensions(&self)
+            .post_filter(&self)
     }
+}
 
+impl PreEnqueue for DefaultPreemption {
     /// A pod for which several others are evicted is not tried after the first of them is gone.
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
         if cluster.awaits_evictions(&pod.uid) {
@@ -124,17 +135,21 @@ impl Plugin for DefaultPreemption {
         }
         Ok(())
     }
+}
 
+impl EnqueueExtensions for DefaultPreemption {
+    fn events_to_register(&self) -> Events {
+        Events::POD_REMOVED
+    }
+}
+
+impl PostFilter for DefaultPreemption {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         if let Some(stop) = no_pod(request) {
             return stop;
         }
         let rules = LowerPriority { priority: request.template().priority };
         self.make_room(request, attempted, rules, self.name())
-    }
-
-    fn events(&self) -> Events {
-        Events::POD_REMOVED
     }
 }
 
@@ -148,7 +163,8 @@ pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilterResult> {
 fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
     let Found::Never(plugin, Rejection { code: Code::Unschedulable, .. }) = attempted.found else { return false };
     let Some(refusing) = attempted.profile.plugins.get(usize::from(*plugin)) else { return false };
-    attempted.profile.post_filters.contains(plugin) && refusing.makes_room() && refusing.name() != name
+    let preempts = refusing.post_filter.as_ref().is_some_and(|point| point.preempts_for_rejected());
+    attempted.profile.post_filters.contains(plugin) && preempts && refusing.name() != name
 }
 
 /// Whether room is being made for the pod already, on a node that will take it.

@@ -25,9 +25,10 @@ use koord_engine::{
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
     framework::{
-        Attempted, Code, Found, GivenTwice, NodeFilter, NodeScore, Orders, Patch, Plugin, PostFilterResult,
-        PreparedFilter, Profile, Reason, ReasonCode, Refusal, Rejection, Request, Upkeep, Verdict, highest_is_best,
-        normalize,
+        Attempted, Audit, Code, Diagnostics, EnqueueExtensions, Filter, Found, GivenTwice, NodeFilter, NodeScore,
+        Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreBind, PreEnqueue,
+        PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
+        SchedulingSignature, Score, StatusWriter, Upkeep, Verdict, highest_is_best, normalize,
     },
     hold::Holds,
     node::Node,
@@ -116,28 +117,71 @@ impl Plugin for DynamicResources {
         "DynamicResources"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
+    fn register(self: Arc<Self>) -> Registration {
         const ALL: [ResourceKind; 4] = [
             ResourceKind::typed::<ResourceClaim>(),
             ResourceKind::typed::<ResourceSlice>(),
             ResourceKind::typed::<DeviceClass>(),
             ResourceKind::typed::<DeviceTaintRule>(),
         ];
-        match &ALL {
+        let reads: &'static [ResourceKind] = match &ALL {
             all if self.shared.follows_rules => all,
             [but_rules @ .., _] => but_rules,
-        }
+        };
+        Registration::of(&self)
+            .reads(reads)
+            .pre_enqueue(&self)
+            .enqueue_extensions(&self)
+            .pod_activation(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .score(&self)
+            .post_filter(&self)
+            .reserve(&self)
+            .pre_bind(&self)
+            .state(&self)
+            .status_writer(&self)
+            .diagnostics(&self)
+            .audit(&self)
+            .scheduling_signature(&self)
     }
+}
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Devices::default()))
-    }
-
+impl PreEnqueue for DynamicResources {
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
         claims::of(pod, cluster.objects()).map(drop).map_err(not_ready)
     }
+}
 
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl EnqueueExtensions for DynamicResources {
+    fn events_to_register(&self) -> Events {
+        let nodes = Events::NODE_ADDED | Events::NODE_LABELS | Events::NODE_ALLOCATABLE;
+        nodes | Events::POD_CHANGED | Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        match event {
+            // What it held of claims may have been on its way to them.
+            Event::PodRemoved(gone) => gone.has_resource_claims(),
+            Event::PodChanged => claims::of(pod, cluster.objects()).is_ok(),
+            Event::Object(change) => may_help(pod, change, cluster),
+            _ => true,
+        }
+    }
+}
+
+impl PodActivation for DynamicResources {
+    fn order(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        let has_freed = cluster.state_mut::<Devices>().is_some_and(|devices| std::mem::take(&mut devices.has_freed));
+        if has_freed {
+            let waiting = cluster.pending().filter(|pod| pod.has_resource_claims());
+            orders.activate.extend(waiting.map(|pod| pod.uid.clone()));
+        }
+    }
+}
+
+impl PreFilter for DynamicResources {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let (claims, _) = self.demands(request.pod, cluster).map_err(Rejection::unresolvable)?;
         let is_full = |claim: &Claim<'_>| {
             claim.object.status.reserved_for.len() >= CONSUMERS_MAX && !claim.is_reserved_for(request.pod)
@@ -147,12 +191,10 @@ impl Plugin for DynamicResources {
         }
         Ok(())
     }
+}
 
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        pod.has_resource_claims()
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for DynamicResources {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         if !request.pod.has_resource_claims() {
             return PreparedFilter::Skip;
         }
@@ -166,7 +208,16 @@ impl Plugin for DynamicResources {
         }
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        match refusal.reason {
+            OUT_OF_REACH => ReasonCode::ResourceClaimOutOfReach.says("resourceclaim not available on the node").into(),
+            _ => self.shared.texts.get(refusal.operand, search::NONE),
+        }
+    }
+}
+
+impl Score for DynamicResources {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         if !request.pod.has_resource_claims() {
             return None;
         }
@@ -176,23 +227,9 @@ impl Plugin for DynamicResources {
             Box::new(Preferred(OnNodes { plugin: self.again(), demands, reaches: Vec::new() }))
         })
     }
+}
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
-        match refusal.reason {
-            OUT_OF_REACH => ReasonCode::ResourceClaimOutOfReach.says("resourceclaim not available on the node").into(),
-            _ => self.shared.texts.get(refusal.operand, search::NONE),
-        }
-    }
-
-    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
-        extended::remarks(request.template(), cluster)
-    }
-
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
-        let devices = cluster.state::<Devices>().filter(|_| row.is_none());
-        devices.map(|devices| devices.given_twice(cluster)).unwrap_or_default()
-    }
-
+impl PostFilter for DynamicResources {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         if self.was_not_asked(request, attempted) {
             return PostFilterResult::Stop("not found".to_owned());
@@ -211,14 +248,9 @@ impl Plugin for DynamicResources {
         };
         PostFilterResult::Nothing(words.to_owned())
     }
+}
 
-    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        let Some(devices) = cluster.state::<Devices>() else { return Upkeep::default() };
-        let mut writes = devices.deallocations(cluster);
-        writes.extend(devices.given_back(cluster));
-        Upkeep { writes, again: None }
-    }
-
+impl Reserve for DynamicResources {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(node) = cluster.node(row).filter(|_| request.pod.has_resource_claims()) else { return Ok(()) };
         let (_, demands) = self.demands(request.pod, cluster).map_err(Rejection::unresolvable)?;
@@ -234,7 +266,7 @@ impl Plugin for DynamicResources {
         Ok(())
     }
 
-    fn unreserved(&self, placed: &Placed, cluster: &mut Cluster, _: &mut Orders) {
+    fn unreserve(&self, placed: &Placed, cluster: &mut Cluster, _: &mut Orders) {
         let until = cluster.time().saturating_add(UNSEEN).unwrap_or(Timestamp::MAX);
         let Some(devices) = cluster.state_mut::<Devices>() else { return };
         if let Some(held) = placed.holds.get() {
@@ -244,15 +276,9 @@ impl Plugin for DynamicResources {
             devices.lost_its_place(&placed.pod.uid);
         }
     }
+}
 
-    fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
-        let has_freed = cluster.state_mut::<Devices>().is_some_and(|devices| std::mem::take(&mut devices.has_freed));
-        if has_freed {
-            let waiting = cluster.pending().filter(|pod| pod.has_resource_claims());
-            orders.activate.extend(waiting.map(|pod| pod.uid.clone()));
-        }
-    }
-
+impl PreBind for DynamicResources {
     fn pre_bind(&self, request: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
         let held = placed.holds.get::<ClaimsHeld>();
         let held_for = |claim: &Claim<'_>| held.and_then(|held| held.0.iter().find(|held| held.key == claim.key));
@@ -261,20 +287,39 @@ impl Plugin for DynamicResources {
             patch.writes.extend(writes.into_iter().map(|write| (self.name(), write)));
         }
     }
+}
 
-    fn events(&self) -> Events {
-        let nodes = Events::NODE_ADDED | Events::NODE_LABELS | Events::NODE_ALLOCATABLE;
-        nodes | Events::POD_CHANGED | Events::POD_REMOVED | Events::OBJECTS
+impl PluginState for DynamicResources {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Devices::default())
     }
+}
 
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        match event {
-            // What it held of claims may have been on its way to them.
-            Event::PodRemoved(gone) => gone.has_resource_claims(),
-            Event::PodChanged => claims::of(pod, cluster.objects()).is_ok(),
-            Event::Object(change) => may_help(pod, change, cluster),
-            _ => true,
-        }
+impl StatusWriter for DynamicResources {
+    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
+        let Some(devices) = cluster.state::<Devices>() else { return Upkeep::default() };
+        let mut writes = devices.deallocations(cluster);
+        writes.extend(devices.given_back(cluster));
+        Upkeep { writes, again: None }
+    }
+}
+
+impl Diagnostics for DynamicResources {
+    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
+        extended::remarks(request.template(), cluster)
+    }
+}
+
+impl Audit for DynamicResources {
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        let devices = cluster.state::<Devices>().filter(|_| row.is_none());
+        devices.map(|devices| devices.given_twice(cluster)).unwrap_or_default()
+    }
+}
+
+impl SchedulingSignature for DynamicResources {
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_resource_claims()
     }
 }
 
@@ -319,7 +364,9 @@ impl DynamicResources {
         let is_own = |plugin: u8| plugins.get(usize::from(plugin)).is_some_and(|one| one.name() == self.name());
         let mut asked = admits.iter().take_while(|plugin| !is_own(**plugin));
         let ended = plugins.get(usize::from(*ending));
-        asked.any(|plugin| plugin == ending) || ended.is_some_and(|one| one.screen(request, attempted.cluster).is_err())
+        let first = ended.and_then(|one| one.before_pre_filter.as_ref());
+        asked.any(|plugin| plugin == ending)
+            || first.is_some_and(|point| point.before_pre_filter(request, attempted.cluster).is_err())
     }
 
     /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.

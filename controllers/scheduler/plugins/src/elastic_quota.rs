@@ -23,6 +23,8 @@ mod sums;
 mod tests;
 mod upkeep;
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use koord_api::{
@@ -36,8 +38,9 @@ use koord_engine::{
     cycle::Profile,
     event::{Event, Events},
     framework::{
-        Figure, Found, NoAnswer, Orders, Plugin, PostFilterResult, Query, Reason, ReasonCode, Rejection, Request,
-        Upkeep,
+        Diagnostics, EnqueueExtensions, FailureHandler, Figure, Found, MetricSource, NoAnswer, Orders, Plugin,
+        PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Query, Reason, ReasonCode, Registration,
+        Rejection, Request, ServiceEndpoint, StatusWriter, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
@@ -104,15 +107,47 @@ impl Plugin for ElasticQuotaPlugin {
         "ElasticQuota"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<elastic_quota::ElasticQuota>()] }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<elastic_quota::ElasticQuota>()] })
+            .enqueue_extensions(&self)
+            .pod_activation(&self)
+            .pre_filter(&self)
+            .post_filter(&self)
+            .failure_handler(&self)
+            .state(&self)
+            .status_writer(&self)
+            .diagnostics(&self)
+            .service_endpoint(&self)
+            .metrics(&self)
+    }
+}
+
+impl EnqueueExtensions for ElasticQuotaPlugin {
+    fn events_to_register(&self) -> Events {
+        let of_pods = Events::POD_REMOVED | Events::POD_SCALED_DOWN | Events::POD_CHANGED;
+        of_pods | Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::OBJECTS
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Quotas::new(self.settings.clone()).with_hooks(self.hooks.clone())))
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        let Some(quotas) = cluster.state::<Quotas>() else { return false };
+        match event {
+            Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none() => false,
+            // What is said of the quota is not true any more, even where its room is still too small.
+            Event::PodRemoved(gone) if quotas.are_together(&gone.template, &pod.template) => true,
+            _ => quotas.admit(&pod.template, pod).is_ok(),
+        }
     }
+}
 
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl PodActivation for ElasticQuotaPlugin {
+    fn order(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        orders.activate.extend(cluster.state_mut::<Quotas>().map(Quotas::revived).unwrap_or_default());
+    }
+}
+
+impl PreFilter for ElasticQuotaPlugin {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
         quotas.admit(request.template(), request.pod).map_err(|denial| {
             let reason = match denial {
@@ -125,18 +160,9 @@ impl Plugin for ElasticQuotaPlugin {
             })
         })
     }
+}
 
-    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
-        let Some(quotas) = cluster.state::<Quotas>() else { return Vec::new() };
-        let Some(unknown) = quotas.unknown_to(request.template()) else { return Vec::new() };
-        let counted_in = quotas.quota_of(request.template()).map_or("none", |name| name);
-        let text = match &*unknown {
-            ROOT_QUOTA => format!("{ROOT_QUOTA} takes no pods of its own; the pod counts in {counted_in}"),
-            unknown => format!("there is no quota {unknown}; the pod counts in {counted_in}"),
-        };
-        ReasonCode::QuotaNotFound.says(text).with("quota", unknown).with("counted_in", counted_in).into()
-    }
-
+impl PostFilter for ElasticQuotaPlugin {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         if let Some(stop) = no_pod(request) {
             return stop;
@@ -154,30 +180,47 @@ impl Plugin for ElasticQuotaPlugin {
         let found = attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 });
         found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
     }
+}
 
-    fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
+impl FailureHandler for ElasticQuotaPlugin {
+    fn attempt_failed(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
         let Some(quotas) = cluster.state_mut::<Quotas>() else { return };
         let by = |index: u8| request.plugins.get(usize::from(index)).map(|plugin| plugin.name());
         quotas.tried(request.pod, matches!(found, Found::Never(index, _) if by(*index) == Some(self.name())));
     }
+}
 
-    fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
-        orders.activate.extend(cluster.state_mut::<Quotas>().map(Quotas::revived).unwrap_or_default());
+impl PluginState for ElasticQuotaPlugin {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Quotas::new(self.settings.clone()).with_hooks(self.hooks.clone()))
     }
+}
 
-    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+impl StatusWriter for ElasticQuotaPlugin {
+    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
         cluster.state::<Quotas>().map(|quotas| quotas.upkeep(cluster)).unwrap_or_default()
     }
+}
 
-    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
-        cluster.state::<Quotas>().map(|quotas| quotas.figures(cluster)).unwrap_or_default()
+impl Diagnostics for ElasticQuotaPlugin {
+    fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
+        let Some(quotas) = cluster.state::<Quotas>() else { return Vec::new() };
+        let Some(unknown) = quotas.unknown_to(request.template()) else { return Vec::new() };
+        let counted_in = quotas.quota_of(request.template()).map_or("none", |name| name);
+        let text = match &*unknown {
+            ROOT_QUOTA => format!("{ROOT_QUOTA} takes no pods of its own; the pod counts in {counted_in}"),
+            unknown => format!("there is no quota {unknown}; the pod counts in {counted_in}"),
+        };
+        ReasonCode::QuotaNotFound.says(text).with("quota", unknown).with("counted_in", counted_in).into()
     }
+}
 
-    fn services(&self) -> &'static [&'static str] {
+impl ServiceEndpoint for ElasticQuotaPlugin {
+    fn paths(&self) -> &'static [&'static str] {
         &["quotas", "quotas/:name"]
     }
 
-    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
         let quotas = cluster.state::<Quotas>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
             ["quotas"] => Ok(quotas.summaries_of(query, cluster)),
@@ -188,20 +231,11 @@ impl Plugin for ElasticQuotaPlugin {
             _ => Err(NoAnswer::UnknownPath),
         }
     }
+}
 
-    fn events(&self) -> Events {
-        let of_pods = Events::POD_REMOVED | Events::POD_SCALED_DOWN | Events::POD_CHANGED;
-        of_pods | Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::OBJECTS
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        let Some(quotas) = cluster.state::<Quotas>() else { return false };
-        match event {
-            Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none() => false,
-            // What is said of the quota is not true any more, even where its room is still too small.
-            Event::PodRemoved(gone) if quotas.are_together(&gone.template, &pod.template) => true,
-            _ => quotas.admit(&pod.template, pod).is_ok(),
-        }
+impl MetricSource for ElasticQuotaPlugin {
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        cluster.state::<Quotas>().map(|quotas| quotas.figures(cluster)).unwrap_or_default()
     }
 }
 

@@ -12,8 +12,8 @@ use koord_engine::{
     columns::Row,
     extender::{Answers, Extender, NodeVictims, Nodes, Victims, Words},
     framework::{
-        NodeFilter, NodeScore, Plugin, PostFilterResult, PreparedFilter, Reason, ReasonCode, Refusal, Rejection,
-        Request,
+        ExtenderCalls, Filter, NodeFilter, NodeScore, Plugin, PluginState, PostFilterResult, PreFilter, PreparedFilter,
+        Reason, ReasonCode, Refusal, Registration, Rejection, Request, SchedulingSignature, Score,
     },
     pod::Pod,
     preemption::Candidate,
@@ -79,45 +79,67 @@ impl Plugin for Extenders {
         "Extender"
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Answers::default()))
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .extender_calls(&self)
+            .score(&self)
+            .state(&self)
+            .scheduling_signature(&self)
     }
+}
 
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        self.consults(pod)
-    }
-
-    fn consults(&self, pod: &Pod) -> bool {
-        self.interested(pod).any(|extender| extender.looks_at_nodes() || !extender.preempt.is_empty())
-    }
-
-    fn asks(&self, request: &Request<'_>, cluster: &Cluster) -> bool {
-        self.interested(request.pod).any(Extender::looks_at_nodes) && said(request, cluster).is_none()
-    }
-
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl PreFilter for Extenders {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         match said(request, cluster) {
             Some(Err(why)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(why))),
             Some(Ok(_)) | None => Ok(()),
         }
     }
+}
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for Extenders {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         match said(request, cluster) {
             Some(Ok(nodes)) => PreparedFilter::Nodes(Box::new(Said(Arc::clone(nodes)))),
             Some(Err(_)) | None => PreparedFilter::Skip,
         }
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let nodes = said(request, cluster)?.ok()?;
-        Some(Box::new(Said(Arc::clone(nodes))))
-    }
-
     fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
         let at = usize::try_from(refusal.operand).ok().filter(|_| refusal.reason == SAID);
         let words = at.and_then(|at| cluster.state::<Answers>()?.words().nth(at));
         words.map(|words| ReasonCode::ExtenderRefused.says(words.reason.clone())).into_iter().collect()
+    }
+}
+
+impl ExtenderCalls for Extenders {
+    fn may_call(&self, pod: &Pod) -> bool {
+        self.interested(pod).any(|extender| extender.looks_at_nodes() || !extender.preempt.is_empty())
+    }
+
+    fn calls(&self, request: &Request<'_>, cluster: &Cluster) -> bool {
+        self.interested(request.pod).any(Extender::looks_at_nodes) && said(request, cluster).is_none()
+    }
+}
+
+impl Score for Extenders {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let nodes = said(request, cluster)?.ok()?;
+        Some(Box::new(Said(Arc::clone(nodes))))
+    }
+}
+
+impl PluginState for Extenders {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Answers::default())
+    }
+}
+
+impl SchedulingSignature for Extenders {
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        self.may_call(pod)
     }
 }
 

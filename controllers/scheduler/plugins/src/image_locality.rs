@@ -1,9 +1,14 @@
 //! ImageLocality: nodes that have the images of a pod are preferred.
 
+use std::sync::Arc;
+
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeScore, Plugin, Request, SCORE_MAX, Scale, SignatureFields, as_it_is},
+    framework::{
+        NodeScore, Plugin, Registration, Request, SCORE_MAX, Scale, SchedulingSignature, Score, SignatureFields,
+        as_it_is,
+    },
 };
 
 /// Scores nodes by the sizes of those images of the pod that they have, each as far as nodes have it: an image that few nodes
@@ -25,15 +30,13 @@ impl Plugin for ImageLocality {
         "ImageLocality"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::Images
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).score(&self).scheduling_signature(&self)
     }
+}
 
-    fn score_epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.images_epoch()
-    }
-
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+impl Score for ImageLocality {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let images = &request.template().images;
         if images.iter().all(|name| cluster.image(name).is_none()) {
             return None;
@@ -52,6 +55,16 @@ impl Plugin for ImageLocality {
             *score = SCORE_MAX.saturating_mul(above) / (most - SIZE_MIN).max(1);
         }
         scores.iter().any(|score| *score > 0).then(|| Box::new(Scores(scores)) as Box<dyn NodeScore>)
+    }
+}
+
+impl SchedulingSignature for ImageLocality {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::Images
+    }
+
+    fn score_epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.images_epoch()
     }
 }
 

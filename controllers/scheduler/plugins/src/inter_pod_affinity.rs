@@ -14,7 +14,10 @@ use koord_engine::{
     cluster::{Class, Cluster, TopologyId},
     columns::Row,
     event::{Event, Events},
-    framework::{NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX},
+    framework::{
+        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
+        Registration, Request, SCORE_MAX, SchedulingSignature, Score,
+    },
     labels::Labels,
     node::Node,
     pod::{Pod, Template},
@@ -59,57 +62,24 @@ impl Plugin for InterPodAffinity {
         "InterPodAffinity"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<Namespace>()] }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<Namespace>()] })
+            .enqueue_extensions(&self)
+            .filter(&self)
+            .score(&self)
+            .scheduling_signature(&self)
     }
+}
 
-    fn epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.bearers_epoch() + cluster.objects().changes::<Namespace>()
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
-        let subject = Subject::new(request.class, cluster);
-        let own = &subject.template.pod_affinity;
-        let is_unwanted =
-            |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
-        if own.required.is_empty() && own.forbidden.is_empty() && !cluster.bearers().any(is_unwanted) {
-            return PreparedFilter::Skip;
-        }
-        PreparedFilter::Nodes(Box::new(Required::new(subject, cluster)))
-    }
-
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let subject = Subject::new(request.class, cluster);
-        let has_preferences = !subject.template.pod_affinity.preferred.is_empty();
-        if self.ignores_preferred_of_others && !has_preferences {
-            return None;
-        }
-        let weight = self.hard_affinity_weight;
-        if !has_preferences
-            && !cluster.bearers().any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
-        {
-            return None;
-        }
-        let sums = DomainSums::new(cluster, |other| preferences(&subject, other, weight, cluster));
-        Some(Box::new(Preferred { subject, weight, sums }))
-    }
-
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
-        let (code, words) = match refusal.reason {
-            NOT_NEAR => (ReasonCode::PodAffinityUnsatisfied, "node(s) didn't match pod affinity rules"),
-            NOT_APART => (ReasonCode::PodAntiAffinityConflict, "node(s) didn't match pod anti-affinity rules"),
-            _ => (ReasonCode::ExistingPodAntiAffinity, "node(s) didn't satisfy existing pods anti-affinity rules"),
-        };
-        code.says(words).into()
-    }
-
-    fn events(&self) -> Events {
+impl EnqueueExtensions for InterPodAffinity {
+    fn events_to_register(&self) -> Events {
         let nodes = Events::NODE_ADDED | Events::NODE_LABELS;
         let pods = Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED;
         nodes | pods | Events::OBJECTS
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         let own = &pod.template.pod_affinity;
         match event {
             Event::PodAssigned(other) => is_near(own, other),
@@ -139,6 +109,52 @@ impl Plugin for InterPodAffinity {
             Event::Object(change) => Relabelled::of(change).is_some_and(|change| change.may_help(pod, cluster)),
             Event::PodChanged | Event::Timeout | Event::NominationChanged(_) => true,
         }
+    }
+}
+
+impl Filter for InterPodAffinity {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+        let subject = Subject::new(request.class, cluster);
+        let own = &subject.template.pod_affinity;
+        let is_unwanted =
+            |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
+        if own.required.is_empty() && own.forbidden.is_empty() && !cluster.bearers().any(is_unwanted) {
+            return PreparedFilter::Skip;
+        }
+        PreparedFilter::Nodes(Box::new(Required::new(subject, cluster)))
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        let (code, words) = match refusal.reason {
+            NOT_NEAR => (ReasonCode::PodAffinityUnsatisfied, "node(s) didn't match pod affinity rules"),
+            NOT_APART => (ReasonCode::PodAntiAffinityConflict, "node(s) didn't match pod anti-affinity rules"),
+            _ => (ReasonCode::ExistingPodAntiAffinity, "node(s) didn't satisfy existing pods anti-affinity rules"),
+        };
+        code.says(words).into()
+    }
+}
+
+impl Score for InterPodAffinity {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let subject = Subject::new(request.class, cluster);
+        let has_preferences = !subject.template.pod_affinity.preferred.is_empty();
+        if self.ignores_preferred_of_others && !has_preferences {
+            return None;
+        }
+        let weight = self.hard_affinity_weight;
+        if !has_preferences
+            && !cluster.bearers().any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
+        {
+            return None;
+        }
+        let sums = DomainSums::new(cluster, |other| preferences(&subject, other, weight, cluster));
+        Some(Box::new(Preferred { subject, weight, sums }))
+    }
+}
+
+impl SchedulingSignature for InterPodAffinity {
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.bearers_epoch() + cluster.objects().changes::<Namespace>()
     }
 }
 

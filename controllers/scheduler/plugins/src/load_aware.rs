@@ -25,8 +25,9 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        NoAnswer, NodeFilter, NodeScore, Operands, Plugin, PreparedFilter, Query, Reason, ReasonCode, Refusal,
-        Rejection, Request, SignatureFields,
+        AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore, Operands, Plugin,
+        PluginState, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
+        SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
     },
     hold::Holds,
     pod::Pod,
@@ -88,32 +89,43 @@ impl Plugin for LoadAwareScheduling {
         "LoadAwareScheduling"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL])
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<node_metric::NodeMetric>()] })
+            .enqueue_extensions(&self)
+            .filter(&self)
+            .score(&self)
+            .reserve(&self)
+            .allocation_restore(&self)
+            .state(&self)
+            .diagnostics(&self)
+            .service_endpoint(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for LoadAwareScheduling {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<node_metric::NodeMetric>()] }
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        let row = match event {
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => cluster.row(&node.name),
+            Event::Object(change) => is_metric(change).and_then(|node| cluster.row(node)),
+            _ => return true,
+        };
+        row.is_some_and(|row| self.ask(pod, cluster).filter(cluster, row).is_ok())
     }
+}
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(LoadsBySettings::new(Arc::clone(&self.settings))))
-    }
-
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        pod.is_of_daemon_set
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for LoadAwareScheduling {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         // They run on every node, however busy it is.
         if request.pod.is_of_daemon_set {
             return PreparedFilter::Skip;
         }
         PreparedFilter::Nodes(Box::new(self.ask(request.pod, cluster)))
-    }
-
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        Some(Box::new(self.ask(request.pod, cluster)))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -134,7 +146,34 @@ impl Plugin for LoadAwareScheduling {
         let view = ask.view(cluster, row);
         view.map(|(settings, view)| shown::details(settings, view, &ask.pod, refusal, cluster, row)).unwrap_or_default()
     }
+}
 
+impl Score for LoadAwareScheduling {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        Some(Box::new(self.ask(request.pod, cluster)))
+    }
+}
+
+impl Reserve for LoadAwareScheduling {
+    fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        holds.set(PlacedAt(cluster.time().as_second()));
+        Ok(())
+    }
+}
+
+impl AllocationRestore for LoadAwareScheduling {
+    fn update_allocation(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        CountedAs::keep(was, pod, holds);
+    }
+}
+
+impl PluginState for LoadAwareScheduling {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(LoadsBySettings::new(Arc::clone(&self.settings)))
+    }
+}
+
+impl Diagnostics for LoadAwareScheduling {
     fn remarks(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Reason> {
         let loads = self.loads(cluster).filter(|_| !request.pod.is_of_daemon_set);
         loads.and_then(|loads| shown::without_metric(loads, cluster)).into_iter().collect()
@@ -149,37 +188,27 @@ impl Plugin for LoadAwareScheduling {
         let view = self.loads(cluster).and_then(|loads| loads.view(row));
         view.is_some_and(|view| view.is_expired && view.metric.is_some_and(|metric| metric.updated.is_some()))
     }
+}
 
-    fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        holds.set(PlacedAt(cluster.time().as_second()));
-        Ok(())
-    }
-
-    fn services(&self) -> &'static [&'static str] {
+impl ServiceEndpoint for LoadAwareScheduling {
+    fn paths(&self) -> &'static [&'static str] {
         &["node/:nodeName"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
         let ["node", node] = *path else { return Err(NoAnswer::UnknownPath) };
         let loads = self.loads(cluster).ok_or(NoAnswer::UnknownPath)?;
         Ok(cluster.row(node).and_then(|row| shown::on_node(loads, cluster, row)).unwrap_or_else(|| json!({})))
     }
+}
 
-    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
-        CountedAs::keep(was, pod, holds);
+impl SchedulingSignature for LoadAwareScheduling {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL])
     }
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        let row = match event {
-            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => cluster.row(&node.name),
-            Event::Object(change) => is_metric(change).and_then(|node| cluster.row(node)),
-            _ => return true,
-        };
-        row.is_some_and(|row| self.ask(pod, cluster).filter(cluster, row).is_ok())
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.is_of_daemon_set
     }
 }
 

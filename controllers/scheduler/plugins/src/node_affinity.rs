@@ -9,8 +9,8 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request, Scale,
-        SignatureFields, highest_is_best,
+        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreFilter, PreparedFilter, Reason, ReasonCode,
+        Refusal, Registration, Rejection, Request, Scale, SchedulingSignature, Score, SignatureFields, highest_is_best,
     },
     node::Node,
     pod::{Pod, Template},
@@ -67,18 +67,45 @@ impl Plugin for NodeAffinity {
         "NodeAffinity"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .score(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodeAffinity {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS
     }
 
-    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        let is_selected =
+            |node: &Node, by: &koord_scheduling::NodeAffinity| by.selects(&node.name, |key| node.labels.get(key));
+        let own = &pod.template.affinity;
+        let selects = |node: &Node| is_selected(node, &self.added.required) && is_selected(node, own);
+        match event {
+            Event::NodeAdded(node) => selects(node),
+            Event::NodeChanged { old, new } => selects(new) && !selects(old),
+            _ => true,
+        }
+    }
+}
+
+impl PreFilter for NodeAffinity {
+    fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         if request.template().affinity.names().is_some_and(BTreeSet::is_empty) {
             return Err(Rejection::unresolvable(ReasonCode::NodeAffinityConflict.says(CONFLICTING)));
         }
         Ok(())
     }
+}
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+impl Filter for NodeAffinity {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         let template = request.template();
         if template.affinity.is_everything() && self.added.required.is_everything() {
             return PreparedFilter::Skip;
@@ -98,12 +125,6 @@ impl Plugin for NodeAffinity {
         true
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let template = request.template();
-        let is_compared = !template.preferred.is_empty() || !self.added.preferred.is_empty();
-        is_compared.then(|| Box::new(Preferred(Arc::clone(&self.added), Arc::clone(template))) as Box<dyn NodeScore>)
-    }
-
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         let (code, words) = match refusal.reason {
             CONFLICT => (ReasonCode::NodeAffinityConflict, CONFLICTING),
@@ -112,21 +133,19 @@ impl Plugin for NodeAffinity {
         };
         code.says(words).into()
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS
+impl Score for NodeAffinity {
+    fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let template = request.template();
+        let is_compared = !template.preferred.is_empty() || !self.added.preferred.is_empty();
+        is_compared.then(|| Box::new(Preferred(Arc::clone(&self.added), Arc::clone(template))) as Box<dyn NodeScore>)
     }
+}
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        let is_selected =
-            |node: &Node, by: &koord_scheduling::NodeAffinity| by.selects(&node.name, |key| node.labels.get(key));
-        let own = &pod.template.affinity;
-        let selects = |node: &Node| is_selected(node, &self.added.required) && is_selected(node, own);
-        match event {
-            Event::NodeAdded(node) => selects(node),
-            Event::NodeChanged { old, new } => selects(new) && !selects(old),
-            _ => true,
-        }
+impl SchedulingSignature for NodeAffinity {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 
@@ -231,7 +250,7 @@ mod tests {
         let nodes = nodes();
         let waiting = pod("p", &json!({"nodeSelector": {"zone": "b"}}));
         let plugin = NodeAffinity::default();
-        let helps = |event: Event| plugin.may_help(&waiting, &event, &Cluster::default());
+        let helps = |event: Event| plugin.is_helped_by(&waiting, &event, &Cluster::default());
         let added = |node: &Arc<Node>| helps(Event::NodeAdded(Arc::clone(node)));
         assert_eq!((added(&nodes[0]), added(&nodes[1])), (false, true));
         let changed = |old: usize, new: usize| {

@@ -6,7 +6,10 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields},
+    framework::{
+        EnqueueExtensions, Filter, NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration,
+        Request, SchedulingSignature, SignatureFields,
+    },
     pod::{Pod, Template},
 };
 
@@ -21,11 +24,26 @@ impl Plugin for NodePorts {
         "NodePorts"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).enqueue_extensions(&self).filter(&self).scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodePorts {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::POD_REMOVED
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::PodRemoved(gone) => pod.template.host_ports.conflict(&gone.template.host_ports),
+            _ => true,
+        }
+    }
+}
+
+impl Filter for NodePorts {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         if request.template().host_ports.is_empty() {
             return PreparedFilter::Skip;
         }
@@ -35,16 +53,11 @@ impl Plugin for NodePorts {
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::HostPortInUse.says("node(s) didn't have free ports for the requested pod ports").into()
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::POD_REMOVED
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        match event {
-            Event::PodRemoved(gone) => pod.template.host_ports.conflict(&gone.template.host_ports),
-            _ => true,
-        }
+impl SchedulingSignature for NodePorts {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 
@@ -80,7 +93,7 @@ mod tests {
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(81)), ["", ""]);
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &json!({})), ["", ""]);
         let gone = |port| Event::PodRemoved(pod("gone", &spec(port)));
-        assert!(NodePorts.may_help(&pod("b", &spec(80)), &gone(80), &Cluster::default()));
-        assert!(!NodePorts.may_help(&pod("b", &spec(80)), &gone(81), &Cluster::default()));
+        assert!(NodePorts.is_helped_by(&pod("b", &spec(80)), &gone(80), &Cluster::default()));
+        assert!(!NodePorts.is_helped_by(&pod("b", &spec(80)), &gone(81), &Cluster::default()));
     }
 }

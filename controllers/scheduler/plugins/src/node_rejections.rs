@@ -3,6 +3,8 @@
 //! A kubelet rejects a pod, with a reason such as `OutOfcpu`, when it knows of pods that the scheduler did not: those of another
 //! scheduler, or static ones. Until the scheduler knows of them too, pods that ask for as much are not sent there.
 
+use std::sync::Arc;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +14,8 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        Found, NodeFilter, Orders, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields,
+        EnqueueExtensions, FailureHandler, Filter, Found, NodeFilter, Orders, Plugin, PluginState, PodActivation,
+        PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request, SchedulingSignature, SignatureFields,
     },
     pod::{Pod, Template},
     state::State,
@@ -108,15 +111,38 @@ impl Plugin for NodeRejections {
         "NodeRejections"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .enqueue_extensions(&self)
+            .pod_activation(&self)
+            .filter(&self)
+            .failure_handler(&self)
+            .state(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodeRejections {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::<Rejections>::default())
+    fn is_helped_by(&self, _: &Pod, _: &Event, _: &Cluster) -> bool {
+        true
     }
+}
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl PodActivation for NodeRejections {
+    fn order(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        if let Some(known) = cluster.state_mut::<Rejections>().filter(|known| known.is_over) {
+            known.is_over = false;
+            orders.activate.extend(std::mem::take(&mut known.refused));
+        }
+    }
+}
+
+impl Filter for NodeRejections {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let Some(known) = cluster.state::<Rejections>().filter(|known| !known.by_row.is_empty()) else {
             return PreparedFilter::Skip;
         };
@@ -125,33 +151,32 @@ impl Plugin for NodeRejections {
         PreparedFilter::Nodes(Box::new(Ask(amounts.collect())))
     }
 
-    fn epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.state::<Rejections>().map_or(0, |known| known.epoch)
-    }
-
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::NodeRejected.says("node(s) have just rejected a pod that requests no more").into()
     }
+}
 
-    fn refused(&self, request: &Request<'_>, _: &Found, cluster: &mut Cluster, _: &mut Orders) {
+impl FailureHandler for NodeRejections {
+    fn attempt_failed(&self, request: &Request<'_>, _: &Found, cluster: &mut Cluster, _: &mut Orders) {
         if let Some(known) = cluster.state_mut::<Rejections>().filter(|known| !known.by_row.is_empty()) {
             known.refused.insert(request.pod.uid.clone());
         }
     }
+}
 
-    fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
-        if let Some(known) = cluster.state_mut::<Rejections>().filter(|known| known.is_over) {
-            known.is_over = false;
-            orders.activate.extend(std::mem::take(&mut known.refused));
-        }
+impl PluginState for NodeRejections {
+    fn state(&self) -> Box<dyn State> {
+        Box::<Rejections>::default()
+    }
+}
+
+impl SchedulingSignature for NodeRejections {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED
-    }
-
-    fn may_help(&self, _: &Pod, _: &Event, _: &Cluster) -> bool {
-        true
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<Rejections>().map_or(0, |known| known.epoch)
     }
 }
 

@@ -10,7 +10,8 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        Figure, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields,
+        EnqueueExtensions, Figure, Filter, MetricSource, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason,
+        ReasonCode, Refusal, Registration, Request, SchedulingSignature, Score, SignatureFields,
     },
     node::Node,
     pod::Pod,
@@ -135,55 +136,23 @@ impl Plugin for NodeResourcesFit {
         "NodeResourcesFit"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .enqueue_extensions(&self)
+            .filter(&self)
+            .score(&self)
+            .metrics(&self)
+            .scheduling_signature(&self)
     }
+}
 
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
-        let requests = request.class.requests().iter();
-        let counted = requests.filter(|(resource, _)| !self.is_ignored(cluster.resources().name(*resource)));
-        let is_counted = |unoffered: &&Arc<Unoffered>| unoffered.names().any(|name| !self.is_ignored(name));
-        let unoffered = request.class.unoffered().filter(is_counted).cloned();
-        PreparedFilter::Nodes(Box::new(Requests { offered: counted.collect(), unoffered }))
-    }
-
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let counted = self.resources.iter().filter_map(|Weighted { name, weight }| {
-            let id = cluster.resources().get(name)?;
-            let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
-            let request = match assumed {
-                Some(which) => request.template().assumed_usage[which],
-                None => request.class.requests().get(id),
-            };
-            // An extended resource that the pod does not request says nothing about it.
-            let counts = request > 0 || assumed.is_some() || id == ResourceId::EPHEMERAL_STORAGE;
-            counts.then_some(Counted { id, weight: *weight, request, assumed })
-        });
-        Some(Box::new(Rated(Allocation { strategy: self.strategy.clone(), resources: counted.collect() })))
-    }
-
-    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
-        let pods = (refusal.operand & PODS != 0).then(|| ReasonCode::TooManyPods.says("Too many pods"));
-        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(["Insufficient ", name].concat());
-        let resources = cluster.resources().names().zip(1_u32..).filter(|(_, bit)| *bit < LAST_BIT);
-        let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
-        let short = short.map(|(name, _)| insufficient(name).with("resource", name));
-        let others = (refusal.operand >> LAST_BIT != 0).then(|| insufficient("resources"));
-        let unoffered = NonZeroU16::new(refusal.reason).map(|number| self.words(number, cluster));
-        pods.into_iter().chain(short).chain(others).chain(unoffered.into_iter().flatten()).collect()
-    }
-
-    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
-        let uncounted = cluster.uncounted().len();
-        vec![Figure { name: "koord_scheduler_uncounted_resources", labels: Vec::new(), value: uncounted as f64 }]
-    }
-
-    fn events(&self) -> Events {
+impl EnqueueExtensions for NodeResourcesFit {
+    fn events_to_register(&self) -> Events {
         let of_pods = Events::POD_REMOVED | Events::POD_SCALED_DOWN | Events::POD_CHANGED;
         of_pods | Events::NODE_ADDED | Events::NODE_ALLOCATABLE
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         let lists = |wanted: &Pod, name: &str| wanted.template.requests.amount(name).value() > 0;
         match event {
             // What is gone must have had something that the pod wants; every pod counts as one.
@@ -206,6 +175,57 @@ impl Plugin for NodeResourcesFit {
                 is_larger && self.has_room(new, pod)
             }
         }
+    }
+}
+
+impl Filter for NodeResourcesFit {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+        let requests = request.class.requests().iter();
+        let counted = requests.filter(|(resource, _)| !self.is_ignored(cluster.resources().name(*resource)));
+        let is_counted = |unoffered: &&Arc<Unoffered>| unoffered.names().any(|name| !self.is_ignored(name));
+        let unoffered = request.class.unoffered().filter(is_counted).cloned();
+        PreparedFilter::Nodes(Box::new(Requests { offered: counted.collect(), unoffered }))
+    }
+
+    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
+        let pods = (refusal.operand & PODS != 0).then(|| ReasonCode::TooManyPods.says("Too many pods"));
+        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(["Insufficient ", name].concat());
+        let resources = cluster.resources().names().zip(1_u32..).filter(|(_, bit)| *bit < LAST_BIT);
+        let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
+        let short = short.map(|(name, _)| insufficient(name).with("resource", name));
+        let others = (refusal.operand >> LAST_BIT != 0).then(|| insufficient("resources"));
+        let unoffered = NonZeroU16::new(refusal.reason).map(|number| self.words(number, cluster));
+        pods.into_iter().chain(short).chain(others).chain(unoffered.into_iter().flatten()).collect()
+    }
+}
+
+impl Score for NodeResourcesFit {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let counted = self.resources.iter().filter_map(|Weighted { name, weight }| {
+            let id = cluster.resources().get(name)?;
+            let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
+            let request = match assumed {
+                Some(which) => request.template().assumed_usage[which],
+                None => request.class.requests().get(id),
+            };
+            // An extended resource that the pod does not request says nothing about it.
+            let counts = request > 0 || assumed.is_some() || id == ResourceId::EPHEMERAL_STORAGE;
+            counts.then_some(Counted { id, weight: *weight, request, assumed })
+        });
+        Some(Box::new(Rated(Allocation { strategy: self.strategy.clone(), resources: counted.collect() })))
+    }
+}
+
+impl MetricSource for NodeResourcesFit {
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        let uncounted = cluster.uncounted().len();
+        vec![Figure { name: "koord_scheduler_uncounted_resources", labels: Vec::new(), value: uncounted as f64 }]
+    }
+}
+
+impl SchedulingSignature for NodeResourcesFit {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 
@@ -444,7 +464,8 @@ mod tests {
         let sized = |cpu: &str, memory: &str| pod("x", &requesting(&json!({"cpu": cpu, "memory": memory})));
         let resized =
             |cpu: &str, memory: &str| Event::PodScaledDown { old: sized("2", "2Gi"), new: sized(cpu, memory) };
-        let helps = |wanted: &Value, event| fit.may_help(&pod("w", &requesting(wanted)), &event, &Cluster::default());
+        let helps =
+            |wanted: &Value, event| fit.is_helped_by(&pod("w", &requesting(wanted)), &event, &Cluster::default());
         let (wants_cpu, wants_memory) = (json!({"cpu": "1", "memory": "0"}), json!({"memory": "1Gi"}));
         assert!(helps(&wants_cpu, resized("1", "2Gi")) && !helps(&wants_memory, resized("1", "2Gi")));
         assert!(helps(&wants_memory, resized("3", "1Gi")) && !helps(&wants_cpu, resized("3", "1Gi")));
@@ -454,8 +475,8 @@ mod tests {
     fn a_pod_that_is_changed_itself_may_fit() {
         let fit = NodeResourcesFit::default();
         let waiting = pod("x", &requesting(&json!({"cpu": "3"})));
-        assert!(fit.may_help(&waiting, &Event::PodChanged, &Cluster::default()));
-        assert!(fit.events().meets(Events::POD_CHANGED));
+        assert!(fit.is_helped_by(&waiting, &Event::PodChanged, &Cluster::default()));
+        assert!(fit.events_to_register().meets(Events::POD_CHANGED));
     }
 
     #[test]
@@ -463,14 +484,14 @@ mod tests {
         let fit = NodeResourcesFit::default();
         let waiting = pod("x", &requesting(&json!({"cpu": "3", "memory": "1Gi"})));
         let added = |cpu: &str| Event::NodeAdded(sized("a", cpu, "8Gi", "9"));
-        assert_eq!(["2", "3"].map(|cpu| fit.may_help(&waiting, &added(cpu), &Cluster::default())), [false, true]);
+        assert_eq!(["2", "3"].map(|cpu| fit.is_helped_by(&waiting, &added(cpu), &Cluster::default())), [false, true]);
         let changed = |cpu: &str, pods: &str| Event::NodeChanged {
             old: sized("a", "2", "8Gi", "9"),
             new: sized("a", cpu, "8Gi", pods),
         };
-        assert!(fit.may_help(&waiting, &changed("4", "9"), &Cluster::default()));
+        assert!(fit.is_helped_by(&waiting, &changed("4", "9"), &Cluster::default()));
         for (cpu, pods) in [("1", "9"), ("2", "10")] {
-            assert!(!fit.may_help(&waiting, &changed(cpu, pods), &Cluster::default()), "{cpu} {pods}");
+            assert!(!fit.is_helped_by(&waiting, &changed(cpu, pods), &Cluster::default()), "{cpu} {pods}");
         }
     }
 }

@@ -1,10 +1,12 @@
 //! NodeResourcesFitPlus: nodes are compared by what is requested of them, each resource by a rule of its own.
 
+use std::sync::Arc;
+
 use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeScore, Plugin, Request, SignatureFields, share},
+    framework::{NodeScore, Plugin, Registration, Request, SchedulingSignature, Score, SignatureFields, share},
 };
 use koord_scheduling::ResourceId;
 
@@ -46,11 +48,13 @@ impl Plugin for NodeResourcesFitPlus {
         "NodeResourcesFitPlus"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).score(&self).scheduling_signature(&self)
     }
+}
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+impl Score for NodeResourcesFitPlus {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let is_unoffered = |name: &str| {
             request.class.unoffered().is_some_and(|unoffered| unoffered.names().any(|known| known == name))
         };
@@ -67,6 +71,12 @@ impl Plugin for NodeResourcesFitPlus {
         // Without a resource all nodes are alike.
         let weights = counted.iter().fold(unoffered, |sum, counted| sum.saturating_add(counted.weight));
         (weights > 0).then(|| Box::new(Requests { counted, unoffered }) as Box<dyn NodeScore>)
+    }
+}
+
+impl SchedulingSignature for NodeResourcesFitPlus {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 

@@ -1,10 +1,15 @@
 //! NodeUnschedulable: a cordoned node takes no pods.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Taint;
 use koord_engine::{
     cluster::Cluster,
     event::{Event, Events},
-    framework::{Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SignatureFields},
+    framework::{
+        EnqueueExtensions, Filter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request,
+        SchedulingSignature, SignatureFields,
+    },
     pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
@@ -18,11 +23,28 @@ impl Plugin for NodeUnschedulable {
         "NodeUnschedulable"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).enqueue_extensions(&self).filter(&self).scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodeUnschedulable {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::NodeAdded(node) => !node.unschedulable,
+            Event::NodeChanged { old, new } => old.unschedulable && !new.unschedulable,
+            Event::PodChanged => is_tolerated(&pod.template),
+            _ => true,
+        }
+    }
+}
+
+impl Filter for NodeUnschedulable {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         if is_tolerated(request.template()) {
             return PreparedFilter::Skip;
         }
@@ -32,18 +54,11 @@ impl Plugin for NodeUnschedulable {
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::NodeUnschedulable.says("node(s) were unschedulable").into()
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        match event {
-            Event::NodeAdded(node) => !node.unschedulable,
-            Event::NodeChanged { old, new } => old.unschedulable && !new.unschedulable,
-            Event::PodChanged => is_tolerated(&pod.template),
-            _ => true,
-        }
+impl SchedulingSignature for NodeUnschedulable {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 
@@ -81,7 +96,7 @@ mod tests {
         let (cordoned, open) = (node("a", &json!({"spec": {"unschedulable": true}})), node("a", &json!({})));
         let tolerant = json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]});
         let helps =
-            |spec: &Value, event: Event| NodeUnschedulable.may_help(&pod("p", spec), &event, &Cluster::default());
+            |spec: &Value, event: Event| NodeUnschedulable.is_helped_by(&pod("p", spec), &event, &Cluster::default());
         let plain = json!({});
         assert!(helps(&plain, Event::NodeAdded(Arc::clone(&open))));
         assert!(!helps(&plain, Event::NodeAdded(Arc::clone(&cordoned))));

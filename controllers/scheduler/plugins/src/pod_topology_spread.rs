@@ -14,7 +14,10 @@ use koord_engine::{
     cluster::{Class, Cluster},
     columns::Row,
     event::{Event, Events},
-    framework::{NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX},
+    framework::{
+        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
+        Registration, Request, SCORE_MAX, SchedulingSignature, Score,
+    },
     labels::Labels,
     node::Node,
     pod::{Pod, Template},
@@ -85,6 +88,11 @@ impl DefaultConstraints {
 }
 
 impl PodTopologySpread {
+    /// The topology keys of the constraints that pods without their own have.
+    pub(crate) fn default_topology_keys(&self) -> Vec<Arc<str>> {
+        self.defaults.list().into_iter().map(|constraint| constraint.topology_key).collect()
+    }
+
     /// The constraints of a class that must hold, or those that should.
     fn constraints(&self, class: &Class, cluster: &Cluster, is_hard: bool) -> Vec<SpreadConstraint> {
         let template = class.template();
@@ -109,60 +117,33 @@ impl Plugin for PodTopologySpread {
         "PodTopologySpread"
     }
 
-    fn topology_keys(&self) -> Vec<Arc<str>> {
-        self.defaults.list().into_iter().map(|constraint| constraint.topology_key).collect()
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .topology_keys(self.default_topology_keys())
+            .reads(
+                const {
+                    &[
+                        ResourceKind::typed::<Service>(),
+                        ResourceKind::typed::<ReplicationController>(),
+                        ResourceKind::typed::<ReplicaSet>(),
+                        ResourceKind::typed::<StatefulSet>(),
+                    ]
+                },
+            )
+            .enqueue_extensions(&self)
+            .filter(&self)
+            .score(&self)
+            .scheduling_signature(&self)
     }
+}
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const {
-            &[
-                ResourceKind::typed::<Service>(),
-                ResourceKind::typed::<ReplicationController>(),
-                ResourceKind::typed::<ReplicaSet>(),
-                ResourceKind::typed::<StatefulSet>(),
-            ]
-        }
-    }
-
-    fn epoch(&self, cluster: &Cluster) -> u64 {
-        workload::changes(cluster.objects())
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
-        let class = request.class;
-        let constraints = self.constraints(class, cluster, true);
-        if constraints.is_empty() {
-            return PreparedFilter::Skip;
-        }
-        PreparedFilter::Nodes(Box::new(Hard(Spreading::new(class.template(), constraints, true, cluster))))
-    }
-
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let class = request.class;
-        let constraints = self.constraints(class, cluster, false);
-        if constraints.is_empty() {
-            return None;
-        }
-        // Nodes without a zone are spread over too where nobody has asked for zones.
-        let needs_all = !class.template().spread.is_empty() || self.defaults != DefaultConstraints::System;
-        let weights = vec![0.0; constraints.len()];
-        Some(Box::new(Soft { spreading: Spreading::new(class.template(), constraints, needs_all, cluster), weights }))
-    }
-
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
-        const WORDS: &str = "node(s) didn't match pod topology spread constraints";
-        if refusal.reason == NO_LABEL {
-            return ReasonCode::TopologyLabelMissing.says(format!("{WORDS} (missing required label)")).into();
-        }
-        ReasonCode::TopologySpreadExceeded.says(WORDS).into()
-    }
-
-    fn events(&self) -> Events {
+impl EnqueueExtensions for PodTopologySpread {
+    fn events_to_register(&self) -> Events {
         let nodes = Events::NODE_ADDED | Events::NODE_REMOVED | Events::NODE_LABELS | Events::NODE_TAINTS;
         nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         let template = &pod.template;
         if template.spread.is_empty() {
             return true;
@@ -190,6 +171,45 @@ impl Plugin for PodTopologySpread {
             }
             Event::PodChanged | Event::Timeout | Event::Object(_) | Event::NominationChanged(_) => true,
         }
+    }
+}
+
+impl Filter for PodTopologySpread {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+        let class = request.class;
+        let constraints = self.constraints(class, cluster, true);
+        if constraints.is_empty() {
+            return PreparedFilter::Skip;
+        }
+        PreparedFilter::Nodes(Box::new(Hard(Spreading::new(class.template(), constraints, true, cluster))))
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        const WORDS: &str = "node(s) didn't match pod topology spread constraints";
+        if refusal.reason == NO_LABEL {
+            return ReasonCode::TopologyLabelMissing.says(format!("{WORDS} (missing required label)")).into();
+        }
+        ReasonCode::TopologySpreadExceeded.says(WORDS).into()
+    }
+}
+
+impl Score for PodTopologySpread {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let class = request.class;
+        let constraints = self.constraints(class, cluster, false);
+        if constraints.is_empty() {
+            return None;
+        }
+        // Nodes without a zone are spread over too where nobody has asked for zones.
+        let needs_all = !class.template().spread.is_empty() || self.defaults != DefaultConstraints::System;
+        let weights = vec![0.0; constraints.len()];
+        Some(Box::new(Soft { spreading: Spreading::new(class.template(), constraints, needs_all, cluster), weights }))
+    }
+}
+
+impl SchedulingSignature for PodTopologySpread {
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        workload::changes(cluster.objects())
     }
 }
 

@@ -3,7 +3,11 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{ElasticQuotaArgs, Point, Resolved, SchedulerConfiguration};
-use koord_engine::{cycle::Profile, extender::Extender, framework::Plugin};
+use koord_engine::{
+    cycle::Profile,
+    extender::Extender,
+    framework::{Plugin, Registration},
+};
 use koord_resource::controller::ResourceKind;
 
 use self::Entry::{Built, InEngine, NotBuilt};
@@ -111,7 +115,7 @@ impl BuiltProfile {
     pub fn extended_by(mut self, extenders: &Arc<[Extender]>) -> Self {
         let Profile { plugins, admits, filters, scores, .. } = &mut self.profile;
         if let Some(index) = u8::try_from(plugins.len()).ok().filter(|_| !extenders.is_empty()) {
-            plugins.push(Arc::new(Extenders::new(Arc::clone(extenders))));
+            plugins.push(Arc::new(Extenders::new(Arc::clone(extenders))).register());
             admits.push(index);
             filters.push(index);
             scores.push((index, 1));
@@ -168,19 +172,20 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
 
 /// The same with all that a program adds.
 pub fn build_with(resolved: &Resolved, with: Dependencies<'_>) -> Result<BuiltProfile, ProfileError> {
-    let (mut plugins, mut idle) = (Vec::<Arc<dyn Plugin>>::new(), Vec::new());
+    let (mut plugins, mut idle) = (Vec::<Registration>::new(), Vec::new());
     for name in resolved.plugins() {
         let known = REGISTRY.iter().find(|(known, _)| *known == name);
         match known.ok_or_else(|| ProfileError::Unknown(name.to_owned()))? {
             (plugin, Built(make)) => {
-                plugins.push(make(resolved, with).map_err(|reason| ProfileError::Args { plugin, reason })?);
+                let made = make(resolved, with).map_err(|reason| ProfileError::Args { plugin, reason })?;
+                plugins.push(made.register());
             }
             (_, InEngine) => {}
             (plugin, NotBuilt) => idle.push(Idle { plugin }),
         }
     }
     // No configuration names it.
-    plugins.push(Arc::new(NodeRejections));
+    plugins.push(Arc::new(NodeRejections).register());
     let index = |name: &str| (0_u8..).zip(&plugins).find(|(_, plugin)| plugin.name() == name).map(|(index, _)| index);
     let indexes = |names: &[&str]| -> Vec<u8> { names.iter().filter_map(|name| index(name)).collect() };
     let scores = resolved.at(Point::Score).iter();
@@ -192,7 +197,7 @@ pub fn build_with(resolved: &Resolved, with: Dependencies<'_>) -> Result<BuiltPr
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
         admits: at(Point::PreFilter),
-        filters: indexes(&filters(resolved)).into_iter().chain(index(NodeRejections.name())).collect(),
+        filters: indexes(&filters(resolved)).into_iter().chain(index(Plugin::name(&NodeRejections))).collect(),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
         post_filters: at(Point::PostFilter),
         reserves,
@@ -229,7 +234,7 @@ pub fn reads() -> BTreeSet<ResourceKind> {
         Built(make) => make(&profile, Dependencies { gates: &|_| false, hooks: &HookFactories::new() }).ok(),
         InEngine | NotBuilt => None,
     });
-    plugins.flat_map(|plugin| plugin.reads()).copied().collect()
+    plugins.flat_map(|plugin| plugin.register().reads).copied().collect()
 }
 
 #[cfg(test)]
@@ -362,7 +367,7 @@ mod tests {
     fn arguments_reach_their_plugins() {
         let profile = |plugin: &str, args: &Value| built(&json!({"pluginConfig": [{"name": plugin, "args": args}]}));
         let keys = |profile: &Profile| -> Vec<String> {
-            profile.plugins.iter().flat_map(|plugin| plugin.topology_keys()).map(|key| key.to_string()).collect()
+            profile.plugins.iter().flat_map(|plugin| &plugin.topology_keys).map(|key| key.to_string()).collect()
         };
         let rack = json!({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"});
         let listed =
@@ -407,7 +412,7 @@ mod tests {
         let read = |args: &Value| {
             let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": args}]});
             let plugins = built(&profile).unwrap().profile.plugins;
-            plugins.iter().flat_map(|plugin| plugin.reads_only()).collect::<Vec<_>>()
+            plugins.into_iter().flat_map(|plugin| plugin.reads_only).collect::<Vec<_>>()
         };
         let named = |name: &str| vec![(ResourceKind::CONFIG_MAP, name.to_owned())];
         assert_eq!(read(&json!({})), named("gpu-shared-resource-templates"));

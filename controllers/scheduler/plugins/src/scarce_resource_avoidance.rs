@@ -1,10 +1,12 @@
 //! ScarceResourceAvoidance: nodes with scarce resources are kept for pods that request them.
 
+use std::sync::Arc;
+
 use koord_config::scheduler::ScarceResourceAvoidanceArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeScore, Plugin, Request, SCORE_MAX, SignatureFields},
+    framework::{NodeScore, Plugin, Registration, Request, SCORE_MAX, SchedulingSignature, Score, SignatureFields},
 };
 use koord_scheduling::ResourceVector;
 
@@ -31,14 +33,22 @@ impl Plugin for ScarceResourceAvoidance {
         "ScarceResourceAvoidance"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).score(&self).scheduling_signature(&self)
     }
+}
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+impl Score for ScarceResourceAvoidance {
+    fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         // Without scarce resources all nodes are alike.
         let score = || Unrequested { requests: request.class.requests().clone(), scarce: self.resources.clone() };
         (!self.resources.is_empty()).then(|| Box::new(score()) as Box<dyn NodeScore>)
+    }
+}
+
+impl SchedulingSignature for ScarceResourceAvoidance {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 

@@ -1,9 +1,11 @@
 //! SchedulingGates: a pod with gates is not scheduled.
 
+use std::sync::Arc;
+
 use koord_engine::{
     cluster::Cluster,
     event::Events,
-    framework::{Plugin, Reason, ReasonCode},
+    framework::{EnqueueExtensions, Plugin, PreEnqueue, Reason, ReasonCode, Registration},
     pod::Pod,
 };
 
@@ -16,6 +18,12 @@ impl Plugin for SchedulingGates {
         "SchedulingGates"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).pre_enqueue(&self).enqueue_extensions(&self)
+    }
+}
+
+impl PreEnqueue for SchedulingGates {
     fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), Reason> {
         if pod.gates.is_empty() {
             return Ok(());
@@ -23,8 +31,10 @@ impl Plugin for SchedulingGates {
         let gates = pod.gates.join(" ");
         Err(ReasonCode::SchedulingGated.says(format!("waiting for scheduling gates: [{gates}]")).with("gates", gates))
     }
+}
 
-    fn events(&self) -> Events {
+impl EnqueueExtensions for SchedulingGates {
+    fn events_to_register(&self) -> Events {
         Events::POD_CHANGED
     }
 }

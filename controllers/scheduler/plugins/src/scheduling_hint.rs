@@ -1,5 +1,7 @@
 //! SchedulingHint: the nodes that an annotation of the pod names, as the only ones or as those that are tried first (3G).
 
+use std::sync::Arc;
+
 use koord_api::{
     gang::{SCHEDULING_HINT, SchedulingHint as Hint},
     protocol::ProtocolError,
@@ -8,9 +10,11 @@ use koord_config::scheduler::SchedulingHintArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    cycle::Profile,
     event::Events,
-    framework::{Plan, Plugin, PreparedFilter, ReasonCode, Rejection, Request, SignatureFields},
+    framework::{
+        BeforePreFilter, EnqueueExtensions, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration,
+        Rejection, Request, SchedulingSignature, SignatureFields,
+    },
     pod::Template,
 };
 
@@ -41,16 +45,39 @@ impl Plugin for SchedulingHint {
         "SchedulingHint"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .enqueue_extensions(&self)
+            .before_pre_filter(&self)
+            .prefer_nodes(&self)
+            .filter(&self)
+            .scheduling_signature(&self)
     }
+}
 
-    fn screen(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+impl EnqueueExtensions for SchedulingHint {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::POD_CHANGED
+    }
+}
+
+impl BeforePreFilter for SchedulingHint {
+    fn before_pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         let invalid = |error: ProtocolError| Rejection::error(ReasonCode::SchedulingHintInvalid.says(error.reason));
         hint_of(request.template()).map(drop).map_err(invalid)
     }
+}
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+impl PreferNodes for SchedulingHint {
+    fn prefer_nodes(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Row> {
+        let Ok(Some(hint)) = hint_of(request.template()) else { return Vec::new() };
+        let preferred = hint.preferred_node_names.iter().take(self.preferred_max);
+        preferred.filter_map(|name| cluster.row(name)).collect()
+    }
+}
+
+impl Filter for SchedulingHint {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         match Self::nodes(request.template()) {
             names if names.is_empty() => PreparedFilter::Skip,
             names => PreparedFilter::Among(names.into_iter().map(Box::from).collect(), None),
@@ -60,16 +87,11 @@ impl Plugin for SchedulingHint {
     fn names_nodes(&self) -> bool {
         true
     }
+}
 
-    fn plan(&self, request: &Request<'_>, _: &Profile, cluster: &mut Cluster) -> Plan {
-        let Ok(Some(hint)) = hint_of(request.template()) else { return Plan::Any };
-        let preferred = hint.preferred_node_names.iter().take(self.preferred_max);
-        let rows: Vec<Row> = preferred.filter_map(|name| cluster.row(name)).collect();
-        if rows.is_empty() { Plan::Any } else { Plan::Prefer(rows) }
-    }
-
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::POD_CHANGED
+impl SchedulingSignature for SchedulingHint {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 
@@ -82,10 +104,9 @@ fn hint_of(template: &Template) -> Result<Option<Hint>, ProtocolError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use koord_core::{clock::Moment, random::Random};
     use koord_engine::{
+        cycle::Profile,
         engine::{Engine, Outcome},
         labels::Labels,
         pod::Pod,

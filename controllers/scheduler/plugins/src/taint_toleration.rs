@@ -1,13 +1,15 @@
 //! TaintToleration: pods stay away from taints that they do not tolerate.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Toleration;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
     framework::{
-        NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Scale,
-        SignatureFields, lowest_is_best,
+        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
+        Registration, Request, SCORE_MAX, Scale, SchedulingSignature, Score, SignatureFields, lowest_is_best,
     },
     node::Node,
     pod::Pod,
@@ -26,15 +28,38 @@ impl Plugin for TaintToleration {
         "TaintToleration"
     }
 
-    fn marks(&self) -> SignatureFields {
-        SignatureFields::NONE
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).enqueue_extensions(&self).filter(&self).score(&self).scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for TaintToleration {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        let takes = |node: &Node| untolerated(&node.taints, &pod.template.tolerations, &Effect::HARD).is_none();
+        match event {
+            Event::NodeAdded(node) => takes(node),
+            Event::NodeChanged { old, new } => takes(new) && !takes(old),
+            _ => true,
+        }
+    }
+}
+
+impl Filter for TaintToleration {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         PreparedFilter::Nodes(Box::new(Tolerations(request.template().tolerations.clone())))
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::TaintNotTolerated.says("node(s) had untolerated taint(s)").into()
+    }
+}
+
+impl Score for TaintToleration {
+    fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         // Tolerations of other effects do not count here.
         let is_soft = |toleration: &&Toleration| {
             let effect = toleration.effect.as_deref().unwrap_or_default();
@@ -42,22 +67,11 @@ impl Plugin for TaintToleration {
         };
         Some(Box::new(Tolerations(request.template().tolerations.iter().filter(is_soft).cloned().collect())))
     }
+}
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::TaintNotTolerated.says("node(s) had untolerated taint(s)").into()
-    }
-
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        let takes = |node: &Node| untolerated(&node.taints, &pod.template.tolerations, &Effect::HARD).is_none();
-        match event {
-            Event::NodeAdded(node) => takes(node),
-            Event::NodeChanged { old, new } => takes(new) && !takes(old),
-            _ => true,
-        }
+impl SchedulingSignature for TaintToleration {
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::NONE
     }
 }
 
@@ -141,7 +155,7 @@ mod tests {
         let nodes = nodes();
         let (clean, hard, evicting) = (&nodes[0], &nodes[1], &nodes[4]);
         let waiting = pod("p", &json!({"tolerations": [{"key": "d", "operator": "Exists"}]}));
-        let helps = |event: Event| TaintToleration.may_help(&waiting, &event, &Cluster::default());
+        let helps = |event: Event| TaintToleration.is_helped_by(&waiting, &event, &Cluster::default());
         let added = |node: &Arc<Node>| helps(Event::NodeAdded(Arc::clone(node)));
         assert_eq!([added(clean), added(hard), added(evicting)], [true, false, true]);
         let changed =

@@ -7,7 +7,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     engine::Engine,
-    framework::{NodeFilter, Plugin, PreparedFilter, Reason, Refusal, Request},
+    framework::{Filter, NodeFilter, PreparedFilter, Reason, Refusal, Request, Score},
     hold::Holds,
     labels::Labels,
     node::Node,
@@ -136,16 +136,15 @@ pub(crate) fn cluster(nodes: &[Arc<Node>]) -> Cluster {
 }
 
 /// Of each node whether the pod may run there: empty, or the status and the reasons.
-pub(crate) fn filtered(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -> Vec<String> {
+pub(crate) fn filtered(plugin: &dyn Filter, nodes: &[Arc<Node>], spec: &Value) -> Vec<String> {
     filtered_in(plugin, &mut cluster(nodes), spec)
 }
 
-pub(crate) fn filtered_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
+pub(crate) fn filtered_in(plugin: &dyn Filter, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
     filtered_pod(plugin, cluster, &pod("tried", spec))
 }
 
-pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<Pod>) -> Vec<String> {
-    plugin.topology_keys().iter().for_each(|key| cluster.pin_topology(key));
+pub(crate) fn filtered_pod(plugin: &dyn Filter, cluster: &mut Cluster, pod: &Arc<Pod>) -> Vec<String> {
     let class = cluster.class(&pod.template);
     let request = Request { pod, class: &class, plugins: &[] };
     let said = |refusal: Refusal| {
@@ -154,7 +153,7 @@ pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc
     };
     let rows = cluster.rows().map(|(row, _)| row);
     let ask = |filter: &dyn NodeFilter, row| filter.filter(cluster, row).err().map(said).unwrap_or_default();
-    match plugin.filter(&request, cluster) {
+    match plugin.prepare_filter(&request, cluster) {
         PreparedFilter::Skip => rows.map(|_| String::new()).collect(),
         PreparedFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
         PreparedFilter::Nodes(filter) => rows.map(|row| ask(&*filter, row)).collect(),
@@ -169,20 +168,19 @@ pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc
 }
 
 /// The normalised score of each node; none where the plugin does not compare them.
-pub(crate) fn scored(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -> Option<Vec<i64>> {
+pub(crate) fn scored(plugin: &dyn Score, nodes: &[Arc<Node>], spec: &Value) -> Option<Vec<i64>> {
     scored_in(plugin, &mut cluster(nodes), spec)
 }
 
-pub(crate) fn scored_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Option<Vec<i64>> {
+pub(crate) fn scored_in(plugin: &dyn Score, cluster: &mut Cluster, spec: &Value) -> Option<Vec<i64>> {
     let rows = cluster.rows().map(|(row, _)| row).collect::<Vec<_>>();
     scored_pod(plugin, cluster, &pod("tried", spec), &rows)
 }
 
 /// The scores of these nodes, where no others have passed the filters.
-pub(crate) fn scored_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<Pod>, rows: &[Row]) -> Option<Vec<i64>> {
-    plugin.topology_keys().iter().for_each(|key| cluster.pin_topology(key));
+pub(crate) fn scored_pod(plugin: &dyn Score, cluster: &mut Cluster, pod: &Arc<Pod>, rows: &[Row]) -> Option<Vec<i64>> {
     let class = cluster.class(&pod.template);
-    let mut score = plugin.score(&Request { pod, class: &class, plugins: &[] }, cluster)?;
+    let mut score = plugin.prepare_score(&Request { pod, class: &class, plugins: &[] }, cluster)?;
     score.compare(cluster, rows);
     let mut scores: Vec<i64> = rows.iter().map(|row| score.score(cluster, *row)).collect();
     score.normalize(&mut scores);
@@ -195,7 +193,7 @@ pub(crate) fn scored_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<P
 /// Checks that an answer which is brought up to date is the one that would be given anew: with another pod on a node, and
 /// without it again.
 pub(crate) fn followed(
-    plugin: &dyn Plugin,
+    plugin: &dyn Filter,
     cluster: &mut Cluster,
     pod: &Arc<Pod>,
     node: usize,
@@ -204,10 +202,11 @@ pub(crate) fn followed(
 ) {
     let class = cluster.class(&pod.template);
     let row = cluster.row(&format!("n{node}")).unwrap();
-    let prepared = |cluster: &Cluster| match plugin.filter(&Request { pod, class: &class, plugins: &[] }, cluster) {
-        PreparedFilter::Nodes(filter) => Some(filter),
-        _ => None,
-    };
+    let prepared =
+        |cluster: &Cluster| match plugin.prepare_filter(&Request { pod, class: &class, plugins: &[] }, cluster) {
+            PreparedFilter::Nodes(filter) => Some(filter),
+            _ => None,
+        };
     let answers = |filter: &dyn NodeFilter, cluster: &Cluster| -> Vec<Result<(), Refusal>> {
         cluster.rows().map(|(row, _)| filter.filter(cluster, row)).collect()
     };

@@ -11,7 +11,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     cycle::{Found, Memory, Profile},
-    framework::{Plugin, PreparedFilter, Request},
+    framework::{Filter, PreparedFilter, Request},
     hold::Holds,
     labels::Labels,
     node::Node,
@@ -164,7 +164,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) {
 
 fn empty(profile: &Profile) -> Cluster {
     let mut cluster = Cluster::default();
-    profile.plugins.iter().flat_map(|plugin| plugin.topology_keys()).for_each(|key| cluster.pin_topology(&key));
+    profile.plugins.iter().flat_map(|plugin| &plugin.topology_keys).for_each(|key| cluster.pin_topology(key));
     cluster
 }
 
@@ -197,14 +197,14 @@ proptest! {
     ) {
         let (templates, profile) = (templates(), default_profile("default-scheduler").unwrap());
         let mut cluster = empty(&profile);
-        let plugins: [&dyn Plugin; 2] = [&PodTopologySpread::default(), &InterPodAffinity::default()];
+        let plugins: [&dyn Filter; 2] = [&PodTopologySpread::default(), &InterPodAffinity::default()];
         for delta in &history {
             apply(&mut cluster, &templates, delta);
         }
         for (plugin, template) in plugins.into_iter().flat_map(|plugin| templates.iter().map(move |template| (plugin, template))) {
             let (pod_of, class) = (pod(99, template), cluster.class(template));
             let request = Request { pod: &pod_of, class: &class, plugins: &[] };
-            let PreparedFilter::Nodes(mut filter) = plugin.filter(&request, &cluster) else { continue };
+            let PreparedFilter::Nodes(mut filter) = plugin.prepare_filter(&request, &cluster) else { continue };
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
             let before: Vec<_> = rows.iter().map(|row| filter.filter(&cluster, *row)).collect();
             let mut trial = cluster.trial();
@@ -223,7 +223,7 @@ proptest! {
                     undo.push((placed, false));
                 }
                 let answers: Vec<_> = rows.iter().map(|row| filter.filter(&trial, *row)).collect();
-                let anew: Vec<_> = match plugin.filter(&request, &trial) {
+                let anew: Vec<_> = match plugin.prepare_filter(&request, &trial) {
                     PreparedFilter::Nodes(filter) => rows.iter().map(|row| filter.filter(&trial, *row)).collect(),
                     _ => vec![Ok(()); rows.len()],
                 };

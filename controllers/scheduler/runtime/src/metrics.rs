@@ -13,6 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use koord_engine::{
     engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
+    framework::Registration,
     queue::{Arrivals, Depths, PluginSet},
     timing::PluginLap,
 };
@@ -183,7 +184,10 @@ impl Measures {
         let (Outcome::Bind { node, .. } | Outcome::Waiting { node }) = &attempt.outcome else { return };
         let (cluster, scheduler) = (engine.cluster(), &*attempt.pod.template.scheduler);
         let (Some(row), Some(profile)) = (cluster.row(node), engine.profile(scheduler)) else { return };
-        for plugin in profile.plugins.iter().filter(|plugin| plugin.is_input_stale(cluster, row)) {
+        let is_stale = |plugin: &&Registration| {
+            plugin.diagnostics.as_ref().is_some_and(|point| point.is_input_stale(cluster, row))
+        };
+        for plugin in profile.plugins.iter().filter(is_stale) {
             self.stale.with_label_values(&[plugin.name(), scheduler]).inc();
         }
     }

@@ -139,7 +139,8 @@ fn answer(engine: &Engine, path: &str, query: &Query, now: Moment) -> Result<Val
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
             let plugin = plugins.find(|known| known.name() == plugin).ok_or(Unanswered::Unknown)?;
-            Ok(plugin.service(rest, query, cluster)?)
+            let endpoint = plugin.service_endpoint.as_ref().ok_or(NoAnswer::UnknownPath)?;
+            Ok(endpoint.serve(rest, query, cluster)?)
         }
         _ => Err(Unanswered::Unknown),
     }
@@ -150,7 +151,8 @@ fn services(engine: &Engine) -> Value {
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     let mut paths: Vec<String> = plugins
-        .flat_map(|plugin| plugin.services().iter().map(|path| format!("/apis/v1/plugins/{}/{path}", plugin.name())))
+        .filter_map(|plugin| Some((plugin.name(), plugin.service_endpoint.as_ref()?)))
+        .flat_map(|(name, point)| point.paths().iter().map(move |path| format!("/apis/v1/plugins/{name}/{path}")))
         .chain(own.map(|path| format!("/apis/v1/{path}")))
         .collect();
     paths.sort();

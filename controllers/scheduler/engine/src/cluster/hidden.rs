@@ -7,7 +7,7 @@ use koord_core::uid::Uid;
 use super::{Cluster, Placed};
 use crate::columns::Row;
 
-/// The pods that are not there for one pod while a node is looked for (`Plugin::hides`).
+/// The pods that are not there for one pod while a node is looked for ([`ReservationRestore`](crate::framework::ReservationRestore)).
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
     /// Pods that stand for objects, each with its row, in order. They are hidden when their row is asked.

@@ -3,7 +3,7 @@
 use super::{Profile, Verdict};
 use crate::{
     cluster::Cluster,
-    framework::{Among, Code, PreparedFilter, Rejection, Request},
+    framework::{Among, Code, PreparedFilter, Registration, Rejection, Request},
     queue::PluginSet,
     timing::{Point, Timing, Untimed},
 };
@@ -40,7 +40,7 @@ impl Profile {
     /// The plugins that may let in a pod which this one has rejected: itself, and where it has named nodes and left none, those that
     /// have named nodes before it.
     pub(crate) fn rejecting(&self, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> PluginSet {
-        let names = self.plugins.get(usize::from(plugin)).is_some_and(|plugin| plugin.names_nodes());
+        let names = self.plugins.get(usize::from(plugin)).is_some_and(names_nodes);
         let verdict = if names { self.none_named(request, None, cluster) } else { None };
         let verdict = verdict.filter(|verdict| verdict.plugin == plugin);
         verdict.map_or(PluginSet::of(plugin), |verdict| verdict.plugins())
@@ -50,7 +50,8 @@ impl Profile {
     fn screen(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Option<(u8, Rejection)> {
         let mut plugins = self.among(&self.admits);
         plugins.find_map(|(index, plugin)| {
-            let answer = timing.call(&**plugin, Point::BeforePreFilter, || plugin.screen(request, cluster));
+            let point = plugin.before_pre_filter.as_ref()?;
+            let answer = timing.call(plugin, Point::BeforePreFilter, || point.before_pre_filter(request, cluster));
             Some((index, answer.err()?))
         })
     }
@@ -64,7 +65,8 @@ impl Profile {
     ) -> Option<(u8, Rejection)> {
         let mut last = None;
         for (index, plugin) in self.among(&self.admits) {
-            match timing.call(&**plugin, Point::PreFilter, || plugin.admit(request, cluster)) {
+            let Some(point) = &plugin.pre_filter else { continue };
+            match timing.call(plugin, Point::PreFilter, || point.pre_filter(request, cluster)) {
                 Ok(()) => {}
                 Err(rejection) if rejection.code == Code::Unschedulable => last = Some((index, rejection)),
                 Err(rejection) => return Some((index, rejection)),
@@ -77,11 +79,18 @@ impl Profile {
     fn none_named(&self, request: &Request<'_>, until: Option<u8>, cluster: &Cluster) -> Option<Verdict> {
         let asked = self.among(&self.admits).take_while(|(index, _)| Some(*index) != until);
         let mut among = Among::default();
-        for (index, plugin) in asked.filter(|(index, plugin)| plugin.names_nodes() && self.filters.contains(index)) {
-            if let PreparedFilter::Among(names, _) = plugin.filter(request, cluster) {
+        for (index, plugin) in asked.filter(|(index, plugin)| names_nodes(plugin) && self.filters.contains(index)) {
+            if let Some(point) = &plugin.filter
+                && let PreparedFilter::Among(names, _) = point.prepare_filter(request, cluster)
+            {
                 among.limit(index, names);
             }
         }
         among.none_left(&self.admits)
     }
+}
+
+/// Whether the filter of a plugin may name the only nodes that are asked.
+fn names_nodes(plugin: &Registration) -> bool {
+    plugin.filter.as_ref().is_some_and(|filter| filter.names_nodes())
 }

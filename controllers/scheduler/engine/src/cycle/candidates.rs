@@ -75,7 +75,7 @@ impl Candidates {
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
                 let asks = profile.plugins.get(usize::from(plugin));
-                asks.is_some_and(|asks| asks.marks().are_equal(own, other, is_offered))
+                asks.is_some_and(|asks| asks.signature().are_equal(own, other, is_offered))
             })
     }
 

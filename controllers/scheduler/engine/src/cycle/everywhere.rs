@@ -81,7 +81,7 @@ impl Profile {
 
     /// How old a plugin's measures of a node are.
     pub(crate) fn input_age(&self, plugin: u8, cluster: &Cluster, row: Row) -> Option<Duration> {
-        self.plugins.get(usize::from(plugin))?.input_age(cluster, row)
+        self.plugins.get(usize::from(plugin))?.diagnostics.as_ref()?.input_age(cluster, row)
     }
 
     fn refusals(&self, request: &Request<'_>, prepared: &Prepared, cluster: &Cluster, row: Row) -> Vec<NodeRefusal> {

@@ -159,7 +159,10 @@ mod tests {
     use crate::{
         columns::Row,
         cycle::Found,
-        framework::{NodeFilter, NodeScore, Plugin, PreparedFilter, Refusal, SignatureFields},
+        framework::{
+            Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Refusal, Registration, SchedulingSignature, Score,
+            SignatureFields,
+        },
         node::Node,
         pod::{Pod, Template},
     };
@@ -177,15 +180,23 @@ mod tests {
             "Shuns"
         }
 
-        fn marks(&self) -> SignatureFields {
-            self.marks
+        fn register(self: Arc<Self>) -> Registration {
+            Registration::of(&self).filter(&self).scheduling_signature(&self)
         }
+    }
 
-        fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    impl Filter for Shuns {
+        fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
             if self.epoch.load(Ordering::Relaxed) == 0 {
                 return PreparedFilter::Skip;
             }
             PreparedFilter::Nodes(Box::new(Asked(request.template().labels.get("shuns").map(str::to_owned))))
+        }
+    }
+
+    impl SchedulingSignature for Shuns {
+        fn signature(&self) -> SignatureFields {
+            self.marks
         }
 
         fn epoch(&self, _: &Cluster) -> u64 {
@@ -277,12 +288,20 @@ mod tests {
             "Prefers"
         }
 
-        fn marks(&self) -> SignatureFields {
-            SignatureFields::NONE
+        fn register(self: Arc<Self>) -> Registration {
+            Registration::of(&self).score(&self).scheduling_signature(&self)
         }
+    }
 
-        fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+    impl Score for Prefers {
+        fn prepare_score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
             Some(Box::new(*self))
+        }
+    }
+
+    impl SchedulingSignature for Prefers {
+        fn signature(&self) -> SignatureFields {
+            SignatureFields::NONE
         }
     }
 

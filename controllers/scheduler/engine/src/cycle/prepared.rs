@@ -37,7 +37,8 @@ impl Profile {
         let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
         for index in &self.filters {
             let plugin = &self.plugins[usize::from(*index)];
-            match timing.call(&**plugin, Point::PreFilter, || plugin.filter(request, cluster)) {
+            let Some(point) = &plugin.filter else { continue };
+            match timing.call(plugin, Point::PreFilter, || point.prepare_filter(request, cluster)) {
                 PreparedFilter::Skip => {}
                 PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(*index, filter)),
                 PreparedFilter::Among(names, filter) => {
@@ -56,7 +57,8 @@ impl Profile {
         prepared.refused = prepared.among.none_left(&self.admits).or(prepared.refused);
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
             let asks = &self.plugins[usize::from(*plugin)];
-            let score = timing.call(&**asks, Point::PreScore, || asks.score(request, cluster))?;
+            let point = asks.score.as_ref()?;
+            let score = timing.call(asks, Point::PreScore, || point.prepare_score(request, cluster))?;
             Some(Scorer::new(*plugin, *weight, score))
         });
         prepared.scores = scores.collect();

@@ -65,7 +65,7 @@ impl<'c> Rehearsal<'c> {
         let (mut asked, mut prepared, mut known) = (Vec::<Asked>::new(), Vec::new(), Vec::new());
         for pod in pods {
             let class = cluster.class(&pod.template);
-            let is_individual = profile.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
+            let is_individual = profile.is_individual(pod, cluster);
             let alike = known.iter().find(|(id, _)| !is_individual && *id == class.id()).map(|(_, index)| *index);
             let index = alike.unwrap_or_else(|| {
                 prepared.push(profile.prepare(&Request { pod, class: &class, plugins: &profile.plugins }, cluster));
@@ -99,8 +99,10 @@ impl<'c> Rehearsal<'c> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
         let request = asked.request(self.profile);
         let plugins = || self.profile.among(&self.profile.admits).filter(move |(_, plugin)| plugin.name() != but);
-        plugins().try_for_each(|(_, plugin)| plugin.screen(&request, &self.trial))?;
-        plugins().try_for_each(|(_, plugin)| plugin.admit(&request, &self.trial))
+        let mut first = plugins().filter_map(|(_, plugin)| plugin.before_pre_filter.as_ref());
+        first.try_for_each(|point| point.before_pre_filter(&request, &self.trial))?;
+        let mut second = plugins().filter_map(|(_, plugin)| plugin.pre_filter.as_ref());
+        second.try_for_each(|point| point.pre_filter(&request, &self.trial))
     }
 
     /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
@@ -124,7 +126,8 @@ impl<'c> Rehearsal<'c> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
         let mut holds = Holds::default();
         for (_, plugin) in self.profile.among(&self.profile.reserves) {
-            plugin.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
+            let Some(reserve) = &plugin.reserve else { continue };
+            reserve.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
         }
         let pod = Arc::clone(&asked.pod);
         self.put(pod, row, holds);

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Taint;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduling::ResourceId;
@@ -6,7 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     framework::{
-        NodeFilter, NodeScore, Plugin, PreparedFilter, ReasonCode, Refusal, SCORE_MAX, Scale, Searched, lowest_is_best,
+        BeforePreFilter, Filter, FindOneNode, NodeFilter, NodeScore, Plugin, PreFilter, PreferNodes, PreparedFilter,
+        Reason, ReasonCode, Refusal, Registration, Reserve, SCORE_MAX, Scale, Score, Searched, lowest_is_best,
         normalize,
     },
     hold::Holds,
@@ -30,7 +33,13 @@ impl Plugin for Taints {
         "Taints"
     }
 
-    fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).score(&self)
+    }
+}
+
+impl Score for Taints {
+    fn prepare_score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         Some(Box::new(*self))
     }
 }
@@ -65,8 +74,28 @@ impl Plugin for Guide {
         "Guide"
     }
 
-    fn plan(&self, _: &Request<'_>, _: &Profile, _: &mut Cluster) -> Plan {
-        self.0.clone()
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).find_one_node(&self).prefer_nodes(&self)
+    }
+}
+
+impl FindOneNode for Guide {
+    fn find_one_node(&self, _: &Request<'_>, _: &Profile, _: &mut Cluster) -> Option<Result<Row, Rejection>> {
+        match &self.0 {
+            Plan::Any | Plan::Prefer(_) => None,
+            Plan::Only(row) => Some(Ok(*row)),
+            Plan::Nowhere(rejection) => Some(Err(rejection.clone())),
+        }
+    }
+
+    fn reasons(&self) -> Vec<Reason> {
+        Vec::new()
+    }
+}
+
+impl PreferNodes for Guide {
+    fn prefer_nodes(&self, _: &Request<'_>, _: &Cluster) -> Vec<Row> {
+        if let Plan::Prefer(rows) = &self.0 { rows.clone() } else { Vec::new() }
     }
 }
 
@@ -80,15 +109,23 @@ impl Plugin for Cpu {
         "Cpu"
     }
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).filter(&self).score(&self)
+    }
+}
+
+impl Filter for Cpu {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         let request = request.class.requests().get(ResourceId::CPU);
         if request > 100_000 {
             return PreparedFilter::None(Refusal::unresolvable(9));
         }
         PreparedFilter::Nodes(Box::new(Asked { request, is_local: self.is_local }))
     }
+}
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+impl Score for Cpu {
+    fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         let request = request.class.requests().get(ResourceId::CPU);
         Some(Box::new(Asked { request, is_local: self.is_local }))
     }
@@ -188,7 +225,13 @@ impl Plugin for Screens {
         self.0
     }
 
-    fn screen(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).before_pre_filter(&self)
+    }
+}
+
+impl BeforePreFilter for Screens {
+    fn before_pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         let reasons = vec![ReasonCode::TooManyPods.says(self.0)];
         Err(Rejection { code: self.1, reasons })
     }
@@ -199,7 +242,13 @@ impl Plugin for Rejects {
         self.0
     }
 
-    fn admit(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).pre_filter(&self)
+    }
+}
+
+impl PreFilter for Rejects {
+    fn pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         let reasons = vec![ReasonCode::TooManyPods.says(self.0)];
         Err(Rejection { code: self.1, reasons })
     }
@@ -248,7 +297,13 @@ impl Plugin for Names {
         self.0
     }
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).filter(&self)
+    }
+}
+
+impl Filter for Names {
+    fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
         PreparedFilter::Among(self.1.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
@@ -325,7 +380,7 @@ fn the_node_on_which_room_is_made_is_one_of_those_that_plugins_name_or_plan() {
     let mut found = |plugin: Arc<dyn Plugin>| {
         let mut profile = profile(true);
         profile.filters.push(2);
-        profile.plugins.push(plugin);
+        profile.plugins.push(plugin.register());
         match profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0) {
             Found::Node { row, .. } => rows.iter().position(|known| *known == row),
             other => panic!("{other:?}"),
@@ -345,7 +400,7 @@ fn a_plan_decides_before_nodes_are_compared() {
     let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
     let mut found = |plans: Vec<Plan>| {
         let mut profile = profile(true);
-        profile.plugins.extend(plans.into_iter().map(|plan| Arc::new(Guide(plan)) as Arc<dyn Plugin>));
+        profile.plugins.extend(plans.into_iter().map(|plan| Arc::new(Guide(plan)).register()));
         profile.search(&pod(9, &template("2")), &mut cluster, &mut Memory::default(), |_| 0)
     };
     let at = |row: usize| Found::Node {
@@ -376,7 +431,7 @@ fn the_node_on_which_room_is_made_goes_before_those_that_a_plugin_prefers() {
     let pod = pod(9, &template("2"));
     let mut found = |nominated: usize| {
         let mut profile = profile(true);
-        profile.plugins.push(Arc::new(Guide(Plan::Prefer(vec![rows[1]]))));
+        profile.plugins.push(Arc::new(Guide(Plan::Prefer(vec![rows[1]]))).register());
         cluster.nominate(&pod, Some(rows[nominated]));
         match profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0) {
             Found::Node { row, .. } => rows.iter().position(|known| *known == row),
@@ -441,6 +496,12 @@ impl Plugin for Single {
         "Single"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).reserve(&self)
+    }
+}
+
+impl Reserve for Single {
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if cluster.pods_on(row).any(|placed| placed.holds.get::<&str>().is_some()) {
             return Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("it is given")));

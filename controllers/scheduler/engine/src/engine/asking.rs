@@ -93,13 +93,14 @@ impl Engine {
 
     /// The pod that a plugin wants to be next.
     pub(super) fn wanted(&self) -> Option<Uid> {
-        let mut plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        plugins.find_map(|plugin| plugin.next_pod(&self.cluster))
+        let mut points = self.profiles.iter().flat_map(|profile| profile.each(|plugin| &plugin.next_pod));
+        points.find_map(|point| point.next_pod(&self.cluster))
     }
 
     /// Whether others may be asked about a pod.
     pub(super) fn consults(&self, index: usize, pod: &Pod) -> bool {
-        self.profiles.get(index).is_some_and(|profile| profile.plugins.iter().any(|plugin| plugin.consults(pod)))
+        let profile = self.profiles.get(index);
+        profile.is_some_and(|profile| profile.each(|plugin| &plugin.extender_calls).any(|point| point.may_call(pod)))
     }
 
     /// The attempt whose answer is there, or the first one of those that wait for their turn.
@@ -129,7 +130,8 @@ impl Engine {
 
     /// Whether others are to be asked about the nodes that take a pod before one of them is chosen.
     pub(super) fn asks(&self, request: &Request<'_>) -> bool {
-        request.plugins.iter().any(|plugin| plugin.asks(request, &self.cluster))
+        let points = request.plugins.iter().filter_map(|plugin| plugin.extender_calls.as_ref());
+        points.into_iter().any(|point| point.calls(request, &self.cluster))
     }
 
     /// The attempt ends with a question, and is made again with the answer.

@@ -72,7 +72,8 @@ impl Engine {
     pub(super) fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let hidden = profile.plugins.iter().filter_map(|plugin| plugin.hides(&request, &self.cluster));
+        let points = profile.each(|plugin| &plugin.reservation_restore);
+        let hidden = points.filter_map(|point| point.restore(&request, &self.cluster));
         let hidden: Vec<Hidden> = hidden.collect();
         self.cluster.offer(hidden);
     }

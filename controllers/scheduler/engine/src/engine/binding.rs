@@ -23,11 +23,12 @@ impl Engine {
         if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
             let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
             for (_, plugin) in profile.among(&profile.pre_binds) {
-                let write = || plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
-                self.laps.call(&**plugin, Point::PreBind, write);
+                let Some(point) = &plugin.pre_bind else { continue };
+                let write = || point.pre_bind(&request, placed, &self.cluster, &mut patch);
+                self.laps.call(plugin, Point::PreBind, write);
             }
             instead = profile.plugins.iter().find_map(|plugin| {
-                let write = plugin.bind(&request, placed, &self.cluster)?;
+                let write = plugin.bind.as_ref()?.bind(&request, placed, &self.cluster)?;
                 Some((plugin.name(), write))
             });
         }
@@ -41,8 +42,9 @@ impl Engine {
         let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;
         let mut result = PreBindProgress::Done;
         for plugin in &profile.plugins {
+            let Some(point) = &plugin.pre_bind else { continue };
             let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
-            match plugin.prepared(placed, &self.cluster) {
+            match point.pre_bind_progress(placed, &self.cluster) {
                 PreBindProgress::Pending(timeout) if result == PreBindProgress::Done => {
                     result = PreBindProgress::Pending(words(timeout))
                 }
@@ -80,7 +82,9 @@ impl Engine {
         let mut orders = Orders::default();
         if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
             for (_, plugin) in profile.among(&profile.reserves).rev() {
-                plugin.unreserved(&placed, &mut self.cluster, &mut orders);
+                if let Some(point) = &plugin.reserve {
+                    point.unreserve(&placed, &mut self.cluster, &mut orders);
+                }
             }
         }
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };

@@ -126,7 +126,8 @@ impl Engine {
         };
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
         let plugins: BTreeMap<&str, _> = plugins.map(|plugin| (plugin.name(), plugin)).collect();
-        plugins.values().flat_map(|plugin| plugin.given_twice(&self.cluster, row)).map(of).collect()
+        let points = plugins.values().filter_map(|plugin| plugin.audit.as_ref());
+        points.flat_map(|point| point.given_twice(&self.cluster, row)).map(of).collect()
     }
 }
 

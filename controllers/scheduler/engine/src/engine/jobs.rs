@@ -71,14 +71,15 @@ impl Engine {
     /// The pods that this one is scheduled together with; none where it goes alone.
     pub fn workload(&self, pod: &Pod) -> Option<Workload> {
         let profile = self.profiles.get(self.profile_of(pod)?)?;
-        profile.plugins.iter().find_map(|plugin| plugin.workload(pod, &self.cluster))
+        profile.each(|plugin| &plugin.workload).find_map(|point| point.workload(pod, &self.cluster))
     }
 
     /// What plugins report for metrics, and what was found to be given twice. A plugin of several profiles is asked once.
     pub fn figures(&self) -> Vec<Figure> {
         let plugins: BTreeMap<&str, _> =
             self.profiles.iter().flat_map(|profile| &profile.plugins).map(|plugin| (plugin.name(), plugin)).collect();
-        let of_plugins = plugins.values().flat_map(|plugin| plugin.figures(&self.cluster));
+        let points = plugins.values().filter_map(|plugin| plugin.metrics.as_ref());
+        let of_plugins = points.flat_map(|point| point.figures(&self.cluster));
         of_plugins.chain(self.excesses.figures()).collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     cluster::Cluster,
     cycle::Profile,
     event::Event,
-    framework::Plugin,
+    framework::Registration,
     pod::Pod,
     queue::{Judge, PluginSet},
 };
@@ -20,7 +20,7 @@ pub(super) struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    fn plugins(&self, pod: &Pod) -> Option<&[Arc<dyn Plugin>]> {
+    fn plugins(&self, pod: &Pod) -> Option<&[Registration]> {
         let profile = self.profiles.iter().find(|profile| profile.scheduler == pod.template.scheduler);
         profile.map(|profile| &*profile.plugins)
     }
@@ -32,24 +32,28 @@ impl Judge for Judged<'_> {
         let order = first.into_iter().chain((0..PluginSet::PLUGINS_MAX).filter(|index| Some(*index) != first));
         for index in order.take(plugins.len()) {
             let Some(plugin) = plugins.get(usize::from(index)) else { continue };
-            plugin.pre_enqueue(pod, self.cluster).map_err(|_| index)?;
+            let Some(point) = &plugin.pre_enqueue else { continue };
+            point.pre_enqueue(pod, self.cluster).map_err(|_| index)?;
         }
         Ok(())
     }
 
     fn wakes(&self, pod: &Pod, plugin: u8) -> bool {
-        self.plugins(pod).and_then(|plugins| plugins.get(usize::from(plugin))).is_some_and(|plugin| plugin.wakes())
+        let plugin = self.plugins(pod).and_then(|plugins| plugins.get(usize::from(plugin)));
+        plugin.and_then(|plugin| plugin.pre_enqueue.as_ref()).is_some_and(|point| point.activates())
     }
 
     fn instead(&self, pod: &Pod, plugin: u8) -> Option<Uid> {
-        self.plugins(pod)?.get(usize::from(plugin))?.tried_instead(pod, self.cluster)
+        self.plugins(pod)?.get(usize::from(plugin))?.pre_enqueue.as_ref()?.representative(pod, self.cluster)
     }
 
     fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool {
         let Some(plugins) = self.plugins(pod) else { return false };
         let kinds = event.kinds();
         refused_by.iter().filter_map(|index| plugins.get(usize::from(index))).any(|plugin| {
-            matches!(event, Event::Timeout) || plugin.events().meets(kinds) && plugin.may_help(pod, event, self.cluster)
+            let helps =
+                || plugin.enqueue_extensions.as_ref().is_none_or(|point| point.is_helped_by(pod, event, self.cluster));
+            matches!(event, Event::Timeout) || plugin.events().meets(kinds) && helps()
         })
     }
 }

@@ -6,7 +6,7 @@ use koord_core::clock::{Moment, SharedClock};
 
 use super::Engine;
 use crate::{
-    framework::Plugin,
+    framework::Registration,
     timing::{Answer, PluginLap, Point, Stopwatch, Timing},
 };
 
@@ -92,7 +92,7 @@ impl Laps {
     }
 
     /// Calls a plugin, with a look at the clock where the attempt is sampled.
-    pub(super) fn call<R: Answer>(&mut self, plugin: &dyn Plugin, point: Point, call: impl FnOnce() -> R) -> R {
+    pub(super) fn call<R: Answer>(&mut self, plugin: &Registration, point: Point, call: impl FnOnce() -> R) -> R {
         match self.stopwatch() {
             Some(mut stopwatch) => stopwatch.call(plugin, point, call),
             None => call(),

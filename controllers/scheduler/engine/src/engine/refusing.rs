@@ -96,7 +96,9 @@ impl Engine {
     /// What plugins order after a pod was refused.
     pub(super) fn after_refusal(&mut self, request: &Request<'_>, found: &Found) -> Orders {
         let mut orders = Orders::default();
-        request.plugins.iter().for_each(|plugin| plugin.refused(request, found, &mut self.cluster, &mut orders));
+        for point in request.plugins.iter().filter_map(|plugin| plugin.failure_handler.as_ref()) {
+            point.attempt_failed(request, found, &mut self.cluster, &mut orders);
+        }
         orders
     }
 }

@@ -35,8 +35,9 @@ impl Engine {
         self.cluster.hide_on(row);
         let mut holds = Holds::default();
         let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
-            let reserve = || plugin.reserve(&request, &self.cluster, row, &mut holds);
-            self.laps.call(&**plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
+            let Some(point) = &plugin.reserve else { return Ok(()) };
+            let reserve = || point.reserve(&request, &self.cluster, row, &mut holds);
+            self.laps.call(plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
         });
         let refused = given.find_map(Result::err);
         self.laps.end(Part::Reserve, refused.is_none());
@@ -82,8 +83,9 @@ impl Engine {
     ) -> Result<Option<(Duration, u8)>, (u8, Reason)> {
         let mut wait = None;
         for (index, plugin) in profile.among(&profile.permits) {
-            let permit = || plugin.permit(request, &mut self.cluster, orders);
-            match self.laps.call(&**plugin, Point::Permit, permit) {
+            let Some(point) = &plugin.permit else { continue };
+            let permit = || point.permit(request, &mut self.cluster, orders);
+            match self.laps.call(plugin, Point::Permit, permit) {
                 PermitResult::Allow => {}
                 PermitResult::Wait(limit) => {
                     let limit = limit.min(PERMIT_WAIT_MAX);
@@ -124,8 +126,9 @@ impl Profile {
     pub(super) fn of_reserve(&self, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
         let Found::Nothing(refusals) = found else { return None };
         refusals.iter().find_map(|(Verdict { plugin, refusal }, _)| {
-            let refusing = self.plugins.get(usize::from(*plugin)).filter(|plugin| plugin.is_of_reserve(refusal))?;
-            Some((*plugin, Rejection::unschedulable(refusing.reasons(refusal, cluster))))
+            let filter = self.plugins.get(usize::from(*plugin))?.filter.as_ref()?;
+            let is_of_reserve = filter.is_of_reserve(refusal);
+            is_of_reserve.then(|| (*plugin, Rejection::unschedulable(filter.reasons(refusal, cluster))))
         })
     }
 }

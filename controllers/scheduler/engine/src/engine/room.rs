@@ -65,9 +65,10 @@ impl Engine {
         for index in &profile.post_filters {
             let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
             let plugin = &profile.plugins[usize::from(*index)];
+            let Some(point) = &plugin.post_filter else { continue };
             sought.asked_last = plugin.name();
-            let search = || plugin.post_filter(request, &mut attempted);
-            let answer = self.laps.call(&**plugin, Point::PostFilter, search);
+            let search = || point.post_filter(request, &mut attempted);
+            let answer = self.laps.call(plugin, Point::PostFilter, search);
             // A plugin that has nothing to say has not looked.
             if !matches!(&answer, PostFilterResult::Nothing(word) if word.is_empty()) {
                 sought.room = Room::None;

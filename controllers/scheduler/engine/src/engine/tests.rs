@@ -2,6 +2,8 @@ mod excess;
 mod named;
 mod timing;
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use koord_core::{key::ObjectKey, uid::Uid};
@@ -13,8 +15,9 @@ use crate::{
     columns::Row,
     event::Events,
     framework::{
-        Attempted, NodeFilter, Operands, Orders, PermitResult, Plugin, PostFilterResult, PreparedFilter, Reason,
-        ReasonCode, Refusal, Rejection, Request,
+        AllocationRestore, Attempted, EnqueueExtensions, Filter, NodeFilter, Operands, Orders, Permit, PermitResult,
+        Plugin, PluginState, PostFilter, PostFilterResult, PreBind, PreEnqueue, PreFilter, PreparedFilter, Reason,
+        ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
     },
     hold::Holds,
     node::Node,
@@ -30,11 +33,25 @@ impl Plugin for Room {
         "Room"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).pre_enqueue(&self).enqueue_extensions(&self).filter(&self)
+    }
+}
+
+impl PreEnqueue for Room {
     fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), Reason> {
         if pod.gates.is_empty() { Ok(()) } else { Err(ReasonCode::SchedulingGated.says("waits")) }
     }
+}
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
+impl EnqueueExtensions for Room {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::POD_REMOVED
+    }
+}
+
+impl Filter for Room {
+    fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
         PreparedFilter::Nodes(Box::new(Room))
     }
 
@@ -45,10 +62,6 @@ impl Plugin for Room {
     fn details(&self, _: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
         let pods = cluster.allocatable(ResourceId::PODS, row);
         vec![("pods", pods.to_string()), ("for", request.pod.key.name().to_owned())]
-    }
-
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::POD_REMOVED
     }
 }
 
@@ -247,18 +260,35 @@ impl Plugin for Pairs {
         "Pairs"
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::<Placements>::default())
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .reserve(&self)
+            .permit(&self)
+            .pre_bind(&self)
+            .allocation_restore(&self)
+            .state(&self)
     }
+}
 
-    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+impl EnqueueExtensions for Pairs {
+    fn events_to_register(&self) -> Events {
+        Events::POD_REMOVED
+    }
+}
+
+impl PreFilter for Pairs {
+    fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         match request.pod.key.name() {
             "never" => Err(Rejection::unresolvable(ReasonCode::PluginSpecific.says("it is never admitted"))),
             "broken" => Err(Rejection::error(ReasonCode::PluginSpecific.says("something broke"))),
             _ => Ok(()),
         }
     }
+}
 
+impl Reserve for Pairs {
     fn reserve(&self, request: &Request<'_>, _: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
         match request.pod.key.name() {
             "greedy" => Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("there is not enough"))),
@@ -269,7 +299,9 @@ impl Plugin for Pairs {
             }
         }
     }
+}
 
+impl Permit for Pairs {
     fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> PermitResult {
         if request.pod.key.name() == "patient" {
             return PermitResult::Wait(Duration::from_hours(1));
@@ -284,19 +316,25 @@ impl Plugin for Pairs {
             }
         }
     }
+}
 
+impl PreBind for Pairs {
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
         patch.annotate("number", placed.holds.get::<u32>().unwrap().to_string());
     }
+}
 
-    fn given(&self, pod: &Pod, holds: &mut Holds) {
+impl AllocationRestore for Pairs {
+    fn restore_allocation(&self, pod: &Pod, holds: &mut Holds) {
         if let Some(number) = pod.given.get("number").and_then(|number| number.parse::<u32>().ok()) {
             holds.set(number);
         }
     }
+}
 
-    fn events(&self) -> Events {
-        Events::POD_REMOVED
+impl PluginState for Pairs {
+    fn state(&self) -> Box<dyn State> {
+        Box::<Placements>::default()
     }
 }
 
@@ -384,14 +422,22 @@ impl Plugin for Clears {
         "Clears"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).enqueue_extensions(&self).post_filter(&self)
+    }
+}
+
+impl EnqueueExtensions for Clears {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED
+    }
+}
+
+impl PostFilter for Clears {
     fn post_filter(&self, _: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         let Some(row) = attempted.cluster.row("n1") else { return PostFilterResult::Nothing(String::new()) };
         let victims = attempted.cluster.pods_on(row).map(|placed| placed.pod.uid.clone()).collect();
         PostFilterResult::Nominate { row, victims }
-    }
-
-    fn events(&self) -> Events {
-        Events::NODE_ADDED
     }
 }
 

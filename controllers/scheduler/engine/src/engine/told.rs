@@ -37,13 +37,11 @@ impl Engine {
 
     /// An object of another kind was added or changed.
     pub fn set_object(&mut self, object: Object, now: Moment) {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        let mut stand_ins = plugins.map(|plugin| plugin.stand_in(&object));
-        let stand_in = stand_ins.find(|stand_in| *stand_in != ReservePodState::None).unwrap_or_default();
+        let reserve_pod = self.reserve_pod(&object);
         let uid = object.uid.clone();
         let change = self.cluster.set_object(object);
         self.object_changed(change, now);
-        match stand_in {
+        match reserve_pod {
             ReservePodState::None => {}
             ReservePodState::Gone => self.remove_pod(&uid, now),
             ReservePodState::Pod(pod) => {
@@ -55,6 +53,13 @@ impl Engine {
                 self.set_pod(pod, now);
             }
         }
+    }
+
+    /// The reserve pod of an object, by the first plugin that makes one of it.
+    fn reserve_pod(&self, object: &Object) -> ReservePodState {
+        let points = self.profiles.iter().flat_map(|profile| profile.each(|plugin| &plugin.reserve_pod));
+        let mut states = points.map(|point| point.reserve_pod(object));
+        states.find(|state| *state != ReservePodState::None).unwrap_or_default()
     }
 
     fn object_changed(&mut self, change: ObjectChange, now: Moment) {
@@ -131,10 +136,11 @@ impl Engine {
         let mut holds = was.map(|was| was.holds.clone()).unwrap_or_default();
         // Pods of other schedulers hold what they hold all the same.
         let profile = self.profile_of(pod).or(if self.profiles.is_empty() { None } else { Some(0) });
-        for plugin in profile.and_then(|index| self.profiles.get(index)).iter().flat_map(|profile| &profile.plugins) {
-            plugin.given(pod, &mut holds);
+        let profile = profile.and_then(|index| self.profiles.get(index));
+        for point in profile.iter().flat_map(|profile| profile.each(|plugin| &plugin.allocation_restore)) {
+            point.restore_allocation(pod, &mut holds);
             if let Some(was) = was {
-                plugin.changed(was, pod, &mut holds);
+                point.update_allocation(was, pod, &mut holds);
             }
         }
         let old = known.map(|known| Arc::clone(&known.pod));

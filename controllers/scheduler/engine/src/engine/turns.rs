@@ -66,7 +66,9 @@ impl Engine {
             }
             let mut orders = Orders::default();
             for profile in self.profiles.clone() {
-                profile.plugins.iter().for_each(|plugin| plugin.not_there(&uid, &mut self.cluster, &mut orders));
+                for point in profile.each(|plugin| &plugin.next_pod) {
+                    point.next_pod_unavailable(&uid, &mut self.cluster, &mut orders);
+                }
             }
             self.carry_out(orders, now);
             last = Some(uid);

@@ -24,7 +24,8 @@ impl Engine {
             plugins.entry(plugin.name()).or_insert(plugin);
         }
         plugins.values().fold(Upkeep::default(), |mut all, plugin| {
-            let upkeep = plugin.upkeep(&self.cluster);
+            let Some(point) = &plugin.status_writer else { return all };
+            let upkeep = point.status_writes(&self.cluster);
             all.writes.extend(upkeep.writes);
             all.not_after(upkeep.again);
             all
@@ -35,15 +36,16 @@ impl Engine {
     pub fn urgent_of(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<Write> {
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
         let plugins = plugins.filter(|plugin| is_asked(plugin.name()));
-        plugins.flat_map(|plugin| plugin.urgent(&mut self.cluster)).collect()
+        let points = plugins.filter_map(|plugin| plugin.status_writer.as_ref());
+        points.flat_map(|point| point.urgent_writes(&mut self.cluster)).collect()
     }
 
     /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
     pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
-        let plugins = profile.iter().flat_map(|profile| &profile.plugins);
-        plugins.fold(Explanation::default(), |mut all, plugin| {
-            let Explanation { write, events } = plugin.explain(pod, message, &self.cluster);
+        let points = profile.iter().flat_map(|profile| profile.each(|plugin| &plugin.status_writer));
+        points.fold(Explanation::default(), |mut all, point| {
+            let Explanation { write, events } = point.report_unschedulable(pod, message, &self.cluster);
             all.write = all.write.or(write);
             all.events.extend(events);
             all

@@ -90,12 +90,13 @@ impl Engine {
             let Some(plugin) = plugin else { continue };
             let waited = koord_resource::Duration::from(waiting.limit).to_string();
             let message = format!("rejected due to timeout after waiting {waited} at plugin {}", plugin.name());
-            let reason = plugin.timed_out(&waiting.pod, &self.cluster, &waited, message);
+            let Some(permit) = &plugin.permit else { continue };
+            let reason = permit.timeout_reason(&waiting.pod, &self.cluster, &waited, message);
             self.reject(&uid, None, reason, true, now);
         }
         let mut orders = Orders::default();
         for profile in self.profiles.clone() {
-            profile.plugins.iter().for_each(|plugin| plugin.settle(&mut self.cluster, &mut orders));
+            profile.each(|plugin| &plugin.pod_activation).for_each(|point| point.order(&mut self.cluster, &mut orders));
         }
         self.carry_out(orders, now);
     }

@@ -67,8 +67,7 @@ impl Engine {
     pub fn would(mut self, uid: &Uid, now: Moment) -> Option<Outcome> {
         let pod = Arc::clone(self.cluster.pending_pod(uid)?);
         let index = self.profile_of(&pod)?;
-        let mut plugins = self.profiles[index].plugins.iter();
-        let may_be_tried = plugins.all(|plugin| plugin.pre_enqueue(&pod, &self.cluster).is_ok());
+        let may_be_tried = self.held(index, &pod).is_none();
         may_be_tried.then(|| self.attempt_with(index, pod, Tried::default(), now).outcome)
     }
 
@@ -80,8 +79,7 @@ impl Engine {
         for uid in uids {
             let Some(pod) = self.cluster.pending_pod(uid).map(Arc::clone) else { continue };
             let Some(index) = self.profile_of(&pod) else { continue };
-            let mut plugins = self.profiles[index].plugins.iter();
-            if plugins.all(|plugin| plugin.pre_enqueue(&pod, &self.cluster).is_ok()) {
+            if self.held(index, &pod).is_none() {
                 let attempt = self.attempt_with(index, pod, Tried::default(), now);
                 outcomes.insert(uid.clone(), attempt.outcome);
                 // Others may have waited for this one.
@@ -140,7 +138,10 @@ impl Engine {
     /// The plugin of a profile that keeps a pod from being tried, and why.
     fn held(&self, index: usize, pod: &Pod) -> Option<(&'static str, Reason)> {
         let mut plugins = self.profiles[index].plugins.iter();
-        plugins.find_map(|plugin| Some((plugin.name(), plugin.pre_enqueue(pod, &self.cluster).err()?)))
+        plugins.find_map(|plugin| {
+            let reason = plugin.pre_enqueue.as_ref()?.pre_enqueue(pod, &self.cluster).err()?;
+            Some((plugin.name(), reason))
+        })
     }
 
     /// Why a pod is left to another scheduler.
@@ -171,7 +172,8 @@ impl Engine {
         let rejected = rejected.or_else(|| profile.unnamed(&request, &self.cluster));
         let rejected = rejected.map(|(plugin, rejection)| (profile.name_of(plugin), rejection));
         let remarks = profile.plugins.iter().flat_map(|plugin| {
-            plugin.remarks(&request, &self.cluster).into_iter().map(|remark| (plugin.name(), remark))
+            let remarks = plugin.diagnostics.as_ref().map(|point| point.remarks(&request, &self.cluster));
+            remarks.into_iter().flatten().map(|remark| (plugin.name(), remark))
         });
         let remarks = remarks.collect();
         let nodes = profile.everywhere(&request, &self.cluster);

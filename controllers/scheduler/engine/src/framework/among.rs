@@ -1,11 +1,8 @@
 //! The only nodes that are asked, by name.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Operands, Plugin, Reason, ReasonCode, Refusal, Request, Verdict};
+use super::{Operands, Reason, ReasonCode, Refusal, Registration, Request, Verdict};
 use crate::{cluster::Cluster, columns::Row, queue::PluginSet};
 
 impl Refusal {
@@ -86,14 +83,15 @@ impl Verdict {
     }
 
     /// The reasons, as events and conditions show them.
-    pub fn reasons(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> Vec<Reason> {
+    pub fn reasons(&self, plugins: &[Registration], cluster: &Cluster) -> Vec<Reason> {
         let plugin = |index: u8| plugins.get(usize::from(index));
         let names = || {
             let mut names: Vec<&str> = self.plugins().iter().filter_map(plugin).map(|plugin| plugin.name()).collect();
             names.sort_unstable();
             names
         };
-        let code = || plugin(self.plugin).map_or(ReasonCode::NodeNameMismatch, |plugin| plugin.code_of_unnamed());
+        let filter = || plugin(self.plugin)?.filter.as_ref();
+        let code = || filter().map_or(ReasonCode::NodeNameMismatch, |filter| filter.unnamed_node_code());
         match self.refusal.reason {
             Refusal::OUTSIDE => code().says(format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "))).into(),
             Refusal::NONE_LEFT => {
@@ -103,7 +101,11 @@ impl Verdict {
                 };
                 code().says(text).into()
             }
-            _ => plugin(self.plugin).map(|plugin| plugin.reasons(&self.refusal, cluster)).unwrap_or_default(),
+            _ if self.refusal == Refusal::UNPLANNED => {
+                let finds = plugin(self.plugin).and_then(|plugin| plugin.find_one_node.as_ref());
+                finds.map(|finds| finds.reasons()).unwrap_or_default()
+            }
+            _ => filter().map(|filter| filter.reasons(&self.refusal, cluster)).unwrap_or_default(),
         }
     }
 
@@ -112,7 +114,7 @@ impl Verdict {
         if matches!(self.refusal.reason, Refusal::OUTSIDE | Refusal::NONE_LEFT) {
             return Operands::new();
         }
-        let plugin = request.plugins.get(usize::from(self.plugin));
-        plugin.map(|plugin| plugin.details(&self.refusal, request, cluster, row)).unwrap_or_default()
+        let filter = request.plugins.get(usize::from(self.plugin)).and_then(|plugin| plugin.filter.as_ref());
+        filter.map(|filter| filter.details(&self.refusal, request, cluster, row)).unwrap_or_default()
     }
 }

@@ -1,8 +1,8 @@
 //! What the search for a node has found.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use super::{Code, Plugin, Refusal, Rejection};
+use super::{Code, Refusal, Registration, Rejection};
 use crate::{cluster::Cluster, columns::Row};
 
 /// A refusal, with the plugin that gave it.
@@ -86,7 +86,7 @@ impl Refusals {
     }
 
     /// How many nodes each reason holds for, in words.
-    pub fn by_reason(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> BTreeMap<String, usize> {
+    pub fn by_reason(&self, plugins: &[Registration], cluster: &Cluster) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::<String, usize>::new();
         for (verdict, Alike { nodes, .. }) in &self.0 {
             for reason in verdict.reasons(plugins, cluster) {
@@ -123,7 +123,7 @@ impl FromIterator<(Verdict, Alike)> for Refusals {
 
 impl Found {
     /// What is said about a pod for which no node was found.
-    pub fn words(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> String {
+    pub fn words(&self, plugins: &[Registration], cluster: &Cluster) -> String {
         if cluster.is_empty() {
             return "no nodes available to schedule pods".to_owned();
         }
@@ -184,6 +184,8 @@ pub fn unavailable(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         framework::{Reason, ReasonCode},

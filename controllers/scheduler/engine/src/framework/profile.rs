@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Plugin;
+use super::{Plugin, Registration};
 use crate::queue::PluginSet;
 
 /// The plugins by which the pods of one scheduler name are placed, in their order.
@@ -11,7 +11,7 @@ pub struct Profile {
     /// The name that pods give.
     pub scheduler: Arc<str>,
     /// All plugins.
-    pub plugins: Vec<Arc<dyn Plugin>>,
+    pub plugins: Vec<Registration>,
     /// Indexes of those that look at the pod as a whole, in order.
     pub admits: Vec<u8>,
     /// Indexes of those that filter, in order.
@@ -44,31 +44,47 @@ pub enum AddError {
 impl Profile {
     /// A profile of which all plugins are asked, in their order, except for filters, scores and making room.
     pub fn of(scheduler: &str, plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        let plugins: Vec<Registration> = plugins.into_iter().map(Plugin::register).collect();
         let all: Vec<u8> = (0..).zip(&plugins).map(|(index, _)| index).collect();
         let (admits, reserves, permits) = (all.clone(), all.clone(), all.clone());
         Self { scheduler: scheduler.into(), plugins, admits, reserves, permits, pre_binds: all, ..Self::default() }
     }
 
-    /// Adds a plugin, which is asked after all others at every extension point. Its scores have this weight; with 0 it does not
+    /// Adds a plugin, which is called after all others at each extension point that it implements. Its scores have this weight; with 0 it does not
     /// compare nodes.
-    pub fn add(&mut self, plugin: Arc<dyn Plugin>, weight: i64) -> Result<(), AddError> {
+    pub fn add(&mut self, plugin: Registration, weight: i64) -> Result<(), AddError> {
         let name = plugin.name();
         if self.plugins.iter().any(|known| known.name() == name) {
             return Err(AddError::Twice(name));
         }
         let index = u8::try_from(self.plugins.len()).ok().filter(|index| *index < PluginSet::PLUGINS_MAX);
         let index = index.ok_or(AddError::TooMany(name))?;
-        self.plugins.push(plugin);
-        let Self { admits, filters, post_filters, reserves, permits, pre_binds, .. } = self;
-        for point in [admits, filters, post_filters, reserves, permits, pre_binds] {
-            point.push(index);
+        let is_admitting = plugin.before_pre_filter.is_some() || plugin.pre_filter.is_some();
+        for (indexes, is_implemented) in [
+            (&mut self.admits, is_admitting),
+            (&mut self.filters, plugin.filter.is_some()),
+            (&mut self.post_filters, plugin.post_filter.is_some()),
+            (&mut self.reserves, plugin.reserve.is_some()),
+            (&mut self.permits, plugin.permit.is_some()),
+            (&mut self.pre_binds, plugin.pre_bind.is_some()),
+        ] {
+            indexes.extend(is_implemented.then_some(index));
         }
-        self.scores.extend((weight > 0).then_some((index, weight)));
+        self.scores.extend((weight > 0 && plugin.score.is_some()).then_some((index, weight)));
+        self.plugins.push(plugin);
         Ok(())
     }
 
     /// The plugins of these indexes, with the indexes.
-    pub fn among<'p>(&'p self, indexes: &'p [u8]) -> impl DoubleEndedIterator<Item = (u8, &'p Arc<dyn Plugin>)> {
+    pub fn among<'p>(&'p self, indexes: &'p [u8]) -> impl DoubleEndedIterator<Item = (u8, &'p Registration)> {
         indexes.iter().filter_map(|index| Some((*index, self.plugins.get(usize::from(*index))?)))
+    }
+
+    /// Those who implement an extension point, in the order of plugins.
+    pub fn each<'p, P: ?Sized + 'p>(
+        &'p self,
+        point: impl Fn(&'p Registration) -> &'p Option<Arc<P>>,
+    ) -> impl Iterator<Item = &'p P> {
+        self.plugins.iter().filter_map(move |plugin| point(plugin).as_deref())
     }
 }

@@ -15,8 +15,10 @@ use koord_engine::{
     cycle::{Found, Profile, Rehearsal},
     event::{Event, Events},
     framework::{
-        Attempted, Code, Figure, NoAnswer, NodeScore, Orders, Patch, PermitResult, Plan, Plugin, PostFilterResult,
-        Query, Reason, ReasonCode, Refusal, Rejection, Request, Upkeep, Workload, unavailable,
+        Attempted, BeforePreFilter, Code, EnqueueExtensions, FailureHandler, Figure, FindOneNode, MetricSource,
+        NextPod, NoAnswer, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation,
+        PostFilter, PostFilterResult, PreBind, PreEnqueue, Query, Reason, ReasonCode, Registration, Rejection, Request,
+        Reserve, Score, ServiceEndpoint, StatusWriter, Upkeep, Workload, WorkloadSource, unavailable,
     },
     pod::Pod,
     state::State,
@@ -117,76 +119,109 @@ impl Plugin for Coscheduling {
         "Coscheduling"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<PodGroup>(), ResourceKind::typed::<ClusterNetworkTopology>()] }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<PodGroup>(), ResourceKind::typed::<ClusterNetworkTopology>()] })
+            .pre_enqueue(&self)
+            .next_pod(&self)
+            .enqueue_extensions(&self)
+            .pod_activation(&self)
+            .before_pre_filter(&self)
+            .find_one_node(&self)
+            .score(&self)
+            .post_filter(&self)
+            .failure_handler(&self)
+            .reserve(&self)
+            .permit(&self)
+            .pre_bind(&self)
+            .state(&self)
+            .status_writer(&self)
+            .service_endpoint(&self)
+            .metrics(&self)
+            .workload(&self)
     }
+}
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Context::new(self.defaults)))
-    }
-
-    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
-        let waiting = cluster.state::<Context>().map_or(0, |context| context.gangs.waiting_groups());
-        vec![Figure { name: "scheduler_waiting_gang_group_number", labels: Vec::new(), value: waiting as f64 }]
-    }
-
-    fn workload(&self, pod: &Pod, cluster: &Cluster) -> Option<Workload> {
-        cluster.state::<Context>()?.gangs.workload(&pod.uid)
-    }
-
-    fn services(&self) -> &'static [&'static str] {
-        &["gangs", "gang/:namespace/:name"]
-    }
-
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let context = cluster.state::<Context>().ok_or(NoAnswer::UnknownPath)?;
-        match *path {
-            ["gangs"] => Ok(context.gangs.summaries(cluster.objects())),
-            ["gang", namespace, name] => {
-                let summary = context.gangs.summary(&ObjectKey::new(namespace, name), cluster.objects());
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find gang {namespace}/{name}")))
-            }
-            _ => Err(NoAnswer::UnknownPath),
-        }
-    }
-
+impl PreEnqueue for Coscheduling {
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
         cluster.state::<Context>().map_or(Ok(()), |context| context.may_queue(&pod.uid))
     }
 
-    fn wakes(&self) -> bool {
+    fn activates(&self) -> bool {
         true
     }
 
-    fn tried_instead(&self, pod: &Pod, cluster: &Cluster) -> Option<Uid> {
+    fn representative(&self, pod: &Pod, cluster: &Cluster) -> Option<Uid> {
         let (first, _) = cluster.state::<Context>()?.gangs.tried_instead(&pod.uid)?;
         Some(first.clone())
     }
+}
 
+impl NextPod for Coscheduling {
     fn next_pod(&self, cluster: &Cluster) -> Option<Uid> {
         cluster.state::<Context>()?.next().cloned()
     }
 
-    fn not_there(&self, uid: &Uid, cluster: &mut Cluster, orders: &mut Orders) {
+    fn next_pod_unavailable(&self, uid: &Uid, cluster: &mut Cluster, orders: &mut Orders) {
         if let Some(context) = cluster.state_mut::<Context>() {
             context.lost(uid, orders);
         }
     }
+}
 
-    fn screen(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl EnqueueExtensions for Coscheduling {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED
+            | Events::NODE_ALLOCATABLE
+            | Events::NODE_LABELS
+            | Events::NODE_TAINTS
+            | Events::POD_REMOVED
+            | Events::POD_CHANGED
+            | Events::OBJECTS
+    }
+
+    /// What refused a member is not known here, so whatever may help anybody helps; but only those that may be tried.
+    fn is_helped_by(&self, pod: &Pod, _: &Event, cluster: &Cluster) -> bool {
+        self.pre_enqueue(pod, cluster).is_ok()
+    }
+}
+
+impl PodActivation for Coscheduling {
+    fn order(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        let now = cluster.time();
+        let due = cluster.state::<Context>().filter(|context| context.statuses.due().is_some_and(|due| due <= now));
+        let seen = due.map(|context| context.statuses.look(&context.gangs, cluster));
+        if let Some(context) = cluster.state_mut::<Context>() {
+            if let Some(seen) = seen {
+                context.statuses.looked(seen, now);
+            }
+            context.settle(orders);
+        }
+    }
+}
+
+impl BeforePreFilter for Coscheduling {
+    fn before_pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(context) = cluster.state::<Context>() else { return Ok(()) };
         context.admits(&request.pod.uid)?;
         // What a gang asks of the network must be known, whether it counts here or not.
         if context.lacks_network(&request.pod.uid, cluster) { Err(without_tree()) } else { Ok(()) }
     }
+}
 
-    fn plan(&self, request: &Request<'_>, profile: &Profile, cluster: &mut Cluster) -> Plan {
+impl FindOneNode for Coscheduling {
+    fn find_one_node(
+        &self,
+        request: &Request<'_>,
+        profile: &Profile,
+        cluster: &mut Cluster,
+    ) -> Option<Result<Row, Rejection>> {
         let uid = &request.pod.uid;
-        let Some(context) = cluster.state::<Context>().filter(|_| self.is_aware) else { return Plan::Any };
+        let context = cluster.state::<Context>().filter(|_| self.is_aware)?;
         let spec = match context.place_of(uid) {
-            Place::Any => return Plan::Any,
-            Place::At(node) => return cluster.row(&node).map_or_else(unplanned, Plan::Only),
-            Place::Unplanned => return unplanned(),
+            Place::Any => return None,
+            Place::At(node) => return Some(cluster.row(&node).ok_or_else(unplanned)),
+            Place::Unplanned => return Some(Err(unplanned())),
             Place::Together(spec) => spec,
         };
         let pods = context.job(uid).pods;
@@ -204,28 +239,32 @@ impl Plugin for Coscheduling {
         }
         let node = match arrangement {
             Ok(arrangement) => arrangement.get(uid).cloned(),
-            Err(rejection) => return Plan::Nowhere(rejection),
+            Err(rejection) => return Some(Err(rejection)),
         };
-        node.and_then(|node| cluster.row(&node)).map_or_else(unplanned, Plan::Only)
+        Some(node.and_then(|node| cluster.row(&node)).ok_or_else(unplanned))
     }
 
-    fn shares_room(&self, pod: &Pod, other: &Pod, cluster: &Cluster) -> bool {
-        let context = cluster.state::<Context>().filter(|_| self.is_aware || self.preempts);
-        context.is_some_and(|context| context.gangs.are_together(&pod.uid, &other.uid))
+    fn reasons(&self) -> Vec<Reason> {
+        ReasonCode::GangUnplanned.says(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
     }
+}
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+impl Score for Coscheduling {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let selector = selector(request.template()).filter(|_| self.is_aware)?.to_owned();
         let tree = Arc::clone(cluster.state::<Context>()?.network.tree(cluster)?);
         Some(Box::new(Nearness { selector, tree, ranks: BTreeMap::new() }))
     }
+}
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::GangUnplanned.says(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
+impl PostFilter for Coscheduling {
+    fn shares_nomination(&self, pod: &Pod, other: &Pod, cluster: &Cluster) -> bool {
+        let context = cluster.state::<Context>().filter(|_| self.is_aware || self.preempts);
+        context.is_some_and(|context| context.gangs.are_together(&pod.uid, &other.uid))
     }
 
     /// Unless it is configured to evict pods, it leaves that to others.
-    fn makes_room(&self) -> bool {
+    fn preempts_for_rejected(&self) -> bool {
         self.preempts
     }
 
@@ -261,25 +300,10 @@ impl Plugin for Coscheduling {
             Err(_) => PostFilterResult::NoRoom(words),
         }
     }
+}
 
-    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> PermitResult {
-        let context = cluster.state_mut::<Context>();
-        context.map_or(PermitResult::Allow, |context| context.permit(&request.pod.uid, orders))
-    }
-
-    fn timed_out(&self, pod: &Pod, cluster: &Cluster, waited: &str, text: String) -> Reason {
-        let gang = cluster.state::<Context>().and_then(|context| context.gangs.gang_of(&pod.uid));
-        let reason = ReasonCode::GangTimeout.says(text).with("elapsed", waited);
-        gang.map_or(reason.clone(), |gang| reason.with("gang", gang))
-    }
-
-    fn unreserved(&self, placed: &Placed, cluster: &mut Cluster, orders: &mut Orders) {
-        if let Some(context) = cluster.state_mut::<Context>() {
-            context.lost(&placed.pod.uid, orders);
-        }
-    }
-
-    fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, orders: &mut Orders) {
+impl FailureHandler for Coscheduling {
+    fn attempt_failed(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, orders: &mut Orders) {
         let uid = &request.pod.uid;
         let known = &*cluster;
         let may_be_of_round = known
@@ -301,23 +325,30 @@ impl Plugin for Coscheduling {
             }
         }
     }
+}
 
-    fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
-        let now = cluster.time();
-        let due = cluster.state::<Context>().filter(|context| context.statuses.due().is_some_and(|due| due <= now));
-        let seen = due.map(|context| context.statuses.look(&context.gangs, cluster));
+impl Reserve for Coscheduling {
+    fn unreserve(&self, placed: &Placed, cluster: &mut Cluster, orders: &mut Orders) {
         if let Some(context) = cluster.state_mut::<Context>() {
-            if let Some(seen) = seen {
-                context.statuses.looked(seen, now);
-            }
-            context.settle(orders);
+            context.lost(&placed.pod.uid, orders);
         }
     }
+}
 
-    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        upkeep(cluster, self.is_aware)
+impl Permit for Coscheduling {
+    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> PermitResult {
+        let context = cluster.state_mut::<Context>();
+        context.map_or(PermitResult::Allow, |context| context.permit(&request.pod.uid, orders))
     }
 
+    fn timeout_reason(&self, pod: &Pod, cluster: &Cluster, waited: &str, text: String) -> Reason {
+        let gang = cluster.state::<Context>().and_then(|context| context.gangs.gang_of(&pod.uid));
+        let reason = ReasonCode::GangTimeout.says(text).with("elapsed", waited);
+        gang.map_or(reason.clone(), |gang| reason.with("gang", gang))
+    }
+}
+
+impl PreBind for Coscheduling {
     fn pre_bind(&self, request: &Request<'_>, _: &Placed, cluster: &Cluster, patch: &mut Patch) {
         let context = cluster.state::<Context>();
         let released = context.and_then(|context| context.gangs.released_with(&request.pod.uid));
@@ -338,25 +369,53 @@ impl Plugin for Coscheduling {
             }
         }
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED
-            | Events::NODE_ALLOCATABLE
-            | Events::NODE_LABELS
-            | Events::NODE_TAINTS
-            | Events::POD_REMOVED
-            | Events::POD_CHANGED
-            | Events::OBJECTS
-    }
-
-    /// What refused a member is not known here, so whatever may help anybody helps; but only those that may be tried.
-    fn may_help(&self, pod: &Pod, _: &Event, cluster: &Cluster) -> bool {
-        self.pre_enqueue(pod, cluster).is_ok()
+impl PluginState for Coscheduling {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Context::new(self.defaults))
     }
 }
 
-fn unplanned() -> Plan {
-    Plan::Nowhere(Rejection::error(ReasonCode::GangUnplanned.says("no planned pods")))
+impl StatusWriter for Coscheduling {
+    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
+        upkeep(cluster, self.is_aware)
+    }
+}
+
+impl ServiceEndpoint for Coscheduling {
+    fn paths(&self) -> &'static [&'static str] {
+        &["gangs", "gang/:namespace/:name"]
+    }
+
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        let context = cluster.state::<Context>().ok_or(NoAnswer::UnknownPath)?;
+        match *path {
+            ["gangs"] => Ok(context.gangs.summaries(cluster.objects())),
+            ["gang", namespace, name] => {
+                let summary = context.gangs.summary(&ObjectKey::new(namespace, name), cluster.objects());
+                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find gang {namespace}/{name}")))
+            }
+            _ => Err(NoAnswer::UnknownPath),
+        }
+    }
+}
+
+impl MetricSource for Coscheduling {
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        let waiting = cluster.state::<Context>().map_or(0, |context| context.gangs.waiting_groups());
+        vec![Figure { name: "scheduler_waiting_gang_group_number", labels: Vec::new(), value: waiting as f64 }]
+    }
+}
+
+impl WorkloadSource for Coscheduling {
+    fn workload(&self, pod: &Pod, cluster: &Cluster) -> Option<Workload> {
+        cluster.state::<Context>()?.gangs.workload(&pod.uid)
+    }
+}
+
+fn unplanned() -> Rejection {
+    Rejection::error(ReasonCode::GangUnplanned.says("no planned pods"))
 }
 
 #[cfg(test)]

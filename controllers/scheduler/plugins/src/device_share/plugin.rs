@@ -18,8 +18,10 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        GivenTwice, NoAnswer, NodeFilter, NodeScore, Operands, Patch, Plugin, PreBindProgress, PreparedFilter, Query,
-        Reason, ReasonCode, Refusal, Rejection, Request, SignatureFields,
+        AllocationRestore, Audit, EnqueueExtensions, Filter, GivenTwice, NoAnswer, NodeFilter, NodeScore, Operands,
+        Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter, PreparedFilter, Query, Reason, ReasonCode,
+        Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint,
+        SignatureFields,
     },
     hold::{Holds, Resized},
     pod::{Pod, Template},
@@ -194,24 +196,47 @@ impl Plugin for DeviceShare {
         "DeviceShare"
     }
 
-    fn marks(&self) -> SignatureFields {
-        const { SignatureFields::Labels(&[GPU_ISOLATION_PROVIDER.name(), RESERVATION_IGNORED.name()]) }
+    fn register(self: Arc<Self>) -> Registration {
+        let templates_in = self.0.templates_in.rsplit('/').next().unwrap_or_default();
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<ApiDevice>(), ResourceKind::typed::<ConfigMap>()] })
+            .reads_only(vec![(ResourceKind::typed::<ConfigMap>(), templates_in.to_owned())])
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .score(&self)
+            .reserve(&self)
+            .pre_bind(&self)
+            .allocation_restore(&self)
+            .state(&self)
+            .service_endpoint(&self)
+            .audit(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for DeviceShare {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::POD_CHANGED | Events::OBJECTS
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<ApiDevice>(), ResourceKind::typed::<ConfigMap>()] }
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        match event {
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
+                let (wanted, row) = (self.wanted(&pod.template), cluster.row(&node.name));
+                wanted.zip(row).is_none_or(|(wanted, row)| wanted.filter(cluster, row).is_ok())
+            }
+            Event::PodRemoved(gone) => {
+                gone.given.get(DEVICE_ALLOCATED.name()).is_some() || wants_devices(&gone.template.requests)
+            }
+            Event::Object(change) => change.of::<ApiDevice>().is_some() || change.of::<ConfigMap>().is_some(),
+            _ => true,
+        }
     }
+}
 
-    fn reads_only(&self) -> Vec<(ResourceKind, String)> {
-        let name = self.0.templates_in.rsplit('/').next().unwrap_or_default();
-        vec![(ResourceKind::typed::<ConfigMap>(), name.to_owned())]
-    }
-
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Devices::new(self.0.templates_in.clone())))
-    }
-
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl PreFilter for DeviceShare {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let invalid = |text: String, annotation: Option<&'static str>| {
             let annotation = annotation.map(|name| ("annotation", name.to_owned()));
             let reason = ReasonCode::DeviceRequestInvalid.says(text);
@@ -232,25 +257,11 @@ impl Plugin for DeviceShare {
         }
         Ok(())
     }
+}
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+impl Filter for DeviceShare {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         self.wanted(request.template()).map_or(PreparedFilter::Skip, |wanted| PreparedFilter::Nodes(Box::new(wanted)))
-    }
-
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
-        if self.0.scorer.is_least_fragmented() {
-            let taken = taken(request.template());
-            return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
-        }
-        let wanted = self.wanted(request.template())?;
-        let numa = request.plugin::<NodeNumaResource>().filter(|_| self.0.is_numa_aligned);
-        let numa_nodes = numa.and_then(|plugin| plugin.numa_nodes(request));
-        Some(Box::new(Compared { wanted, numa_nodes }))
-    }
-
-    fn score_epoch(&self, cluster: &Cluster) -> u64 {
-        let devices = cluster.state::<Devices>().filter(|_| self.0.scorer.is_least_fragmented());
-        devices.map_or(0, |devices| devices.mix.epoch())
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -275,7 +286,22 @@ impl Plugin for DeviceShare {
     fn details(&self, refusal: &Refusal, _: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
         if refusal.reason == UNSHAREABLE { Operands::new() } else { wanted::details(refusal, cluster, row) }
     }
+}
 
+impl Score for DeviceShare {
+    fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
+        if self.0.scorer.is_least_fragmented() {
+            let taken = taken(request.template());
+            return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
+        }
+        let wanted = self.wanted(request.template())?;
+        let numa = request.plugin::<NodeNumaResource>().filter(|_| self.0.is_numa_aligned);
+        let numa_nodes = numa.and_then(|plugin| plugin.numa_nodes(request));
+        Some(Box::new(Compared { wanted, numa_nodes }))
+    }
+}
+
+impl Reserve for DeviceShare {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
@@ -291,7 +317,9 @@ impl Plugin for DeviceShare {
         }
         Ok(())
     }
+}
 
+impl PreBind for DeviceShare {
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
         if let Some(given) = placed.holds.get::<Resized>() {
             let key = RESERVATION_RESIZE_ALLOCATABLE;
@@ -305,14 +333,16 @@ impl Plugin for DeviceShare {
         }
     }
 
-    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
+    fn pre_bind_progress(&self, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
         allocations(placed, cluster)
             .map_or(PreBindProgress::Done, |allocations| self.lock(&allocations, placed, cluster))
     }
+}
 
+impl AllocationRestore for DeviceShare {
     /// QUIRK: what cannot be read changes nothing, so that its devices are free only after a restart
     /// (`devices_that_a_pod_no_longer_names_are_free`).
-    fn given(&self, pod: &Pod, holds: &mut Holds) {
+    fn restore_allocation(&self, pod: &Pod, holds: &mut Holds) {
         let written = pod.given.get(DEVICE_ALLOCATED.name()).and_then(|text| DEVICE_ALLOCATED.read(text).ok());
         if let Some(written) = written {
             holds.set(Allocation::read(&written));
@@ -320,22 +350,26 @@ impl Plugin for DeviceShare {
     }
 
     /// A pod has no devices any more that its annotation, which is gone, said.
-    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+    fn update_allocation(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
         let is_written = |pod: &Pod| pod.given.get(DEVICE_ALLOCATED.name()).is_some();
         if is_written(&was.pod) && !is_written(pod) {
             holds.remove::<Allocation>();
         }
     }
+}
 
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
-        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
+impl PluginState for DeviceShare {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Devices::new(self.0.templates_in.clone()))
     }
+}
 
-    fn services(&self) -> &'static [&'static str] {
+impl ServiceEndpoint for DeviceShare {
+    fn paths(&self) -> &'static [&'static str] {
         &["nodeDeviceSummaries", "nodeDeviceSummaries/:nodeName"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
         let devices = cluster.state::<Devices>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
             ["nodeDeviceSummaries"] => Ok(shown::all(devices, cluster)),
@@ -346,23 +380,22 @@ impl Plugin for DeviceShare {
             _ => Err(NoAnswer::UnknownPath),
         }
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::POD_CHANGED | Events::OBJECTS
+impl Audit for DeviceShare {
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
+    }
+}
+
+impl SchedulingSignature for DeviceShare {
+    fn signature(&self) -> SignatureFields {
+        const { SignatureFields::Labels(&[GPU_ISOLATION_PROVIDER.name(), RESERVATION_IGNORED.name()]) }
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        match event {
-            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
-                let (wanted, row) = (self.wanted(&pod.template), cluster.row(&node.name));
-                wanted.zip(row).is_none_or(|(wanted, row)| wanted.filter(cluster, row).is_ok())
-            }
-            Event::PodRemoved(gone) => {
-                gone.given.get(DEVICE_ALLOCATED.name()).is_some() || wants_devices(&gone.template.requests)
-            }
-            Event::Object(change) => change.of::<ApiDevice>().is_some() || change.of::<ConfigMap>().is_some(),
-            _ => true,
-        }
+    fn score_epoch(&self, cluster: &Cluster) -> u64 {
+        let devices = cluster.state::<Devices>().filter(|_| self.0.scorer.is_least_fragmented());
+        devices.map_or(0, |devices| devices.mix.epoch())
     }
 }
 

@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use koord_core::uid::Uid;
-    use koord_engine::framework::Plugin;
+    use koord_engine::framework::Audit as _;
     use serde_json::{Value, json};
 
     use crate::dynamic_resources::{

@@ -42,7 +42,7 @@ fn class_of<'c>(resource: &str, cluster: &'c Cluster) -> Option<&'c str> {
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::framework::{Plugin, Request};
+    use koord_engine::framework::{Diagnostics as _, Request};
     use serde_json::json;
 
     use super::*;

@@ -11,7 +11,7 @@ use koord_engine::{
     cluster::Cluster,
     dynamic::{DeviceClass, GeneratedClaim, ResourceClaim, ResourceSlice},
     event::Event,
-    framework::{Patch, Plugin, Request},
+    framework::{EnqueueExtensions, Patch, PluginState, PreBind, PreFilter, Request, Reserve},
     hold::Holds,
     object::{Object, ObjectChange},
     pod::Pod,
@@ -48,7 +48,7 @@ impl World {
     /// These nodes, and a class `gpu` of all devices of the driver.
     pub(super) fn of(nodes: &[&str]) -> Self {
         let mut world = Self::default();
-        world.plugin.state().into_iter().for_each(|state| world.cluster.add_state(state));
+        world.cluster.add_state(world.plugin.state());
         for name in nodes {
             world.cluster.set_node(testing::node(name, &json!({"metadata": {"labels": {"host": name}}})));
         }
@@ -105,7 +105,7 @@ impl World {
     /// Of each node whether a pod may run there; one text where it is not asked.
     pub(super) fn answers(&mut self, pod: &Arc<Pod>) -> Vec<String> {
         let class = self.cluster.class(&pod.template);
-        match self.plugin.admit(&Request { pod, class: &class, plugins: &[] }, &self.cluster) {
+        match self.plugin.pre_filter(&Request { pod, class: &class, plugins: &[] }, &self.cluster) {
             Ok(()) => testing::filtered_pod(&self.plugin, &mut self.cluster, pod),
             Err(rejection) => vec![format!("{:?}: {}", rejection.code, rejection.message())],
         }
@@ -152,7 +152,7 @@ impl World {
     }
 
     pub(super) fn helps(&self, pod: &Pod, change: ObjectChange) -> bool {
-        self.plugin.may_help(pod, &Event::Object(change), &self.cluster)
+        self.plugin.is_helped_by(pod, &Event::Object(change), &self.cluster)
     }
 }
 

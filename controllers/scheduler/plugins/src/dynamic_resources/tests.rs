@@ -1,5 +1,7 @@
 mod history;
 
+use std::sync::Arc;
+
 use koord_core::{
     clock::Moment,
     random::Random,
@@ -7,7 +9,10 @@ use koord_core::{
 };
 use koord_engine::{
     engine::{Engine, Outcome},
-    framework::{Refusals, Upkeep},
+    framework::{
+        BeforePreFilter, EnqueueExtensions, Filter, Plugin, PodActivation, PostFilter, Refusals, Registration, Reserve,
+        StatusWriter, Upkeep,
+    },
     pod::Template,
     queue::Timings,
 };
@@ -116,8 +121,8 @@ fn a_device_is_given_once_and_given_back_with_its_pod() {
     world.cluster.remove_pod(&first.uid);
     assert_eq!((world.answers(&second), world.used()), (vec![String::new(), none.to_owned()], vec![]));
     let gone = Event::PodRemoved(first);
-    assert!(world.plugin.may_help(&second, &gone, &world.cluster));
-    assert!(!world.plugin.may_help(&second, &Event::PodRemoved(pod("plain", &[])), &world.cluster));
+    assert!(world.plugin.is_helped_by(&second, &gone, &world.cluster));
+    assert!(!world.plugin.is_helped_by(&second, &Event::PodRemoved(pod("plain", &[])), &world.cluster));
 }
 
 #[test]
@@ -155,19 +160,19 @@ fn what_may_have_been_written_counts_for_a_while() {
     world.cluster.know(&second);
     let placed = world.cluster.remove_pod(&first.uid).unwrap();
     let mut orders = Orders::default();
-    world.plugin.unreserved(&placed, &mut world.cluster, &mut orders);
+    world.plugin.unreserve(&placed, &mut world.cluster, &mut orders);
     assert_eq!(world.answers(&second), ["UU cannot allocate all claims"], "the claim may have the device");
     assert_eq!(world.answers(&first), ["UU cannot allocate all claims"], "and its pod asks for another one");
     let until = world.cluster.wake_at().unwrap();
-    world.plugin.settle(&mut world.cluster, &mut orders);
+    world.plugin.order(&mut world.cluster, &mut orders);
     assert_eq!(orders.activate, []);
     world.cluster.tick(until);
-    world.plugin.settle(&mut world.cluster, &mut orders);
+    world.plugin.order(&mut world.cluster, &mut orders);
     assert_eq!(
         (orders.activate, world.answers(&second), world.used()),
         (vec![second.uid.clone()], vec![String::new()], vec![])
     );
-    world.plugin.unreserved(&placed, &mut world.cluster, &mut Orders::default());
+    world.plugin.unreserve(&placed, &mut world.cluster, &mut Orders::default());
     world.claim("c", &allocated("a", &[]));
     world.claim("c", &one());
     assert_eq!(world.used(), [""; 0], "a claim that was seen leaves no doubt");
@@ -183,30 +188,33 @@ fn a_claim_is_not_reserved_any_more_for_a_pod_that_has_lost_its_place() {
     let (_, writes) = world.reserve(&first, "a").unwrap();
     let lose = |world: &mut World| {
         let placed = world.cluster.remove_pod(&first.uid).unwrap();
-        world.plugin.unreserved(&placed, &mut world.cluster, &mut Orders::default());
+        world.plugin.unreserve(&placed, &mut world.cluster, &mut Orders::default());
         world.cluster.know(&first);
     };
     lose(&mut world);
-    assert_eq!(world.plugin.upkeep(&world.cluster).writes, [], "it was not written, or is not seen yet");
+    assert_eq!(world.plugin.status_writes(&world.cluster).writes, [], "it was not written, or is not seen yet");
     world.carry_out("c", &one(), &writes);
     let consumer = json!({"$patch": "delete", "uid": "first"});
     let patch = json!({"metadata": {"uid": "c"}, "status": {"reservedFor": [consumer]}});
-    let writes = world.plugin.upkeep(&world.cluster).writes;
+    let writes = world.plugin.status_writes(&world.cluster).writes;
     let actions: Vec<Action> = writes.into_iter().map(|write| write.action).collect();
     assert_eq!(actions, [Action::StrategicPatch { subresource: "status", patch }]);
     let waits = "Unresolvable: resource claim ns/c is still reserved for an earlier attempt";
     assert_eq!(world.answers(&first), [waits], "or that would be taken back after it has its place");
     let free = world.claim("c", &allocated("a", &[]));
     assert!(world.helps(&first, free));
-    assert_eq!((world.answers(&first), world.plugin.upkeep(&world.cluster).writes), (vec![String::new()], vec![]));
+    assert_eq!(
+        (world.answers(&first), world.plugin.status_writes(&world.cluster).writes),
+        (vec![String::new()], vec![])
+    );
     world.reserve(&first, "a").unwrap();
     world.claim("c", &allocated("a", &["first"]));
-    assert_eq!(world.plugin.upkeep(&world.cluster).writes, [], "it has its place");
+    assert_eq!(world.plugin.status_writes(&world.cluster).writes, [], "it has its place");
     lose(&mut world);
-    assert_eq!(world.plugin.upkeep(&world.cluster).writes.len(), 1);
+    assert_eq!(world.plugin.status_writes(&world.cluster).writes.len(), 1);
     world.cluster.forget(&first.uid);
     assert_eq!(
-        world.plugin.upkeep(&world.cluster).writes,
+        world.plugin.status_writes(&world.cluster).writes,
         [],
         "it is gone, and the API server's controllers see to that"
     );
@@ -275,8 +283,8 @@ fn a_pod_follows_the_claim_that_has_its_devices() {
 fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilterResult, Vec<Write>) {
     let class = world.cluster.class(&waiting.template);
     let request = Request { pod: waiting, class: &class, plugins: &[] };
-    let plugin: Arc<dyn Plugin> = Arc::new(DynamicResources::default());
-    let PreparedFilter::Nodes(filter) = plugin.filter(&request, &world.cluster) else { panic!() };
+    let plugin = Arc::new(DynamicResources::default());
+    let PreparedFilter::Nodes(filter) = plugin.prepare_filter(&request, &world.cluster) else { panic!() };
     let mut refusals = Refusals::default();
     for (row, _) in world.cluster.rows() {
         if let Err(refusal) = filter.filter(&world.cluster, row) {
@@ -284,11 +292,11 @@ fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilterResult, Ve
         }
     }
     let found = Found::Nothing(refusals);
-    let profile = Profile::of("s", vec![Arc::clone(&plugin)]);
+    let profile = Profile::of("s", vec![Arc::clone(&plugin) as _]);
     let mut draw = |_| 0;
     let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
     let result = plugin.post_filter(&request, &mut attempted);
-    let Upkeep { writes, .. } = plugin.upkeep(&world.cluster);
+    let Upkeep { writes, .. } = plugin.status_writes(&world.cluster);
     (result, writes)
 }
 
@@ -311,7 +319,7 @@ fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
         [Action::Patch { subresource: "status", patch }]
     );
     world.claim("c", &one());
-    assert_eq!(world.plugin.upkeep(&world.cluster).writes, [], "it has lost them");
+    assert_eq!(world.plugin.status_writes(&world.cluster).writes, [], "it has lost them");
     let plain = pod("plain", &[]);
     let class = world.cluster.class(&plain.template);
     let request = Request { pod: &plain, class: &class, plugins: &[] };
@@ -364,7 +372,13 @@ impl Plugin for Screens {
         "Screens"
     }
 
-    fn screen(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).before_pre_filter(&self)
+    }
+}
+
+impl BeforePreFilter for Screens {
+    fn before_pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         Err(Rejection::unresolvable(ReasonCode::TooManyPods.says("no")))
     }
 }
@@ -406,8 +420,8 @@ fn changes_of_what_a_claim_depends_on_help() {
     assert!(!world.helps(&waiting, class));
     let allocated = world.claim("c", &allocated("a", &[]));
     assert!(world.helps(&waiting, allocated));
-    assert!(world.plugin.may_help(&waiting, &Event::PodChanged, &world.cluster));
-    assert!(!world.plugin.may_help(&pod("q", &["absent"]), &Event::PodChanged, &world.cluster));
+    assert!(world.plugin.is_helped_by(&waiting, &Event::PodChanged, &world.cluster));
+    assert!(!world.plugin.is_helped_by(&pod("q", &["absent"]), &Event::PodChanged, &world.cluster));
     let freed = world.claim("c", &one());
     assert!(!world.helps(&pod("q", &["absent"]), freed), "it waits for its own claim first");
 }

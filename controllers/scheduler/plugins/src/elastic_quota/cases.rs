@@ -13,7 +13,7 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
     engine::{Engine, Outcome, Refused},
-    framework::Plugin,
+    framework::{Plugin, PreFilter as _, ServiceEndpoint as _},
     object::Object,
     pod::{Pod, Template},
     queue::Timings,
@@ -126,11 +126,11 @@ fn profiles_share_the_quotas_by_the_arguments_of_the_first() {
             ElasticQuotaPlugin::from(Settings { default_max, ..Settings::default() })
         });
         let mut cluster = Cluster::default();
-        plugins.iter().filter_map(Plugin::state).for_each(|state| cluster.add_state(state));
+        plugins.iter().map(PluginState::state).for_each(|state| cluster.add_state(state));
         let pod = pod("p", "", "10", 0);
         let class = cluster.class(&pod.template);
         let request = Request { pod: &pod, class: &class, plugins: &[] };
-        plugins.map(|plugin| plugin.admit(&request, &cluster).is_ok())
+        plugins.map(|plugin| plugin.pre_filter(&request, &cluster).is_ok())
     };
     assert_eq!((admitted(["1", "20"]), admitted(["20", "1"])), ([false, false], [true, true]));
 }
@@ -153,7 +153,7 @@ fn quotas_are_shown_by_tree_and_with_their_pods() {
     world.refuse(pod("b", "q1", "6", 0));
     let plugin = ElasticQuotaPlugin::from(Settings::default());
     let shown = |path: &[&str], query: &[(&str, &str)]| {
-        plugin.service(path, &query.iter().copied().collect(), world.engine.cluster())
+        plugin.serve(path, &query.iter().copied().collect(), world.engine.cluster())
     };
     let pods = [("includePods", "true")];
     let requested = json!({"cpu": "6", "memory": "1Gi"});

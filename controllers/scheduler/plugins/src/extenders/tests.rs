@@ -6,6 +6,7 @@ use koord_engine::{
     cycle::Profile,
     engine::{Attempt, Engine, Outcome},
     extender::{Answer, Question},
+    framework::NextPod,
     pod::Template,
     queue::Timings,
 };
@@ -24,6 +25,12 @@ impl Plugin for Wants {
         "Wants"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).next_pod(&self)
+    }
+}
+
+impl NextPod for Wants {
     fn next_pod(&self, cluster: &Cluster) -> Option<Uid> {
         let uid = Uid::from("next");
         (cluster.pod(&uid).is_none() && cluster.pending_pod(&uid).is_some()).then_some(uid)

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
+    framework::{EnqueueExtensions as _, Filter as _, Score as _},
     hold::Holds,
     object::{Object, ObjectChange},
 };
@@ -308,8 +309,8 @@ fn a_pod_that_no_term_means_is_not_asked_about() {
         let pod = labelled("ns", "tried", &pairs(labels), &NONE);
         let class = cluster.class(&pod.template);
         let request = Request { pod: &pod, class: &class, plugins: &[] };
-        assert!(plugin.score(&request, &cluster).is_none(), "nothing is preferred");
-        !matches!(plugin.filter(&request, &cluster), PreparedFilter::Skip)
+        assert!(plugin.prepare_score(&request, &cluster).is_none(), "nothing is preferred");
+        !matches!(plugin.prepare_filter(&request, &cluster), PreparedFilter::Skip)
     };
     assert!(!is_asked("bar") && is_asked("foo"));
 }
@@ -317,7 +318,7 @@ fn a_pod_that_no_term_means_is_not_asked_about() {
 #[test]
 fn what_brings_a_pod_near_or_takes_one_away_may_help() {
     let may_help =
-        |waiting: &Pod, event: Event| InterPodAffinity::default().may_help(waiting, &event, &Cluster::default());
+        |waiting: &Pod, event: Event| InterPodAffinity::default().is_helped_by(waiting, &event, &Cluster::default());
     let pod = |labels: &str, spec: &Value| labelled("ns", "other", &pairs(labels), spec);
     let near = labelled("ns", "w", &[], &required(&[term("zone", "foo"), term("zone", "bar")], &[]));
     let apart = labelled("ns", "w", &[("mine", "")], &required(&[], &[term("zone", "foo"), term("zone", "bar")]));
@@ -427,12 +428,12 @@ fn a_namespace_that_gets_or_loses_a_label_wakes_the_pods_that_it_concerns() {
         };
         let plugin = InterPodAffinity::default();
         let event = Event::Object(change);
-        assert!(plugin.events().meets(event.kinds()));
-        assert_eq!(plugin.may_help(&waiting, &event, &cluster), helps, "{what}");
+        assert!(plugin.events_to_register().meets(event.kinds()));
+        assert_eq!(plugin.is_helped_by(&waiting, &event, &cluster), helps, "{what}");
     }
     let other = Object::new(ObjectKey::cluster("ns-worker"), Uid::from("1"), false, Arc::new(1_u32));
     let event = Event::Object(ObjectChange { old: None, new: Some(other) });
-    assert!(!InterPodAffinity::default().may_help(&follower(&near), &event, &cluster), "an object of another kind");
+    assert!(!InterPodAffinity::default().is_helped_by(&follower(&near), &event, &cluster), "an object of another kind");
 }
 
 /// The pods of a namespace that is selected no more do not count, and the one that waits may be the first.
@@ -450,5 +451,5 @@ fn a_pod_is_the_first_of_its_own_when_the_namespace_of_the_others_is_selected_no
     let waiting = labelled("own", "first", &[("app", "web")], &required(&[term], &[]));
     let (old, new) = (namespace("ns-worker", json!({"late": "yes"})), namespace("ns-worker", json!({})));
     let event = Event::Object(ObjectChange { old: Some(old), new: Some(new) });
-    assert!(InterPodAffinity::default().may_help(&waiting, &event, &cluster));
+    assert!(InterPodAffinity::default().is_helped_by(&waiting, &event, &cluster));
 }

@@ -9,6 +9,7 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
     engine::{Engine, Outcome},
+    framework::ServiceEndpoint as _,
     object::Object,
     pod::{Pod, Template},
     queue::Timings,
@@ -163,7 +164,7 @@ fn the_load_of_a_node_is_shown_with_what_its_pods_are_estimated_to_add() {
     world.use_of("n1", "30", "10Gi");
     assert_eq!(world.create(sized("a", "10", "1Gi")), "n1");
     let plugin = plugin(&thresholds());
-    let shown = |path: &[&str]| plugin.service(path, &Query::default(), world.engine.cluster());
+    let shown = |path: &[&str]| plugin.serve(path, &Query::default(), world.engine.cluster());
     let mut node = shown(&["node", "n1"]).unwrap();
     let pod = &node["pods"][0];
     assert_eq!((&pod["pod"]["metadata"]["name"], &pod["estimated"]["cpu"]), (&json!("a"), &json!(8500)));

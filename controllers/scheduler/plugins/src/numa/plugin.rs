@@ -21,8 +21,9 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        Code, GivenTwice, NoAnswer, NodeFilter, NodeScore, Operands, Patch, Plugin, PreparedFilter, Query, Reason,
-        ReasonCode, Refusal, Rejection, Request, SignatureFields,
+        AllocationRestore, Audit, Code, EnqueueExtensions, Filter, GivenTwice, NoAnswer, NodeFilter, NodeScore,
+        Operands, Patch, Plugin, PluginState, PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal,
+        Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
     },
     hold::Holds,
     pod::{Pod, Template},
@@ -133,19 +134,44 @@ impl Plugin for NodeNumaResource {
         "NodeNUMAResource"
     }
 
-    fn marks(&self) -> SignatureFields {
-        const { SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL, RESERVATION_IGNORED.name()]) }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<NodeResourceTopology>()] })
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .score(&self)
+            .reserve(&self)
+            .pre_bind(&self)
+            .allocation_restore(&self)
+            .state(&self)
+            .service_endpoint(&self)
+            .audit(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodeNumaResource {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS | Events::POD_CHANGED
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<NodeResourceTopology>()] }
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        match event {
+            // A node whose NUMA nodes are not reported yet helps nobody who needs them.
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
+                let asked = self.asked_of(&pod.template, None).ok().flatten();
+                let row = cluster.row(&node.name);
+                asked.zip(row).is_none_or(|(asked, row)| asked.filter(cluster, row).is_ok())
+            }
+            Event::Object(change) => change.of::<NodeResourceTopology>().is_some() || change.of::<Device>().is_some(),
+            _ => true,
+        }
     }
+}
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::<NumaState>::default())
-    }
-
-    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+impl PreFilter for NodeNumaResource {
+    fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         let asked = self.asked(request);
         if let Err(Invalid::Annotation { key, reason }) = &asked {
             let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
@@ -159,22 +185,14 @@ impl Plugin for NodeNumaResource {
         let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
         asked.map(drop).map_err(fractional)
     }
+}
 
-    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+impl Filter for NodeNumaResource {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         match self.asked(request) {
             Ok(Some(asked)) => PreparedFilter::Nodes(Box::new(asked)),
             Ok(None) | Err(_) => PreparedFilter::Skip,
         }
-    }
-
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let asked = self.asked(request).ok()??;
-        Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
-    }
-
-    /// A pod may request a resource that NUMA nodes report only now.
-    fn epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.state::<NumaState>().map_or(0, |state| state.names().len() as u64)
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -194,7 +212,16 @@ impl Plugin for NodeNumaResource {
     fn is_of_reserve(&self, refusal: &Refusal) -> bool {
         refusal.reason == Refused::OF_RESERVE
     }
+}
 
+impl Score for NodeNumaResource {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let asked = self.asked(request).ok()??;
+        Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
+    }
+}
+
+impl Reserve for NodeNumaResource {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Ok(Some(mut asked)) = self.asked(request) else { return Ok(()) };
         if let Some(reference) = &request.pod.reservation {
@@ -221,7 +248,9 @@ impl Plugin for NodeNumaResource {
         }
         Ok(())
     }
+}
 
+impl PreBind for NodeNumaResource {
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
         let Some(hold) = placed.holds.get::<NumaHold>() else {
             if placed.pod.given.get(RESOURCE_STATUS.name()).is_some() && !placed.pod.is_reservation() {
@@ -236,12 +265,14 @@ impl Plugin for NodeNumaResource {
             patch.annotate(RESOURCE_SPEC.name(), spec.write());
         }
     }
+}
 
+impl AllocationRestore for NodeNumaResource {
     /// What the pod does not share is what it says, also where its class binds no CPUs.
     ///
     /// QUIRK: what cannot be read changes nothing, so that its CPUs are free only after a restart
     /// (`annotations_that_cannot_be_read_change_nothing`).
-    fn given(&self, pod: &Pod, holds: &mut Holds) {
+    fn restore_allocation(&self, pod: &Pod, holds: &mut Holds) {
         let status = pod.given.get(RESOURCE_STATUS.name()).and_then(|text| RESOURCE_STATUS.read(text).ok());
         let spec = pod.template.annotations.get(RESOURCE_SPEC.name()).map(|text| RESOURCE_SPEC.read(text));
         let (Some(status), Ok(spec)) = (status, spec.transpose()) else { return };
@@ -252,42 +283,46 @@ impl Plugin for NodeNumaResource {
     }
 
     /// A pod has nothing any more that its annotation, which is gone, said.
-    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+    fn update_allocation(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
         let is_written = |pod: &Pod| pod.given.get(RESOURCE_STATUS.name()).is_some();
         if is_written(&was.pod) && !is_written(pod) {
             holds.remove::<NumaHold>();
         }
     }
+}
 
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
-        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
+impl PluginState for NodeNumaResource {
+    fn state(&self) -> Box<dyn State> {
+        Box::<NumaState>::default()
     }
+}
 
-    fn services(&self) -> &'static [&'static str] {
+impl ServiceEndpoint for NodeNumaResource {
+    fn paths(&self) -> &'static [&'static str] {
         &["nodes/:nodeName"]
     }
 
-    fn service(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
         match (path, cluster.state()) {
             (["nodes", node], Some(state)) => shown::on_node(state, cluster, node),
             _ => Err(NoAnswer::UnknownPath),
         }
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS | Events::POD_CHANGED
+impl Audit for NodeNumaResource {
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
+    }
+}
+
+impl SchedulingSignature for NodeNumaResource {
+    fn signature(&self) -> SignatureFields {
+        const { SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL, RESERVATION_IGNORED.name()]) }
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        match event {
-            // A node whose NUMA nodes are not reported yet helps nobody who needs them.
-            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
-                let asked = self.asked_of(&pod.template, None).ok().flatten();
-                let row = cluster.row(&node.name);
-                asked.zip(row).is_none_or(|(asked, row)| asked.filter(cluster, row).is_ok())
-            }
-            Event::Object(change) => change.of::<NodeResourceTopology>().is_some() || change.of::<Device>().is_some(),
-            _ => true,
-        }
+    /// A pod may request a resource that NUMA nodes report only now.
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<NumaState>().map_or(0, |state| state.names().len() as u64)
     }
 }

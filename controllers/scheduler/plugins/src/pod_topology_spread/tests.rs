@@ -1,5 +1,8 @@
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::object::Object;
+use koord_engine::{
+    framework::{EnqueueExtensions as _, Filter as _},
+    object::Object,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -168,7 +171,9 @@ fn label_keys_count_pods_of_the_same_revision() {
 
 fn scores(cluster: &mut Cluster, labels: &str, spec: &Value, nodes: &[usize]) -> Option<Vec<i64>> {
     let rows: Vec<Row> = nodes.iter().map(|node| cluster.row(&format!("n{node}")).unwrap()).collect();
-    scored_pod(&PodTopologySpread::default(), cluster, &labelled("ns", "tried", &pairs(labels), spec), &rows)
+    let plugin = PodTopologySpread::default();
+    plugin.default_topology_keys().iter().for_each(|key| cluster.pin_topology(key));
+    scored_pod(&plugin, cluster, &labelled("ns", "tried", &pairs(labels), spec), &rows)
 }
 
 fn soft(topology_key: &str, skew_max: i32, label: &str) -> Value {
@@ -292,7 +297,10 @@ fn without_constraints_of_its_own_a_pod_is_spread_among_those_of_its_services() 
     assert_eq!(said.iter().map(String::is_empty).collect::<Vec<_>>(), [false, false, true, true]);
     let pod = labelled("ns", "tried", &[("bar", "")], &json!({}));
     let class = zoned.class(&pod.template);
-    assert!(matches!(plugin.filter(&Request { pod: &pod, class: &class, plugins: &[] }, &zoned), PreparedFilter::Skip));
+    assert!(matches!(
+        plugin.prepare_filter(&Request { pod: &pod, class: &class, plugins: &[] }, &zoned),
+        PreparedFilter::Skip
+    ));
 }
 
 #[test]
@@ -301,7 +309,7 @@ fn what_changes_the_count_or_the_domains_may_help() {
     let waiting = labelled("ns", "w", &[("foo", "")], &spec(&[constraint]));
     let plugin = PodTopologySpread::default();
     let pod = |namespace: &str, labels: &str| labelled(namespace, "other", &pairs(labels), &json!({}));
-    let helps = |event: Event| plugin.may_help(&waiting, &event, &Cluster::default());
+    let helps = |event: Event| plugin.is_helped_by(&waiting, &event, &Cluster::default());
     assert!(helps(Event::PodRemoved(pod("ns", "foo"))) && helps(Event::PodAssigned(pod("ns", "foo"))));
     assert!(!helps(Event::PodRemoved(pod("elsewhere", "foo"))) && !helps(Event::PodAssigned(pod("ns", "bar"))));
     let relabelled = |namespace: &str, old: &str, new: &str| {

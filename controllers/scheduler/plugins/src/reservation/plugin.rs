@@ -14,8 +14,11 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        Explanation, Figure, Found, NoAnswer, NodeScore, Orders, Patch, Plugin, PostFilterResult, PreparedFilter,
-        Query, Reason, ReasonCode, Refusal, Rejection, Request, ReservePodState, SignatureFields, Upkeep,
+        AllocationRestore, BeforePreFilter, Bind, EnqueueExtensions, Explanation, FailureHandler, Figure, Filter,
+        Found, MetricSource, NoAnswer, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult,
+        PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
+        ReservationRestore, Reserve, ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint,
+        SignatureFields, StatusWriter, Upkeep,
     },
     hold::Holds,
     object::Object,
@@ -182,22 +185,73 @@ impl Plugin for Reservation {
         "Reservation"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<ReservationObject>()] }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<ReservationObject>()] })
+            .enqueue_extensions(&self)
+            .reservation_restore(&self)
+            .before_pre_filter(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .score(&self)
+            .post_filter(&self)
+            .failure_handler(&self)
+            .reserve(&self)
+            .pre_bind(&self)
+            .bind(&self)
+            .allocation_restore(&self)
+            .reserve_pod(&self)
+            .state(&self)
+            .status_writer(&self)
+            .service_endpoint(&self)
+            .metrics(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for Reservation {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED
+            | Events::NODE_ALLOCATABLE
+            | Events::NODE_LABELS
+            | Events::POD_REMOVED
+            | Events::POD_CHANGED
+            | Events::POD_ASSIGNED
+            | Events::OBJECTS
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Kept::default()))
+    fn is_helped_by(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::Object(change) => change.of::<ReservationObject>().is_some(),
+            Event::PodAssigned(pod) => keeps(pod),
+            _ => true,
+        }
     }
+}
 
-    fn screen(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl ReservationRestore for Reservation {
+    fn restore(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Hidden> {
+        self.attempt.begin();
+        if request.pod.is_reservation() {
+            let over = self.over_pods(request.pod, cluster).ok().flatten()?;
+            return Some(Hidden { at_once: over.pods().cloned().collect(), ..Hidden::default() });
+        }
+        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<Kept>())?;
+        (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
+    }
+}
+
+impl BeforePreFilter for Reservation {
+    fn before_pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             return OverPods::check(request.pod, cluster, &self.pre_allocation);
         }
         wish(request.pod).map(drop).map_err(invalid)
     }
+}
 
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl PreFilter for Reservation {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             if let Some(missing) = object_of(request.pod, cluster).and_then(lifecycle::missing) {
                 let words = format!("running PreFilter plugin {:?}: {missing}", self.name());
@@ -216,31 +270,10 @@ impl Plugin for Reservation {
             Ok(())
         }
     }
+}
 
-    fn marks(&self) -> SignatureFields {
-        const { SignatureFields::WhereOffered(&[RESERVATION_IGNORED.name()]) }
-    }
-
-    fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let names = |kept: &Kept| kept.names(pod);
-        pod.is_reservation() || keeps(pod) || cluster.state::<Kept>().is_some_and(names)
-    }
-
-    fn epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
-    }
-
-    fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Hidden> {
-        self.attempt.begin();
-        if request.pod.is_reservation() {
-            let over = self.over_pods(request.pod, cluster).ok().flatten()?;
-            return Some(Hidden { at_once: over.pods().cloned().collect(), ..Hidden::default() });
-        }
-        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<Kept>())?;
-        (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for Reservation {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let texts = Arc::clone(&self.texts);
         if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
@@ -265,22 +298,26 @@ impl Plugin for Reservation {
         true
     }
 
-    fn code_of_unnamed(&self) -> ReasonCode {
+    fn unnamed_node_code(&self) -> ReasonCode {
         ReasonCode::ReservationNotMatched
     }
 
-    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        self.texts.get(refusal.operand, "node(s) no reservation(s) to meet the requirements")
+    }
+}
+
+impl Score for Reservation {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         if request.pod.is_reservation() {
             let over = self.over_pods(request.pod, cluster).ok().flatten().filter(|over| over.is_rated());
             return over.map(|over| -> Box<dyn NodeScore> { Box::new(Taking(over)) });
         }
         self.choose(request, cluster).map(|chosen| -> Box<dyn NodeScore> { Box::new(Rated(chosen)) })
     }
+}
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
-        self.texts.get(refusal.operand, "node(s) no reservation(s) to meet the requirements")
-    }
-
+impl PostFilter for Reservation {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         let (mut said, mut has_no_room) = (Vec::new(), false);
         match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted, self.name())) {
@@ -300,7 +337,24 @@ impl Plugin for Reservation {
         let said = said.join(", ");
         if has_no_room { PostFilterResult::NoRoom(said) } else { PostFilterResult::Nothing(said) }
     }
+}
 
+impl FailureHandler for Reservation {
+    fn attempt_failed(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
+        if self.changes.conditions == Conditions::default() || request.pod.is_reservation() {
+            return;
+        }
+        let Ok(wish) = wish(request.pod) else { return };
+        let known = &*cluster;
+        let unused =
+            known.state::<Kept>().map(|kept| kept.unused(&self.asks(request, &wish, known), found)).unwrap_or_default();
+        if let Some(kept) = cluster.state_mut::<Kept>() {
+            kept.note_unused(unused);
+        }
+    }
+}
+
+impl Reserve for Reservation {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             let over = self.taken_over(request.pod, cluster, row)?;
@@ -328,68 +382,9 @@ impl Plugin for Reservation {
             None => Ok(()),
         }
     }
+}
 
-    fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
-        if self.changes.conditions == Conditions::default() || request.pod.is_reservation() {
-            return;
-        }
-        let Ok(wish) = wish(request.pod) else { return };
-        let known = &*cluster;
-        let unused =
-            known.state::<Kept>().map(|kept| kept.unused(&self.asks(request, &wish, known), found)).unwrap_or_default();
-        if let Some(kept) = cluster.state_mut::<Kept>() {
-            kept.note_unused(unused);
-        }
-    }
-
-    fn stand_in(&self, object: &Object) -> ReservePodState {
-        let Some(reservation) = object.get::<ReservationObject>() else { return ReservePodState::None };
-        let status = &reservation.status;
-        // One with a node is on it while it is available, and is not looked for otherwise.
-        let is_nowhere = !status.node_name.is_empty() && status.phase != Some(ReservationPhase::Available);
-        if is_over(status) || is_nowhere {
-            return ReservePodState::Gone;
-        }
-        ReservePod::new(reservation)
-            .map_or(ReservePodState::Gone, |ReservePod { pod, .. }| ReservePodState::Pod(Arc::new(pod)))
-    }
-
-    fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {
-        upkeep::bound(placed, cluster, self.changes.conditions)
-    }
-
-    fn explain(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Explanation {
-        let asks = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
-        let said = asks.then(|| message::of_reservations(message)).flatten();
-        Explanation {
-            write: upkeep::unschedulable(pod, message, cluster, self.changes.conditions),
-            events: said.map(|said| ("FailedScheduling-Reservation", said)).into_iter().collect(),
-        }
-    }
-
-    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        cluster
-            .state::<Kept>()
-            .map(|kept| {
-                let mut upkeep = upkeep::all(kept, cluster, self.garbage, self.changes.conditions);
-                if self.changes.cleans_owners {
-                    upkeep.writes.extend(upkeep::orphans(kept, cluster));
-                }
-                upkeep
-            })
-            .unwrap_or_default()
-    }
-
-    fn urgent(&self, cluster: &mut Cluster) -> Vec<Write> {
-        let uids = cluster.state_mut::<Kept>().map(Kept::take_used_anew).unwrap_or_default();
-        let kept = cluster.state::<Kept>().filter(|_| !uids.is_empty());
-        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster, self.changes.conditions)).unwrap_or_default()
-    }
-
-    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
-        figures(cluster)
-    }
-
+impl PreBind for Reservation {
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
         if let Some(Allocated { name, uid }) = placed.holds.get() {
             let allocated = ReservationAllocated { name: name.to_string(), uid: uid.to_string() };
@@ -402,25 +397,85 @@ impl Plugin for Reservation {
             patch.writes.extend(over.writes(&placed.pod).map(|write| ("Reservation", write)));
         }
     }
+}
 
-    fn given(&self, pod: &Pod, holds: &mut Holds) {
+impl Bind for Reservation {
+    fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {
+        upkeep::bound(placed, cluster, self.changes.conditions)
+    }
+}
+
+impl AllocationRestore for Reservation {
+    fn restore_allocation(&self, pod: &Pod, holds: &mut Holds) {
         if let Some(allocated) = allocated(pod) {
             holds.set(allocated);
         }
     }
 
     /// A pod does not use the reservation any more that its annotation said, where that is gone or cannot be read.
-    fn changed(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+    fn update_allocation(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
         if allocated(&was.pod).is_some() && allocated(pod).is_none() {
             holds.remove::<Allocated>();
         }
     }
+}
 
-    fn services(&self) -> &'static [&'static str] {
+impl ReservePodSource for Reservation {
+    fn reserve_pod(&self, object: &Object) -> ReservePodState {
+        let Some(reservation) = object.get::<ReservationObject>() else { return ReservePodState::None };
+        let status = &reservation.status;
+        // One with a node is on it while it is available, and is not looked for otherwise.
+        let is_nowhere = !status.node_name.is_empty() && status.phase != Some(ReservationPhase::Available);
+        if is_over(status) || is_nowhere {
+            return ReservePodState::Gone;
+        }
+        ReservePod::new(reservation)
+            .map_or(ReservePodState::Gone, |ReservePod { pod, .. }| ReservePodState::Pod(Arc::new(pod)))
+    }
+}
+
+impl PluginState for Reservation {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Kept::default())
+    }
+}
+
+impl StatusWriter for Reservation {
+    fn report_unschedulable(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Explanation {
+        let asks = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
+        let said = asks.then(|| message::of_reservations(message)).flatten();
+        Explanation {
+            write: upkeep::unschedulable(pod, message, cluster, self.changes.conditions),
+            events: said.map(|said| ("FailedScheduling-Reservation", said)).into_iter().collect(),
+        }
+    }
+
+    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
+        cluster
+            .state::<Kept>()
+            .map(|kept| {
+                let mut upkeep = upkeep::all(kept, cluster, self.garbage, self.changes.conditions);
+                if self.changes.cleans_owners {
+                    upkeep.writes.extend(upkeep::orphans(kept, cluster));
+                }
+                upkeep
+            })
+            .unwrap_or_default()
+    }
+
+    fn urgent_writes(&self, cluster: &mut Cluster) -> Vec<Write> {
+        let uids = cluster.state_mut::<Kept>().map(Kept::take_used_anew).unwrap_or_default();
+        let kept = cluster.state::<Kept>().filter(|_| !uids.is_empty());
+        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster, self.changes.conditions)).unwrap_or_default()
+    }
+}
+
+impl ServiceEndpoint for Reservation {
+    fn paths(&self) -> &'static [&'static str] {
         &["nodeReservations/:nodeName", "reservationSelectorIndex"]
     }
 
-    fn service(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
         let kept = cluster.state::<Kept>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
             ["nodeReservations", node] => Ok(shown::on_node(kept, cluster, node)),
@@ -428,23 +483,26 @@ impl Plugin for Reservation {
             _ => Err(NoAnswer::UnknownPath),
         }
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED
-            | Events::NODE_ALLOCATABLE
-            | Events::NODE_LABELS
-            | Events::POD_REMOVED
-            | Events::POD_CHANGED
-            | Events::POD_ASSIGNED
-            | Events::OBJECTS
+impl MetricSource for Reservation {
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        figures(cluster)
+    }
+}
+
+impl SchedulingSignature for Reservation {
+    fn signature(&self) -> SignatureFields {
+        const { SignatureFields::WhereOffered(&[RESERVATION_IGNORED.name()]) }
     }
 
-    fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
-        match event {
-            Event::Object(change) => change.of::<ReservationObject>().is_some(),
-            Event::PodAssigned(pod) => keeps(pod),
-            _ => true,
-        }
+    fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
+        let names = |kept: &Kept| kept.names(pod);
+        pod.is_reservation() || keeps(pod) || cluster.state::<Kept>().is_some_and(names)
+    }
+
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, node::Node};
+use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, node::Node};
 use serde_json::{Value, json};
 
 use crate::{
@@ -176,7 +176,8 @@ fn a_node_that_is_selected_from_now_on_helps() {
         ("it is selected now", changed("disk=hdd", "disk=ssd"), true, false),
         ("it is selected by both now", changed("disk=ssd", "disk=ssd,zone=a"), false, true),
     ] {
-        let found = [&NodeAffinity::default(), &added].map(|one| one.may_help(&waiting, &event, &Cluster::default()));
+        let found =
+            [&NodeAffinity::default(), &added].map(|one| one.is_helped_by(&waiting, &event, &Cluster::default()));
         assert_eq!(found, [helps, helps_with_added], "{what}");
     }
 }

@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, hold::Holds};
+use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, hold::Holds};
 use serde_json::{Value, json};
 
 use crate::{
@@ -73,6 +73,6 @@ fn a_pod_that_goes_helps_where_it_had_such_a_port() {
         [(&[][..], false), (&["TCP * 81"], false), (&["UDP * 80"], false), (&["TCP 10.1.0.7 80"], true)]
     {
         let event = Event::PodRemoved(pod("gone", &spec(gone)));
-        assert_eq!(NodePorts.may_help(&waiting, &event, &Cluster::default()), helps, "{gone:?}");
+        assert_eq!(NodePorts.is_helped_by(&waiting, &event, &Cluster::default()), helps, "{gone:?}");
     }
 }

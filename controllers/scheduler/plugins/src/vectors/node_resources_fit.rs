@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, node::Node};
+use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, node::Node};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -207,7 +207,7 @@ fn a_node_that_is_large_enough_helps_where_it_is_new_or_has_grown() {
         ("it takes more pods, but is too small", "cpu=9", changed("cpu=2 pods=1", "cpu=2 pods=2"), false),
     ] {
         let waiting = pod("waiting", &requesting(wanted));
-        assert_eq!(NodeResourcesFit::default().may_help(&waiting, &event, &Cluster::default()), helps, "{what}");
+        assert_eq!(NodeResourcesFit::default().is_helped_by(&waiting, &event, &Cluster::default()), helps, "{what}");
     }
 }
 
@@ -222,6 +222,6 @@ fn a_pod_that_goes_or_shrinks_in_what_is_wanted_helps() {
         ("the pod itself has changed", Event::PodChanged, true),
     ] {
         let waiting = pod("waiting", &requesting("cpu=2 example.com/gpu=0"));
-        assert_eq!(NodeResourcesFit::default().may_help(&waiting, &event, &Cluster::default()), helps, "{what}");
+        assert_eq!(NodeResourcesFit::default().is_helped_by(&waiting, &event, &Cluster::default()), helps, "{what}");
     }
 }

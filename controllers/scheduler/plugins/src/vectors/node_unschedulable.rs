@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _};
+use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _};
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,6 +46,6 @@ fn what_opens_a_node_or_makes_a_pod_tolerant_helps() {
         ("the pod tolerates another taint now", other(), Event::PodChanged, false),
         ("the pod tolerates it now", waiting(json!({"key": KEY, "operator": "Exists"})), Event::PodChanged, true),
     ] {
-        assert_eq!(NodeUnschedulable.may_help(&pod, &event, &Cluster::default()), helps, "{what}");
+        assert_eq!(NodeUnschedulable.is_helped_by(&pod, &event, &Cluster::default()), helps, "{what}");
     }
 }

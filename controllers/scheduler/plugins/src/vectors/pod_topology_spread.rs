@@ -49,6 +49,7 @@ pub(super) fn spread(counts: &[usize]) -> Vec<(usize, &'static str, Value)> {
 
 /// What is said of each node: `+`, `U` or `UU`.
 pub(crate) fn said(plugin: &PodTopologySpread, cluster: &mut Cluster, pod: &Arc<Pod>) -> String {
+    plugin.default_topology_keys().iter().for_each(|key| cluster.pin_topology(key));
     let said = filtered_pod(plugin, cluster, pod);
     let codes = said.iter().map(|said| match said.as_str() {
         "" => "+",

@@ -1,7 +1,7 @@
 use koord_engine::{
     cluster::Cluster,
     event::{Event, Events},
-    framework::Plugin as _,
+    framework::{EnqueueExtensions as _, PreEnqueue as _},
     pod::Pod,
 };
 use serde_json::json;
@@ -19,6 +19,6 @@ fn a_pod_waits_while_it_has_gates_and_is_woken_by_its_own_change_alone() {
         let refused = SchedulingGates.pre_enqueue(&pod, &Cluster::default()).err();
         assert_eq!(refused.map(|reason| reason.text).as_deref(), said);
     }
-    assert_eq!(SchedulingGates.events(), Events::POD_CHANGED, "changes of other pods are no events of it");
-    assert!(SchedulingGates.may_help(&pod("p", &json!({})), &Event::PodChanged, &Cluster::default()));
+    assert_eq!(SchedulingGates.events_to_register(), Events::POD_CHANGED, "changes of other pods are no events of it");
+    assert!(SchedulingGates.is_helped_by(&pod("p", &json!({})), &Event::PodChanged, &Cluster::default()));
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _, node::Node};
+use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, node::Node};
 use serde_json::{Value, json};
 
 use crate::{
@@ -102,6 +102,6 @@ fn a_node_that_is_tolerated_from_now_on_helps() {
         ("a soft taint more", changed(&[b], &["disk=x:PreferNoSchedule"]), true),
         ("the pod has changed", Event::PodChanged, true),
     ] {
-        assert_eq!(TaintToleration.may_help(&waiting, &event, &Cluster::default()), helps, "{what}");
+        assert_eq!(TaintToleration.is_helped_by(&waiting, &event, &Cluster::default()), helps, "{what}");
     }
 }

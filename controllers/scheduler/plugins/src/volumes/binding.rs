@@ -18,7 +18,8 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        NodeFilter, Patch, Plugin, PreBindProgress, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request,
+        EnqueueExtensions, Filter, NodeFilter, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter,
+        PreparedFilter, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature,
     },
     hold::Holds,
     node::Node,
@@ -54,23 +55,46 @@ impl Plugin for VolumeBinding {
         "VolumeBinding"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const {
-            &[
-                ResourceKind::typed::<PersistentVolumeClaim>(),
-                ResourceKind::typed::<PersistentVolume>(),
-                ResourceKind::typed::<StorageClass>(),
-                ResourceKind::typed::<CSIDriver>(),
-                ResourceKind::typed::<CSIStorageCapacity>(),
-            ]
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(
+                const {
+                    &[
+                        ResourceKind::typed::<PersistentVolumeClaim>(),
+                        ResourceKind::typed::<PersistentVolume>(),
+                        ResourceKind::typed::<StorageClass>(),
+                        ResourceKind::typed::<CSIDriver>(),
+                        ResourceKind::typed::<CSIStorageCapacity>(),
+                    ]
+                },
+            )
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .reserve(&self)
+            .pre_bind(&self)
+            .state(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for VolumeBinding {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            // Its volumes may have been assumed for claims that nobody waits for now.
+            Event::PodRemoved(gone) => gone.has_claims(),
+            Event::Object(change) => may_help(change) || is_claim_of(pod, event, false),
+            _ => true,
         }
     }
+}
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Assumed::default()))
-    }
-
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl PreFilter for VolumeBinding {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let claims = claims::of(request.pod, cluster.objects())?;
         if claims.iter().any(|claim| claim.state == claims::State::Unbound) {
             return Err(Rejection::unresolvable(
@@ -79,12 +103,10 @@ impl Plugin for VolumeBinding {
         }
         Ok(())
     }
+}
 
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        pod.has_claims()
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for VolumeBinding {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         match Search::of(request.pod, cluster) {
             Some(search) => PreparedFilter::Nodes(Box::new(search)),
             None => PreparedFilter::Skip,
@@ -94,7 +116,9 @@ impl Plugin for VolumeBinding {
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         Conflicts::reasons(refusal.operand)
     }
+}
 
+impl Reserve for VolumeBinding {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let (Some(search), Some(node)) = (Search::of(request.pod, cluster), cluster.node(row)) else { return Ok(()) };
         let refused = |conflicts: Conflicts| Rejection::unresolvable(Conflicts::reasons(conflicts.bits()));
@@ -104,7 +128,9 @@ impl Plugin for VolumeBinding {
         }
         Ok(())
     }
+}
 
+impl PreBind for VolumeBinding {
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
         if let Some(held) = placed.holds.get::<VolumesHeld>() {
             let writes = prepare::writes(held, cluster.objects()).into_iter();
@@ -113,22 +139,21 @@ impl Plugin for VolumeBinding {
         }
     }
 
-    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
+    fn pre_bind_progress(&self, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
         let held = placed.holds.get::<VolumesHeld>();
         held.map_or(PreBindProgress::Done, |held| prepare::prepared(held, placed, cluster))
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
+impl PluginState for VolumeBinding {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Assumed::default())
     }
+}
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        match event {
-            // Its volumes may have been assumed for claims that nobody waits for now.
-            Event::PodRemoved(gone) => gone.has_claims(),
-            Event::Object(change) => may_help(change) || is_claim_of(pod, event, false),
-            _ => true,
-        }
+impl SchedulingSignature for VolumeBinding {
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_claims()
     }
 }
 

@@ -17,7 +17,10 @@ use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     event::{Event, Events},
-    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Request},
+    framework::{
+        EnqueueExtensions, Filter, NodeFilter, Plugin, PluginState, PreparedFilter, Reason, ReasonCode, Refusal,
+        Registration, Request, SchedulingSignature,
+    },
     object::ObjectChange,
     pod::Pod,
     state::State,
@@ -55,27 +58,47 @@ impl Plugin for NodeVolumeLimits {
         "NodeVolumeLimits"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const {
-            &[
-                ResourceKind::typed::<PersistentVolumeClaim>(),
-                ResourceKind::typed::<PersistentVolume>(),
-                ResourceKind::typed::<StorageClass>(),
-                ResourceKind::typed::<CSINode>(),
-                ResourceKind::typed::<VolumeAttachment>(),
-            ]
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(
+                const {
+                    &[
+                        ResourceKind::typed::<PersistentVolumeClaim>(),
+                        ResourceKind::typed::<PersistentVolume>(),
+                        ResourceKind::typed::<StorageClass>(),
+                        ResourceKind::typed::<CSINode>(),
+                        ResourceKind::typed::<VolumeAttachment>(),
+                    ]
+                },
+            )
+            .enqueue_extensions(&self)
+            .filter(&self)
+            .state(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodeVolumeLimits {
+    fn events_to_register(&self) -> Events {
+        Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::PodRemoved(gone) => gone.has_claims() || has_attachable_disks(gone),
+            Event::Object(change) => {
+                if let Some((old, new)) = change.of::<CSINode>() {
+                    return new.is_some_and(|new| old.is_none_or(|old| raises_a_limit(old, new)));
+                }
+                matches!(change.of::<VolumeAttachment>(), Some((Some(_), None))) || is_claim_of(pod, event, true)
+            }
+            _ => true,
         }
     }
+}
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Attached::default()))
-    }
-
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        pod.has_claims() || has_attachable_disks(pod)
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for NodeVolumeLimits {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let claims = request.pod.claims().into_iter();
         let mut volumes: Vec<CsiVolume> =
             claims.filter_map(|claim| CsiVolume::of_claim(&claim.key, cluster.objects())).collect();
@@ -88,22 +111,17 @@ impl Plugin for NodeVolumeLimits {
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::VolumeLimitExceeded.says("node(s) exceed max volume count").into()
     }
+}
 
-    fn events(&self) -> Events {
-        Events::POD_REMOVED | Events::OBJECTS
+impl PluginState for NodeVolumeLimits {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Attached::default())
     }
+}
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        match event {
-            Event::PodRemoved(gone) => gone.has_claims() || has_attachable_disks(gone),
-            Event::Object(change) => {
-                if let Some((old, new)) = change.of::<CSINode>() {
-                    return new.is_some_and(|new| old.is_none_or(|old| raises_a_limit(old, new)));
-                }
-                matches!(change.of::<VolumeAttachment>(), Some((Some(_), None))) || is_claim_of(pod, event, true)
-            }
-            _ => true,
-        }
+impl SchedulingSignature for NodeVolumeLimits {
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_claims() || has_attachable_disks(pod)
     }
 }
 
@@ -306,7 +324,7 @@ mod tests {
         assert_eq!(asked(&mut cluster, &["c2"]), ["", ""], "its volume is still attached");
         let gone = change(&mut cluster, "attachment", "x", [Some(&v1), None]);
         assert_eq!(asked(&mut cluster, &["c3"]), ["", ""]);
-        assert!(NodeVolumeLimits.may_help(&pod("p", &with_claims(&["c3"])), &gone, &cluster));
+        assert!(NodeVolumeLimits.is_helped_by(&pod("p", &with_claims(&["c3"])), &gone, &cluster));
     }
 
     #[test]
@@ -340,7 +358,7 @@ mod tests {
     fn higher_limits_and_pods_that_go_help() {
         let mut cluster = stage();
         let waiting = pod("p", &with_claims(&["c1"]));
-        let helps = |event: &Event| NodeVolumeLimits.may_help(&waiting, event, &Cluster::default());
+        let helps = |event: &Event| NodeVolumeLimits.is_helped_by(&waiting, event, &Cluster::default());
         let mut changed = |old: &Value, new: &Value| change(&mut cluster, "csinode", "a", [Some(old), Some(new)]);
         assert!(helps(&changed(&limit("d", 2), &limit("d", 3))) && !helps(&changed(&limit("d", 3), &limit("d", 2))));
         assert!(helps(&changed(&limit("d", 2), &json!({"spec": {"drivers": []}}))));

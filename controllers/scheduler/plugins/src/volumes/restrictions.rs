@@ -10,7 +10,10 @@ use koord_engine::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     event::{Event, Events},
-    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request},
+    framework::{
+        EnqueueExtensions, Filter, NodeFilter, Plugin, PluginState, PreFilter, PreparedFilter, Reason, ReasonCode,
+        Refusal, Registration, Rejection, Request, SchedulingSignature,
+    },
     pod::Pod,
     state::State,
 };
@@ -43,15 +46,36 @@ impl Plugin for VolumeRestrictions {
         "VolumeRestrictions"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<PersistentVolumeClaim>()] }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<PersistentVolumeClaim>()] })
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .state(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for VolumeRestrictions {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::POD_REMOVED | Events::OBJECTS
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(ClaimsInUse::default()))
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::PodRemoved(gone) => {
+                let claims = gone.claims();
+                conflict(pod, gone) || pod.claims().iter().any(|claim| claims.contains(claim))
+            }
+            Event::Object(_) => is_claim_of(pod, event, true),
+            _ => true,
+        }
     }
+}
 
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+impl PreFilter for VolumeRestrictions {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         for claim in request.pod.claims().iter().filter(|claim| !claim.is_ephemeral) {
             if stored(claim, cluster.objects()).is_none() {
                 let words = format!("persistentvolumeclaim {:?} not found", claim.key.name());
@@ -60,12 +84,10 @@ impl Plugin for VolumeRestrictions {
         }
         Ok(())
     }
+}
 
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        pod.has_claims()
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for VolumeRestrictions {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let pod = request.pod;
         let is_exclusive = |claim: &PersistentVolumeClaim| {
             let mut modes = claim.spec.iter().filter_map(|spec| spec.access_modes.as_ref()).flatten();
@@ -90,20 +112,17 @@ impl Plugin for VolumeRestrictions {
         };
         ReasonCode::VolumeInUse.says(reason).into()
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::POD_REMOVED | Events::OBJECTS
+impl PluginState for VolumeRestrictions {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(ClaimsInUse::default())
     }
+}
 
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        match event {
-            Event::PodRemoved(gone) => {
-                let claims = gone.claims();
-                conflict(pod, gone) || pod.claims().iter().any(|claim| claims.contains(claim))
-            }
-            Event::Object(_) => is_claim_of(pod, event, true),
-            _ => true,
-        }
+impl SchedulingSignature for VolumeRestrictions {
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_claims()
     }
 }
 
@@ -222,7 +241,7 @@ mod tests {
         let refused = r#"Unresolvable: persistentvolumeclaim "c" not found"#;
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&["c"])), [refused]);
         let waiting = pod("waiting", &with_claims(&["c"]));
-        let helps = |pod: &Pod, event: &Event| VolumeRestrictions.may_help(pod, event, &Cluster::default());
+        let helps = |pod: &Pod, event: &Event| VolumeRestrictions.is_helped_by(pod, event, &Cluster::default());
         let there = json!({});
         assert!(helps(&waiting, &change(&mut cluster, "claim", "c", [None, Some(&there)])));
         assert!(!helps(&waiting, &change(&mut cluster, "claim", "d", [None, Some(&there)])));

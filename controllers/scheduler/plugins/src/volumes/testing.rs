@@ -13,7 +13,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
     event::Event,
-    framework::{Plugin, Rejection, Request},
+    framework::{Filter, Plugin, Rejection, Request},
     hold::Holds,
     node::Node,
     object::Object,
@@ -64,9 +64,10 @@ fn typed<T: Any + Send + Sync + k8s_openapi::serde::de::DeserializeOwned>(
 }
 
 /// A cluster with the state of a plugin, with these nodes and objects.
-pub(super) fn cluster(plugin: &dyn Plugin, nodes: &[Arc<Node>], objects: &[(&str, &str, Value)]) -> Cluster {
+pub(super) fn cluster<P: Plugin + Clone>(plugin: &P, nodes: &[Arc<Node>], objects: &[(&str, &str, Value)]) -> Cluster {
     let mut cluster = Cluster::default();
-    plugin.state().into_iter().for_each(|state| cluster.add_state(state));
+    let registered = Arc::new(plugin.clone()).register();
+    registered.state.iter().for_each(|point| cluster.add_state(point.state()));
     for node in nodes {
         cluster.set_node(Arc::clone(node));
     }
@@ -98,13 +99,15 @@ pub(super) fn with_claims(claims: &[&str]) -> Value {
 }
 
 /// Whether the plugin admits a pod.
-pub(super) fn admitted(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<Pod>) -> Result<(), Rejection> {
+pub(super) fn admitted<P: Plugin + Clone>(plugin: &P, cluster: &mut Cluster, pod: &Arc<Pod>) -> Result<(), Rejection> {
     let class = cluster.class(&pod.template);
-    plugin.admit(&Request { pod, class: &class, plugins: &[] }, cluster)
+    let registered = Arc::new(plugin.clone()).register();
+    let request = Request { pod, class: &class, plugins: &[] };
+    registered.pre_filter.map_or(Ok(()), |point| point.pre_filter(&request, cluster))
 }
 
 /// What is said about a pod with this spec: why it is not admitted, or what each node answers.
-pub(super) fn answers(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
+pub(super) fn answers<P: Plugin + Filter + Clone>(plugin: &P, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
     match admitted(plugin, cluster, &testing::pod("tried", spec)) {
         Ok(()) => testing::filtered_in(plugin, cluster, spec),
         Err(rejection) => vec![format!("{:?}: {}", rejection.code, rejection.message())],

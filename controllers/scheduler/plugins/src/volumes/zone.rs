@@ -1,5 +1,7 @@
 //! VolumeZone: a volume with labels of a zone or region is reached from nodes of that zone or region.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::{
@@ -10,7 +12,10 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    framework::{NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Rejection, Request},
+    framework::{
+        EnqueueExtensions, Filter, NodeFilter, Plugin, PreFilter, PreparedFilter, Reason, ReasonCode, Refusal,
+        Registration, Rejection, Request, SchedulingSignature,
+    },
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;
@@ -41,25 +46,49 @@ impl Plugin for VolumeZone {
         "VolumeZone"
     }
 
-    fn reads(&self) -> &'static [ResourceKind] {
-        const {
-            &[
-                ResourceKind::typed::<PersistentVolumeClaim>(),
-                ResourceKind::typed::<PersistentVolume>(),
-                ResourceKind::typed::<StorageClass>(),
-            ]
-        }
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(
+                const {
+                    &[
+                        ResourceKind::typed::<PersistentVolumeClaim>(),
+                        ResourceKind::typed::<PersistentVolume>(),
+                        ResourceKind::typed::<StorageClass>(),
+                    ]
+                },
+            )
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for VolumeZone {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::OBJECTS
     }
 
-    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+    fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        let Event::Object(change) = event else { return true };
+        if let Some((None, Some(class))) = change.of::<StorageClass>() {
+            return waits_for_consumer(class);
+        }
+        if let Some((old, Some(new))) = change.of::<PersistentVolume>() {
+            return old.is_none_or(|old| places_of(old) != places_of(new));
+        }
+        is_claim_of(pod, event, false)
+    }
+}
+
+impl PreFilter for VolumeZone {
+    fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         places(request.pod, cluster).map(drop)
     }
+}
 
-    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
-        pod.has_claims()
-    }
-
-    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
+impl Filter for VolumeZone {
+    fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         match places(request.pod, cluster) {
             Ok(places) if !places.is_empty() => PreparedFilter::Nodes(Box::new(Places(places))),
             Ok(_) | Err(_) => PreparedFilter::Skip,
@@ -69,20 +98,11 @@ impl Plugin for VolumeZone {
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
         ReasonCode::VolumeZoneConflict.says("node(s) had no available volume zone").into()
     }
+}
 
-    fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS | Events::OBJECTS
-    }
-
-    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        let Event::Object(change) = event else { return true };
-        if let Some((None, Some(class))) = change.of::<StorageClass>() {
-            return waits_for_consumer(class);
-        }
-        if let Some((old, Some(new))) = change.of::<PersistentVolume>() {
-            return old.is_none_or(|old| places_of(old) != places_of(new));
-        }
-        is_claim_of(pod, event, false)
+impl SchedulingSignature for VolumeZone {
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_claims()
     }
 }
 
@@ -218,7 +238,7 @@ mod tests {
         let waiting = pod("p", &with_claims(&["c"]));
         let mut helps = |kind: &str, name: &str, versions: [Option<&Value>; 2]| {
             let event = change(&mut cluster, kind, name, versions);
-            VolumeZone.may_help(&waiting, &event, &Cluster::default())
+            VolumeZone.is_helped_by(&waiting, &event, &Cluster::default())
         };
         let (a, b, other) = (volume(ZONE, "a"), volume(ZONE, "b"), volume("disk", "b"));
         assert!(helps("volume", "v", [None, Some(&a)]) && helps("volume", "v", [Some(&a), Some(&b)]));

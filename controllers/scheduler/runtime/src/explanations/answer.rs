@@ -99,10 +99,9 @@ fn members(engine: &Engine, gang: &ObjectKey) -> BTreeSet<String> {
     let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
     let path = ["gang", gang.namespace(), gang.name()];
     let summary = plugins.find_map(|plugin| {
-        plugin
-            .services()
-            .contains(&"gang/:namespace/:name")
-            .then(|| plugin.service(&path, &Query::default(), engine.cluster()).ok())
+        let endpoint = plugin.service_endpoint.as_ref()?;
+        let serves = endpoint.paths().contains(&"gang/:namespace/:name");
+        serves.then(|| endpoint.serve(&path, &Query::default(), engine.cluster()).ok())
     });
     let summary = summary.flatten().unwrap_or_default();
     summary["children"].as_object().into_iter().flat_map(Map::keys).cloned().collect()

@@ -226,7 +226,7 @@ mod tests {
 
     use koord_engine::{
         cluster::Cluster,
-        framework::{Plugin, Profile},
+        framework::{MetricSource, Plugin, Profile, Registration},
         node::Node,
         queue::Timings,
     };
@@ -242,6 +242,12 @@ mod tests {
             "Counts"
         }
 
+        fn register(self: Arc<Self>) -> Registration {
+            Registration::of(&self).metrics(&self)
+        }
+    }
+
+    impl MetricSource for Counts {
         fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
             let nodes = cluster.rows().map(|(_, node)| node.name.to_string());
             nodes

@@ -7,7 +7,7 @@ use koord_engine::{
     cycle::Profile,
     engine::Engine,
     event::Events,
-    framework::{Plugin, Query},
+    framework::{Query, Registration},
     pod::Pod,
     queue::{Depths, Standing, Stands},
 };
@@ -51,10 +51,10 @@ pub(super) fn pod(engine: &Engine, namespace: &str, name: &str, now: Moment) -> 
     let cluster = engine.cluster();
     let profile = profile(engine, standing.pod);
     let plugins = || profile.into_iter().flat_map(|profile| &profile.plugins);
-    let held = plugins().find_map(|plugin| plugin.pre_enqueue(standing.pod, cluster).err());
+    let held = plugins().find_map(|plugin| plugin.pre_enqueue.as_ref()?.pre_enqueue(standing.pod, cluster).err());
     entry["reason"] = held.as_ref().map_or(Value::Null, |reason| json!(reason.text));
     entry["code"] = held.map_or(Value::Null, |reason| json!(reason.code.as_str()));
-    entry["gang"] = plugins().find_map(|plugin| gang(&**plugin, standing.pod, cluster)).unwrap_or_default();
+    entry["gang"] = plugins().find_map(|plugin| gang(plugin, standing.pod, cluster)).unwrap_or_default();
     let nominated = cluster.nomination(&standing.pod.uid).and_then(|row| cluster.node(row));
     entry["nominatedNode"] = nominated.map_or(Value::Null, |node| json!(node.name));
     Some(entry)
@@ -76,7 +76,7 @@ fn entry(engine: &Engine, standing: &Standing<'_>, now: Moment) -> Value {
     let seconds = |span: Duration| json!(span.as_millis() as f64 / 1000.0);
     let left = until.map(|until| until.since(now));
     let until = left.and_then(|left| engine.cluster().time().checked_add(left).ok());
-    let mut wakes: Vec<String> = plugins.iter().flat_map(|plugin| wakes(&***plugin)).collect();
+    let mut wakes: Vec<String> = plugins.iter().flat_map(|plugin| wakes(plugin)).collect();
     wakes.sort();
     wakes.dedup();
     json!({
@@ -89,10 +89,10 @@ fn entry(engine: &Engine, standing: &Standing<'_>, now: Moment) -> Value {
 }
 
 /// The events after which a pod that this plugin refused may be tried again.
-fn wakes(plugin: &dyn Plugin) -> Vec<String> {
+fn wakes(plugin: &Registration) -> Vec<String> {
     let events = plugin.events();
     let named = EVENTS.iter().filter(|(event, _)| events.meets(*event)).map(|(_, name)| (*name).to_owned());
-    let read = plugin.reads().iter().filter(|_| events.meets(Events::OBJECTS));
+    let read = plugin.reads.iter().filter(|_| events.meets(Events::OBJECTS));
     named.chain(read.map(|kind| format!("{}/*", kind.kind))).collect()
 }
 
@@ -101,8 +101,9 @@ fn profile<'e>(engine: &'e Engine, pod: &Pod) -> Option<&'e Profile> {
 }
 
 /// The gang of a pod.
-fn gang(plugin: &dyn Plugin, pod: &Pod, cluster: &Cluster) -> Option<Value> {
+fn gang(plugin: &Registration, pod: &Pod, cluster: &Cluster) -> Option<Value> {
     let gangs: BTreeMap<String, Value> =
-        serde_json::from_value(plugin.service(&["gangs"], &Query::default(), cluster).ok()?).ok()?;
+        serde_json::from_value(plugin.service_endpoint.as_ref()?.serve(&["gangs"], &Query::default(), cluster).ok()?)
+            .ok()?;
     gangs.into_values().find(|gang| gang["children"].get(pod.key.as_str()).is_some())
 }

@@ -75,7 +75,7 @@ mod tests {
         cluster::Cluster,
         cycle::Profile,
         engine::Engine,
-        framework::{Plugin, Rejection, Request},
+        framework::{Plugin, PreFilter, Registration, Rejection, Request},
         node::Node,
         pod::{Pod, Template},
         queue::Timings,
@@ -101,7 +101,13 @@ mod tests {
             "Hanging"
         }
 
-        fn admit(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        fn register(self: Arc<Self>) -> Registration {
+            Registration::of(&self).pre_filter(&self)
+        }
+    }
+
+    impl PreFilter for Hanging {
+        fn pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
             let _ = self.begun.send(());
             let _ = self.may_end.lock().unwrap().recv();
             Ok(())

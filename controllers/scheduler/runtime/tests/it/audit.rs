@@ -1,11 +1,13 @@
 //! A sum that is wrong is found, reported and set right; what is given twice is reported.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
-    framework::{GivenTwice, Plugin},
+    framework::{Audit, GivenTwice, Plugin, PluginState, Registration},
     pod::Pod,
     state::State,
 };
@@ -28,10 +30,18 @@ impl Plugin for Careless {
         "Careless"
     }
 
-    fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Sums { wrong: Vec::new(), is_right: false }))
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).state(&self).audit(&self)
     }
+}
 
+impl PluginState for Careless {
+    fn state(&self) -> Box<dyn State> {
+        Box::new(Sums { wrong: Vec::new(), is_right: false })
+    }
+}
+
+impl Audit for Careless {
     fn given_twice(&self, _: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
         let details = "seat 1 is given to ns/a, ns/b".to_owned();
         let given = |_| GivenTwice { what: "seat", details, pods: BTreeSet::new(), subject: None };
@@ -71,7 +81,7 @@ async fn a_wrong_sum_is_counted_told_and_set_right() {
     stage.add_node("only", "4");
     stage.add_pod("waits", "1");
     let mut profile = default_profile("koord-scheduler").unwrap();
-    profile.plugins.push(Arc::new(Careless));
+    profile.plugins.push(Arc::new(Careless).register());
     let (manager, metrics, _) = stage.program(Client::new(stage.server.router(), "default"), profile, "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));

@@ -1,6 +1,12 @@
 //! What the scheduler measures.
 
-use koord_engine::{cluster::Cluster, columns::Row, framework::Plugin};
+use std::sync::Arc;
+
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    framework::{Diagnostics, Plugin, Registration},
+};
 use koord_runtime::metrics::Audience;
 
 use super::*;
@@ -88,6 +94,12 @@ impl Plugin for Outdated {
         "Outdated"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).diagnostics(&self)
+    }
+}
+
+impl Diagnostics for Outdated {
     fn is_input_stale(&self, _: &Cluster, _: Row) -> bool {
         true
     }
@@ -100,7 +112,7 @@ async fn placements_by_a_measure_that_is_too_old_are_counted() {
     stage.add_pod("a", "3");
     stage.add_pod("waits", "3");
     let mut profile = default_profile("koord-scheduler").unwrap();
-    profile.add(Arc::new(Outdated), 0).unwrap();
+    profile.add(Arc::new(Outdated).register(), 0).unwrap();
     let client = Client::new(stage.server.router(), "default");
     let (stop, (manager, metrics, _)) = (CancellationToken::new(), stage.program(client, profile, "one"));
     let running = tokio::spawn(manager.run(stop.clone()));

@@ -93,7 +93,9 @@ fn said(
     let Some(standing) = standing else { return plain(record.message.clone().unwrap_or_default()) };
     let stopping = standing.stopped_by.iter().filter_map(|index| profile.plugins.get(usize::from(index)));
     let plugins: Vec<_> = stopping.collect();
-    let held = |pod: &Pod| plugins.iter().find_map(|plugin| plugin.pre_enqueue(pod, engine.cluster()).err());
+    let held = |pod: &Pod| {
+        plugins.iter().find_map(|plugin| plugin.pre_enqueue.as_ref()?.pre_enqueue(pod, engine.cluster()).err())
+    };
     let gated = (standing.stands == Stands::Gated).then(|| held(standing.pod)).flatten();
     let gated = gated.map(|reason| reason.text);
     let message = gated.or_else(|| record.message.clone()).unwrap_or_else(|| "not tried yet".to_owned());

@@ -6,8 +6,8 @@ use super::Candidates;
 use crate::{
     cluster::Cluster,
     columns::Row,
-    cycle::{Found, Memory, Profile, Verdict, sample::Sample},
-    framework::{Plan, Refusal, Refusals, Searched},
+    cycle::{Found, Memory, Profile, Verdict, plan::Plan, sample::Sample},
+    framework::{Refusal, Refusals, Searched},
     pod::Pod,
 };
 

@@ -6,7 +6,7 @@ use crate::{
     best::Best,
     cluster::Cluster,
     cycle::{Prepared, Profile, filtering::Filtering, scorer::Scorer},
-    framework::{PreparedFilter, Request},
+    framework::{PreparedFilter, Registration, Request},
     timing::{Point, Timing},
 };
 
@@ -71,7 +71,11 @@ impl Profile {
 
     /// By plugin: the epochs of what it says at all, and of its scores alone.
     pub(super) fn epochs(&self, cluster: &Cluster) -> Vec<(u64, u64)> {
-        self.plugins.iter().map(|plugin| (plugin.epoch(cluster), plugin.score_epoch(cluster))).collect()
+        let epochs = |plugin: &Registration| {
+            let signature = plugin.scheduling_signature.as_ref();
+            signature.map_or((0, 0), |signature| (signature.epoch(cluster), signature.score_epoch(cluster)))
+        };
+        self.plugins.iter().map(epochs).collect()
     }
 }
 
@@ -103,7 +107,8 @@ impl Prepared {
         else {
             return true;
         };
-        let answer = timing.call(&**asks, Point::PreFilter, || asks.filter(request, cluster));
+        let Some(point) = &asks.filter else { return true };
+        let answer = timing.call(asks, Point::PreFilter, || point.prepare_filter(request, cluster));
         let (names, new) = match answer {
             PreparedFilter::Skip => (None, None),
             PreparedFilter::Nodes(filter) => (None, Some(filter)),
@@ -136,7 +141,10 @@ impl Prepared {
         let Some(place) = profile.place_of_score(plugin) else { return true };
         let (_, weight) = profile.scores[place];
         let asks = profile.plugins.get(usize::from(plugin));
-        let new = asks.and_then(|asks| timing.call(&**asks, Point::PreScore, || asks.score(request, cluster)));
+        let new = asks.and_then(|asks| {
+            let point = asks.score.as_ref()?;
+            timing.call(asks, Point::PreScore, || point.prepare_score(request, cluster))
+        });
         let new = new.map(|score| Scorer::new(plugin, weight, score));
         let known = self.scores.iter().position(|scorer| scorer.plugin == plugin);
         let mut old = known.map(|at| self.scores.remove(at));

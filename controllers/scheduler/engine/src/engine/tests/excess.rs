@@ -1,12 +1,14 @@
 //! What is given to more than may have it.
 
+use std::sync::Arc;
+
 use koord_resource::controller::ResourceKind;
 
 use super::*;
 use crate::{
     cluster::{Subject, Turn},
     engine::{Excess, Whose},
-    framework::GivenTwice,
+    framework::{Audit, GivenTwice, Plugin, Registration},
     pod::Reference,
 };
 
@@ -18,6 +20,12 @@ impl Plugin for Careless {
         "Careless"
     }
 
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).audit(&self)
+    }
+}
+
+impl Audit for Careless {
     fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
         let (what, pods): (_, Vec<&Placed>) = match row {
             Some(row) => ("seat", cluster.pods_on(row).collect()),

@@ -15,7 +15,19 @@ impl Plugin for Names {
         self.name
     }
 
-    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).enqueue_extensions(&self).filter(&self)
+    }
+}
+
+impl EnqueueExtensions for Names {
+    fn events_to_register(&self) -> Events {
+        self.events
+    }
+}
+
+impl Filter for Names {
+    fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
         PreparedFilter::Among(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
@@ -23,12 +35,8 @@ impl Plugin for Names {
         true
     }
 
-    fn code_of_unnamed(&self) -> ReasonCode {
+    fn unnamed_node_code(&self) -> ReasonCode {
         self.code
-    }
-
-    fn events(&self) -> Events {
-        self.events
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which pods of a node count, and since when.
 
-use koord_engine::pod::Reference;
+use koord_engine::{framework::Filter as _, pod::Reference};
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn rooms(world: &World) -> Vec<&'static str> {
     let request = Request { pod: &pod, class: &class, plugins: &[] };
     let mut args: LoadAwareSchedulingArgs = serde_json::from_value(thresholds()).unwrap();
     args.complete();
-    let PreparedFilter::Nodes(filter) = LoadAwareScheduling::new(&args).filter(&request, &cluster) else {
+    let PreparedFilter::Nodes(filter) = LoadAwareScheduling::new(&args).prepare_filter(&request, &cluster) else {
         panic!("no filter")
     };
     let has_room = |name: &&str| filter.filter(&cluster, cluster.row(name).unwrap()).is_ok();

@@ -10,7 +10,7 @@ mod world;
 use std::time::Duration;
 
 use koord_core::uid::Uid;
-use koord_engine::engine::Outcome;
+use koord_engine::{engine::Outcome, framework::Score as _};
 use serde_json::json;
 
 use self::world::{Machine, Wish, World, pod};
@@ -395,7 +395,7 @@ fn score_beside(running: Wish<'_>, machine: Machine, wish: Wish<'_>, args: serde
     let plugin = NodeNumaResource::new(serde_json::from_value(args).unwrap());
     let request = Request { pod: &pod, class: &class, plugins: &[] };
     let row = cluster.row("n1").unwrap();
-    plugin.score(&request, &cluster).unwrap().score(&cluster, row)
+    plugin.prepare_score(&request, &cluster).unwrap().score(&cluster, row)
 }
 
 #[test]

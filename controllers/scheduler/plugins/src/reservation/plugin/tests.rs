@@ -634,7 +634,7 @@ fn the_index_of_owners_is_shown() {
     let plugin = Reservation::default();
     let index = |query: &[(&str, &str)]| {
         let query = query.iter().copied().collect();
-        plugin.service(&["reservationSelectorIndex"], &query, world.engine.cluster()).unwrap()
+        plugin.serve(&["reservationSelectorIndex"], &query, world.engine.cluster()).unwrap()
     };
     let counts = json!({"reservations": 1, "selectors": 1, "unindexed": 0});
     assert_eq!((index(&[]), index(&[("detail", "false")])), (counts.clone(), counts));

@@ -78,7 +78,7 @@ fn reserve(cluster: &mut Cluster, name: &str, node: &str, claims: &[&str]) -> Re
 }
 
 fn prepared(cluster: &Cluster, name: &str) -> PreBindProgress {
-    plugin().prepared(cluster.pod(&Uid::from(name)).unwrap(), cluster)
+    plugin().pre_bind_progress(cluster.pod(&Uid::from(name)).unwrap(), cluster)
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn changes_of_what_the_claims_depend_on_help() {
     let waiting = pod("p", &with_claims(&["c"]));
     let mut helps = |kind: &str, name: &str, versions: [Option<&Value>; 2]| {
         let event = change(&mut cluster, kind, name, versions);
-        plugin().may_help(&waiting, &event, &Cluster::default())
+        plugin().is_helped_by(&waiting, &event, &Cluster::default())
     };
     let (any, made) = (json!({}), class("csi", &json!({})));
     assert!(helps("claim", "c", [None, Some(&any)]) && !helps("claim", "d", [None, Some(&any)]));
@@ -329,6 +329,10 @@ fn changes_of_what_the_claims_depend_on_help() {
     assert!(helps("capacity", "x", [None, Some(&space("1Gi"))]));
     assert!(helps("capacity", "x", [Some(&space("1Gi")), Some(&space("2Gi"))]));
     assert!(!helps("capacity", "x", [Some(&space("2Gi")), Some(&space("1Gi"))]));
-    assert!(plugin().may_help(&waiting, &Event::PodRemoved(pod("gone", &with_claims(&["d"]))), &Cluster::default()));
-    assert!(!plugin().may_help(&waiting, &Event::PodRemoved(pod("gone", &json!({}))), &Cluster::default()));
+    assert!(plugin().is_helped_by(
+        &waiting,
+        &Event::PodRemoved(pod("gone", &with_claims(&["d"]))),
+        &Cluster::default()
+    ));
+    assert!(!plugin().is_helped_by(&waiting, &Event::PodRemoved(pod("gone", &json!({}))), &Cluster::default()));
 }

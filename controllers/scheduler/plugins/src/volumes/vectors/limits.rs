@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::Plugin as _};
+use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _};
 use serde_json::{Value, json};
 
 use crate::{
@@ -157,6 +157,6 @@ fn what_frees_a_place_or_makes_the_claim_helps() {
         ("the same limit", change(&mut cluster, "csinode", "n", [Some(&two), Some(&two)]), false),
     ] {
         let waiting = pod("waiting", &spec(&["new", "ephemeral own"]));
-        assert_eq!(NodeVolumeLimits.may_help(&waiting, &event, &cluster), helps, "{what}");
+        assert_eq!(NodeVolumeLimits.is_helped_by(&waiting, &event, &cluster), helps, "{what}");
     }
 }

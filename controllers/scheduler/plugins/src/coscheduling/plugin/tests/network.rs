@@ -3,6 +3,7 @@
 
 use koord_api::cluster_network_topology::ClusterNetworkTopology;
 use koord_config::scheduler::DefaultPreemptionArgs;
+use koord_engine::framework::PreFilter;
 
 use super::*;
 use crate::DefaultPreemption;
@@ -124,7 +125,13 @@ impl Plugin for AtMost {
         "AtMost"
     }
 
-    fn admit(&self, _: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).pre_filter(&self)
+    }
+}
+
+impl PreFilter for AtMost {
+    fn pre_filter(&self, _: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let is_full = cluster.pods().count() >= self.0;
         if is_full { Err(Rejection::unschedulable(ReasonCode::TooManyPods.says("too many"))) } else { Ok(()) }
     }

@@ -1,6 +1,6 @@
 //! What is said of a refusal beside its words.
 
-use koord_engine::engine::Ending;
+use koord_engine::{engine::Ending, framework::Permit as _};
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn a_member_that_has_waited_for_too_long_names_its_gang() {
     let mut world = World::new(&[8]);
     world.create(&["p1"], 2, &of(2));
     let pod = Arc::clone(&world.pods["p1"]);
-    let reason = Coscheduling::default().timed_out(&pod, world.engine.cluster(), "1m0s", "too long".to_owned());
+    let reason = Coscheduling::default().timeout_reason(&pod, world.engine.cluster(), "1m0s", "too long".to_owned());
     let operands = ["gang", "elapsed"].map(|name| reason.operand(name).unwrap_or_default());
     assert_eq!((reason.code, &*reason.text, operands), (ReasonCode::GangTimeout, "too long", ["ns/g", "1m0s"]));
 }

@@ -1,5 +1,7 @@
 //! What is answered about the devices of nodes.
 
+use koord_engine::framework::ServiceEndpoint as _;
+
 use super::*;
 
 #[test]
@@ -8,7 +10,7 @@ fn the_devices_of_nodes_are_shown_with_who_has_them() {
     scheduler.labelled("n2", "", &json!({}));
     assert_eq!(scheduler.schedule("a", &share(30)), "a on n1: gpu0:30");
     let plugin = DeviceShare::default();
-    let shown = |path: &[&str]| plugin.service(path, &Query::default(), scheduler.engine.cluster());
+    let shown = |path: &[&str]| plugin.serve(path, &Query::default(), scheduler.engine.cluster());
     let node = shown(&["nodeDeviceSummaries", "n1"]).unwrap();
     let members: Vec<&String> = node.as_object().unwrap().keys().collect();
     let own = ["allocateSet", "deviceFree", "deviceFreeDetail", "deviceTotal", "deviceTotalDetail", "deviceUsed"];
@@ -27,7 +29,7 @@ fn the_devices_of_nodes_are_shown_with_who_has_them() {
     let none = NoAnswer::NotFound("cannot find node n2".to_owned());
     assert_eq!(shown(&["nodeDeviceSummaries", "n2"]), Err(none), "it has none");
     scheduler.remove("a");
-    let node = plugin.service(&["nodeDeviceSummaries", "n1"], &Query::default(), scheduler.engine.cluster()).unwrap();
+    let node = plugin.serve(&["nodeDeviceSummaries", "n1"], &Query::default(), scheduler.engine.cluster()).unwrap();
     let nothing = json!({});
     assert_eq!([&node["deviceUsed"], &node["deviceUsedDetail"], &node["allocateSet"]["gpu"]], [&nothing; 3]);
 }

@@ -1,5 +1,7 @@
 //! The templates by which GPUs are divided.
 
+use koord_engine::framework::Filter as _;
+
 use super::*;
 
 #[test]
@@ -38,7 +40,7 @@ fn each_profile_has_the_templates_of_its_own_config_map() {
         DeviceShare::new(&serde_json::from_value(args).unwrap())
     });
     let mut cluster = Cluster::default();
-    plugins.iter().filter_map(Plugin::state).for_each(|state| cluster.add_state(state));
+    plugins.iter().map(PluginState::state).for_each(|state| cluster.add_state(state));
     let labels = json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"});
     cluster.set_node(testing::node("n1", &json!({"metadata": {"labels": labels}})));
     let object = Object::new(ObjectKey::cluster("n1"), Uid::from("n1"), false, Arc::new(report(FOUR)));
@@ -56,7 +58,9 @@ fn each_profile_has_the_templates_of_its_own_config_map() {
         let key = ObjectKey::new("koordinator-system", name);
         cluster.set_object(Object::new(key, Uid::from(name), false, Arc::new(map)));
         plugins.each_ref().map(|plugin| {
-            let PreparedFilter::Nodes(filter) = plugin.filter(&request, &cluster) else { panic!("nothing is asked") };
+            let PreparedFilter::Nodes(filter) = plugin.prepare_filter(&request, &cluster) else {
+                panic!("nothing is asked")
+            };
             filter.filter(&cluster, row).is_ok()
         })
     };

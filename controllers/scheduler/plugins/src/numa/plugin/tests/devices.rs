@@ -1,7 +1,7 @@
 //! NUMA nodes with devices.
 
 use koord_core::key::ObjectKey;
-use koord_engine::object::Object;
+use koord_engine::{framework::Score as _, object::Object};
 
 use super::{world::requesting, *};
 use crate::{DeviceShare, device_share::testing::report};
@@ -59,12 +59,12 @@ fn gpus_are_rated_on_the_numa_nodes_that_were_found_for_the_pod() {
     let pod = requesting("p", ("LS", &[]), 9500, &requests, None);
     let mut cluster = world.engine.cluster().clone();
     let (class, row) = (cluster.class(&pod.template), cluster.row("n1").unwrap());
-    let numa: Arc<dyn Plugin> = Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default()));
-    let score = |plugins: &[Arc<dyn Plugin>], aligns: bool| {
+    let numa = Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default())).register();
+    let score = |plugins: &[Registration], aligns: bool| {
         let args = json!({"disableDeviceNUMATopologyAlignment": !aligns});
         let request = Request { pod: &pod, class: &class, plugins };
         let plugin = DeviceShare::new(&serde_json::from_value(args).unwrap());
-        plugin.score(&request, &cluster).unwrap().score(&cluster, row)
+        plugin.prepare_score(&request, &cluster).unwrap().score(&cluster, row)
     };
     // Of 200 percent and 160 GiB on NUMA node 0, which has the CPUs: 200 and 80; of all 400 and 320: 200 and 80.
     assert_eq!(score(std::slice::from_ref(&numa), true), 50 / 2);

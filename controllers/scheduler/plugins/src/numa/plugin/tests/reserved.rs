@@ -1,7 +1,7 @@
 //! Nodes that keep something for the owners of a Reservation.
 
 use koord_core::key::ObjectKey;
-use koord_engine::object::Object;
+use koord_engine::{framework::Score as _, object::Object};
 
 use super::*;
 
@@ -48,5 +48,5 @@ fn what_owners_have_of_a_numa_node_counts_once_when_it_is_scored() {
     let request = Request { pod: &pod, class: &class, plugins: &[] };
     let plugin = NodeNumaResource::new(NodeNumaResourceArgs::default());
     // On NUMA node 0: cpu 4 and 2 of 8, memory 16 of 32.
-    assert_eq!(plugin.score(&request, &cluster).unwrap().score(&cluster, row), i64::midpoint(25, 50));
+    assert_eq!(plugin.prepare_score(&request, &cluster).unwrap().score(&cluster, row), i64::midpoint(25, 50));
 }

@@ -1,10 +1,12 @@
 //! What is answered about a node.
 
+use koord_engine::framework::ServiceEndpoint as _;
+
 use super::*;
 
 fn shown(world: &World, path: &[&str]) -> Result<Value, NoAnswer> {
     let plugin = NodeNumaResource::new(NodeNumaResourceArgs::default());
-    plugin.service(path, &Query::default(), world.engine.cluster())
+    plugin.serve(path, &Query::default(), world.engine.cluster())
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 
 fn shown(world: &World, node: &str) -> Value {
     let plugin = Reservation::default();
-    plugin.service(&["nodeReservations", node], &Query::default(), world.engine.cluster()).unwrap()
+    plugin.serve(&["nodeReservations", node], &Query::default(), world.engine.cluster()).unwrap()
 }
 
 #[test]

@@ -1,10 +1,19 @@
-//! What is given to more pods than may have it.
+//! Audit: what is allocated more than once.
 
 use std::collections::BTreeSet;
 
 use koord_core::uid::Uid;
 
-use crate::cluster::Subject;
+use crate::{
+    cluster::{Cluster, Subject},
+    columns::Row,
+};
+
+/// Looks for allocations that contradict each other. Nothing is corrected: the pods run with them.
+pub trait Audit: Send + Sync + 'static {
+    /// What of a node more pods hold than may hold it; without a row, what belongs to no single node.
+    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice>;
+}
 
 /// Something that is given to more than may have it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,35 @@
-//! What tells workloads apart that ask for the same.
+//! What makes answers for one pod hold for another.
 
-use crate::pod::Template;
+use crate::{
+    cluster::Cluster,
+    pod::{Pod, Template},
+};
 
-/// The marks of pods that a plugin reads. Most workloads differ from others of their kind in these alone: each Job has labels, and a
+/// Tells which pods get the same answers from [`Filter`](super::Filter) and [`Score`](super::Score), and for how long. Answers are kept by
+/// equivalence class; without this trait they depend on [`SignatureFields::All`] and on nothing but the pod and rows of the snapshot.
+pub trait SchedulingSignature: Send + Sync + 'static {
+    /// What of a pod, beside what it requests, the answers depend on: pods that differ in nothing that any plugin names share them.
+    fn signature(&self) -> SignatureFields {
+        SignatureFields::All
+    }
+
+    /// Whether answers for this pod hold for no other pod of its class.
+    fn is_individual(&self, _pod: &Pod, _cluster: &Cluster) -> bool {
+        false
+    }
+
+    /// Changes whenever filters and scores of a class may change for other reasons than a change of single rows.
+    fn epoch(&self, _cluster: &Cluster) -> u64 {
+        0
+    }
+
+    /// Changes whenever scores alone may change so: filters still hold then.
+    fn score_epoch(&self, _cluster: &Cluster) -> u64 {
+        0
+    }
+}
+
+/// The fields of a pod, beside what it requests, that a plugin reads. Most workloads differ from others of their kind in these alone: each Job has labels, and a
 /// namespace, that say nothing about where its pods may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureFields {
@@ -12,7 +39,7 @@ pub enum SignatureFields {
     Labels(&'static [&'static str]),
     /// The images.
     Images,
-    /// All of them where a node has pods that are not there for the pod ([`Plugin::hides`](super::Plugin::hides)), these labels elsewhere.
+    /// All of them where a node has pods that are not there for the pod ([`ReservationRestore`](super::ReservationRestore)), these labels elsewhere.
     WhereOffered(&'static [&'static str]),
 }
 

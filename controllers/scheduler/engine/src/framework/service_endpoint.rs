@@ -1,6 +1,19 @@
-//! The parameters of a question to a plugin.
+//! HTTP endpoints of plugins.
 
 use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+
+/// Serves what the plugin knows, in the shape that the original gives it.
+pub trait ServiceEndpoint: Send + Sync + 'static {
+    /// The paths that [`ServiceEndpoint::serve`] answers, below `/apis/v1/plugins/NAME`; `:name` stands for a variable segment.
+    fn paths(&self) -> &'static [&'static str];
+
+    /// The answer at a path.
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer>;
+}
 
 /// What follows `?` in the path of a question: each name with its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,17 +1,13 @@
-//! What plugins report for metrics. They hold no clock and no counters: amounts are read off their state once in a while, and of what takes
-//! long they say when it begins and ends, so that who has a clock can measure it.
+//! Pods that are scheduled together.
 
 use std::sync::Arc;
 
-/// An amount of a gauge.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// The name of the metric.
-    pub name: &'static str,
-    /// The values of its labels, in their order.
-    pub labels: Vec<String>,
-    /// The amount.
-    pub value: f64,
+use crate::{cluster::Cluster, pod::Pod};
+
+/// Knows which pods are scheduled together.
+pub trait WorkloadSource: Send + Sync + 'static {
+    /// The workload of a pod. `None` where it goes alone.
+    fn workload(&self, pod: &Pod, cluster: &Cluster) -> Option<Workload>;
 }
 
 /// Pods that are scheduled together or not at all, as one of them sees it.

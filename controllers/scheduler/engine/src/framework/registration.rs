@@ -1,0 +1,127 @@
+//! What a plugin implements and reads, in one place.
+
+use std::{any::Any, sync::Arc};
+
+use koord_resource::controller::ResourceKind;
+
+use super::{
+    AllocationRestore, Audit, BeforePreFilter, Bind, Diagnostics, EnqueueExtensions, ExtenderCalls, FailureHandler,
+    Filter, FindOneNode, MetricSource, NextPod, Permit, Plugin, PluginState, PodActivation, PostFilter, PreBind,
+    PreEnqueue, PreFilter, PreferNodes, ReservationRestore, Reserve, ReservePodSource, SchedulingSignature, Score,
+    ServiceEndpoint, SignatureFields, StatusWriter, WorkloadSource,
+};
+use crate::event::Events;
+
+/// Declares [`Registration`]: for each extension point a field that holds who implements it, and a method that registers for it.
+macro_rules! registration {
+    ($($point:ident: $trait:ident,)*) => {
+        /// A plugin with the extension points that it implements. It is called at no others.
+        #[derive(Clone)]
+        pub struct Registration {
+            plugin: Arc<dyn Plugin>,
+            name: &'static str,
+            /// The kinds of objects beside nodes and pods that it reads.
+            pub reads: &'static [ResourceKind],
+            /// The only objects that it reads of a kind, by name; all of them where it names none.
+            pub reads_only: Vec<(ResourceKind, String)>,
+            /// Topology keys that it looks up whatever pods say.
+            pub topology_keys: Vec<Arc<str>>,
+            $(
+                #[doc = concat!("Its [`", stringify!($trait), "`].")]
+                pub $point: Option<Arc<dyn $trait>>,
+            )*
+        }
+
+        impl Registration {
+            /// A plugin that implements no extension point yet.
+            pub fn of<P: Plugin>(plugin: &Arc<P>) -> Self {
+                let name = plugin.name();
+                let (reads, reads_only, topology_keys) = (&[][..], Vec::new(), Vec::new());
+                Self { plugin: Arc::clone(plugin) as _, name, reads, reads_only, topology_keys, $($point: None,)* }
+            }
+
+            $(
+                #[doc = concat!("Registers for [`", stringify!($trait), "`].")]
+                #[must_use]
+                pub fn $point<P: $trait>(mut self, plugin: &Arc<P>) -> Self {
+                    self.$point = Some(Arc::clone(plugin) as _);
+                    self
+                }
+            )*
+        }
+    };
+}
+
+registration! {
+    pre_enqueue: PreEnqueue,
+    next_pod: NextPod,
+    enqueue_extensions: EnqueueExtensions,
+    pod_activation: PodActivation,
+    reservation_restore: ReservationRestore,
+    before_pre_filter: BeforePreFilter,
+    pre_filter: PreFilter,
+    find_one_node: FindOneNode,
+    prefer_nodes: PreferNodes,
+    filter: Filter,
+    extender_calls: ExtenderCalls,
+    score: Score,
+    post_filter: PostFilter,
+    failure_handler: FailureHandler,
+    reserve: Reserve,
+    permit: Permit,
+    pre_bind: PreBind,
+    bind: Bind,
+    allocation_restore: AllocationRestore,
+    reserve_pod: ReservePodSource,
+    state: PluginState,
+    status_writer: StatusWriter,
+    diagnostics: Diagnostics,
+    service_endpoint: ServiceEndpoint,
+    metrics: MetricSource,
+    workload: WorkloadSource,
+    audit: Audit,
+    scheduling_signature: SchedulingSignature,
+}
+
+impl Registration {
+    /// The name of the plugin.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The plugin, if it has this type.
+    pub fn plugin<P: Plugin>(&self) -> Option<&P> {
+        (&*self.plugin as &dyn Any).downcast_ref()
+    }
+
+    /// The kinds of events after which pods that it refused may fit.
+    pub fn events(&self) -> Events {
+        self.enqueue_extensions.as_ref().map_or(Events::ALL, |point| point.events_to_register())
+    }
+
+    /// What of a pod, beside what it requests, the answers of the plugin depend on.
+    pub(crate) fn signature(&self) -> SignatureFields {
+        self.scheduling_signature.as_ref().map_or(SignatureFields::All, |point| point.signature())
+    }
+
+    /// Reads all objects of these kinds.
+    #[must_use]
+    pub fn reads(mut self, kinds: &'static [ResourceKind]) -> Self {
+        self.reads = kinds;
+        self
+    }
+
+    /// Reads these objects alone of their kinds.
+    #[must_use]
+    pub fn reads_only(mut self, objects: Vec<(ResourceKind, String)>) -> Self {
+        self.reads_only = objects;
+        self
+    }
+
+    /// Looks up these topology keys whatever pods say.
+    #[must_use]
+    pub fn topology_keys(mut self, keys: Vec<Arc<str>>) -> Self {
+        self.topology_keys = keys;
+        self
+    }
+}
