@@ -6,24 +6,21 @@
 #[cfg(test)]
 mod tests;
 
-mod asking;
-mod attempting;
 mod audit;
-mod binding;
-mod excess;
+mod current_attempt;
+mod diagnosis;
+mod event_handlers;
+mod extender_calls;
+mod failure_handler;
 mod jobs;
-mod judge;
-mod laps;
-mod refusing;
-mod reserving;
-mod room;
-mod told;
-mod turns;
-mod under_way;
-mod upkeep;
+mod latency;
+mod overallocation;
+mod preemption;
+mod queueing_hints;
+mod schedule_one;
+mod status_writer;
 mod verdicts;
-mod waiting;
-mod why;
+mod waiting_pods;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -35,15 +32,18 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, write::Write};
 use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
-use self::{asking::Asking, excess::Excesses, jobs::Jobs, judge::Judged, laps::Laps, waiting::Waitlist};
 pub use self::{
-    excess::{Excess, Whose},
+    current_attempt::UnderWay,
+    diagnosis::{Decision, Why},
     jobs::Ended,
-    laps::{Lap, Part},
-    room::Room,
-    under_way::UnderWay,
+    latency::{Lap, Part},
+    overallocation::{Excess, Whose},
+    preemption::Room,
     verdicts::{Ending, NodeClass, Record},
-    why::{Decision, Why},
+};
+use self::{
+    extender_calls::Asking, jobs::Jobs, latency::Laps, overallocation::Excesses, queueing_hints::Judged,
+    waiting_pods::Waitlist,
 };
 use crate::{
     cluster::Cluster,

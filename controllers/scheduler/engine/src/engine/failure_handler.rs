@@ -6,8 +6,8 @@ use koord_core::clock::Moment;
 
 use super::{
     Engine, Refused, Room,
-    laps::Part,
-    room::Sought,
+    latency::Part,
+    preemption::Sought,
     verdicts::{NodeClass, Why},
 };
 use crate::{

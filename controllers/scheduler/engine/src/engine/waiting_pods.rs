@@ -8,7 +8,7 @@ use std::{
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Attempt, Engine, Outcome, refusing::rejected};
+use super::{Attempt, Engine, Outcome, failure_handler::rejected};
 use crate::{
     framework::{Orders, Reason, ReasonCode, Rejection},
     pod::Pod,

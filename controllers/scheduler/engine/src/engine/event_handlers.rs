@@ -4,7 +4,7 @@ use std::{any::TypeId, sync::Arc};
 
 use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
 
-use super::{Engine, judge::Judged};
+use super::{Engine, queueing_hints::Judged};
 use crate::{
     cluster::Placed,
     event::Event,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, judge::Judged};
+use super::{Engine, queueing_hints::Judged};
 use crate::{
     columns::Row,
     cycle::{Found, Profile},

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, Outcome, Tried, UnderWay, laps::Laps, verdicts::Verdicts};
+use super::{Engine, Outcome, Tried, UnderWay, latency::Laps, verdicts::Verdicts};
 use crate::{
     columns::Row,
     cycle::{Memory, OnNode},

@@ -1,0 +1,371 @@
+//! One attempt, from NextPod to Bind: which pod is tried, the search for its node, Reserve, Permit, and what is written with its binding.
+//!
+//! What follows where no node takes the pod is in `failure_handler`, preemption in `preemption`.
+
+use std::{sync::Arc, time::Duration};
+
+use koord_core::clock::Moment;
+
+use super::{
+    Attempt, Engine, Outcome, failure_handler::rejected, latency::Part, queueing_hints::Judged, waiting_pods::Waiting,
+};
+use crate::{
+    cluster::{Cluster, Hidden},
+    columns::Row,
+    cycle::{Found, Profile, Verdict},
+    event::Event,
+    extender::Question,
+    framework::{Orders, Patch, PermitResult, PreBindProgress, Reason, Rejection, Request},
+    hold::{Holds, Resized},
+    pod::{Pod, Template},
+    queue::{Return, Tried},
+    timing::Point,
+};
+
+/// How long a pod waits after Permit at most, whatever plugins want.
+const PERMIT_WAIT_MAX: Duration = Duration::from_mins(15);
+
+impl Engine {
+    /// The next attempt; none where no pod is to be tried now.
+    pub fn attempt(&mut self, now: Moment) -> Option<Attempt> {
+        let attempt = self.next_attempt(now)?;
+        self.verdicts.note(&attempt, self.cluster.time());
+        Some(attempt)
+    }
+
+    /// The pods whose turn came in the last [`Engine::attempt`] and that were not tried, because they are being deleted. They have left
+    /// the queue.
+    pub fn skipped(&self) -> &[Arc<Pod>] {
+        &self.skipped
+    }
+
+    fn next_attempt(&mut self, now: Moment) -> Option<Attempt> {
+        self.skipped.clear();
+        self.settle(now);
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(ready);
+        }
+        let attempt = self.attempt_asked(now).or_else(|| self.attempt_next(now))?;
+        // What plugins order follows at once.
+        self.ready.push_back(attempt);
+        self.ready.pop_front()
+    }
+
+    /// An attempt to place the next pod of the queue.
+    fn attempt_next(&mut self, now: Moment) -> Option<Attempt> {
+        if self.is_held() {
+            return None;
+        }
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.flush(now, &judge);
+        loop {
+            let (pod, tried) = self.next(now)?;
+            match self.profile_of(&pod) {
+                Some(_) if pod.deleting => {
+                    self.queue.done(&pod.uid);
+                    self.skipped.push(pod);
+                }
+                Some(index) if self.asking.is_open() && self.consults(index, &pod) => self.asking.line_up(&pod, tried),
+                Some(index) => return Some(self.attempt_with(index, pod, tried, now)),
+                None => self.queue.done(&pod.uid),
+            }
+        }
+    }
+
+    /// The pod that a plugin wants to be next, or the first of the queue.
+    fn next(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
+        let mut last = None;
+        loop {
+            let wanted = self.wanted();
+            // Who wants the same pod again has not learnt that it is not there.
+            let Some(uid) = wanted.filter(|uid| last.as_ref() != Some(uid)) else { return self.queue.pop(now) };
+            if let Some(popped) = self.queue.pop_this(&uid, now) {
+                return Some(popped);
+            }
+            let mut orders = Orders::default();
+            for profile in self.profiles.clone() {
+                for point in profile.each(|plugin| &plugin.next_pod) {
+                    point.next_pod_unavailable(&uid, &mut self.cluster, &mut orders);
+                }
+            }
+            self.carry_out(orders, now);
+            last = Some(uid);
+        }
+    }
+
+    /// Whether there is something to attempt now.
+    pub fn has_work(&self, now: Moment) -> bool {
+        let is_over = self.waiting.first_end().is_some_and(|end| end <= now);
+        let is_ready = !self.ready.is_empty() || self.asking.has_work();
+        self.is_unsettled || is_ready || is_over || self.queue.has_work(now) && !self.is_held()
+    }
+
+    /// When there may be something to attempt without a further change; none where only a change helps.
+    pub fn wake_at(&self) -> Option<Moment> {
+        let waiting = self.waiting.first_end();
+        self.queue.wake_at().filter(|_| !self.is_held()).into_iter().chain(waiting).min()
+    }
+
+    pub(super) fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
+        self.under_way.set(Some((Arc::clone(&pod), now)));
+        let profile = Arc::clone(&self.profiles[index]);
+        self.laps.begin();
+        self.hide(&profile, &pod);
+        let mut found = self.search(index, &profile, &pod);
+        if found.is_outdated() {
+            self.forget_answers();
+            found = self.search(index, &profile, &pod);
+        }
+        self.laps.end(Part::Filter, matches!(found, Found::Node { .. }));
+        let searched = found.searched();
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+        let outcome = match found {
+            Found::Node { .. } if self.asks(&request) => {
+                self.cluster.hide_all();
+                let rows = profile.takers(&request, &mut self.cluster);
+                let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
+                let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
+                self.ask(&pod, tried, Question::Nodes(nodes), now)
+            }
+            Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
+            found => {
+                self.cluster.hide_all();
+                if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
+                    self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
+                } else {
+                    match self.refuse(&profile, &pod, &found, now) {
+                        Ok((refused_by, refused)) => {
+                            self.give_back(&pod, tried, refused.why(refused_by), now);
+                            Outcome::Refused(refused)
+                        }
+                        Err(victims) => self.ask(&pod, tried, Question::Victims(victims), now),
+                    }
+                }
+            }
+        };
+        self.laps.finish();
+        self.under_way.set(None);
+        Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
+    }
+
+    fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>) -> Found {
+        let Self { cluster, memories, random, laps, .. } = self;
+        let memory = &mut memories[index];
+        let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
+        match laps.stopwatch() {
+            None => profile.search(pod, cluster, memory, draw),
+            Some(mut stopwatch) => profile.search_timed(pod, cluster, memory, draw, &mut stopwatch),
+        }
+    }
+
+    /// Takes away what is not there for this pod, until it is decided about it.
+    pub(super) fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let points = profile.each(|plugin| &plugin.reservation_restore);
+        let hidden = points.filter_map(|point| point.restore(&request, &self.cluster));
+        let hidden: Vec<Hidden> = hidden.collect();
+        self.cluster.offer(hidden);
+    }
+
+    /// Gives the pod what it needs on the node, and puts it there.
+    pub(super) fn reserve(
+        &mut self,
+        profile: &Arc<Profile>,
+        pod: &Arc<Pod>,
+        tried: Tried,
+        (row, score, ties): (Row, i64, u32),
+        now: Moment,
+    ) -> Outcome {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
+        self.cluster.hide_on(row);
+        let mut holds = Holds::default();
+        let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
+            let Some(point) = &plugin.reserve else { return Ok(()) };
+            let reserve = || point.reserve(&request, &self.cluster, row, &mut holds);
+            self.laps.call(plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
+        });
+        let refused = given.find_map(Result::err);
+        self.laps.end(Part::Reserve, refused.is_none());
+        if let Some(refused) = refused {
+            return self.refuse_in_reserve(profile, pod, tried, refused, now);
+        }
+        self.cluster.show();
+        self.cluster.nominate(pod, None);
+        self.cluster.place(resized(pod, &holds), &node, holds);
+        let mut orders = Orders::default();
+        let permitted = self.permit(profile, &request, &mut orders);
+        self.laps.end(Part::Permit, permitted.is_ok());
+        let outcome = match permitted {
+            Err((index, message)) => {
+                let (refused_by, refused) = rejected(profile, index, Rejection::unschedulable(message));
+                self.unreserve(pod, tried, refused.why(refused_by), true, now);
+                Outcome::Refused(refused)
+            }
+            Ok(wait) => {
+                let (limit, plugin) = wait.unwrap_or_default();
+                let (pod, until, began) = (Arc::clone(pod), now + limit, now);
+                let reserved =
+                    Waiting { pod, tried, began, node: Arc::clone(&node), score, ties, plugin, until, limit };
+                if wait.is_none() {
+                    self.bind(&reserved)
+                } else {
+                    self.waiting.insert(reserved);
+                    Outcome::Waiting { node }
+                }
+            }
+        };
+        self.carry_out(orders, now);
+        outcome
+    }
+
+    /// Whether the pod is bound at once: none where it is, or else for how long it waits and for which plugin. An error where a plugin
+    /// rejects it.
+    fn permit(
+        &mut self,
+        profile: &Profile,
+        request: &Request<'_>,
+        orders: &mut Orders,
+    ) -> Result<Option<(Duration, u8)>, (u8, Reason)> {
+        let mut wait = None;
+        for (index, plugin) in profile.among(&profile.permits) {
+            let Some(point) = &plugin.permit else { continue };
+            let permit = || point.permit(request, &mut self.cluster, orders);
+            match self.laps.call(plugin, Point::Permit, permit) {
+                PermitResult::Allow => {}
+                PermitResult::Wait(limit) => {
+                    let limit = limit.min(PERMIT_WAIT_MAX);
+                    wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index)));
+                }
+                PermitResult::Reject(message) => return Err((index, message)),
+            }
+        }
+        Ok(wait)
+    }
+
+    /// The node that was chosen cannot give the pod what it needs.
+    pub(super) fn refuse_in_reserve(
+        &mut self,
+        profile: &Profile,
+        pod: &Arc<Pod>,
+        tried: Tried,
+        (index, rejection): (u8, Rejection),
+        now: Moment,
+    ) -> Outcome {
+        self.cluster.show();
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+        self.make_room(pod, None, now);
+        self.carry_out(orders, now);
+        let (refused_by, mut refused) = rejected(profile, index, rejection);
+        if refused.is_error {
+            refused.message = format!("running Reserve plugin {:?}: {}", profile.name_of(index), refused.message);
+        }
+        self.give_back(pod, tried, refused.why(refused_by), now);
+        Outcome::Refused(refused)
+    }
+
+    /// The binding of a pod that is in its place.
+    pub(super) fn bind(&mut self, bind: &Waiting) -> Outcome {
+        let Waiting { pod, node, score, ties, .. } = bind;
+        self.queue.done(&pod.uid);
+        let (mut patch, mut instead) = (Patch::default(), None);
+        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
+        if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
+            let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
+            for (_, plugin) in profile.among(&profile.pre_binds) {
+                let Some(point) = &plugin.pre_bind else { continue };
+                let write = || point.pre_bind(&request, placed, &self.cluster, &mut patch);
+                self.laps.call(plugin, Point::PreBind, write);
+            }
+            instead = profile.plugins.iter().find_map(|plugin| {
+                let write = plugin.bind.as_ref()?.bind(&request, placed, &self.cluster)?;
+                Some((plugin.name(), write))
+            });
+        }
+        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch, instead }
+    }
+
+    /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
+    /// there any more: it was deleted, or bound by somebody else.
+    pub fn prepared(&self, attempt: &Attempt) -> Option<PreBindProgress> {
+        let placed = self.cluster.pod(&attempt.pod.uid).filter(|placed| placed.pod.node.is_none())?;
+        let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;
+        let mut result = PreBindProgress::Done;
+        for plugin in &profile.plugins {
+            let Some(point) = &plugin.pre_bind else { continue };
+            let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
+            match point.pre_bind_progress(placed, &self.cluster) {
+                PreBindProgress::Pending(timeout) if result == PreBindProgress::Done => {
+                    result = PreBindProgress::Pending(words(timeout))
+                }
+                PreBindProgress::Done | PreBindProgress::Pending(_) => {}
+                write @ PreBindProgress::Write(..) => result = write,
+                PreBindProgress::Failed(why) => return Some(PreBindProgress::Failed(words(why))),
+            }
+        }
+        Some(result)
+    }
+
+    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. Room is made for it no longer,
+    /// unless it is another scheduler's by now, as its status says. Says no where the pod was bound or deleted by others meanwhile.
+    pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) -> bool {
+        let Attempt { pod, tried, .. } = attempt;
+        let is_assumed = self.cluster.pod(&pod.uid).is_some_and(|placed| placed.pod.node.is_none());
+        if is_assumed {
+            self.unreserve(pod, *tried, Return::Failed, true, now);
+            let is_foreign = |pod: &&Arc<Pod>| self.profile_of(pod).is_none();
+            // It was given to another scheduler while its binding was on its way.
+            if let Some(pod) = self.cluster.pending_pod(&pod.uid).filter(is_foreign).cloned() {
+                self.queue.remove(&pod.uid);
+                if self.cluster.policy().keeps_foreign_nominations {
+                    let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
+                    self.make_room(&pod, row, now);
+                }
+            }
+        }
+        is_assumed
+    }
+
+    /// Takes a pod from its place that is not to be bound, and puts it back into the queue. Its own absence does not help it.
+    pub(super) fn unreserve(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, helps_others: bool, now: Moment) {
+        let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
+        let mut orders = Orders::default();
+        if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
+            for (_, plugin) in profile.among(&profile.reserves).rev() {
+                if let Some(point) = &plugin.reserve {
+                    point.unreserve(&placed, &mut self.cluster, &mut orders);
+                }
+            }
+        }
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
+        if helps_others {
+            self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &judge);
+        }
+        self.carry_out(orders, now);
+    }
+}
+
+impl Profile {
+    /// The refusal of Reserve among those of nodes, if there is one.
+    pub(super) fn of_reserve(&self, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
+        let Found::Nothing(refusals) = found else { return None };
+        refusals.iter().find_map(|(Verdict { plugin, refusal }, _)| {
+            let filter = self.plugins.get(usize::from(*plugin))?.filter.as_ref()?;
+            let is_of_reserve = filter.is_of_reserve(refusal);
+            is_of_reserve.then(|| (*plugin, Rejection::unschedulable(filter.reasons(refusal, cluster))))
+        })
+    }
+}
+
+/// The pod as it requests what it was given.
+fn resized(pod: &Arc<Pod>, holds: &Holds) -> Arc<Pod> {
+    let Some(resized) = holds.get::<Resized>() else { return Arc::clone(pod) };
+    let template = Template { requests: resized.over(&pod.template.requests), ..Template::clone(&pod.template) };
+    Arc::new(Pod { template: Arc::new(template), ..Pod::clone(pod) })
+}
