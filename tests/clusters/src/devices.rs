@@ -51,17 +51,17 @@ impl Devices {
     }
 
     /// What is given out twice, and devices of which more than all is given out.
-    pub(crate) fn excesses(&self) -> Vec<String> {
-        let mut excesses = Vec::new();
+    pub(crate) fn overallocations(&self) -> Vec<String> {
+        let mut overallocations = Vec::new();
         for ((kind, minor), amounts) in &self.shares {
             let over = amounts.iter().find(|(_, amount)| **amount > WHOLE);
-            excesses.extend(over.map(|(name, amount)| format!("{amount} of {WHOLE} {name} of {kind} {minor}")));
+            overallocations.extend(over.map(|(name, amount)| format!("{amount} of {WHOLE} {name} of {kind} {minor}")));
         }
         let twice: Vec<_> =
             self.functions.iter().filter(|(_, times)| **times > 1).map(|(function, _)| function).collect();
         if !twice.is_empty() {
-            excesses.push(format!("virtual functions {twice:?} twice"));
+            overallocations.push(format!("virtual functions {twice:?} twice"));
         }
-        excesses
+        overallocations
     }
 }

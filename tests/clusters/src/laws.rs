@@ -55,7 +55,7 @@ fn whole(facts: &Facts, node: &Node, wrong: &mut Vec<String>) {
     if !twice.is_empty() {
         wrong.push(format!("{name} gives out CPUs {twice:?} twice"));
     }
-    wrong.extend(usage.others.excesses().into_iter().map(|what| format!("{name} gives out {what}")));
+    wrong.extend(usage.others.overallocations().into_iter().map(|what| format!("{name} gives out {what}")));
     for (zone, used) in &usage.zones {
         let most = node.zones.get(zone).cloned().unwrap_or_default();
         wrong.extend(over(used, &most).map(|what| format!("{name} gives out {what} of NUMA node {zone}")));

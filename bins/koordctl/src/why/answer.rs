@@ -37,7 +37,7 @@ pub(super) fn summary(Why { pod, node, decision }: &Why) -> String {
             format!("{key} would take its place on {node} and wait there for the others of its gang")
         }
         (None, None, Some(Outcome::Refused(refused))) => format!("{key} waits: {}{}", refused.message, room(refused)),
-        (None, None, Some(Outcome::Asks { .. }) | None) => format!("{key} is not tried"),
+        (None, None, Some(Outcome::ExtenderCall { .. }) | None) => format!("{key} is not tried"),
     }
 }
 
@@ -257,7 +257,7 @@ pub(super) fn document(why: &Why, unblocked: &Unblocked, node: Option<&str>) -> 
             let victims: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
             json!({"refused": {"message": message, "nominated": nominated, "victims": victims}})
         }
-        Some(Outcome::Asks { .. }) | None => Value::Null,
+        Some(Outcome::ExtenderCall { .. }) | None => Value::Null,
     };
     answer
 }

@@ -128,7 +128,7 @@ impl Member {
             (None, None, Some(Outcome::Bind { node, .. } | Outcome::Waiting { node })) => {
                 ("waits", format!("{node} would take it"))
             }
-            (None, None, Some(Outcome::Asks { .. }) | None) => ("waits", answer::summary(&why)),
+            (None, None, Some(Outcome::ExtenderCall { .. }) | None) => ("waits", answer::summary(&why)),
         };
         Self { key: key.to_owned(), state, would: would.filter(|_| node.is_none()), node, reason, why }
     }

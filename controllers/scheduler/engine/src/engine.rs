@@ -33,17 +33,17 @@ use koord_resource::controller::ResourceKind;
 
 use self::verdicts::Verdicts;
 pub use self::{
-    current_attempt::UnderWay,
+    current_attempt::CurrentAttempt,
     diagnosis::{Decision, Why},
     jobs::Ended,
-    latency::{Lap, Part},
-    overallocation::{Excess, Whose},
-    preemption::Room,
+    latency::{AttemptPart, PartLatency},
+    overallocation::{Overallocation, Whose},
+    preemption::PreemptionOutcome,
     verdicts::{Ending, NodeClass, Record},
 };
 use self::{
-    extender_calls::Asking, jobs::Jobs, latency::Laps, overallocation::Excesses, queueing_hints::Judged,
-    waiting_pods::Waitlist,
+    extender_calls::ExtenderCallQueue, jobs::Jobs, latency::Latencies, overallocation::Overallocations,
+    queueing_hints::PluginHints, waiting_pods::Waitlist,
 };
 use crate::{
     cluster::Cluster,
@@ -72,22 +72,22 @@ pub struct Engine {
     profiles: Vec<Arc<Profile>>,
     memories: Vec<Memory>,
     waiting: Waitlist,
-    /// Attempts that others brought to an end.
+    /// Attempts that the orders of plugins have ended.
     ready: VecDeque<Attempt>,
     random: Random,
     /// Something has changed since plugins were asked for orders.
-    is_unsettled: bool,
+    has_changed: bool,
     /// Jobs that are under way, and those that have ended.
     jobs: Jobs,
     verdicts: Verdicts,
-    asking: Asking,
-    laps: Laps,
+    extender_calls: ExtenderCallQueue,
+    latencies: Latencies,
     /// Pods that the last attempt passed over.
     skipped: Vec<Arc<Pod>>,
-    /// What is given to more than may have it.
-    excesses: Excesses,
+    /// What is allocated more than once.
+    overallocations: Overallocations,
     /// Shows the attempt that is being made.
-    under_way: UnderWay,
+    current_attempt: CurrentAttempt,
 }
 
 /// One attempt to place a pod.
@@ -99,9 +99,9 @@ pub struct Attempt {
     pub tried: Tried,
     /// When it began.
     pub began: Moment,
-    /// Whether the pod had its place before and was waiting to be bound.
+    /// Whether the pod was a waiting pod before.
     pub has_waited: bool,
-    /// What was looked at; none where the pod was rejected before, or has waited.
+    /// How many nodes were looked at; `None` where the pod was rejected before, or has waited.
     pub searched: Option<Searched>,
     /// What came of it.
     pub outcome: Outcome,
@@ -123,15 +123,15 @@ pub enum Outcome {
         /// What is written instead of a binding, with the name of the plugin that wants it.
         instead: Option<(&'static str, Write)>,
     },
-    /// The pod has its place, but a plugin lets it wait before it is bound.
+    /// The pod is reserved, and Permit holds its binding back.
     Waiting {
         /// The node.
         node: Arc<str>,
     },
     /// No node takes it.
     Refused(Refused),
-    /// Somebody is to be asked first: [`Engine::answered`] goes on.
-    Asks {
+    /// An extender is to be called first: [`Engine::answered`] goes on.
+    ExtenderCall {
         /// The number of the question.
         number: u64,
         /// The question.
@@ -146,18 +146,18 @@ pub struct Refused {
     pub message: String,
     /// Whether something is wrong that has to do with neither the pod nor the cluster.
     pub is_error: bool,
-    /// The node on which room is made.
+    /// The node that the pod is nominated to.
     pub nominated: Option<Arc<str>>,
-    /// The pods that are evicted there.
+    /// The victims that are evicted there.
     pub victims: Vec<Arc<Pod>>,
-    /// For whom they are evicted, where that is not this pod alone.
+    /// The preemptor, where that is not this pod alone.
     pub preemptor: Option<Arc<str>>,
-    /// The pods that had their place there, were not bound yet, and give it back.
+    /// Waiting pods among the victims, which are rejected.
     pub withdrawn: Vec<Arc<Pod>>,
-    /// Whether plugins have looked for room.
-    pub looked_for_room: bool,
-    /// What came of that.
-    pub room: Room,
+    /// Whether PostFilter ran.
+    pub ran_post_filters: bool,
+    /// What came of preemption.
+    pub preemption: PreemptionOutcome,
     /// Who refused it, by alike nodes.
     pub by: Arc<[NodeClass]>,
 }
@@ -170,8 +170,8 @@ impl Engine {
         let cluster = empty(&profiles, Policy::default());
         let (waiting, ready) = (Waitlist::default(), VecDeque::new());
         let queue = Queue::new(timings);
-        let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
-        let (is_unsettled, laps, skipped) = (false, Laps::default(), Vec::new());
+        let (jobs, extender_calls, verdicts) = (Jobs::default(), ExtenderCallQueue::default(), Verdicts::default());
+        let (has_changed, latencies, skipped) = (false, Latencies::default(), Vec::new());
         Self {
             cluster,
             queue,
@@ -180,14 +180,14 @@ impl Engine {
             waiting,
             ready,
             random,
-            is_unsettled,
+            has_changed,
             jobs,
             verdicts,
-            asking,
-            laps,
+            extender_calls,
+            latencies,
             skipped,
-            excesses: Excesses::default(),
-            under_way: UnderWay::default(),
+            overallocations: Overallocations::default(),
+            current_attempt: CurrentAttempt::default(),
         }
     }
 
@@ -252,7 +252,7 @@ impl Engine {
     /// The time of day has come so far.
     pub fn tick(&mut self, now: Timestamp) {
         self.cluster.tick(now);
-        self.is_unsettled = true;
+        self.has_changed = true;
     }
 
     /// When [`Engine::tick`] matters next; none while only changes do.
@@ -268,17 +268,17 @@ impl Engine {
         self.waiting = Waitlist::default();
         self.ready.clear();
         self.skipped.clear();
-        self.asking.clear();
+        self.extender_calls.clear();
         self.memories.iter_mut().for_each(Memory::clear);
         self.jobs = Jobs::default();
-        self.excesses = Excesses::default();
+        self.overallocations = Overallocations::default();
         // A panic has ended the attempt.
-        self.under_way.set(None);
+        self.current_attempt.set(None);
     }
 
     /// Shows the attempt that is being made, to other threads too.
-    pub fn under_way(&self) -> UnderWay {
-        self.under_way.clone()
+    pub fn current_attempt(&self) -> CurrentAttempt {
+        self.current_attempt.clone()
     }
 
     /// Makes words of what is kept of attempts, before numbers mean something else.
@@ -295,14 +295,14 @@ impl Engine {
     }
 
     fn notify(&mut self, event: &Event, now: Moment) {
-        self.is_unsettled = true;
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.notify(event, now, &judge);
+        self.has_changed = true;
+        let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.notify(event, now, &hints);
     }
 
     fn give_back(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, now: Moment) {
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
+        let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.give_back(Arc::clone(pod), tried, why, now, &hints);
     }
 }
 

@@ -57,7 +57,7 @@ use std::{any::Any, sync::Arc};
 
 pub(crate) use self::among::Among;
 pub use self::{
-    audit::{Audit, GivenTwice},
+    audit::{Audit, DoubleAllocation},
     before_pre_filter::BeforePreFilter,
     bind::Bind,
     diagnostics::Diagnostics,

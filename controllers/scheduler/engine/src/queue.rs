@@ -2,13 +2,13 @@
 //!
 //! A pod is active (to be tried next), backing off (tried lately), parked (refused, and nothing has happened that may
 //! help) or in flight (being tried, or being bound). It is a state machine: time comes in with every call, and what
-//! plugins say through [`Judge`].
+//! plugins say through [`QueueingHints`].
 
 mod arrivals;
 mod entry;
+mod hints;
 mod in_flight;
-mod instead;
-mod judge;
+mod representatives;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ use self::{
 pub use self::{
     arrivals::{Arrivals, Cause, Change, Part},
     entry::{PluginSet, Tried},
-    judge::Judge,
+    hints::QueueingHints,
     standing::{Standing, Stands},
 };
 use crate::{event::Event, pod::Pod};
@@ -164,7 +164,7 @@ impl Queue {
     }
 
     /// A pod that needs a node was added, or changed; one that is as it was changes nothing.
-    pub fn set(&mut self, pod: Arc<Pod>, now: Moment, judge: &dyn Judge) {
+    pub fn set(&mut self, pod: Arc<Pod>, now: Moment, hints: &dyn QueueingHints) {
         if let Some(known) = self.in_flight.pod_mut(&pod.uid) {
             let differs = pod.differs(known);
             *known = pod;
@@ -178,7 +178,7 @@ impl Queue {
             return;
         }
         let Some(mut entry) = self.take(&uid) else {
-            return self.admit(Entry::new(pod, now), now, judge, Admission::New);
+            return self.admit(Entry::new(pod, now), now, hints, Admission::New);
         };
         let differs = pod.differs(&entry.pod);
         entry.pod = pod;
@@ -188,10 +188,10 @@ impl Queue {
                 let helps = match entry.gate {
                     _ if !differs => false,
                     Some(_) => true,
-                    None => judge.may_help(&entry.pod, entry.refused_by, &Event::PodChanged),
+                    None => hints.is_helped_by(&entry.pod, entry.refused_by, &Event::PodChanged),
                 };
                 if helps {
-                    self.admit(entry, now, judge, Admission::Woken(Cause::PodChanged));
+                    self.admit(entry, now, hints, Admission::Woken(Cause::PodChanged));
                 } else {
                     self.put(entry, entry_place);
                 }
@@ -241,7 +241,7 @@ impl Queue {
     }
 
     /// A pod in flight could not be placed. What it has become meanwhile waits in its place.
-    pub fn give_back(&mut self, pod: Arc<Pod>, tried: Tried, why: Return, now: Moment, judge: &dyn Judge) {
+    pub fn give_back(&mut self, pod: Arc<Pod>, tried: Tried, why: Return, now: Moment, hints: &dyn QueueingHints) {
         let flying = self.in_flight.get(&pod.uid);
         let since = flying.map(|flying| flying.since);
         let pod = flying.map_or(pod, |flying| Arc::clone(&flying.pod));
@@ -252,55 +252,55 @@ impl Queue {
             (Return::Refused(refused_by), Some(since)) if !refused_by.is_empty() => {
                 let missed = usize::try_from(since.saturating_sub(self.first_event)).unwrap_or(usize::MAX);
                 let mut missed = self.events.iter().skip(missed);
-                missed.any(|event| judge.may_help(&entry.pod, refused_by, event))
+                missed.any(|event| hints.is_helped_by(&entry.pod, refused_by, event))
             }
             _ => true,
         };
         self.done(&entry.pod.uid.clone());
         if helps {
-            self.admit_helped(entry, now, judge, Admission::Returned);
+            self.admit_helped(entry, now, hints, Admission::Returned);
         } else {
             self.arrivals.count(Cause::AttemptFailed, Part::Parked);
             self.put(entry, |_| Place::Parked);
         }
-        self.try_for_helped(now, judge);
+        self.try_for_helped(now, hints);
     }
 
     /// Something happened: the pods that it may help are tried again.
-    pub fn notify(&mut self, event: &Event, now: Moment, judge: &dyn Judge) {
-        self.notify_others(event, None, now, judge);
+    pub fn notify(&mut self, event: &Event, now: Moment, hints: &dyn QueueingHints) {
+        self.notify_others(event, None, now, hints);
     }
 
     /// Something happened that does not help this pod, which is its cause.
-    pub fn notify_others(&mut self, event: &Event, cause: Option<&Uid>, now: Moment, judge: &dyn Judge) {
+    pub fn notify_others(&mut self, event: &Event, cause: Option<&Uid>, now: Moment, hints: &dyn QueueingHints) {
         self.record(event.clone());
         let others = self.parked.iter().filter(|(_, uid)| Some(uid) != cause);
-        let helped = others.filter(|(_, uid)| self.is_helped(uid, event, judge));
+        let helped = others.filter(|(_, uid)| self.is_helped(uid, event, hints));
         for (_, uid) in helped.cloned().collect::<Vec<_>>() {
             if let Some(entry) = self.take(&uid) {
-                self.admit_helped(entry, now, judge, Admission::Woken(Cause::of(event)));
+                self.admit_helped(entry, now, hints, Admission::Woken(Cause::of(event)));
             }
         }
     }
 
     /// These pods are tried next, whether something may have helped them or not.
-    pub fn activate(&mut self, uids: &[Uid], now: Moment, judge: &dyn Judge) {
+    pub fn activate(&mut self, uids: &[Uid], now: Moment, hints: &dyn QueueingHints) {
         for uid in uids {
             if let Some(entry) = self.take(uid) {
-                self.admit(entry, now, judge, Admission::Activated);
+                self.admit(entry, now, hints, Admission::Activated);
             }
         }
     }
 
     /// A pod that a plugin holds back is looked at again.
-    pub fn release(&mut self, uid: &Uid, now: Moment, judge: &dyn Judge) {
+    pub fn release(&mut self, uid: &Uid, now: Moment, hints: &dyn QueueingHints) {
         if self.entries.get(uid).is_some_and(|entry| entry.gate.is_some()) {
-            self.activate(std::slice::from_ref(uid), now, judge);
+            self.activate(std::slice::from_ref(uid), now, hints);
         }
     }
 
     /// Ends pauses whose time has come.
-    pub fn flush(&mut self, now: Moment, judge: &dyn Judge) {
+    pub fn flush(&mut self, now: Moment, hints: &dyn QueueingHints) {
         let second = now.since(Moment::default()).as_secs();
         let is_over = |end: u64| end < second;
         let over = self.backoff.iter().take_while(|(end, ..)| is_over(*end)).map(|(.., uid)| uid.clone());
@@ -314,17 +314,17 @@ impl Queue {
         let is_too_long = |(since, _): &&(Moment, Uid)| now.since(*since) > self.timings.parked_max;
         let too_long = [&self.parked, &self.held].into_iter().flat_map(|part| part.iter().take_while(is_too_long));
         for (_, uid) in too_long.cloned().collect::<Vec<_>>() {
-            if self.is_helped(&uid, &Event::Timeout, judge)
+            if self.is_helped(&uid, &Event::Timeout, hints)
                 && let Some(mut entry) = self.take(&uid)
             {
                 entry.looked = now;
-                self.admit(entry, now, judge, Admission::Woken(Cause::TimeOver));
+                self.admit(entry, now, hints, Admission::Woken(Cause::TimeOver));
             }
         }
     }
 
-    fn is_helped(&self, uid: &Uid, event: &Event, judge: &dyn Judge) -> bool {
-        self.entries.get(uid).is_some_and(|entry| judge.may_help(&entry.pod, entry.stopped_by(), event))
+    fn is_helped(&self, uid: &Uid, event: &Event, hints: &dyn QueueingHints) -> bool {
+        self.entries.get(uid).is_some_and(|entry| hints.is_helped_by(&entry.pod, entry.stopped_by(), event))
     }
 
     fn record(&mut self, event: Event) {
@@ -334,12 +334,12 @@ impl Queue {
     }
 
     /// Puts a pod where it is tried again, unless a plugin holds it back.
-    fn admit(&mut self, mut entry: Entry, now: Moment, judge: &dyn Judge, admission: Admission) {
-        if let Err(plugin) = judge.gate(&entry.pod, entry.gate) {
+    fn admit(&mut self, mut entry: Entry, now: Moment, hints: &dyn QueueingHints, admission: Admission) {
+        if let Err(plugin) = hints.pre_enqueue(&entry.pod, entry.gate) {
             if entry.gate.replace(plugin).is_none() {
                 self.arrivals.count(admission.cause(), Part::Parked);
             }
-            let place = if judge.wakes(&entry.pod, plugin) { Place::Held } else { Place::Parked };
+            let place = if hints.activates(&entry.pod, plugin) { Place::Held } else { Place::Parked };
             return self.put(entry, |_| place);
         }
         let was_gated = entry.gate.take().is_some();

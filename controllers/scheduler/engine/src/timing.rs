@@ -52,7 +52,7 @@ pub enum Status {
 
 /// How long a plugin has taken at an extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PluginLap {
+pub struct PluginLatency {
     /// Its name.
     pub plugin: &'static str,
     /// The extension point.
@@ -123,12 +123,12 @@ impl Timing for Untimed {
 /// Calls plugins, and keeps how long that takes.
 pub(crate) struct Stopwatch<'l> {
     clock: &'l dyn Clock,
-    laps: &'l mut Vec<PluginLap>,
+    latencies: &'l mut Vec<PluginLatency>,
 }
 
 impl<'l> Stopwatch<'l> {
-    pub(crate) fn new(clock: &'l dyn Clock, laps: &'l mut Vec<PluginLap>) -> Self {
-        Self { clock, laps }
+    pub(crate) fn new(clock: &'l dyn Clock, latencies: &'l mut Vec<PluginLatency>) -> Self {
+        Self { clock, latencies }
     }
 }
 
@@ -140,15 +140,16 @@ impl Timing for Stopwatch<'_> {
         let answer = call();
         let took = self.clock.moment().since(began);
         let (plugin, status) = (plugin.name(), answer.status());
-        let is_same = |lap: &&mut PluginLap| point.is_asked_in_parts() && lap.plugin == plugin && lap.point == point;
-        match self.laps.iter_mut().find(is_same) {
+        let is_same =
+            |lap: &&mut PluginLatency| point.is_asked_in_parts() && lap.plugin == plugin && lap.point == point;
+        match self.latencies.iter_mut().find(is_same) {
             Some(lap) => {
                 lap.took += took;
                 if status != Status::Success {
                     lap.status = status;
                 }
             }
-            None => self.laps.push(PluginLap { plugin, point, status, took }),
+            None => self.latencies.push(PluginLatency { plugin, point, status, took }),
         }
         answer
     }
@@ -215,7 +216,7 @@ impl Answer for PostFilterResult {
     fn status(&self) -> Status {
         match self {
             Self::Nominate { .. } | Self::Ask(_) | Self::Together { .. } => Status::Success,
-            Self::Nothing(_) | Self::NoRoom(_) => Status::Unschedulable,
+            Self::Nothing(_) | Self::NoCandidate(_) => Status::Unschedulable,
             Self::Stop(_) => Status::Unresolvable,
         }
     }

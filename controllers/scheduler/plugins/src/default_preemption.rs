@@ -61,7 +61,7 @@ impl DefaultPreemption {
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
             let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
             let words = format!("preemption: 0/{nodes} nodes are available: {nodes} {words}.");
-            return found.map_or_else(no_room, |_| PostFilterResult::NoRoom(words));
+            return found.map_or_else(no_room, |_| PostFilterResult::NoCandidate(words));
         }
         let found = attempted.candidates(request, &rules, self.width);
         found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
@@ -83,7 +83,7 @@ pub(crate) fn nominate(
         Err(instead) => return instead,
     };
     least_harm(candidates).map_or_else(
-        || PostFilterResult::NoRoom("preemption: no candidate node for preemption".to_owned()),
+        || PostFilterResult::NoCandidate("preemption: no candidate node for preemption".to_owned()),
         |best| PostFilterResult::Nominate {
             row: best.row,
             victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
@@ -99,7 +99,7 @@ pub(crate) fn not_eligible(due_to: &str) -> PostFilterResult {
 /// No room can be made.
 pub(crate) fn no_room(why: NoCandidate) -> PostFilterResult {
     match why {
-        NoCandidate::Helpless(words) => PostFilterResult::NoRoom(format!("preemption: {words}")),
+        NoCandidate::Helpless(words) => PostFilterResult::NoCandidate(format!("preemption: {words}")),
         NoCandidate::NoVictim(words) => PostFilterResult::Stop(format!("preemption: {words}")),
     }
 }
@@ -267,7 +267,7 @@ mod foreign;
 mod tests {
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
     use koord_engine::{
-        engine::{Refused, Room},
+        engine::{PreemptionOutcome, Refused},
         labels::Labels,
         object::Object,
         queue::Timings,
@@ -366,7 +366,7 @@ mod tests {
         engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
         engine.set_pod(pod("high", "2", 10, None), NOW);
         let first = refused(&mut engine);
-        assert_eq!((victims(&first), &first.room), (vec!["b"], &Room::Found(vec![Uid::from("b")])));
+        assert_eq!((victims(&first), &first.preemption), (vec!["b"], &PreemptionOutcome::Found(vec![Uid::from("b")])));
         let going = pod("b", "2", 1, Some("n1"));
         engine.set_pod(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&going) }), NOW);
         engine.set_node(testing::node("n1", &json!({"status": {"allocatable": {"cpu": "4500m", "pods": "9"}}})), NOW);
@@ -374,8 +374,8 @@ mod tests {
         let Some(Attempt { outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
         assert!(again.message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."));
         assert_eq!(
-            (again.nominated.as_deref(), again.room),
-            (Some("n1"), Room::Awaited),
+            (again.nominated.as_deref(), again.preemption),
+            (Some("n1"), PreemptionOutcome::Awaited),
             "it is being made there still"
         );
         assert_eq!(engine.cluster().nominated().count(), 1);
@@ -384,7 +384,7 @@ mod tests {
         engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&high) }), later);
         let Some(Attempt { outcome: Outcome::Refused(hopeless), .. }) = engine.attempt(later) else { panic!() };
         assert_eq!((hopeless.nominated, engine.cluster().nominated().count()), (None, 0), "nothing can go for it now");
-        assert_eq!(hopeless.room, Room::None);
+        assert_eq!(hopeless.preemption, PreemptionOutcome::None);
     }
 
     #[test]
@@ -459,7 +459,10 @@ mod tests {
         engine.set_pod(pod("higher", "4", 11, None), NOW);
         let attempt = refused(&mut engine);
         assert_eq!((attempt.nominated.as_deref(), victims(&attempt)), (Some("n1"), vec![]), "both go already");
-        assert!(matches!(attempt.room, Room::Found(leaving) if leaving.len() == 2), "and both are waited for");
+        assert!(
+            matches!(attempt.preemption, PreemptionOutcome::Found(leaving) if leaving.len() == 2),
+            "and both are waited for"
+        );
     }
 
     #[test]

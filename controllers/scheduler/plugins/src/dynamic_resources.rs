@@ -25,7 +25,7 @@ use koord_engine::{
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
     framework::{
-        Attempted, Audit, Code, Diagnostics, EnqueueExtensions, Filter, Found, GivenTwice, NodeFilter, NodeScore,
+        Attempted, Audit, Code, Diagnostics, DoubleAllocation, EnqueueExtensions, Filter, Found, NodeFilter, NodeScore,
         Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreBind, PreEnqueue,
         PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
         SchedulingSignature, Score, StatusWriter, Upkeep, Verdict, highest_is_best, normalize,
@@ -311,9 +311,9 @@ impl Diagnostics for DynamicResources {
 }
 
 impl Audit for DynamicResources {
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+    fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
         let devices = cluster.state::<Devices>().filter(|_| row.is_none());
-        devices.map(|devices| devices.given_twice(cluster)).unwrap_or_default()
+        devices.map(|devices| devices.double_allocations(cluster)).unwrap_or_default()
     }
 }
 

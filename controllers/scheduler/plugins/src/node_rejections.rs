@@ -263,7 +263,7 @@ mod tests {
             Some(match self.engine.attempt(now)?.outcome {
                 Outcome::Bind { node, .. } => node.to_string(),
                 Outcome::Refused(refused) => refused.message,
-                other @ (Outcome::Waiting { .. } | Outcome::Asks { .. }) => panic!("{other:?}"),
+                other @ (Outcome::Waiting { .. } | Outcome::ExtenderCall { .. }) => panic!("{other:?}"),
             })
         }
     }

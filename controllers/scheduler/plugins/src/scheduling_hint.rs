@@ -137,7 +137,7 @@ mod tests {
         match engine.attempt(NOW).unwrap().outcome {
             Outcome::Bind { node, .. } => node.as_ref().to_owned(),
             Outcome::Refused(refused) => refused.message,
-            Outcome::Waiting { .. } | Outcome::Asks { .. } => unreachable!(),
+            Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => unreachable!(),
         }
     }
 

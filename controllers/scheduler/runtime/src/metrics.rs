@@ -15,7 +15,7 @@ use koord_engine::{
     engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
     framework::Registration,
     queue::{Arrivals, Depths, PluginSet},
-    timing::PluginLap,
+    timing::PluginLatency,
 };
 use koord_runtime::{clock::Moment, metrics::Registries};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
@@ -173,7 +173,7 @@ impl Measures {
         let measured = match attempt.outcome {
             _ if !attempt.has_waited => &self.decision,
             Outcome::Bind { .. } => &self.permit_allowed,
-            Outcome::Waiting { .. } | Outcome::Refused(_) | Outcome::Asks { .. } => &self.permit_rejected,
+            Outcome::Waiting { .. } | Outcome::Refused(_) | Outcome::ExtenderCall { .. } => &self.permit_rejected,
         };
         measured.observe(seconds(attempt.began, now));
         self.of_koordinator.decided(attempt);
@@ -222,9 +222,9 @@ impl Measures {
     }
 
     /// A plugin has answered at an extension point.
-    pub(crate) fn plugin(&self, lap: &PluginLap) {
-        let labels = [lap.plugin, lap.point.as_str(), lap.status.as_str()];
-        self.plugins.with_label_values(&labels).observe(lap.took.as_secs_f64());
+    pub(crate) fn plugin(&self, latency: &PluginLatency) {
+        let labels = [latency.plugin, latency.point.as_str(), latency.status.as_str()];
+        self.plugins.with_label_values(&labels).observe(latency.took.as_secs_f64());
     }
 
     /// Pods that are tried together have been tried.
@@ -264,7 +264,7 @@ impl Measures {
 
     /// No node takes the pod.
     pub(crate) fn refused(&self, refused: &Refused) {
-        self.preemptions.inc_by(u64::from(refused.looked_for_room));
+        self.preemptions.inc_by(u64::from(refused.ran_post_filters));
         if !refused.victims.is_empty() {
             self.victims.observe(refused.victims.len() as f64);
         }

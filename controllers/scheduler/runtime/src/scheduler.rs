@@ -23,7 +23,7 @@ use std::{
 };
 
 use koord_engine::{
-    engine::{Attempt, Engine, Lap, Outcome},
+    engine::{Attempt, Engine, Outcome, PartLatency},
     pod::Pod,
 };
 use koord_runtime::{
@@ -401,16 +401,16 @@ impl Scheduler {
             self.keep_up(now);
             return self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Rest, Next::Send);
         };
-        for Lap { part, is_success, took } in self.engine.take_laps() {
+        for PartLatency { part, is_success, took } in self.engine.take_latencies() {
             self.measures.iter().for_each(|measures| {
                 measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
             });
         }
-        for lap in self.engine.take_plugin_laps() {
-            self.measures.iter().for_each(|measures| measures.plugin(&lap));
+        for latency in self.engine.take_plugin_latencies() {
+            self.measures.iter().for_each(|measures| measures.plugin(&latency));
         }
         self.dump(&attempt);
-        if let Outcome::Asks { number, question } = attempt.outcome {
+        if let Outcome::ExtenderCall { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }
         self.upkeeps.changed();
@@ -430,7 +430,7 @@ impl Scheduler {
         }
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
-            Outcome::Waiting { .. } | Outcome::Asks { .. } => Next::Attempted,
+            Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => Next::Attempted,
             Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }

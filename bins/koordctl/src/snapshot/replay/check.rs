@@ -134,7 +134,7 @@ fn decision(why: &Why, node: &str) -> Decision {
     let (chosen, refused) = match &decision.outcome {
         Some(Outcome::Bind { node, .. } | Outcome::Waiting { node }) => (Some(node.to_string()), None),
         Some(Outcome::Refused(refused)) => (None, Some(refused.message.clone())),
-        Some(Outcome::Asks { .. }) | None => (None, None),
+        Some(Outcome::ExtenderCall { .. }) | None => (None, None),
     };
     if chosen.as_deref() == Some(node) {
         return stays();

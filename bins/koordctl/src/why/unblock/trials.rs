@@ -62,7 +62,7 @@ impl<'a> Trials<'a> {
         Ok(match engine.would(&self.uid, Moment::default()) {
             Some(Outcome::Bind { node, .. }) => Some(Placement { node, waits: false }),
             Some(Outcome::Waiting { node }) => Some(Placement { node, waits: true }),
-            Some(Outcome::Refused(_) | Outcome::Asks { .. }) | None => None,
+            Some(Outcome::Refused(_) | Outcome::ExtenderCall { .. }) | None => None,
         })
     }
 

@@ -26,7 +26,7 @@ impl Engine {
         if !found.is_empty() {
             // What was decided by a wrong sum is decided anew.
             self.memories.iter_mut().for_each(Memory::clear);
-            self.is_unsettled = true;
+            self.has_changed = true;
         }
         (found, next)
     }

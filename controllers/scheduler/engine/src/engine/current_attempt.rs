@@ -1,4 +1,4 @@
-//! The attempt that is being made, for who watches the engine from another thread.
+//! The attempt that is being made, for a watchdog on another thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,15 +6,15 @@ use koord_core::clock::Moment;
 
 use crate::pod::Pod;
 
-/// A pod, and since when it is being decided about.
+/// A pod, and since when it is being tried.
 type Begun = (Arc<Pod>, Moment);
 
-/// The pod that is being decided about, and since when. Copies show the same.
+/// The pod that is being tried, and since when. Copies show the same.
 #[derive(Clone, Debug, Default)]
-pub struct UnderWay(Arc<Mutex<Option<Begun>>>);
+pub struct CurrentAttempt(Arc<Mutex<Option<Begun>>>);
 
-impl UnderWay {
-    /// What is being decided now; none between attempts. It does not wait for the attempt.
+impl CurrentAttempt {
+    /// The pod that is being tried now; `None` between attempts. It does not wait for the attempt.
     pub fn get(&self) -> Option<(Arc<Pod>, Moment)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, Outcome, Tried, UnderWay, latency::Laps, verdicts::Verdicts};
+use super::{CurrentAttempt, Engine, Outcome, Tried, latency::Latencies, verdicts::Verdicts};
 use crate::{
     columns::Row,
     cycle::{Memory, OnNode},
@@ -50,15 +50,15 @@ impl Engine {
             waiting: self.waiting.clone(),
             ready: self.ready.clone(),
             random: self.random.clone(),
-            is_unsettled: self.is_unsettled,
+            has_changed: self.has_changed,
             jobs: self.jobs.clone(),
             verdicts: Verdicts::default(),
-            asking: self.asking.clone(),
-            laps: Laps::default(),
+            extender_calls: self.extender_calls.clone(),
+            latencies: Latencies::default(),
             skipped: Vec::new(),
-            excesses: self.excesses.clone(),
+            overallocations: self.overallocations.clone(),
             // What is tried here is not what is being decided.
-            under_way: UnderWay::default(),
+            current_attempt: CurrentAttempt::default(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Engine {
         let pod = Arc::clone(self.cluster.pending_pod(uid)?);
         let index = self.profile_of(&pod)?;
         let may_be_tried = self.held(index, &pod).is_none();
-        may_be_tried.then(|| self.attempt_with(index, pod, Tried::default(), now).outcome)
+        may_be_tried.then(|| self.schedule_one(index, pod, Tried::default(), now).outcome)
     }
 
     /// What attempts to place these pods one after the other would bring; nothing for those that have a node or are kept from being
@@ -80,7 +80,7 @@ impl Engine {
             let Some(pod) = self.cluster.pending_pod(uid).map(Arc::clone) else { continue };
             let Some(index) = self.profile_of(&pod) else { continue };
             if self.held(index, &pod).is_none() {
-                let attempt = self.attempt_with(index, pod, Tried::default(), now);
+                let attempt = self.schedule_one(index, pod, Tried::default(), now);
                 outcomes.insert(uid.clone(), attempt.outcome);
                 // Others may have waited for this one.
                 let released = std::mem::take(&mut self.ready).into_iter();
@@ -96,7 +96,7 @@ impl Engine {
         for attempt in std::iter::from_fn(|| self.attempt(now)).take(attempts_max) {
             match attempt.outcome {
                 Outcome::Bind { node, .. } => _ = placed.insert(attempt.pod.uid.clone(), node),
-                Outcome::Waiting { .. } | Outcome::Refused(_) | Outcome::Asks { .. } => {
+                Outcome::Waiting { .. } | Outcome::Refused(_) | Outcome::ExtenderCall { .. } => {
                     placed.remove(&attempt.pod.uid);
                 }
             }
@@ -155,7 +155,7 @@ impl Engine {
     fn decide(&mut self, index: usize, pod: &Arc<Pod>, has_node: bool, now: Moment) -> Decision {
         let said = self.say(index, pod);
         let is_tried = said.held.is_none() && !has_node;
-        let outcome = is_tried.then(|| self.attempt_with(index, Arc::clone(pod), Tried::default(), now).outcome);
+        let outcome = is_tried.then(|| self.schedule_one(index, Arc::clone(pod), Tried::default(), now).outcome);
         Decision { outcome, ..said }
     }
 

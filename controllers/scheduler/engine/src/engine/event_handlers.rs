@@ -4,7 +4,7 @@ use std::{any::TypeId, sync::Arc};
 
 use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
 
-use super::{Engine, queueing_hints::Judged};
+use super::{Engine, queueing_hints::PluginHints};
 use crate::{
     cluster::Placed,
     event::Event,
@@ -90,7 +90,7 @@ impl Engine {
         }
         let was_said = self.cluster.pending_pod(&pod.uid).and_then(|known| known.nominated.clone());
         self.cluster.know(&pod);
-        self.is_unsettled = true;
+        self.has_changed = true;
         // What is assumed is being bound; the change comes again with the node.
         if self.cluster.pod(&pod.uid).is_some() {
             return;
@@ -100,12 +100,12 @@ impl Engine {
             let is_new = row.is_some() && self.cluster.nomination(&pod.uid).is_none();
             // Somebody has written that room is made elsewhere, or not any more.
             if is_new || was_said.is_some() && was_said != pod.nominated {
-                self.make_room(&pod, row, now);
+                self.nominate(&pod, row, now);
             }
         }
         if is_ours {
-            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-            self.queue.set(pod, now, &judge);
+            let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.set(pod, now, &hints);
         }
     }
 
@@ -118,7 +118,7 @@ impl Engine {
         } else if self.cluster.pending_pod(&pod.uid).is_some_and(was_ours) {
             self.try_no_more(&pod.uid);
             if self.cluster.nomination(&pod.uid).is_some() {
-                self.make_room(pod, None, now);
+                self.nominate(pod, None, now);
             }
         }
     }
@@ -168,7 +168,7 @@ impl Engine {
         if let Some(placed) = self.cluster.forget(uid) {
             self.notify(&Event::PodRemoved(placed.pod), now);
         }
-        self.is_unsettled = true;
+        self.has_changed = true;
     }
 
     /// A pod needs no node any more, wherever it waits.

@@ -1,7 +1,7 @@
-//! Attempts that wait for an answer from outside.
+//! Calls of extenders: attempts that wait for an answer from outside.
 //!
-//! One pod is asked about at a time, as in kube-scheduler: who counts what he has given relies on it. Pods about which nobody is
-//! asked go on meanwhile, and so do not wait for somebody who is slow.
+//! Extenders are called about one pod at a time, as by kube-scheduler: those that count what they have given rely on it. Pods without
+//! an extender go on meanwhile, so a slow extender delays its own pods alone.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -15,10 +15,10 @@ use crate::{
     queue::Tried,
 };
 
-/// The pod that is asked about, and those that wait for their turn.
+/// The pod that an extender is called about, and those that wait for their turn.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asking {
-    /// How many questions were asked.
+pub(super) struct ExtenderCallQueue {
+    /// How many calls were made.
     questions: u64,
     open: Option<Open>,
     /// By priority, then by when they were to be tried.
@@ -36,13 +36,13 @@ struct Open {
     is_answered: bool,
 }
 
-impl Asking {
-    /// Forgets all pods. Answers that are still to come belong to no question any more.
+impl ExtenderCallQueue {
+    /// Forgets all pods. Answers that are still to come belong to no call any more.
     pub(super) fn clear(&mut self) {
         *self = Self { questions: self.questions, ..Self::default() };
     }
 
-    /// Whether a pod is being asked about.
+    /// Whether a call is open.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -52,7 +52,7 @@ impl Asking {
         self.open.as_ref().map_or(!self.line.is_empty(), |open| open.is_answered)
     }
 
-    /// A pod waits until others were asked about.
+    /// A pod waits for its turn.
     pub(super) fn line_up(&mut self, pod: &Pod, tried: Tried) {
         self.lined_up += 1;
         self.line.insert((Reverse(pod.template.priority), self.lined_up), (pod.uid.clone(), tried));
@@ -66,9 +66,9 @@ impl Asking {
         was_open || self.line.len() < before
     }
 
-    /// The pod whose turn it is: the one that is wanted, if there is one.
-    fn next(&mut self, wanted: Option<&Uid>) -> Option<(Uid, Tried)> {
-        let key = match wanted {
+    /// The pod whose turn it is: first the one that a plugin chose.
+    fn next(&mut self, next_pod_of_plugins: Option<&Uid>) -> Option<(Uid, Tried)> {
+        let key = match next_pod_of_plugins {
             Some(uid) => *self.line.iter().find(|(_, (known, _))| known == uid)?.0,
             None => *self.line.first_key_value()?.0,
         };
@@ -77,38 +77,43 @@ impl Asking {
 }
 
 impl Engine {
-    /// A question was answered, by its number. An answer that nobody waits for any more changes nothing.
+    /// A call was answered, by its number. An answer that nobody waits for any more changes nothing.
     pub fn answered(&mut self, number: u64, answer: Answer) {
-        let Some(open) = self.asking.open.as_mut().filter(|_| self.asking.questions == number) else { return };
+        let Some(open) = self.extender_calls.open.as_mut().filter(|_| self.extender_calls.questions == number) else {
+            return;
+        };
         open.is_answered = true;
         if let Some(answers) = self.cluster.state_mut::<Answers>() {
             answers.set(&open.pod, answer);
         }
     }
 
-    /// Whether nobody else is tried while a pod is asked about, because plugins want certain pods to follow each other.
+    /// Whether no other pod is tried while a call is open, because a plugin chooses which pods follow each other.
     pub(super) fn is_held(&self) -> bool {
-        self.asking.is_open() && self.wanted().is_some()
+        self.extender_calls.is_open() && self.next_pod_of_plugins().is_some()
     }
 
-    /// The pod that a plugin wants to be next.
-    pub(super) fn wanted(&self) -> Option<Uid> {
+    /// The pod that a plugin chose to be next.
+    pub(super) fn next_pod_of_plugins(&self) -> Option<Uid> {
         let mut points = self.profiles.iter().flat_map(|profile| profile.each(|plugin| &plugin.next_pod));
         points.find_map(|point| point.next_pod(&self.cluster))
     }
 
-    /// Whether others may be asked about a pod.
-    pub(super) fn consults(&self, index: usize, pod: &Pod) -> bool {
+    /// Whether extenders may be called about a pod.
+    pub(super) fn may_call_extenders(&self, index: usize, pod: &Pod) -> bool {
         let profile = self.profiles.get(index);
         profile.is_some_and(|profile| profile.each(|plugin| &plugin.extender_calls).any(|point| point.may_call(pod)))
     }
 
     /// The attempt whose answer is there, or the first one of those that wait for their turn.
-    pub(super) fn attempt_asked(&mut self, now: Moment) -> Option<Attempt> {
-        while self.asking.has_work() {
-            let (uid, tried, began) = match self.asking.open.take() {
+    pub(super) fn resume_after_extender(&mut self, now: Moment) -> Option<Attempt> {
+        while self.extender_calls.has_work() {
+            let (uid, tried, began) = match self.extender_calls.open.take() {
                 Some(Open { pod, tried, began, .. }) => (pod, tried, began),
-                None => self.asking.next(self.wanted().as_ref()).map(|(uid, tried)| (uid, tried, now))?,
+                None => self
+                    .extender_calls
+                    .next(self.next_pod_of_plugins().as_ref())
+                    .map(|(uid, tried)| (uid, tried, now))?,
             };
             let pod = self.cluster.pending_pod(&uid).filter(|pod| !pod.deleting).cloned();
             let index = pod.as_ref().and_then(|pod| self.profile_of(pod));
@@ -117,9 +122,9 @@ impl Engine {
                 self.queue.done(&uid);
                 continue;
             };
-            let mut attempt = self.attempt_with(index, pod, tried, now);
+            let mut attempt = self.schedule_one(index, pod, tried, now);
             attempt.began = began;
-            match &mut self.asking.open {
+            match &mut self.extender_calls.open {
                 Some(open) => open.began = began,
                 None => self.forget_answers(),
             }
@@ -128,18 +133,18 @@ impl Engine {
         None
     }
 
-    /// Whether others are to be asked about the nodes that take a pod before one of them is chosen.
-    pub(super) fn asks(&self, request: &Request<'_>) -> bool {
+    /// Whether extenders are to be called about the nodes that take a pod before one of them is chosen.
+    pub(super) fn calls_extenders(&self, request: &Request<'_>) -> bool {
         let points = request.plugins.iter().filter_map(|plugin| plugin.extender_calls.as_ref());
         points.into_iter().any(|point| point.calls(request, &self.cluster))
     }
 
-    /// The attempt ends with a question, and is made again with the answer.
+    /// The attempt ends with a call, and is made again with the answer.
     pub(super) fn ask(&mut self, pod: &Arc<Pod>, tried: Tried, question: Question, now: Moment) -> Outcome {
         self.cluster.show();
-        self.asking.questions += 1;
-        self.asking.open = Some(Open { pod: pod.uid.clone(), tried, began: now, is_answered: false });
-        Outcome::Asks { number: self.asking.questions, question }
+        self.extender_calls.questions += 1;
+        self.extender_calls.open = Some(Open { pod: pod.uid.clone(), tried, began: now, is_answered: false });
+        Outcome::ExtenderCall { number: self.extender_calls.questions, question }
     }
 
     pub(super) fn forget_answers(&mut self) {
@@ -148,13 +153,13 @@ impl Engine {
         }
     }
 
-    /// A pod is bound or gone: nothing is to be asked about it any more.
+    /// A pod is bound or gone: no extender is called about it any more.
     pub(super) fn ask_no_more(&mut self, uid: &Uid) {
-        if !self.asking.forget(uid) {
+        if !self.extender_calls.forget(uid) {
             return;
         }
         self.queue.done(uid);
-        if !self.asking.is_open() {
+        if !self.extender_calls.is_open() {
             self.forget_answers();
         }
     }

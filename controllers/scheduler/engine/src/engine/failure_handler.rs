@@ -1,13 +1,13 @@
-//! No node takes the pod: why that is, and what is done about it.
+//! The failure of an attempt: its diagnosis, preemption, and what is reported.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::clock::Moment;
 
 use super::{
-    Engine, Refused, Room,
-    latency::Part,
-    preemption::Sought,
+    Engine, PreemptionOutcome, Refused,
+    latency::AttemptPart,
+    preemption::PostFilterOutcome,
     verdicts::{NodeClass, Why},
 };
 use crate::{
@@ -21,8 +21,7 @@ use crate::{
 };
 
 impl Engine {
-    /// No node takes the pod: room is made for it, if there is a way. Otherwise these are the victims about which others are to be
-    /// asked first.
+    /// No node takes the pod: it preempts others, if there is a candidate. An error where extenders are to be called about these victims first.
     pub(super) fn refuse(
         &mut self,
         profile: &Arc<Profile>,
@@ -37,14 +36,14 @@ impl Engine {
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
-            self.make_room(pod, None, now);
-            self.carry_out(orders, now);
+            self.nominate(pod, None, now);
+            self.apply_orders(orders, now);
             return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
         }
-        let makes_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
-        let Sought { nominated, together, preemptor, mut words, is_hopeless, asked_last, mut room } =
-            self.look_for_room(profile, &request, found)?;
-        self.laps.end(Part::PostFilter, nominated.is_some());
+        let runs_post_filters = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        let PostFilterOutcome { nominated, together, preemptor, mut words, is_hopeless, asked_last, mut preemption } =
+            self.run_post_filters(profile, &request, found)?;
+        self.latencies.end(AttemptPart::PostFilter, nominated.is_some());
         self.cluster.show();
         let mut rows: BTreeSet<Row> = together.iter().map(|(_, row)| *row).collect();
         for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
@@ -57,14 +56,15 @@ impl Engine {
             message = format!("{message} {}", words.join(", "));
         }
         let orders = self.after_refusal(&request, found);
-        let kept = self.cluster.nomination(&pod.uid).filter(|_| makes_room && !is_hopeless && !pod.is_reservation());
+        let kept =
+            self.cluster.nomination(&pod.uid).filter(|_| runs_post_filters && !is_hopeless && !pod.is_reservation());
         let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
         if !victims.is_empty() {
-            room = Room::Found(victims.clone());
+            preemption = PreemptionOutcome::Found(victims.clone());
         } else if row.is_some() {
-            room = Room::Awaited;
+            preemption = PreemptionOutcome::Awaited;
         }
-        self.make_room(pod, row, now);
+        self.nominate(pod, row, now);
         let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains(uid));
         let victims = victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| &placed.pod);
         // Whose graceful deletion has begun already is not deleted once more.
@@ -76,7 +76,7 @@ impl Engine {
             rows.extend(row);
             self.supersede(pod, &rows, now);
         }
-        self.carry_out(orders, now);
+        self.apply_orders(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, asked_last, now)).collect();
         let refused = Refused {
@@ -86,14 +86,14 @@ impl Engine {
             victims,
             preemptor,
             withdrawn,
-            looked_for_room: makes_room,
-            room,
+            ran_post_filters: runs_post_filters,
+            preemption,
             by,
         };
         Ok((refused_by, refused))
     }
 
-    /// What plugins order after a pod was refused.
+    /// The orders of plugins after a failed attempt.
     pub(super) fn after_refusal(&mut self, request: &Request<'_>, found: &Found) -> Orders {
         let mut orders = Orders::default();
         for point in request.plugins.iter().filter_map(|plugin| plugin.failure_handler.as_ref()) {
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-/// The words of a pod that was rejected on the node that was chosen.
+/// The refusal of a pod that was rejected on the chosen node.
 pub(super) fn rejected(profile: &Profile, plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
     let is_error = rejection.code == Code::Error;
     let each = || rejection.reasons.iter().map(|reason| (reason.text.clone(), 1)).collect();

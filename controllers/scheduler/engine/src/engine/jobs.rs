@@ -80,7 +80,7 @@ impl Engine {
             self.profiles.iter().flat_map(|profile| &profile.plugins).map(|plugin| (plugin.name(), plugin)).collect();
         let points = plugins.values().filter_map(|plugin| plugin.metrics.as_ref());
         let of_plugins = points.flat_map(|point| point.figures(&self.cluster));
-        of_plugins.chain(self.excesses.figures()).collect()
+        of_plugins.chain(self.overallocations.figures()).collect()
     }
 }
 

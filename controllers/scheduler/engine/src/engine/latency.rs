@@ -7,12 +7,12 @@ use koord_core::clock::{Moment, SharedClock};
 use super::Engine;
 use crate::{
     framework::Registration,
-    timing::{Answer, PluginLap, Point, Stopwatch, Timing},
+    timing::{Answer, PluginLatency, Point, Stopwatch, Timing},
 };
 
 /// A part of an attempt, under the name that the scheduling framework has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum AttemptPart {
     /// The search for a node, from PreFilter to Score: what is known from before is repaired, so that there is no time of each.
     Filter,
     /// The search for room.
@@ -23,7 +23,7 @@ pub enum Part {
     Permit,
 }
 
-impl Part {
+impl AttemptPart {
     /// The label of metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -37,9 +37,9 @@ impl Part {
 
 /// How long a part of an attempt has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lap {
+pub struct PartLatency {
     /// The part.
-    pub part: Part,
+    pub part: AttemptPart,
     /// Whether the pod was not refused in it.
     pub is_success: bool,
     /// How long.
@@ -48,19 +48,19 @@ pub struct Lap {
 
 /// What was measured since it was read last; nothing without a clock.
 #[derive(Clone, Default)]
-pub(super) struct Laps {
+pub(super) struct Latencies {
     clock: Option<SharedClock>,
     since: Moment,
-    ended: Vec<Lap>,
+    ended: Vec<PartLatency>,
     /// Attempts that have begun after the last one that was sampled.
     attempts: u32,
     /// Whether plugins are timed: only with a clock.
     is_sampled: bool,
-    of_plugins: Vec<PluginLap>,
+    of_plugins: Vec<PluginLatency>,
 }
 
-impl Laps {
-    /// Laps that nobody has read: the oldest go.
+impl Latencies {
+    /// Latencies that nobody has read: the oldest go.
     const MAX: usize = 64;
     /// Of so many attempts plugins are timed in the last one. They are counted, not drawn: what is drawn decides between equal nodes.
     const PER_SAMPLE: u32 = 10;
@@ -100,13 +100,13 @@ impl Laps {
     }
 
     /// A part is over, and the next one begins.
-    pub(super) fn end(&mut self, part: Part, is_success: bool) {
+    pub(super) fn end(&mut self, part: AttemptPart, is_success: bool) {
         let Some(clock) = &self.clock else { return };
         let now = clock.moment();
         if self.ended.len() >= Self::MAX {
             self.ended.remove(0);
         }
-        self.ended.push(Lap { part, is_success, took: now.since(self.since) });
+        self.ended.push(PartLatency { part, is_success, took: now.since(self.since) });
         self.since = now;
     }
 }
@@ -115,18 +115,18 @@ impl Engine {
     /// The same, which measures how long the parts of attempts take.
     #[must_use]
     pub fn timed_by(mut self, clock: SharedClock) -> Self {
-        self.laps.clock = Some(clock);
+        self.latencies.clock = Some(clock);
         self
     }
 
     /// What was measured since this was asked last.
-    pub fn take_laps(&mut self) -> impl Iterator<Item = Lap> + '_ {
-        self.laps.ended.drain(..)
+    pub fn take_latencies(&mut self) -> impl Iterator<Item = PartLatency> + '_ {
+        self.latencies.ended.drain(..)
     }
 
     /// How long plugins took in the last attempt that was sampled, in the order in which they were asked, unless that was read before:
     /// every tenth attempt is sampled.
-    pub fn take_plugin_laps(&mut self) -> impl Iterator<Item = PluginLap> + '_ {
-        self.laps.of_plugins.drain(..)
+    pub fn take_plugin_latencies(&mut self) -> impl Iterator<Item = PluginLatency> + '_ {
+        self.latencies.of_plugins.drain(..)
     }
 }

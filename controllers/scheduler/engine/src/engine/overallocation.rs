@@ -9,7 +9,7 @@ use super::Engine;
 use crate::{
     cluster::{Cluster, Placed, Subject, Turn},
     columns::Row,
-    framework::{Figure, GivenTwice},
+    framework::{DoubleAllocation, Figure},
 };
 
 /// How many things are given twice, by what they are and whose pods have them.
@@ -28,7 +28,7 @@ pub enum Whose {
 
 /// Something that is given to more than may have it, as an audit reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Excess {
+pub struct Overallocation {
     /// The node or the object.
     pub subject: Subject,
     /// Which kind of thing it is, in one word.
@@ -41,9 +41,9 @@ pub struct Excess {
 
 /// What was found when each row was looked at last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Excesses {
+pub(super) struct Overallocations {
     /// By row; of no row what belongs to no single node.
-    twice: BTreeMap<Option<Row>, Vec<Excess>>,
+    twice: BTreeMap<Option<Row>, Vec<Overallocation>>,
     /// By row, the resources of which its pods request more than it offers.
     overcommitted: BTreeMap<Row, BTreeMap<String, Whose>>,
 }
@@ -58,9 +58,9 @@ impl Whose {
     }
 }
 
-impl Excesses {
+impl Overallocations {
     /// Keeps what is given twice now. Gives what was not when it was looked at last.
-    fn note(&mut self, row: Option<Row>, found: Vec<Excess>) -> Vec<Excess> {
+    fn note(&mut self, row: Option<Row>, found: Vec<Overallocation>) -> Vec<Overallocation> {
         let known = self.twice.remove(&row).unwrap_or_default();
         let new = found.iter().filter(|one| !known.contains(one)).cloned().collect();
         if !found.is_empty() {
@@ -90,44 +90,44 @@ impl Excesses {
 impl Engine {
     /// Looks for what is given to more than may have it, among the rows at which [`Engine::audit`] looks in this turn; what belongs to
     /// no single node is looked at after the last of them. Gives what was given twice and was not when it was looked at last.
-    pub fn excesses(&mut self, turn: Turn, rows: usize) -> Vec<Excess> {
+    pub fn overallocations(&mut self, turn: Turn, rows: usize) -> Vec<Overallocation> {
         match turn {
             Turn::Rows(from) => {
                 let end = from.saturating_add(rows).min(self.cluster.width());
                 (from..end).filter_map(Row::at).flat_map(|row| self.excesses_of(row)).collect()
             }
             Turn::Whole(0) => {
-                let found = self.given_twice(None);
-                self.excesses.note(None, found)
+                let found = self.double_allocations(None);
+                self.overallocations.note(None, found)
             }
             Turn::Whole(_) => Vec::new(),
         }
     }
 
-    fn excesses_of(&mut self, row: Row) -> Vec<Excess> {
+    fn excesses_of(&mut self, row: Row) -> Vec<Overallocation> {
         let overcommitted = overcommitted(&self.cluster, row);
         if overcommitted.is_empty() {
-            self.excesses.overcommitted.remove(&row);
+            self.overallocations.overcommitted.remove(&row);
         } else {
-            self.excesses.overcommitted.insert(row, overcommitted);
+            self.overallocations.overcommitted.insert(row, overcommitted);
         }
-        let found = self.given_twice(Some(row));
-        self.excesses.note(Some(row), found)
+        let found = self.double_allocations(Some(row));
+        self.overallocations.note(Some(row), found)
     }
 
     /// What plugins have given twice. A plugin of several profiles is asked once.
-    fn given_twice(&self, row: Option<Row>) -> Vec<Excess> {
+    fn double_allocations(&self, row: Option<Row>) -> Vec<Overallocation> {
         let name = row.and_then(|row| self.cluster.name(row));
-        let of = |GivenTwice { what, details, pods, subject }| {
+        let of = |DoubleAllocation { what, details, pods, subject }| {
             let is_own = |uid| self.cluster.pod(uid).is_some_and(|placed| !self.cluster.is_foreign(&placed.pod));
             let whose = if pods.iter().all(is_own) { Whose::Own } else { Whose::Others };
             let node = || name.map_or(Subject::Cluster, |name| Subject::Node(Arc::clone(name)));
-            Excess { subject: subject.unwrap_or_else(node), what, details, whose }
+            Overallocation { subject: subject.unwrap_or_else(node), what, details, whose }
         };
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
         let plugins: BTreeMap<&str, _> = plugins.map(|plugin| (plugin.name(), plugin)).collect();
         let points = plugins.values().filter_map(|plugin| plugin.audit.as_ref());
-        points.flat_map(|point| point.given_twice(&self.cluster, row)).map(of).collect()
+        points.flat_map(|point| point.double_allocations(&self.cluster, row)).map(of).collect()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Room that is made for a pod that no node takes.
+//! PostFilter and nominations: preemption for a pod that no node takes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, queueing_hints::Judged};
+use super::{Engine, queueing_hints::PluginHints};
 use crate::{
     columns::Row,
     cycle::{Found, Profile},
@@ -15,50 +15,50 @@ use crate::{
     timing::Point,
 };
 
-/// What came of looking for pods whose eviction makes room for a pod that no node takes.
+/// What came of preemption for a pod that no node takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Room {
-    /// No plugin had anything to do with it.
+pub enum PreemptionOutcome {
+    /// No plugin tried.
     #[default]
     NotSought,
-    /// There is none.
+    /// There are no victims that would help.
     None,
-    /// It is being made since an earlier attempt.
+    /// Victims of an earlier attempt are still leaving.
     Awaited,
-    /// It is being made from now on: these pods leave, those among them that are being deleted already.
+    /// These victims leave from now on, those among them that are being deleted already.
     Found(Vec<Uid>),
 }
 
-/// What plugins said that were asked for room.
+/// What the PostFilter plugins answered.
 #[derive(Default)]
-pub(super) struct Sought {
-    /// The node for the pod, with the pods that are evicted there.
+pub(super) struct PostFilterOutcome {
+    /// The node that the pod is nominated to, with its victims there.
     pub(super) nominated: Option<(Row, Vec<Uid>)>,
-    /// The pods that go together, each with the node on which its room is.
+    /// Pods that are placed together, each with the node that it is nominated to.
     pub(super) together: Vec<(Uid, Row)>,
-    /// For whom pods are evicted, where that is not this pod alone.
+    /// The preemptor, where that is not this pod alone.
     pub(super) preemptor: Option<Arc<str>>,
-    /// What is added to the message.
+    /// Texts that are added to the message.
     pub(super) words: Vec<String>,
-    /// Whether no room can be made, and the pod is nominated no longer.
+    /// Whether there is no candidate, and the nomination of the pod ends.
     pub(super) is_hopeless: bool,
-    /// The plugin that was asked last.
+    /// The plugin that was called last.
     pub(super) asked_last: &'static str,
-    /// What came of it.
-    pub(super) room: Room,
+    /// What came of preemption.
+    pub(super) preemption: PreemptionOutcome,
 }
 
 impl Engine {
-    /// Asks plugins for room for a pod that no node takes. An error where others are to be asked first about these victims.
-    pub(super) fn look_for_room(
+    /// Calls the PostFilter plugins for a pod that no node takes. An error where extenders are to be called about these victims first.
+    pub(super) fn run_post_filters(
         &mut self,
         profile: &Profile,
         request: &Request<'_>,
         found: &Found,
-    ) -> Result<Sought, Victims> {
-        let mut sought = Sought::default();
+    ) -> Result<PostFilterOutcome, Victims> {
+        let mut outcome = PostFilterOutcome::default();
         if self.cluster.is_empty() {
-            return Ok(sought);
+            return Ok(outcome);
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
@@ -66,47 +66,47 @@ impl Engine {
             let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
             let plugin = &profile.plugins[usize::from(*index)];
             let Some(point) = &plugin.post_filter else { continue };
-            sought.asked_last = plugin.name();
+            outcome.asked_last = plugin.name();
             let search = || point.post_filter(request, &mut attempted);
-            let answer = self.laps.call(plugin, Point::PostFilter, search);
-            // A plugin that has nothing to say has not looked.
+            let answer = self.latencies.call(plugin, Point::PostFilter, search);
+            // A plugin without an answer has not tried.
             if !matches!(&answer, PostFilterResult::Nothing(word) if word.is_empty()) {
-                sought.room = Room::None;
+                outcome.preemption = PreemptionOutcome::None;
             }
             match answer {
                 PostFilterResult::Ask(victims) => return Err(victims),
-                PostFilterResult::Nothing(word) => sought.words.push(word),
-                PostFilterResult::NoRoom(word) => {
-                    sought.is_hopeless = true;
-                    sought.words.push(word);
+                PostFilterResult::Nothing(word) => outcome.words.push(word),
+                PostFilterResult::NoCandidate(word) => {
+                    outcome.is_hopeless = true;
+                    outcome.words.push(word);
                 }
                 PostFilterResult::Stop(word) => {
-                    sought.words = vec![word];
+                    outcome.words = vec![word];
                     break;
                 }
                 PostFilterResult::Nominate { row, victims } => {
-                    sought.words.clear();
-                    sought.nominated = Some((row, victims));
+                    outcome.words.clear();
+                    outcome.nominated = Some((row, victims));
                     break;
                 }
                 PostFilterResult::Together { rooms, victims, preemptor, words } => {
                     let own = rooms.iter().find(|(uid, _)| *uid == request.pod.uid).map(|(_, row)| *row);
                     let evicts = own.is_some() && !victims.is_empty();
-                    sought.nominated = own.map(|row| (row, victims));
-                    sought.together = rooms;
-                    sought.words.push(words);
+                    outcome.nominated = own.map(|row| (row, victims));
+                    outcome.together = rooms;
+                    outcome.words.push(words);
                     if evicts {
-                        (sought.words, sought.preemptor) = (Vec::new(), Some(Arc::from(preemptor)));
+                        (outcome.words, outcome.preemptor) = (Vec::new(), Some(Arc::from(preemptor)));
                         break;
                     }
                 }
             }
         }
-        Ok(sought)
+        Ok(outcome)
     }
 
-    /// Room is made for a pod on this node from now on, or on none any more.
-    pub(super) fn make_room(&mut self, pod: &Arc<Pod>, row: Option<Row>, now: Moment) {
+    /// Nominates a pod to this node, or to none any more.
+    pub(super) fn nominate(&mut self, pod: &Arc<Pod>, row: Option<Row>, now: Moment) {
         let had = self.cluster.nomination(&pod.uid);
         self.cluster.nominate(pod, row);
         if had.is_some() && had != row {
@@ -114,27 +114,26 @@ impl Engine {
         }
     }
 
-    /// The node on which room is being made for a pod.
+    /// The node that a pod is nominated to.
     pub(super) fn nominated_node(&self, uid: &Uid) -> Option<Arc<str>> {
         let row = self.cluster.nomination(uid)?;
         self.cluster.node(row).map(|node| Arc::clone(&node.name))
     }
 
-    /// Pods of lower priority do not get the room any more that was made for them on these rows before. What other schedulers
-    /// have nominated is theirs to take back.
+    /// Takes nominations to these rows from pods of lower priority. Those of other schedulers' pods are theirs to take back.
     pub(super) fn supersede(&mut self, pod: &Pod, rows: &BTreeSet<Row>, now: Moment) {
         let is_lower = |other: &Pod| other.template.priority < pod.template.priority && !self.cluster.is_foreign(other);
         let lower = self.cluster.nominated().filter(|(other, row)| rows.contains(row) && is_lower(other));
         for other in lower.map(|(other, _)| Arc::clone(other)).collect::<Vec<_>>() {
-            self.make_room(&other, None, now);
+            self.nominate(&other, None, now);
         }
     }
 
-    /// An eviction that an attempt ordered has failed. Who waits for it waits no longer.
+    /// An eviction that an attempt ordered has failed: its preemptor waits for it no longer.
     pub fn eviction_failed(&mut self, victim: &Uid, now: Moment) {
         if let Some(by) = self.cluster.not_evicted(victim) {
-            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-            self.queue.release(&by, now, &judge);
+            let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.release(&by, now, &hints);
         }
     }
 }

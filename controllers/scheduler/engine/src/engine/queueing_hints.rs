@@ -1,4 +1,4 @@
-//! What the plugins of a pod's profile say to the queue.
+//! PreEnqueue and queueing hints of the plugins of a pod's profile.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::{
     event::Event,
     framework::Registration,
     pod::Pod,
-    queue::{Judge, PluginSet},
+    queue::{PluginSet, QueueingHints},
 };
 
 /// The profiles, with the cluster that their plugins look at.
-pub(super) struct Judged<'a> {
+pub(super) struct PluginHints<'a> {
     pub(super) profiles: &'a [Arc<Profile>],
     pub(super) cluster: &'a Cluster,
 }
 
-impl Judged<'_> {
+impl PluginHints<'_> {
     fn plugins(&self, pod: &Pod) -> Option<&[Registration]> {
         let profile = self.profiles.iter().find(|profile| profile.scheduler == pod.template.scheduler);
         profile.map(|profile| &*profile.plugins)
     }
 }
 
-impl Judge for Judged<'_> {
-    fn gate(&self, pod: &Pod, first: Option<u8>) -> Result<(), u8> {
+impl QueueingHints for PluginHints<'_> {
+    fn pre_enqueue(&self, pod: &Pod, first: Option<u8>) -> Result<(), u8> {
         let Some(plugins) = self.plugins(pod) else { return Ok(()) };
         let order = first.into_iter().chain((0..PluginSet::PLUGINS_MAX).filter(|index| Some(*index) != first));
         for index in order.take(plugins.len()) {
@@ -38,16 +38,16 @@ impl Judge for Judged<'_> {
         Ok(())
     }
 
-    fn wakes(&self, pod: &Pod, plugin: u8) -> bool {
+    fn activates(&self, pod: &Pod, plugin: u8) -> bool {
         let plugin = self.plugins(pod).and_then(|plugins| plugins.get(usize::from(plugin)));
         plugin.and_then(|plugin| plugin.pre_enqueue.as_ref()).is_some_and(|point| point.activates())
     }
 
-    fn instead(&self, pod: &Pod, plugin: u8) -> Option<Uid> {
+    fn representative(&self, pod: &Pod, plugin: u8) -> Option<Uid> {
         self.plugins(pod)?.get(usize::from(plugin))?.pre_enqueue.as_ref()?.representative(pod, self.cluster)
     }
 
-    fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool {
+    fn is_helped_by(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool {
         let Some(plugins) = self.plugins(pod) else { return false };
         let kinds = event.kinds();
         refused_by.iter().filter_map(|index| plugins.get(usize::from(index))).any(|plugin| {

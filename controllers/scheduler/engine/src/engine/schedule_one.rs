@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 use koord_core::clock::Moment;
 
 use super::{
-    Attempt, Engine, Outcome, failure_handler::rejected, latency::Part, queueing_hints::Judged, waiting_pods::Waiting,
+    Attempt, Engine, Outcome, failure_handler::rejected, latency::AttemptPart, queueing_hints::PluginHints,
+    waiting_pods::Waiting,
 };
 use crate::{
     cluster::{Cluster, Hidden},
@@ -41,23 +42,23 @@ impl Engine {
 
     fn next_attempt(&mut self, now: Moment) -> Option<Attempt> {
         self.skipped.clear();
-        self.settle(now);
+        self.update_waiting_pods(now);
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
         }
-        let attempt = self.attempt_asked(now).or_else(|| self.attempt_next(now))?;
+        let attempt = self.resume_after_extender(now).or_else(|| self.schedule_next(now))?;
         // What plugins order follows at once.
         self.ready.push_back(attempt);
         self.ready.pop_front()
     }
 
     /// An attempt to place the next pod of the queue.
-    fn attempt_next(&mut self, now: Moment) -> Option<Attempt> {
+    fn schedule_next(&mut self, now: Moment) -> Option<Attempt> {
         if self.is_held() {
             return None;
         }
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.flush(now, &judge);
+        let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.flush(now, &hints);
         loop {
             let (pod, tried) = self.next(now)?;
             match self.profile_of(&pod) {
@@ -65,8 +66,10 @@ impl Engine {
                     self.queue.done(&pod.uid);
                     self.skipped.push(pod);
                 }
-                Some(index) if self.asking.is_open() && self.consults(index, &pod) => self.asking.line_up(&pod, tried),
-                Some(index) => return Some(self.attempt_with(index, pod, tried, now)),
+                Some(index) if self.extender_calls.is_open() && self.may_call_extenders(index, &pod) => {
+                    self.extender_calls.line_up(&pod, tried)
+                }
+                Some(index) => return Some(self.schedule_one(index, pod, tried, now)),
                 None => self.queue.done(&pod.uid),
             }
         }
@@ -76,9 +79,11 @@ impl Engine {
     fn next(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
         let mut last = None;
         loop {
-            let wanted = self.wanted();
+            let next_pod_of_plugins = self.next_pod_of_plugins();
             // Who wants the same pod again has not learnt that it is not there.
-            let Some(uid) = wanted.filter(|uid| last.as_ref() != Some(uid)) else { return self.queue.pop(now) };
+            let Some(uid) = next_pod_of_plugins.filter(|uid| last.as_ref() != Some(uid)) else {
+                return self.queue.pop(now);
+            };
             if let Some(popped) = self.queue.pop_this(&uid, now) {
                 return Some(popped);
             }
@@ -88,7 +93,7 @@ impl Engine {
                     point.next_pod_unavailable(&uid, &mut self.cluster, &mut orders);
                 }
             }
-            self.carry_out(orders, now);
+            self.apply_orders(orders, now);
             last = Some(uid);
         }
     }
@@ -96,8 +101,8 @@ impl Engine {
     /// Whether there is something to attempt now.
     pub fn has_work(&self, now: Moment) -> bool {
         let is_over = self.waiting.first_end().is_some_and(|end| end <= now);
-        let is_ready = !self.ready.is_empty() || self.asking.has_work();
-        self.is_unsettled || is_ready || is_over || self.queue.has_work(now) && !self.is_held()
+        let is_ready = !self.ready.is_empty() || self.extender_calls.has_work();
+        self.has_changed || is_ready || is_over || self.queue.has_work(now) && !self.is_held()
     }
 
     /// When there may be something to attempt without a further change; none where only a change helps.
@@ -106,22 +111,22 @@ impl Engine {
         self.queue.wake_at().filter(|_| !self.is_held()).into_iter().chain(waiting).min()
     }
 
-    pub(super) fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
-        self.under_way.set(Some((Arc::clone(&pod), now)));
+    pub(super) fn schedule_one(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
+        self.current_attempt.set(Some((Arc::clone(&pod), now)));
         let profile = Arc::clone(&self.profiles[index]);
-        self.laps.begin();
+        self.latencies.begin();
         self.hide(&profile, &pod);
         let mut found = self.search(index, &profile, &pod);
         if found.is_outdated() {
             self.forget_answers();
             found = self.search(index, &profile, &pod);
         }
-        self.laps.end(Part::Filter, matches!(found, Found::Node { .. }));
+        self.latencies.end(AttemptPart::Filter, matches!(found, Found::Node { .. }));
         let searched = found.searched();
         let class = self.cluster.class(&pod.template);
         let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
         let outcome = match found {
-            Found::Node { .. } if self.asks(&request) => {
+            Found::Node { .. } if self.calls_extenders(&request) => {
                 self.cluster.hide_all();
                 let rows = profile.takers(&request, &mut self.cluster);
                 let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
@@ -132,7 +137,7 @@ impl Engine {
             found => {
                 self.cluster.hide_all();
                 if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
-                    self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
+                    self.fail_in_reserve(&profile, &pod, tried, rejected, now)
                 } else {
                     match self.refuse(&profile, &pod, &found, now) {
                         Ok((refused_by, refused)) => {
@@ -144,16 +149,16 @@ impl Engine {
                 }
             }
         };
-        self.laps.finish();
-        self.under_way.set(None);
+        self.latencies.finish();
+        self.current_attempt.set(None);
         Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
     }
 
     fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>) -> Found {
-        let Self { cluster, memories, random, laps, .. } = self;
+        let Self { cluster, memories, random, latencies, .. } = self;
         let memory = &mut memories[index];
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
-        match laps.stopwatch() {
+        match latencies.stopwatch() {
             None => profile.search(pod, cluster, memory, draw),
             Some(mut stopwatch) => profile.search_timed(pod, cluster, memory, draw, &mut stopwatch),
         }
@@ -186,19 +191,19 @@ impl Engine {
         let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
             let Some(point) = &plugin.reserve else { return Ok(()) };
             let reserve = || point.reserve(&request, &self.cluster, row, &mut holds);
-            self.laps.call(plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
+            self.latencies.call(plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
         });
         let refused = given.find_map(Result::err);
-        self.laps.end(Part::Reserve, refused.is_none());
+        self.latencies.end(AttemptPart::Reserve, refused.is_none());
         if let Some(refused) = refused {
-            return self.refuse_in_reserve(profile, pod, tried, refused, now);
+            return self.fail_in_reserve(profile, pod, tried, refused, now);
         }
         self.cluster.show();
         self.cluster.nominate(pod, None);
         self.cluster.place(resized(pod, &holds), &node, holds);
         let mut orders = Orders::default();
         let permitted = self.permit(profile, &request, &mut orders);
-        self.laps.end(Part::Permit, permitted.is_ok());
+        self.latencies.end(AttemptPart::Permit, permitted.is_ok());
         let outcome = match permitted {
             Err((index, message)) => {
                 let (refused_by, refused) = rejected(profile, index, Rejection::unschedulable(message));
@@ -218,7 +223,7 @@ impl Engine {
                 }
             }
         };
-        self.carry_out(orders, now);
+        self.apply_orders(orders, now);
         outcome
     }
 
@@ -234,7 +239,7 @@ impl Engine {
         for (index, plugin) in profile.among(&profile.permits) {
             let Some(point) = &plugin.permit else { continue };
             let permit = || point.permit(request, &mut self.cluster, orders);
-            match self.laps.call(plugin, Point::Permit, permit) {
+            match self.latencies.call(plugin, Point::Permit, permit) {
                 PermitResult::Allow => {}
                 PermitResult::Wait(limit) => {
                     let limit = limit.min(PERMIT_WAIT_MAX);
@@ -247,7 +252,7 @@ impl Engine {
     }
 
     /// The node that was chosen cannot give the pod what it needs.
-    pub(super) fn refuse_in_reserve(
+    pub(super) fn fail_in_reserve(
         &mut self,
         profile: &Profile,
         pod: &Arc<Pod>,
@@ -259,8 +264,8 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-        self.make_room(pod, None, now);
-        self.carry_out(orders, now);
+        self.nominate(pod, None, now);
+        self.apply_orders(orders, now);
         let (refused_by, mut refused) = rejected(profile, index, rejection);
         if refused.is_error {
             refused.message = format!("running Reserve plugin {:?}: {}", profile.name_of(index), refused.message);
@@ -280,7 +285,7 @@ impl Engine {
             for (_, plugin) in profile.among(&profile.pre_binds) {
                 let Some(point) = &plugin.pre_bind else { continue };
                 let write = || point.pre_bind(&request, placed, &self.cluster, &mut patch);
-                self.laps.call(plugin, Point::PreBind, write);
+                self.latencies.call(plugin, Point::PreBind, write);
             }
             instead = profile.plugins.iter().find_map(|plugin| {
                 let write = plugin.bind.as_ref()?.bind(&request, placed, &self.cluster)?;
@@ -324,7 +329,7 @@ impl Engine {
                 self.queue.remove(&pod.uid);
                 if self.cluster.policy().keeps_foreign_nominations {
                     let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
-                    self.make_room(&pod, row, now);
+                    self.nominate(&pod, row, now);
                 }
             }
         }
@@ -342,12 +347,12 @@ impl Engine {
                 }
             }
         }
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
+        let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.give_back(Arc::clone(pod), tried, why, now, &hints);
         if helps_others {
-            self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &judge);
+            self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &hints);
         }
-        self.carry_out(orders, now);
+        self.apply_orders(orders, now);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What plugins want to be written beside bindings: by what is known, and of a pod for which there is no node.
+//! What plugins write beside bindings: statuses, and reports of pods that no node takes.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::{
 };
 
 impl Engine {
-    /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
+    /// What plugins want to be written. A plugin of several profiles is asked once.
     pub fn upkeep(&self) -> Upkeep {
         self.upkeep_of(|_| true)
     }
 
-    /// The same of some plugins, by their names.
+    /// What some plugins want to be written, by their names.
     pub fn upkeep_of(&self, is_asked: impl Fn(&str) -> bool) -> Upkeep {
         let mut plugins = BTreeMap::new();
         let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
@@ -40,7 +40,7 @@ impl Engine {
         points.flat_map(|point| point.urgent_writes(&mut self.cluster)).collect()
     }
 
-    /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
+    /// What plugins report of a pod that no node takes, beside the event and the condition of every pod.
     pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
         let points = profile.iter().flat_map(|profile| profile.each(|plugin| &plugin.status_writer));

@@ -1,5 +1,5 @@
-mod excess;
 mod named;
+mod overallocation;
 mod timing;
 
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::{
 };
 
 /// Fits pods by their number.
-struct Room;
+struct PodLimit;
 
-impl Plugin for Room {
+impl Plugin for PodLimit {
     fn name(&self) -> &'static str {
-        "Room"
+        "PodLimit"
     }
 
     fn register(self: Arc<Self>) -> Registration {
@@ -38,21 +38,21 @@ impl Plugin for Room {
     }
 }
 
-impl PreEnqueue for Room {
+impl PreEnqueue for PodLimit {
     fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), Reason> {
         if pod.gates.is_empty() { Ok(()) } else { Err(ReasonCode::SchedulingGated.says("waits")) }
     }
 }
 
-impl EnqueueExtensions for Room {
+impl EnqueueExtensions for PodLimit {
     fn events_to_register(&self) -> Events {
         Events::NODE_ADDED | Events::POD_REMOVED
     }
 }
 
-impl Filter for Room {
+impl Filter for PodLimit {
     fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        PreparedFilter::Nodes(Box::new(Room))
+        PreparedFilter::Nodes(Box::new(PodLimit))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -65,7 +65,7 @@ impl Filter for Room {
     }
 }
 
-impl NodeFilter for Room {
+impl NodeFilter for PodLimit {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let room = cluster.allocatable(ResourceId::PODS, row) - cluster.requested(ResourceId::PODS, row);
         if room > 0 { Ok(()) } else { Err(Refusal::resolvable(0, 0)) }
@@ -73,7 +73,7 @@ impl NodeFilter for Room {
 }
 
 fn engine() -> Engine {
-    let profile = Profile { filters: vec![0], ..Profile::of("test", vec![Arc::new(Room)]) };
+    let profile = Profile { filters: vec![0], ..Profile::of("test", vec![Arc::new(PodLimit)]) };
     Engine::new(vec![profile], Timings::default(), Random::seeded(1))
 }
 
@@ -146,7 +146,9 @@ fn next(engine: &mut Engine, now: Moment) -> String {
             format!("{}: {}", pod.key.name(), refused.message)
         }
         Some(Attempt { pod, outcome: Outcome::Waiting { node }, .. }) => format!("{} waits on {node}", pod.key.name()),
-        Some(Attempt { pod, outcome: Outcome::Asks { .. }, .. }) => format!("{} is asked about", pod.key.name()),
+        Some(Attempt { pod, outcome: Outcome::ExtenderCall { .. }, .. }) => {
+            format!("{} is asked about", pod.key.name())
+        }
     }
 }
 
@@ -339,7 +341,7 @@ impl PluginState for Pairs {
 }
 
 fn paired() -> Engine {
-    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Room), Arc::new(Pairs)];
+    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(PodLimit), Arc::new(Pairs)];
     let profile = Profile { filters: vec![0], ..Profile::of("test", plugins) };
     let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
     engine.set_node(node("n1", 2), at(0));
@@ -443,7 +445,7 @@ impl PostFilter for Clears {
 
 #[test]
 fn who_waits_in_its_place_gives_it_to_another_and_waits_for_what_helps_the_plugin_that_wants_it() {
-    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Room), Arc::new(Pairs), Arc::new(Clears)];
+    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(PodLimit), Arc::new(Pairs), Arc::new(Clears)];
     let profile = Profile { filters: vec![0], post_filters: vec![2], ..Profile::of("test", plugins) };
     let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
     engine.set_node(node("n1", 1), at(0));
@@ -544,7 +546,7 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     assert_eq!((bound.node.as_deref(), nodes(&bound)), (Some("n1"), vec!["n1".to_owned()]), "as if it were not there");
     assert!(bound.decision.unwrap().outcome.is_none());
     let waiting = why(engine(1), "b");
-    assert_eq!(nodes(&waiting), ["n1 Room: Too many pods"]);
+    assert_eq!(nodes(&waiting), ["n1 PodLimit: Too many pods"]);
     let Some(Outcome::Refused(refused)) = waiting.decision.unwrap().outcome else { panic!() };
     assert_eq!(refused.message, "0/1 nodes are available: 1 Too many pods.");
     let placed = why(engine(2), "b").decision.unwrap().outcome;
@@ -562,7 +564,7 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     assert!(engine(1).why(&Uid::from("x"), at(1)).is_none());
     let mut gated = engine(2);
     gated.set_pod(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("d", "test", None)) }), at(0));
-    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("Room", ReasonCode::SchedulingGated.says("waits"))));
+    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("PodLimit", ReasonCode::SchedulingGated.says("waits"))));
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl Verdicts {
                 nominated: refused.nominated.clone(),
                 victims: refused.victims.len(),
             },
-            Outcome::Asks { .. } => return,
+            Outcome::ExtenderCall { .. } => return,
         };
         self.keep(&attempt.pod, attempt.tried.attempts, ending, time);
     }

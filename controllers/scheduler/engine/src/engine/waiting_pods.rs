@@ -1,4 +1,4 @@
-//! Pods that have their place and wait for a plugin's word before they are bound.
+//! Waiting pods: reserved, and held back by Permit until plugins allow or reject them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use crate::{
     queue::{Return, Tried},
 };
 
-/// A pod in its place.
+/// A reserved pod that is not bound yet.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) pod: Arc<Pod>,
@@ -25,18 +25,18 @@ pub(super) struct Waiting {
     pub(super) node: Arc<str>,
     pub(super) score: i64,
     pub(super) ties: u32,
-    /// The plugin that lets it wait.
+    /// The plugin whose Permit holds it back.
     pub(super) plugin: u8,
     pub(super) until: Moment,
     /// How long that is in all.
     pub(super) limit: Duration,
 }
 
-/// The pods that wait in their places.
+/// The waiting pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waitlist {
     by_uid: BTreeMap<Uid, Waiting>,
-    /// Who waits until when, the first to give up first.
+    /// Who waits until when, the first timeout first.
     ends: BTreeSet<(Moment, Uid)>,
 }
 
@@ -58,12 +58,12 @@ impl Waitlist {
         self.by_uid.contains_key(uid)
     }
 
-    /// When the first of them has waited for too long.
+    /// The first timeout.
     pub(super) fn first_end(&self) -> Option<Moment> {
         self.ends.first().map(|(until, _)| *until)
     }
 
-    /// Those that have waited for too long by now.
+    /// Those that have timed out by now.
     fn over(&self, now: Moment) -> Vec<Uid> {
         let mut over: Vec<Uid> =
             self.ends.iter().take_while(|(until, _)| *until <= now).map(|(_, uid)| uid.clone()).collect();
@@ -73,14 +73,14 @@ impl Waitlist {
 }
 
 impl Engine {
-    /// The pods that have their place and wait before they are bound.
+    /// The waiting pods.
     pub fn waiting(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.waiting.by_uid.values().map(|waiting| &waiting.pod)
     }
 
-    /// Ends what has waited for too long, and carries out what plugins have to order.
-    pub(super) fn settle(&mut self, now: Moment) {
-        self.is_unsettled = false;
+    /// Rejects pods that have timed out, and applies the orders of plugins.
+    pub(super) fn update_waiting_pods(&mut self, now: Moment) {
+        self.has_changed = false;
         for uid in self.waiting.over(now) {
             let Some(waiting) = self.waiting.by_uid.get(&uid) else { continue };
             let plugin = self.profile_of(&waiting.pod).and_then(|index| {
@@ -98,10 +98,10 @@ impl Engine {
         for profile in self.profiles.clone() {
             profile.each(|plugin| &plugin.pod_activation).for_each(|point| point.order(&mut self.cluster, &mut orders));
         }
-        self.carry_out(orders, now);
+        self.apply_orders(orders, now);
     }
 
-    pub(super) fn carry_out(&mut self, orders: Orders, now: Moment) {
+    pub(super) fn apply_orders(&mut self, orders: Orders, now: Moment) {
         let Orders { allow, reject, withdraw, activate, marks } = orders;
         self.jobs.note(marks, now);
         for uid in allow {
@@ -118,19 +118,19 @@ impl Engine {
             self.reject(&uid, None, reason, false, now);
         }
         if !activate.is_empty() {
-            let judge = super::Judged { profiles: &self.profiles, cluster: &self.cluster };
-            self.queue.activate(&activate, now, &judge);
+            let hints = super::PluginHints { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.activate(&activate, now, &hints);
         }
     }
 
-    /// Takes a pod that waits from its place, which is wanted for another one by the plugin of this name. Gives the pod.
+    /// Preempts a waiting pod in the name of this plugin. Returns the pod.
     pub(super) fn preempt_waiting(&mut self, uid: &Uid, plugin: &str, now: Moment) -> Option<Arc<Pod>> {
         let pod = Arc::clone(&self.waiting.by_uid.get(uid)?.pod);
         self.reject(uid, Some(plugin), ReasonCode::Preempted.says("preempted"), true, now);
         Some(pod)
     }
 
-    /// Takes a pod from its place, in the name of this plugin, or of the one that lets it wait.
+    /// Rejects a waiting pod in the name of this plugin, or of the one that holds it back.
     fn reject(&mut self, uid: &Uid, by: Option<&str>, reason: Reason, helps_others: bool, now: Moment) {
         let Some(Waiting { pod, tried, began, plugin, .. }) = self.waiting.remove(uid) else { return };
         let Some(profile) = self.profile_of(&pod).and_then(|index| self.profiles.get(index)) else { return };

@@ -37,32 +37,30 @@ pub struct Attempted<'a> {
 /// The result of PostFilter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PostFilterResult {
-    /// Nothing is done; the next plugin is asked. The words are added to the message. Where room is being made for the pod
-    /// already, that stays so.
+    /// Nothing is done; the next plugin is called. The text is added to the message, and a nomination stays.
     Nothing(String),
-    /// No room can be made; the next plugin is asked. The words are added to the message, and the pod is nominated no longer.
-    NoRoom(String),
-    /// Nothing can be done by any plugin. These words alone are added to the message. Where room is being made for the pod already,
-    /// that stays so.
+    /// There is no candidate; the next plugin is called. The text is added to the message, and the nomination of the pod ends.
+    NoCandidate(String),
+    /// Nothing can be done by any plugin. This text alone is added to the message, and a nomination stays.
     Stop(String),
-    /// Room is made on a node.
+    /// The pod is nominated to a node.
     Nominate {
         /// The node.
         row: Row,
-        /// The pods that are evicted for it, in this order.
+        /// The victims, which are evicted in this order.
         victims: Vec<Uid>,
     },
-    /// Others are asked first about these victims.
+    /// Extenders are called about these victims first.
     Ask(Victims),
-    /// Room is made for pods that go together. Without victims it is being made already, and the next plugin is asked.
+    /// Pods that are placed together are nominated. Without victims they are already, and the next plugin is called.
     Together {
-        /// The pods, each with the node on which its room is.
+        /// The pods, each with its node.
         rooms: Vec<(Uid, Row)>,
-        /// The pods that are evicted for them, in this order.
+        /// The victims, which are evicted in this order.
         victims: Vec<Uid>,
-        /// For whom they are evicted: what the pods are together, or the pod that goes alone.
+        /// The preemptor: what the pods are together, or the pod that goes alone.
         preemptor: String,
-        /// The words that are added to the message where nobody is evicted.
+        /// The text that is added to the message where nobody is evicted.
         words: String,
     },
 }

@@ -16,23 +16,23 @@ pub(super) fn pod(name: &str, priority: i32) -> Arc<Pod> {
 /// which the pod `first` is tried.
 struct Plugins;
 
-impl Judge for Plugins {
-    fn gate(&self, pod: &Pod, _: Option<u8>) -> Result<(), u8> {
+impl QueueingHints for Plugins {
+    fn pre_enqueue(&self, pod: &Pod, _: Option<u8>) -> Result<(), u8> {
         match pod.gates.first() {
             None => Ok(()),
             Some(gate) => Err(if &**gate == "gang" { 3 } else { 2 }),
         }
     }
 
-    fn wakes(&self, _: &Pod, plugin: u8) -> bool {
+    fn activates(&self, _: &Pod, plugin: u8) -> bool {
         plugin == 3
     }
 
-    fn instead(&self, _: &Pod, plugin: u8) -> Option<Uid> {
+    fn representative(&self, _: &Pod, plugin: u8) -> Option<Uid> {
         (plugin == 3).then(|| Uid::from("first"))
     }
 
-    fn may_help(&self, _: &Pod, refused_by: PluginSet, event: &Event) -> bool {
+    fn is_helped_by(&self, _: &Pod, refused_by: PluginSet, event: &Event) -> bool {
         refused_by.iter().any(|plugin| {
             let events = if plugin == 1 { Events::NODE_ADDED } else { Events::POD_CHANGED };
             event.kinds().meets(events)
@@ -43,16 +43,16 @@ impl Judge for Plugins {
 /// Fails where it is asked.
 struct Unasked;
 
-impl Judge for Unasked {
-    fn gate(&self, _: &Pod, _: Option<u8>) -> Result<(), u8> {
+impl QueueingHints for Unasked {
+    fn pre_enqueue(&self, _: &Pod, _: Option<u8>) -> Result<(), u8> {
         panic!("asked whether it may be tried");
     }
 
-    fn wakes(&self, _: &Pod, _: u8) -> bool {
+    fn activates(&self, _: &Pod, _: u8) -> bool {
         panic!("asked who wakes it");
     }
 
-    fn may_help(&self, _: &Pod, _: PluginSet, _: &Event) -> bool {
+    fn is_helped_by(&self, _: &Pod, _: PluginSet, _: &Event) -> bool {
         panic!("asked whether an event helps");
     }
 }

@@ -283,7 +283,7 @@ impl PostFilter for Coscheduling {
                     let (rooms, victims) = (vec![(uid.clone(), row)], Vec::new());
                     PostFilterResult::Together { rooms, victims, preemptor: String::new(), words }
                 }
-                None => PostFilterResult::NoRoom(words),
+                None => PostFilterResult::NoCandidate(words),
             };
         }
         let has_no_round = context.lacks_network(uid, attempted.cluster);
@@ -297,7 +297,7 @@ impl PostFilter for Coscheduling {
             Ok(Together { rooms, victims, preemptor, .. }) => {
                 PostFilterResult::Together { rooms, victims, preemptor, words }
             }
-            Err(_) => PostFilterResult::NoRoom(words),
+            Err(_) => PostFilterResult::NoCandidate(words),
         }
     }
 }

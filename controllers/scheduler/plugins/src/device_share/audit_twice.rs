@@ -6,7 +6,7 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::GivenTwice,
+    framework::DoubleAllocation,
 };
 
 use super::{
@@ -22,7 +22,7 @@ use crate::reservation::lots::users;
 type Has<'c> = (&'c Placed, &'c Share);
 
 /// What of the devices of a node is given to more pods than may have it.
-pub(super) fn given_twice(cluster: &Cluster, row: Row) -> Vec<GivenTwice> {
+pub(super) fn double_allocations(cluster: &Cluster, row: Row) -> Vec<DoubleAllocation> {
     let Some(node) = cluster.state::<Devices>().and_then(|devices| devices.of(row)) else { return Vec::new() };
     let mut by_device: BTreeMap<(Kind, i32), Vec<Has<'_>>> = BTreeMap::new();
     for placed in users(cluster, row) {
@@ -41,7 +41,7 @@ pub(super) fn given_twice(cluster: &Cluster, row: Row) -> Vec<GivenTwice> {
 
 /// A resource of a device of which pods have more than there is. Nothing is known of a device that the node does not report, and none is
 /// to be had of one that has become unhealthy: pods keep what they have of it.
-fn exceeded(node: &NodeDevices, (kind, minor): (Kind, i32), shares: &[Has<'_>]) -> Option<GivenTwice> {
+fn exceeded(node: &NodeDevices, (kind, minor): (Kind, i32), shares: &[Has<'_>]) -> Option<DoubleAllocation> {
     let device = node.get(kind, minor).filter(|device| device.is_reported && !device.is_unhealthy)?;
     let sum = shares.iter().fold(Amounts::default(), |sum, (_, share)| sum.plus(&share.amounts));
     let is_more = |(resource, amount): &(DeviceResource, i64)| {
@@ -55,7 +55,7 @@ fn exceeded(node: &NodeDevices, (kind, minor): (Kind, i32), shares: &[Has<'_>]) 
 }
 
 /// The virtual functions of a device that several pods have.
-fn functions((kind, minor): (Kind, i32), shares: &[Has<'_>]) -> Vec<GivenTwice> {
+fn functions((kind, minor): (Kind, i32), shares: &[Has<'_>]) -> Vec<DoubleAllocation> {
     let mut by_address: BTreeMap<&str, BTreeMap<&Uid, &Placed>> = BTreeMap::new();
     for (placed, share) in shares {
         for (_, bus_id) in &share.virtual_functions {
@@ -70,10 +70,10 @@ fn functions((kind, minor): (Kind, i32), shares: &[Has<'_>]) -> Vec<GivenTwice> 
     twice.collect()
 }
 
-fn given(what: &'static str, words: &str, pods: &[&Placed]) -> GivenTwice {
+fn given(what: &'static str, words: &str, pods: &[&Placed]) -> DoubleAllocation {
     let names: Vec<&str> = pods.iter().map(|placed| placed.pod.key.as_str()).collect();
     let details = format!("{words} to {}", names.join(", "));
-    GivenTwice { what, details, pods: pods.iter().map(|placed| placed.pod.uid.clone()).collect(), subject: None }
+    DoubleAllocation { what, details, pods: pods.iter().map(|placed| placed.pod.uid.clone()).collect(), subject: None }
 }
 
 /// Whether a resource is a part of a device in percent, of which there is the same whatever the device is.
@@ -116,7 +116,7 @@ mod tests {
             let pod = Pod { reservation, ..Pod::clone(&testing::pod(name, &json!({}))) };
             cluster.place(Arc::new(pod), &"n".into(), holds);
         }
-        let found = given_twice(&cluster, cluster.row("n").unwrap());
+        let found = double_allocations(&cluster, cluster.row("n").unwrap());
         found.into_iter().map(|one| format!("{}: {} ({} pods)", one.what, one.details, one.pods.len())).collect()
     }
 

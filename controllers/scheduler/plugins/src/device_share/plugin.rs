@@ -18,9 +18,9 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        AllocationRestore, Audit, EnqueueExtensions, Filter, GivenTwice, NoAnswer, NodeFilter, NodeScore, Operands,
-        Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter, PreparedFilter, Query, Reason, ReasonCode,
-        Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint,
+        AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore,
+        Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter, PreparedFilter, Query, Reason,
+        ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint,
         SignatureFields,
     },
     hold::{Holds, Resized},
@@ -383,8 +383,8 @@ impl ServiceEndpoint for DeviceShare {
 }
 
 impl Audit for DeviceShare {
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
-        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
+    fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
+        row.map(|row| audit_twice::double_allocations(cluster, row)).unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
     dynamic::{DeviceId, ResourceClaim},
-    framework::GivenTwice,
+    framework::DoubleAllocation,
 };
 
 use super::{
@@ -43,16 +43,16 @@ impl Devices {
     }
 
     /// Devices that several claims have.
-    pub(super) fn given_twice(&self, cluster: &Cluster) -> Vec<GivenTwice> {
+    pub(super) fn double_allocations(&self, cluster: &Cluster) -> Vec<DoubleAllocation> {
         let objects = cluster.objects();
-        let twice = self.ledger.given_twice().into_iter().filter_map(|(device, claims)| {
+        let twice = self.ledger.double_allocations().into_iter().filter_map(|(device, claims)| {
             let names: Vec<&str> = claims.keys().map(|key| key.as_str()).collect();
             let known = claims.keys().filter_map(|key| objects.get::<ResourceClaim>(key.as_str()));
             let users = known.flat_map(|claim| &claim.status.reserved_for).map(|user| Uid::from(&*user.uid));
             let pods = users.chain(claims.values().flatten().copied().cloned()).collect();
             let first = claims.keys().next()?;
             let DeviceId { driver, pool, device } = device;
-            Some(GivenTwice {
+            Some(DoubleAllocation {
                 what: "claimed_device",
                 details: format!("device {driver}/{pool}/{device} is given to the claims {}", names.join(", ")),
                 pods,
@@ -126,7 +126,7 @@ mod tests {
         let mut world = World::of(&["a"]);
         world.plain("a", &["0", "1"]);
         let found = |world: &World| -> Vec<String> {
-            let found = world.plugin.given_twice(&world.cluster, None);
+            let found = world.plugin.double_allocations(&world.cluster, None);
             let pods = |pods: &BTreeSet<Uid>| pods.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
             found.iter().map(|one| format!("{} by {}", one.details, pods(&one.pods))).collect()
         };
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(found(&world), [""; 0], "to look after it");
         world.claim("c", &having("1", "p", &json!({})));
         let row = world.cluster.row("a");
-        assert!(world.plugin.given_twice(&world.cluster, row).is_empty(), "it belongs to no single node");
+        assert!(world.plugin.double_allocations(&world.cluster, row).is_empty(), "it belongs to no single node");
         world.cluster.remove_pod(&second.uid);
         assert_eq!(found(&world), [""; 0]);
     }

@@ -231,7 +231,7 @@ impl Ledger {
     }
 
     /// Devices that several claims have, each with these claims and the pods that want to give it to them.
-    pub(super) fn given_twice(&self) -> BTreeMap<DeviceId, BTreeMap<&ObjectKey, Vec<&Uid>>> {
+    pub(super) fn double_allocations(&self) -> BTreeMap<DeviceId, BTreeMap<&ObjectKey, Vec<&Uid>>> {
         let is_crowded = |device: &&AllocatedDevice| {
             let (pool, name) = place(device);
             self.used.get(&pool).and_then(|in_pool| in_pool.get(&name)).is_some_and(|count| *count > 1)

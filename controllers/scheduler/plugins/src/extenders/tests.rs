@@ -80,8 +80,10 @@ fn next(engine: &mut Engine) -> (String, u64) {
             let victims: Vec<&str> = refused.victims.iter().map(|victim| victim.key.name()).collect();
             (format!("{name}: {}{}", refused.message, victims.concat()), 0)
         }
-        Outcome::Asks { number, question: Question::Nodes(nodes) } => (format!("{name}? {}", nodes.join(" ")), number),
-        Outcome::Asks { number, question: Question::Victims(victims) } => {
+        Outcome::ExtenderCall { number, question: Question::Nodes(nodes) } => {
+            (format!("{name}? {}", nodes.join(" ")), number)
+        }
+        Outcome::ExtenderCall { number, question: Question::Victims(victims) } => {
             let victims = victims.iter().map(|(node, of_node)| format!("{node}{:?}", of_node.pods));
             (format!("{name}! {}", victims.collect::<Vec<_>>().join(" ")), number)
         }

@@ -107,7 +107,7 @@ impl World {
         match self.engine.attempt(now).map(|attempt| attempt.outcome) {
             Some(Outcome::Bind { node, .. }) => node.to_string(),
             Some(Outcome::Refused(refused)) => refused.message,
-            Some(Outcome::Waiting { .. } | Outcome::Asks { .. }) | None => "no attempt".to_owned(),
+            Some(Outcome::Waiting { .. } | Outcome::ExtenderCall { .. }) | None => "no attempt".to_owned(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::GivenTwice,
+    framework::DoubleAllocation,
 };
 use koord_scheduling::CpuSet;
 
@@ -13,7 +13,7 @@ use super::state::{NumaHold, NumaState};
 use crate::reservation::lots::users;
 
 /// The CPUs of a node that more pods have than may.
-pub(super) fn given_twice(cluster: &Cluster, row: Row) -> Vec<GivenTwice> {
+pub(super) fn double_allocations(cluster: &Cluster, row: Row) -> Vec<DoubleAllocation> {
     let Some(node) = cluster.state::<NumaState>().and_then(|state| state.node(row)) else { return Vec::new() };
     let crowded = node.ledger.exhausted(node.refs_max.saturating_add(1));
     if crowded.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn given_twice(cluster: &Cluster, row: Row) -> Vec<GivenTwice> {
     by_pods.retain(|pods, _| pods.len() > refs_max);
     let given = by_pods.into_iter().map(|(pods, cpus)| {
         let names: Vec<&str> = pods.iter().map(|index| holds[*index].0.pod.key.as_str()).collect();
-        GivenTwice {
+        DoubleAllocation {
             what: "cpu",
             details: format!("CPUs {cpus} are given to {}", names.join(", ")),
             pods: pods.iter().map(|index| holds[*index].0.pod.uid.clone()).collect(),
@@ -73,7 +73,7 @@ mod tests {
             holds.set(NumaHold { cpus: cpus.parse().unwrap(), ..NumaHold::default() });
             cluster.place(Arc::new(Pod { reservation, ..Pod::clone(&pod) }), &"n".into(), holds);
         }
-        let found = given_twice(&cluster, cluster.row("n").unwrap());
+        let found = double_allocations(&cluster, cluster.row("n").unwrap());
         assert!(found.iter().all(|one| one.what == "cpu" && one.pods.len() > 1));
         found.into_iter().map(|one| one.details).collect()
     }

@@ -21,7 +21,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        AllocationRestore, Audit, Code, EnqueueExtensions, Filter, GivenTwice, NoAnswer, NodeFilter, NodeScore,
+        AllocationRestore, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore,
         Operands, Patch, Plugin, PluginState, PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal,
         Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
     },
@@ -311,8 +311,8 @@ impl ServiceEndpoint for NodeNumaResource {
 }
 
 impl Audit for NodeNumaResource {
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
-        row.map(|row| audit_twice::given_twice(cluster, row)).unwrap_or_default()
+    fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
+        row.map(|row| audit_twice::double_allocations(cluster, row)).unwrap_or_default()
     }
 }
 

@@ -323,7 +323,7 @@ impl PostFilter for Reservation {
         match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted, self.name())) {
             None => {}
             Some(PostFilterResult::Nothing(words)) => said.push(words),
-            Some(PostFilterResult::NoRoom(words)) => (has_no_room, said) = (true, vec![words]),
+            Some(PostFilterResult::NoCandidate(words)) => (has_no_room, said) = (true, vec![words]),
             Some(done) => return done,
         }
         let cluster = &*attempted.cluster;
@@ -335,7 +335,7 @@ impl PostFilter for Reservation {
             summary.lines(&chosen.wish, &of_nodes)
         }));
         let said = said.join(", ");
-        if has_no_room { PostFilterResult::NoRoom(said) } else { PostFilterResult::Nothing(said) }
+        if has_no_room { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
     }
 }
 

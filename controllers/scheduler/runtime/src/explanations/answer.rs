@@ -183,7 +183,7 @@ fn fate(engine: &Engine, pod: &Pod, outcome: Option<&Outcome>, now: Moment) -> F
         Some(Outcome::Refused(Refused { message, nominated, victims, .. })) => {
             Fate::None { why: message.clone(), room: nominated.clone().map(|node| (node, victims.clone())) }
         }
-        Some(Outcome::Asks { .. }) => {
+        Some(Outcome::ExtenderCall { .. }) => {
             Fate::None { why: "extenders are asked before it is placed".to_owned(), room: None }
         }
         None => Fate::None { why: held(engine, pod, now), room: None },

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use koord_engine::{
     cluster::{Mismatch, Subject, Turn},
-    engine::{Excess, Whose},
+    engine::{Overallocation, Whose},
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -43,7 +43,7 @@ impl Scheduler {
         self.auditing.looked = Some(self.clock.moment());
         self.is_working = true;
         let (found, next) = self.engine.audit(self.auditing.next, ROWS);
-        let excesses = self.engine.excesses(self.auditing.next, ROWS);
+        let overallocations = self.engine.overallocations(self.auditing.next, ROWS);
         self.is_working = false;
         self.auditing.next = next.unwrap_or_default();
         if let Some(measures) = &self.measures {
@@ -52,7 +52,7 @@ impl Scheduler {
             }
         }
         found.iter().take(REPORTS_MAX).for_each(|mismatch| self.mismatched(mismatch));
-        excesses.iter().take(REPORTS_MAX).for_each(|excess| self.exceeded(excess));
+        overallocations.iter().take(REPORTS_MAX).for_each(|excess| self.exceeded(excess));
         if let (None, Some(measures)) = (next, &self.measures) {
             measures.audited(self.clock.now());
         }
@@ -73,7 +73,7 @@ impl Scheduler {
     }
 
     /// Something is given to more pods than may have it. Where pods of other schedulers have it too, only the log says so.
-    fn exceeded(&self, Excess { subject, what, details, whose }: &Excess) {
+    fn exceeded(&self, Overallocation { subject, what, details, whose }: &Overallocation) {
         if *whose == Whose::Others {
             tracing::warn!(?subject, what, details, "something is given twice, and another scheduler is part of it");
             return;

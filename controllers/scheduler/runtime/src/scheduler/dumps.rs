@@ -45,7 +45,7 @@ impl Dumps {
 impl Scheduler {
     /// Logs what is wanted of an attempt. Of a pod that has its node the others are said as if it had none.
     pub(super) fn dump(&self, attempt: &Attempt) {
-        let is_first = !attempt.has_waited && !matches!(attempt.outcome, Outcome::Asks { .. });
+        let is_first = !attempt.has_waited && !matches!(attempt.outcome, Outcome::ExtenderCall { .. });
         let Some((scores, refusals)) = self.dumps.wanted().filter(|_| is_first) else { return };
         let Some(mut nodes) = self.engine.copy().on_nodes(&attempt.pod.uid) else { return };
         let pod = &attempt.pod.key;

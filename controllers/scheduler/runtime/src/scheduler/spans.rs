@@ -53,7 +53,7 @@ impl Spans {
         let name = match &attempt.outcome {
             Outcome::Bind { .. } => "binding cycle",
             Outcome::Waiting { .. } => "permit wait",
-            Outcome::Refused(_) | Outcome::Asks { .. } => return,
+            Outcome::Refused(_) | Outcome::ExtenderCall { .. } => return,
         };
         if let Some(way) = self.open.get_mut(&attempt.pod.uid) {
             way.part = self.tracer.open(Some(way.attempt.context())).map(|open| (name, open));
@@ -117,7 +117,7 @@ impl Spans {
 fn refusal(attempt: &Attempt) -> Option<String> {
     match &attempt.outcome {
         Outcome::Refused(refused) => Some(refused.message.clone()),
-        Outcome::Bind { .. } | Outcome::Waiting { .. } | Outcome::Asks { .. } => None,
+        Outcome::Bind { .. } | Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use koord_engine::engine::UnderWay;
+use koord_engine::engine::CurrentAttempt;
 use koord_runtime::clock::SharedClock;
 
 use super::{Monitoring, Scheduler, monitor::report};
@@ -17,7 +17,7 @@ use crate::metrics::{Measures, Timeouts};
 /// Looks once in a period whether a decision lasts for too long, and reports it each time.
 struct Watchdog {
     settings: Monitoring,
-    under_way: UnderWay,
+    current_attempt: CurrentAttempt,
     clock: SharedClock,
     timeouts: Option<Timeouts>,
 }
@@ -32,7 +32,7 @@ impl Scheduler {
     pub(crate) fn watch(&self) -> Watched {
         let watchdog = Watchdog {
             settings: self.monitor.settings,
-            under_way: self.engine.under_way(),
+            current_attempt: self.engine.current_attempt(),
             clock: Arc::clone(&self.clock),
             timeouts: self.measures.as_ref().map(Measures::timeouts),
         };
@@ -56,7 +56,7 @@ impl Watchdog {
     }
 
     fn look(&self) {
-        let Some((pod, since)) = self.under_way.get() else { return };
+        let Some((pod, since)) = self.current_attempt.get() else { return };
         let lasts = self.clock.moment().since(since);
         if lasts > self.settings.timeout {
             report(&pod, "decision", lasts, self.timeouts.as_ref());
@@ -127,7 +127,7 @@ mod tests {
         let settings = Monitoring { period: Duration::from_millis(2), timeout: Duration::from_secs(30) };
         let watchdog = Watchdog {
             settings,
-            under_way: engine.under_way(),
+            current_attempt: engine.current_attempt(),
             clock: Arc::clone(&clock) as SharedClock,
             timeouts: Some(measures.timeouts()),
         };
@@ -139,11 +139,11 @@ mod tests {
         engine.set_node(Arc::new(Node { name: "n1".into(), ..Node::default() }), clock.moment());
         engine.set_pod(Arc::new(pod), clock.moment());
         let began = clock.moment();
-        let under_way = engine.under_way();
+        let current_attempt = engine.current_attempt();
         let deciding = thread::spawn(move || engine.attempt(began).is_some());
         has_begun.recv().unwrap();
         assert_eq!(
-            under_way.get().map(|(pod, since)| (pod.key.to_string(), since)),
+            current_attempt.get().map(|(pod, since)| (pod.key.to_string(), since)),
             Some(("ns/stuck".to_owned(), began))
         );
         clock.advance(Duration::from_secs(30));
@@ -158,7 +158,7 @@ mod tests {
         assert!(!deciding.is_finished());
         let_it_end.send(()).unwrap();
         assert!(deciding.join().unwrap());
-        assert!(under_way.get().is_none());
+        assert!(current_attempt.get().is_none());
         thread::sleep(5 * settings.period);
         let before = reported();
         thread::sleep(20 * settings.period);

@@ -9,7 +9,7 @@ use koord_api::{
     reservation::Reservation,
 };
 use koord_engine::{
-    engine::{Attempt, Ended, Engine, Outcome, Refused, Room},
+    engine::{Attempt, Ended, Engine, Outcome, PreemptionOutcome, Refused},
     pod::Pod,
 };
 use koord_runtime::{clock::Moment, metrics::Registries, uid::Uid};
@@ -252,11 +252,11 @@ fn labels(pod: &Pod, settings: &AuditorSettings) -> Arc<[String]> {
 
 /// What the refusal of a pod is, and the pods that leave for it.
 fn event(refused: &Refused) -> (Event, Vec<Uid>) {
-    match &refused.room {
-        Room::NotSought => (Event::ScheduleFailure, Vec::new()),
-        Room::None => (Event::PreemptFailure, Vec::new()),
-        Room::Awaited => (Event::PreemptVictimDeleting, Vec::new()),
-        Room::Found(victims) => {
+    match &refused.preemption {
+        PreemptionOutcome::NotSought => (Event::ScheduleFailure, Vec::new()),
+        PreemptionOutcome::None => (Event::PreemptFailure, Vec::new()),
+        PreemptionOutcome::Awaited => (Event::PreemptVictimDeleting, Vec::new()),
+        PreemptionOutcome::Found(victims) => {
             let withdrawn = |uid: &Uid| refused.withdrawn.iter().any(|pod| pod.uid == *uid);
             (Event::PreemptNominated, victims.iter().filter(|uid| !withdrawn(uid)).cloned().collect())
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use koord_engine::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
-    framework::{Audit, GivenTwice, Plugin, PluginState, Registration},
+    framework::{Audit, DoubleAllocation, Plugin, PluginState, Registration},
     pod::Pod,
     state::State,
 };
@@ -42,9 +42,9 @@ impl PluginState for Careless {
 }
 
 impl Audit for Careless {
-    fn given_twice(&self, _: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+    fn double_allocations(&self, _: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
         let details = "seat 1 is given to ns/a, ns/b".to_owned();
-        let given = |_| GivenTwice { what: "seat", details, pods: BTreeSet::new(), subject: None };
+        let given = |_| DoubleAllocation { what: "seat", details, pods: BTreeSet::new(), subject: None };
         row.map(given).into_iter().collect()
     }
 }

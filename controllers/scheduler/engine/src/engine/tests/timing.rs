@@ -7,7 +7,7 @@ use koord_core::clock::{ManualClock, SharedClock};
 use super::*;
 use crate::{
     framework::{BeforePreFilter, Filter, NodeScore, Permit, Plugin, PreBind, PreFilter, Registration, Reserve, Score},
-    timing::PluginLap,
+    timing::PluginLatency,
 };
 
 /// Takes a different number of milliseconds at each extension point.
@@ -106,7 +106,7 @@ impl NodeScore for Slow {
 fn slow(pods: u32) -> Engine {
     let clock = ManualClock::new(Timestamp::UNIX_EPOCH);
     let shared: SharedClock = clock.clone();
-    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Slow(clock)), Arc::new(Room)];
+    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Slow(clock)), Arc::new(PodLimit)];
     let profile = Profile { filters: vec![0, 1], scores: vec![(0, 1)], ..Profile::of("test", plugins) };
     let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1)).timed_by(shared);
     engine.set_node(node("n", pods), at(0));
@@ -123,10 +123,10 @@ fn attempt(engine: &mut Engine, name: &str, template: &Arc<Template>) -> Vec<Str
     let pod = Pod { template: Arc::clone(template), ..Pod::clone(&pod(name, "test", None)) };
     engine.set_pod(Arc::new(pod), at(0));
     assert_eq!(engine.attempt(at(0)).unwrap().pod.key.name(), name);
-    let said = |PluginLap { plugin, point, status, took }| {
+    let said = |PluginLatency { plugin, point, status, took }| {
         format!("{} {plugin} {} {}", point.as_str(), status.as_str(), took.as_millis())
     };
-    engine.take_plugin_laps().map(said).collect()
+    engine.take_plugin_latencies().map(said).collect()
 }
 
 #[test]
@@ -138,10 +138,10 @@ fn plugins_are_timed_in_every_tenth_attempt() {
     let expected = [
         "BeforePreFilter Slow Success 1",
         "PreFilter Slow Success 5",
-        "PreFilter Room Success 0",
+        "PreFilter PodLimit Success 0",
         "PreScore Slow Success 5",
         "Filter Slow Success 4",
-        "Filter Room Success 0",
+        "Filter PodLimit Success 0",
         "Score Slow Success 9",
         "Reserve Slow Success 6",
         "Permit Slow Success 7",
@@ -152,8 +152,8 @@ fn plugins_are_timed_in_every_tenth_attempt() {
     for name in ["11", "12", "13", "14", "15", "16", "17", "18", "19"] {
         assert_eq!(attempt(&mut engine, name, &known), [""; 0]);
     }
-    let laps = attempt(&mut engine, "20", &known);
-    assert_eq!(laps[1..4], ["PreFilter Slow Success 2", "PreFilter Room Success 0", "Filter Slow Success 4"]);
+    let latencies = attempt(&mut engine, "20", &known);
+    assert_eq!(latencies[1..4], ["PreFilter Slow Success 2", "PreFilter PodLimit Success 0", "Filter Slow Success 4"]);
 }
 
 #[test]
@@ -162,9 +162,10 @@ fn a_node_that_refuses_the_pod_is_timed_up_to_the_filter_that_refuses_it() {
     for name in ["1", "2", "3", "4", "5", "6", "7", "8", "9"] {
         assert_eq!(attempt(&mut engine, name, &workload(name)), [""; 0]);
     }
-    let laps = attempt(&mut engine, "10", &workload("10"));
-    let of_node: Vec<&str> = laps.iter().map(String::as_str).skip_while(|lap| !lap.starts_with("Filter")).collect();
-    assert_eq!(of_node, ["Filter Slow Success 4", "Filter Room Unschedulable 0"]);
+    let latencies = attempt(&mut engine, "10", &workload("10"));
+    let of_node: Vec<&str> =
+        latencies.iter().map(String::as_str).skip_while(|lap| !lap.starts_with("Filter")).collect();
+    assert_eq!(of_node, ["Filter Slow Success 4", "Filter PodLimit Unschedulable 0"]);
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl World {
                     self.preemptors.extend(refused.preemptor.clone());
                     self.evicted.extend(refused.victims.iter().map(|victim| format!("{} for {name}", victim.uid)));
                 }
-                Outcome::Waiting { .. } | Outcome::Asks { .. } => {}
+                Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => {}
             }
         }
         panic!("there is no end to it");

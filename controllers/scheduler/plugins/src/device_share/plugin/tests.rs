@@ -117,7 +117,7 @@ impl Scheduler {
                 let evicting = if victims.is_empty() { String::new() } else { format!(" for {}", victims.join(", ")) };
                 format!("{}{evicting}: {}", pod.key.name(), refused.message.split(" preemption:").next().unwrap())
             }
-            other @ (Outcome::Waiting { .. } | Outcome::Asks { .. }) => panic!("{other:?}"),
+            other @ (Outcome::Waiting { .. } | Outcome::ExtenderCall { .. }) => panic!("{other:?}"),
         })
     }
 

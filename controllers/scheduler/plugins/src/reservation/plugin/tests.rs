@@ -206,7 +206,7 @@ impl World {
                 self.events.extend(events);
                 refused.message
             }
-            Outcome::Waiting { .. } | Outcome::Asks { .. } => unreachable!(),
+            Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => unreachable!(),
         }
     }
 

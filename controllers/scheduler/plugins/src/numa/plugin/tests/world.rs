@@ -244,7 +244,7 @@ pub(super) fn result(attempt: &Attempt) -> String {
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         Outcome::Refused(refused) => refused.message.clone(),
-        Outcome::Waiting { .. } | Outcome::Asks { .. } => "waits".to_owned(),
+        Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => "waits".to_owned(),
     }
 }
 

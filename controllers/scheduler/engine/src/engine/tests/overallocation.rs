@@ -7,8 +7,8 @@ use koord_resource::controller::ResourceKind;
 use super::*;
 use crate::{
     cluster::{Subject, Turn},
-    engine::{Excess, Whose},
-    framework::{Audit, GivenTwice, Plugin, Registration},
+    engine::{Overallocation, Whose},
+    framework::{Audit, DoubleAllocation, Plugin, Registration},
     pod::Reference,
 };
 
@@ -26,21 +26,21 @@ impl Plugin for Careless {
 }
 
 impl Audit for Careless {
-    fn given_twice(&self, cluster: &Cluster, row: Option<Row>) -> Vec<GivenTwice> {
+    fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
         let (what, pods): (_, Vec<&Placed>) = match row {
             Some(row) => ("seat", cluster.pods_on(row).collect()),
             None => ("key", cluster.pods().collect()),
         };
         let names: Vec<&str> = pods.iter().map(|placed| placed.pod.key.name()).collect();
         let (details, pods) = (names.join(" and "), pods.iter().map(|placed| placed.pod.uid.clone()).collect());
-        if names.len() > 1 { vec![GivenTwice { what, details, pods, subject: None }] } else { Vec::new() }
+        if names.len() > 1 { vec![DoubleAllocation { what, details, pods, subject: None }] } else { Vec::new() }
     }
 }
 
 /// A round of looking: what is new.
-fn round(engine: &mut Engine) -> Vec<Excess> {
-    let mut found = engine.excesses(Turn::Rows(0), usize::MAX);
-    found.extend((0..3).flat_map(|part| engine.excesses(Turn::Whole(part), usize::MAX)));
+fn round(engine: &mut Engine) -> Vec<Overallocation> {
+    let mut found = engine.overallocations(Turn::Rows(0), usize::MAX);
+    found.extend((0..3).flat_map(|part| engine.overallocations(Turn::Whole(part), usize::MAX)));
     found
 }
 
@@ -57,7 +57,8 @@ fn what_is_given_twice_is_reported_once_and_counted_while_it_is() {
     engine.set_pod(pod("a", "test", Some("n1")), at(0));
     assert_eq!((round(&mut engine), figures(&engine)), (vec![], vec![]));
     engine.set_pod(pod("b", "more", Some("n1")), at(0));
-    let excess = |subject, what, details: &str, whose| Excess { subject, what, details: details.to_owned(), whose };
+    let excess =
+        |subject, what, details: &str, whose| Overallocation { subject, what, details: details.to_owned(), whose };
     let on_node = |details, whose| excess(Subject::Node("n1".into()), "seat", details, whose);
     let anywhere = |details, whose| excess(Subject::Cluster, "key", details, whose);
     assert_eq!(round(&mut engine), [on_node("a and b", Whose::Own), anywhere("a and b", Whose::Own)]);
