@@ -153,7 +153,7 @@ fn plugins_are_timed_in_every_tenth_attempt() {
         assert_eq!(attempt(&mut engine, name, &known), [""; 0]);
     }
     let latencies = attempt(&mut engine, "20", &known);
-    assert_eq!(latencies[1..4], ["PreFilter Slow Success 2", "PreFilter PodLimit Success 0", "Filter Slow Success 4"]);
+    assert_eq!(latencies[1..4], ["PreFilter Slow Success 2", "Filter Slow Success 4", "Filter PodLimit Success 0"]);
 }
 
 #[test]
