@@ -30,3 +30,4 @@ mod takes_over;
 mod traces;
 mod watchers;
 mod webhooks;
+mod words;

@@ -1,0 +1,66 @@
+//! Names that the scheduler had before it was written in the words of the scheduling framework. They must not come back.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use integration::installed::repository;
+
+/// A name, and what is said instead.
+const RETIRED: [(&str, &str); 18] = [
+    ("consults", "ExtenderCalls::may_call"),
+    ("Excess", "Overallocation"),
+    ("given_twice", "double_allocations"),
+    ("hides", "ReservationRestore::restore"),
+    ("is_unsettled", "has_changed"),
+    ("Judge", "QueueingHints"),
+    ("Judged", "PluginHints"),
+    ("Lap", "PartLatency"),
+    ("Laps", "Latencies"),
+    ("look_for_room", "run_post_filters"),
+    ("looked_for_room", "ran_post_filters"),
+    ("NoRoom", "NoCandidate"),
+    ("not_there", "next_pod_unavailable"),
+    ("PluginLap", "PluginLatency"),
+    ("shares_room", "shares_nomination"),
+    ("StandIn", "ReservePodState"),
+    ("under_way", "current_attempt"),
+    ("UnderWay", "CurrentAttempt"),
+];
+
+/// The identifiers of Rust code, with the line of each: those of comments too, and no texts.
+fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    code.lines().zip(1..).flat_map(|(line, number)| {
+        let outside_of_texts = line.split('"').step_by(2);
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        outside_of_texts.flat_map(move |part| part.split(move |c| !is_part(c))).map(move |name| (number, name))
+    })
+}
+
+/// Adds the retired names in the files of a folder.
+fn collect(folder: &Path, retired: &BTreeMap<&str, &str>, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            collect(&entry, retired, found);
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            let code = fs::read_to_string(&entry).unwrap();
+            let names = identifiers(&code).filter_map(|(line, name)| Some((line, name, retired.get(name)?)));
+            found.extend(names.map(|(line, name, say)| format!("{}:{line}: {name}, say {say}", entry.display())));
+        }
+    }
+}
+
+#[test]
+fn retired_names_of_the_scheduler_do_not_come_back() {
+    let (retired, mut found) = (BTreeMap::from(RETIRED), Vec::new());
+    for folder in ["controllers/scheduler", "bins/koord-scheduler", "bins/koordctl/src", "examples"] {
+        collect(&repository(folder), &retired, &mut found);
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn names_are_found_in_code_and_comments_and_not_in_texts() {
+    let code = "/// The [`Judge`] of it.\nlet judged = judge(\"Laps\", Lap::default());";
+    let names: Vec<_> =
+        identifiers(code).filter(|(_, name)| RETIRED.iter().any(|(retired, _)| retired == name)).collect();
+    assert_eq!(names, [(1, "Judge"), (2, "Lap")]);
+}
