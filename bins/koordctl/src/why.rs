@@ -245,13 +245,13 @@ fn pod(engine: &Engine, name: &str, args: &WhyArgs) -> Result<Uid> {
     bail!("there is no pod {name} in namespace {}; {remedy}", args.namespace())
 }
 
-/// The uid of the pod that stands for a reservation.
+/// The uid of the reserve pod of a reservation.
 fn reservation(engine: &Engine, name: &str) -> Result<Uid> {
-    let stand_ins = || pods(engine).filter_map(|pod| Some((pod, pod.reservation.as_ref()?)));
-    if let Some((pod, _)) = stand_ins().find(|(_, object)| object.key.name() == name) {
+    let reserve_pods = || pods(engine).filter_map(|pod| Some((pod, pod.reservation.as_ref()?)));
+    if let Some((pod, _)) = reserve_pods().find(|(_, object)| object.key.name() == name) {
         return Ok(pod.uid.clone());
     }
-    let remedy = question(name, stand_ins().map(|(_, object)| object.key.name()))
+    let remedy = question(name, reserve_pods().map(|(_, object)| object.key.name()))
         .unwrap_or_else(|| "name one that is neither over nor left to another scheduler".to_owned());
     bail!("there is no reservation {name} to be placed; {remedy}")
 }

@@ -7,8 +7,8 @@
 mod audit;
 mod class;
 mod discrepancies;
+mod excluded;
 mod foreign;
-mod hidden;
 mod images;
 mod log;
 mod nominations;
@@ -32,7 +32,7 @@ pub use self::{
     audit::{Mismatch, Subject, Turn},
     class::{Class, ClassId, ReservedId},
     discrepancies::Discrepancy,
-    hidden::Hidden,
+    excluded::ExcludedPods,
     images::Image,
     log::Position,
     population::Residents,
@@ -84,10 +84,10 @@ pub struct Cluster {
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
     /// Pods whose eviction is ordered, each with the pod for which.
     evicted: BTreeMap<Uid, Uid>,
-    /// Pods that are not there for the pod that is tried, by row. A row is asked after they are hidden.
-    offered: Arc<[(Row, Uid)]>,
+    /// Pods that are to be excluded for the pod that is tried, by row.
+    to_exclude: Arc<[(Row, Uid)]>,
     /// Pods that are not seen during the attempt of another.
-    hidden: BTreeMap<Row, BTreeMap<Uid, Placed>>,
+    excluded_pods: BTreeMap<Row, BTreeMap<Uid, Placed>>,
     /// Trials that are under way.
     trials: u32,
     scheduling: Scheduling,

@@ -100,7 +100,7 @@ impl Profile {
         if let Some(kept) = kept {
             return Ok(kept);
         }
-        cluster.hide_all();
+        cluster.exclude_all();
         let prepared = self.prepare_timed(request, cluster, timing);
         if let Some(verdict) = prepared.refused {
             return Err(self.rejected_by(&verdict, cluster));
@@ -126,8 +126,8 @@ impl Profile {
         self.each(|plugin| &plugin.scheduling_signature).any(|point| point.is_individual(pod, cluster))
     }
 
-    /// The pods for which room is being made on a row, other than for this one, and that go before it. Where nominated pods are
-    /// ignored, what stands for a reservation counts all the same, as it does in the original.
+    /// The pods that are nominated to a row, other than this one, and that go before it. Where nominated pods are
+    /// ignored, reserve pods count all the same, as they do in the original.
     pub(crate) fn nominated_before(&self, pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut before = cluster.nominated_before(pod, row);
         if cluster.policy().ignores_nominated {

@@ -38,7 +38,7 @@ impl Holds {
     }
 }
 
-/// ResizePod: amounts that a pod which stands for an object requests on its node instead of what it said, because it was given them. A
+/// ResizePod: amounts that a reserve pod requests on its node instead of what it said, because it was given them. A
 /// plugin sets it in Reserve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resized(pub ResourceList);

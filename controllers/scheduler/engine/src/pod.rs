@@ -296,7 +296,7 @@ impl Pod {
         was.template.requests.iter().any(|(name, amount)| self.template.requests.amount(name) < amount)
     }
 
-    /// Whether it is no pod but stands for a reservation.
+    /// Whether it is a reserve pod.
     pub fn is_reservation(&self) -> bool {
         self.reservation.is_some()
     }

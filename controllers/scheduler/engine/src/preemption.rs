@@ -1,4 +1,4 @@
-//! Room for a pod that no node takes: which pods of lower importance would have to go, tried on the cluster and undone.
+//! The dry run of preemption: which victims would make a node take a pod, tried on the cluster and undone.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -186,7 +186,7 @@ impl Attempted<'_> {
         rules: &dyn Rules,
     ) -> Result<Candidate, Unfit> {
         let profile = self.profile;
-        // What stands for a reservation is no pod that could be evicted.
+        // A reserve pod is no pod that could be evicted.
         let pods = self.cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
         let may_go = pods.filter(|placed| !self.cluster.is_spared(placed) && rules.may_evict(placed, self.cluster));
         let mut evictable: Vec<Placed> = may_go.cloned().collect();

@@ -153,7 +153,7 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-/// What is said where the pod stands for a reservation, for which its own plugin alone makes room.
+/// The answer for a reserve pod, which its own plugin alone preempts for.
 pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilterResult> {
     let Pod { uid, .. } = &**request.pod;
     request.pod.is_reservation().then(|| PostFilterResult::Stop(format!("preemption: pod \"{uid}\" not found")))

@@ -19,7 +19,7 @@ pub(crate) fn subject(pod: &Pod) -> (ResourceKind, &ObjectKey) {
     pod.reservation.as_ref().map_or((ResourceKind::POD, &pod.key), |object| (object.kind, &object.key))
 }
 
-/// The pod was bound. Of one that stands for an object this is said of both.
+/// The pod was bound. Of a reserve pod this is reported of the object too.
 pub(crate) fn scheduled(pod: &Pod, node: &str) -> Vec<Event> {
     let assigned = |kind: ResourceKind, key: &ObjectKey| {
         let about = Regarded { kind, key: key.clone(), uid: pod.uid.clone() };

@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, fs, path::Path};
 use integration::installed::repository;
 
 /// A name, and what is said instead.
-const RETIRED: [(&str, &str); 18] = [
+const RETIRED: [(&str, &str); 24] = [
     ("consults", "ExtenderCalls::may_call"),
     ("Excess", "Overallocation"),
     ("given_twice", "double_allocations"),
+    ("Hidden", "ExcludedPods"),
+    ("hide_all", "exclude_all"),
     ("hides", "ReservationRestore::restore"),
     ("is_unsettled", "has_changed"),
     ("Judge", "QueueingHints"),
@@ -17,11 +19,15 @@ const RETIRED: [(&str, &str); 18] = [
     ("Laps", "Latencies"),
     ("look_for_room", "run_post_filters"),
     ("looked_for_room", "ran_post_filters"),
+    ("makes_room", "preempts, nominates"),
     ("NoRoom", "NoCandidate"),
     ("not_there", "next_pod_unavailable"),
     ("PluginLap", "PluginLatency"),
     ("shares_room", "shares_nomination"),
     ("StandIn", "ReservePodState"),
+    ("stand_in", "reserve_pod"),
+    ("stand_ins", "reserve_pods"),
+    ("tried_instead", "representative"),
     ("under_way", "current_attempt"),
     ("UnderWay", "CurrentAttempt"),
 ];

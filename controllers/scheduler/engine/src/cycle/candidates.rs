@@ -33,7 +33,7 @@ pub(super) struct Candidates {
     /// By which numbers of resources they were asked.
     resources: u64,
     /// The pods that were not there for the class when these were asked.
-    offered: Arc<[(Row, Uid)]>,
+    excluded: Arc<[(Row, Uid)]>,
     /// By plugin: of what it says at all, and of its scores alone.
     epochs: Vec<(u64, u64)>,
     /// How often plugins were asked again because of that.
@@ -45,11 +45,11 @@ pub(super) struct Candidates {
 impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
-        let offered = Arc::clone(cluster.offered());
+        let excluded = Arc::clone(cluster.to_exclude());
         let (verdicts, refusals, renewals, number) = (Verdicts::default(), None, 0, None);
         let resources = cluster.resources_epoch();
         let mut candidates =
-            Self { class, prepared, best, verdicts, refusals, position, resources, offered, epochs, renewals, number };
+            Self { class, prepared, best, verdicts, refusals, position, resources, excluded, epochs, renewals, number };
         candidates.ask_all(cluster);
         candidates
     }
@@ -68,25 +68,25 @@ impl Candidates {
         cluster: &Cluster,
     ) -> bool {
         let (own, other) = (self.class.template(), request.template());
-        let is_offered = self.is_offered(cluster);
+        let is_restored = self.is_restored(cluster);
         own.differs_by_marks_alone(other)
             && self.resources == cluster.resources_epoch()
             && self.prepared.among == prepared.among
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
                 let asks = profile.plugins.get(usize::from(plugin));
-                asks.is_some_and(|asks| asks.signature().are_equal(own, other, is_offered))
+                asks.is_some_and(|asks| asks.signature().are_equal(own, other, is_restored))
             })
     }
 
     /// Whether pods are not there for the pod that is tried, or were not for the last one.
-    pub(super) fn is_offered(&self, cluster: &Cluster) -> bool {
-        !(self.offered.is_empty() && cluster.offered().is_empty())
+    pub(super) fn is_restored(&self, cluster: &Cluster) -> bool {
+        !(self.excluded.is_empty() && cluster.to_exclude().is_empty())
     }
 
     /// Whether these are the answers for all rows that a search finds which begins anew.
     pub(super) fn are_as_anew(&self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
-        cluster.hide_all();
+        cluster.exclude_all();
         let anew = Self::of(profile, Arc::clone(&self.class), profile.prepare(request, cluster), cluster);
         let mut rows = cluster.rows().map(|(row, _)| row);
         rows.all(|row| self.best.score(row) == anew.best.score(row) && self.verdicts.get(row) == anew.verdicts.get(row))
@@ -116,21 +116,21 @@ impl Candidates {
         let mut rows = Vec::new();
         changed.for_each(|row| rows.push(row));
         let mut changed = rows;
-        let offered = Arc::clone(cluster.offered());
-        if !Arc::ptr_eq(&self.offered, &offered) {
-            changed.extend(rows_of_difference(&self.offered, &offered));
+        let excluded = Arc::clone(cluster.to_exclude());
+        if !Arc::ptr_eq(&self.excluded, &excluded) {
+            changed.extend(rows_of_difference(&self.excluded, &excluded));
             changed.sort_unstable();
             changed.dedup();
-            self.offered = offered;
+            self.excluded = excluded;
         }
         if !self.prepared.asks_single_rows(cluster) {
-            cluster.hide_all();
+            cluster.exclude_all();
         }
         if !self.renew_heirs(profile, request, cluster, timing) {
             return false;
         }
         for row in changed {
-            cluster.hide_on(row);
+            cluster.exclude_on(row);
             self.ask(cluster, row);
         }
         self.position = cluster.position();

@@ -59,7 +59,7 @@ impl Memory {
         let known = self.classes.get(&request.class.id())?;
         let (_, candidates) = self.kept.get(&known.number)?;
         let is_own = Arc::ptr_eq(&candidates.class, request.class);
-        if !is_own && (candidates.renewals != known.renewals || candidates.is_offered(cluster)) {
+        if !is_own && (candidates.renewals != known.renewals || candidates.is_restored(cluster)) {
             return None;
         }
         let candidates = self.take(known.number, profile, request, cluster, timing)?;

@@ -162,9 +162,9 @@ impl Engine {
     /// What is said about a pod, without an attempt.
     fn say(&mut self, index: usize, pod: &Arc<Pod>) -> Decision {
         let profile = Arc::clone(&self.profiles[index]);
-        self.cluster.hide(&pod.uid);
-        self.hide(&profile, pod);
-        self.cluster.hide_all();
+        self.cluster.exclude_pod(&pod.uid);
+        self.restore_reservations(&profile, pod);
+        self.cluster.exclude_all();
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let held = self.held(index, pod);
@@ -177,7 +177,7 @@ impl Engine {
         });
         let remarks = remarks.collect();
         let nodes = profile.everywhere(&request, &self.cluster);
-        self.cluster.show();
+        self.cluster.include_all();
         Decision { held, rejected, remarks, nodes, outcome: None }
     }
 }

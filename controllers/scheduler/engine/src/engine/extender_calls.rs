@@ -141,7 +141,7 @@ impl Engine {
 
     /// The attempt ends with a call, and is made again with the answer.
     pub(super) fn ask(&mut self, pod: &Arc<Pod>, tried: Tried, question: Question, now: Moment) -> Outcome {
-        self.cluster.show();
+        self.cluster.include_all();
         self.extender_calls.questions += 1;
         self.extender_calls.open = Some(Open { pod: pod.uid.clone(), tried, began: now, is_answered: false });
         Outcome::ExtenderCall { number: self.extender_calls.questions, question }

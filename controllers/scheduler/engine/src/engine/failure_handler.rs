@@ -34,7 +34,7 @@ impl Engine {
         let (refused_by, mut message) = profile.words(&request, found, &self.cluster);
         let by = profile.refused_by(&request, found, &self.cluster);
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
-            self.cluster.show();
+            self.cluster.include_all();
             let orders = self.after_refusal(&request, found);
             self.nominate(pod, None, now);
             self.apply_orders(orders, now);
@@ -44,7 +44,7 @@ impl Engine {
         let PostFilterOutcome { nominated, together, preemptor, mut words, is_hopeless, asked_last, mut preemption } =
             self.run_post_filters(profile, &request, found)?;
         self.latencies.end(AttemptPart::PostFilter, nominated.is_some());
-        self.cluster.show();
+        self.cluster.include_all();
         let mut rows: BTreeSet<Row> = together.iter().map(|(_, row)| *row).collect();
         for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
             if let Some(other) = self.cluster.pending_pod(&other).cloned() {

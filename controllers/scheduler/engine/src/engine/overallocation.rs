@@ -132,7 +132,7 @@ impl Engine {
 }
 
 /// The resources of which the pods of a node request more than it offers, with whose they are: this scheduler's where its own pods alone
-/// request more. What stands for an object is not counted, for its owners are counted themselves.
+/// request more. A reserve pod is not counted, for its owners are counted themselves.
 fn overcommitted(cluster: &Cluster, row: Row) -> BTreeMap<String, Whose> {
     if cluster.node(row).is_none() {
         return BTreeMap::new();

@@ -11,7 +11,7 @@ use super::{
     waiting_pods::Waiting,
 };
 use crate::{
-    cluster::{Cluster, Hidden},
+    cluster::{Cluster, ExcludedPods},
     columns::Row,
     cycle::{Found, Profile, Verdict},
     event::Event,
@@ -115,7 +115,7 @@ impl Engine {
         self.current_attempt.set(Some((Arc::clone(&pod), now)));
         let profile = Arc::clone(&self.profiles[index]);
         self.latencies.begin();
-        self.hide(&profile, &pod);
+        self.restore_reservations(&profile, &pod);
         let mut found = self.search(index, &profile, &pod);
         if found.is_outdated() {
             self.forget_answers();
@@ -127,7 +127,7 @@ impl Engine {
         let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
         let outcome = match found {
             Found::Node { .. } if self.calls_extenders(&request) => {
-                self.cluster.hide_all();
+                self.cluster.exclude_all();
                 let rows = profile.takers(&request, &mut self.cluster);
                 let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
                 let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
@@ -135,7 +135,7 @@ impl Engine {
             }
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => {
-                self.cluster.hide_all();
+                self.cluster.exclude_all();
                 if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
                     self.fail_in_reserve(&profile, &pod, tried, rejected, now)
                 } else {
@@ -165,13 +165,13 @@ impl Engine {
     }
 
     /// Takes away what is not there for this pod, until it is decided about it.
-    pub(super) fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
+    pub(super) fn restore_reservations(&mut self, profile: &Profile, pod: &Arc<Pod>) {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let points = profile.each(|plugin| &plugin.reservation_restore);
         let hidden = points.filter_map(|point| point.restore(&request, &self.cluster));
-        let hidden: Vec<Hidden> = hidden.collect();
-        self.cluster.offer(hidden);
+        let hidden: Vec<ExcludedPods> = hidden.collect();
+        self.cluster.exclude(hidden);
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -186,7 +186,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
-        self.cluster.hide_on(row);
+        self.cluster.exclude_on(row);
         let mut holds = Holds::default();
         let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
             let Some(point) = &plugin.reserve else { return Ok(()) };
@@ -198,7 +198,7 @@ impl Engine {
         if let Some(refused) = refused {
             return self.fail_in_reserve(profile, pod, tried, refused, now);
         }
-        self.cluster.show();
+        self.cluster.include_all();
         self.cluster.nominate(pod, None);
         self.cluster.place(resized(pod, &holds), &node, holds);
         let mut orders = Orders::default();
@@ -260,7 +260,7 @@ impl Engine {
         (index, rejection): (u8, Rejection),
         now: Moment,
     ) -> Outcome {
-        self.cluster.show();
+        self.cluster.include_all();
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));

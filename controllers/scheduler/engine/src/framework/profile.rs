@@ -1,4 +1,4 @@
-//! Plugins that work together.
+//! A scheduling profile: plugins, and their order at each extension point.
 
 use std::sync::Arc;
 
@@ -12,37 +12,37 @@ pub struct Profile {
     pub scheduler: Arc<str>,
     /// All plugins.
     pub plugins: Vec<Registration>,
-    /// Indexes of those that look at the pod as a whole, in order.
+    /// Indexes of BeforePreFilter and PreFilter plugins, in order.
     pub admits: Vec<u8>,
-    /// Indexes of those that filter, in order.
+    /// Indexes of Filter plugins, in order.
     pub filters: Vec<u8>,
-    /// Indexes of those that score, with their weights.
+    /// Indexes of Score plugins, with their weights.
     pub scores: Vec<(u8, i64)>,
-    /// Indexes of those that make room, in order.
+    /// Indexes of PostFilter plugins, in order.
     pub post_filters: Vec<u8>,
-    /// Indexes of those that give the pod something on the chosen node, in order.
+    /// Indexes of Reserve plugins, in order.
     pub reserves: Vec<u8>,
-    /// Indexes of those that may let it wait there, in order.
+    /// Indexes of Permit plugins, in order.
     pub permits: Vec<u8>,
-    /// Indexes of those that write something before it is bound, in order.
+    /// Indexes of PreBind plugins, in order.
     pub pre_binds: Vec<u8>,
-    /// How many nodes that take a pod are compared, in percent of all, of which at least 100 are; none where all nodes are.
+    /// How many nodes that take a pod are scored, in percent of all, and at least 100; `None` where all are (`percentageOfNodesToScore`).
     pub sampled_percent: Option<u8>,
 }
 
 /// Why a plugin cannot be added to a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddError {
-    /// Its name is that of another.
+    /// The profile has a plugin of this name.
     #[error("there are two plugins {0}")]
     Twice(&'static str),
-    /// There are as many as there can be.
+    /// The profile has as many plugins as it can have.
     #[error("there is no room for plugin {name}: a profile has {max} plugins at most", name = .0, max = PluginSet::PLUGINS_MAX)]
     TooMany(&'static str),
 }
 
 impl Profile {
-    /// A profile of which all plugins are asked, in their order, except for filters, scores and making room.
+    /// A profile that calls all plugins in their order, except at Filter, Score and PostFilter, for which it names none.
     pub fn of(scheduler: &str, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let plugins: Vec<Registration> = plugins.into_iter().map(Plugin::register).collect();
         let all: Vec<u8> = (0..).zip(&plugins).map(|(index, _)| index).collect();

@@ -40,7 +40,7 @@ pub enum SignatureFields {
     /// The images.
     Images,
     /// All of them where a node has pods that are not there for the pod ([`ReservationRestore`](super::ReservationRestore)), these labels elsewhere.
-    WhereOffered(&'static [&'static str]),
+    WhereRestored(&'static [&'static str]),
 }
 
 impl SignatureFields {
@@ -48,10 +48,10 @@ impl SignatureFields {
     pub const NONE: Self = Self::Labels(&[]);
 
     /// Whether two templates have the same. For one of them pods may not be there.
-    pub(crate) fn are_equal(self, one: &Template, other: &Template, is_offered: bool) -> bool {
+    pub(crate) fn are_equal(self, one: &Template, other: &Template, is_restored: bool) -> bool {
         match self {
-            Self::WhereOffered(labels) if !is_offered => Self::Labels(labels).are_equal(one, other, is_offered),
-            Self::All | Self::WhereOffered(_) => {
+            Self::WhereRestored(labels) if !is_restored => Self::Labels(labels).are_equal(one, other, is_restored),
+            Self::All | Self::WhereRestored(_) => {
                 (&one.namespace, &one.controller, &one.labels, &one.images)
                     == (&other.namespace, &other.controller, &other.labels, &other.images)
             }
@@ -75,16 +75,16 @@ mod tests {
         };
         let one = template("a", &[("job", "1"), ("pool", "x")], "i");
         let other = template("b", &[("job", "2"), ("pool", "x")], "i");
-        let equal = |marks: SignatureFields, is_offered| marks.are_equal(&one, &other, is_offered);
+        let equal = |marks: SignatureFields, is_restored| marks.are_equal(&one, &other, is_restored);
         assert!(
             equal(SignatureFields::NONE, true)
                 && equal(SignatureFields::Labels(&["pool"]), true)
                 && equal(SignatureFields::Images, true)
         );
         assert!(!equal(SignatureFields::All, false) && !equal(SignatureFields::Labels(&["pool", "job"]), false));
-        let reads_pool = SignatureFields::WhereOffered(&["pool"]);
+        let reads_pool = SignatureFields::WhereRestored(&["pool"]);
         assert_eq!((equal(reads_pool, false), equal(reads_pool, true)), (true, false));
-        assert!(!equal(SignatureFields::WhereOffered(&["job"]), false));
+        assert!(!equal(SignatureFields::WhereRestored(&["job"]), false));
         let of_images =
             [&one, &template("a", &[], "j")].map(|other| SignatureFields::Images.are_equal(&one, other, false));
         assert_eq!(of_images, [true, false]);

@@ -47,7 +47,7 @@ pub(super) struct Preemption {
     /// What was said.
     pub(super) message: String,
     /// Whether room is being made.
-    pub(super) makes_room: bool,
+    pub(super) nominates: bool,
     /// Whether room was looked for in this round. It is not where the pod must not preempt, or waits for victims.
     pub(super) was_tried: bool,
 }

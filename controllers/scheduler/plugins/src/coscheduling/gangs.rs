@@ -199,14 +199,14 @@ impl Gangs {
     pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
         self.may_be_tried(uid)?;
         let Some((_, gang)) = self.gang(uid) else { return Ok(()) };
-        match self.tried_instead(uid) {
+        match self.representative_of(uid) {
             Some((_, first)) => Err(NotYet::Represented { by: first.key.clone(), group: gang.group.clone() }),
             None => Ok(()),
         }
     }
 
     /// The member that is tried for its group in the place of a pod; none where the pod may be tried itself.
-    pub fn tried_instead(&self, uid: &Uid) -> Option<(&Uid, &Member)> {
+    pub fn representative_of(&self, uid: &Uid) -> Option<(&Uid, &Member)> {
         let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
         let first = self.representative(self.groups.get(&gang.group)?)?;
         (first.0 != uid).then_some(first)

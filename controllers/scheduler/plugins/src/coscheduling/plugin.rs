@@ -76,9 +76,9 @@ impl Coscheduling {
         let by = request.pod.key.clone();
         if !request.template().preempts {
             let message = "not eligible due to preemptionPolicy=Never.".to_owned();
-            return Err(Preemption { by, message, makes_room: false, was_tried: false });
+            return Err(Preemption { by, message, nominates: false, was_tried: false });
         }
-        let failed = |message: String| Preemption { by: by.clone(), message, makes_room: false, was_tried: true };
+        let failed = |message: String| Preemption { by: by.clone(), message, nominates: false, was_tried: true };
         let Some(context) = attempted.cluster.state::<Context>() else { return Err(failed(String::new())) };
         let place = context.place_of_job(&request.pod.uid);
         let Job { pods, in_place, group } = context.job(&request.pod.uid);
@@ -90,7 +90,7 @@ impl Coscheduling {
             let nominated = |uid: Uid| attempted.cluster.nomination(&uid).map(|row| (uid, row));
             let rooms = pods.into_iter().filter_map(nominated).chain(in_place).collect();
             let message = "not eligible due to terminating pod on the nominated node.".to_owned();
-            let preemption = Preemption { by, message, makes_room: true, was_tried: false };
+            let preemption = Preemption { by, message, nominates: true, was_tried: false };
             return Ok(Together { rooms, victims: Vec::new(), preemptor, preemption });
         }
         let pods: Vec<Arc<Pod>> =
@@ -100,7 +100,7 @@ impl Coscheduling {
             make_room(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
-        let preemption = Preemption { by, message, makes_room: true, was_tried: true };
+        let preemption = Preemption { by, message, nominates: true, was_tried: true };
         Ok(Together { rooms: rows, victims, preemptor, preemption })
     }
 }
@@ -152,7 +152,7 @@ impl PreEnqueue for Coscheduling {
     }
 
     fn representative(&self, pod: &Pod, cluster: &Cluster) -> Option<Uid> {
-        let (first, _) = cluster.state::<Context>()?.gangs.tried_instead(&pod.uid)?;
+        let (first, _) = cluster.state::<Context>()?.gangs.representative_of(&pod.uid)?;
         Some(first.clone())
     }
 }
@@ -226,7 +226,7 @@ impl FindOneNode for Coscheduling {
         };
         let pods = context.job(uid).pods;
         let pods: Vec<Arc<Pod>> = pods.iter().filter_map(|uid| cluster.pending_pod(uid)).map(Arc::clone).collect();
-        cluster.hide_all();
+        cluster.exclude_all();
         let arrangement = arrange(profile, cluster, &spec, &pods);
         let is_batch = self.in_batches && arrangement.is_ok();
         let arrangement = arrangement.and_then(|arrangement| {
@@ -276,9 +276,9 @@ impl PostFilter for Coscheduling {
         if let Some(stop) = no_pod(request) {
             return stop;
         }
-        if let Some(Preemption { by, message, makes_room, .. }) = context.preemption(uid) {
+        if let Some(Preemption { by, message, nominates, .. }) = context.preemption(uid) {
             let words = format!("preemption: preemption already attempted by {by} with message {message}");
-            return match attempted.cluster.nomination(uid).filter(|_| *makes_room) {
+            return match attempted.cluster.nomination(uid).filter(|_| *nominates) {
                 Some(row) => {
                     let (rooms, victims) = (vec![(uid.clone(), row)], Vec::new());
                     PostFilterResult::Together { rooms, victims, preemptor: String::new(), words }

@@ -43,7 +43,7 @@ struct Evictable {
 /// Whether a pod may be evicted for one of this priority.
 pub(super) fn may_evict(placed: &Placed, priority: i32) -> bool {
     let Template { labels, priority: own, .. } = &**placed.class.template();
-    // What stands for a reservation is no pod that could be evicted.
+    // A reserve pod is no pod that could be evicted.
     let is_protected = labels.get(DISABLE_PREEMPTIBLE.name()) == Some("true") || placed.pod.is_reservation();
     *own < priority && !is_protected && labels.get(PREEMPTIBLE.name()) != Some("false")
 }

@@ -45,7 +45,7 @@ fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>
     let is_chosen = |held: &&Held<'_, '_>| choice.lots.iter().any(|lot| std::ptr::eq(*lot, held.lot));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
-        if other.lot.is_offered {
+        if other.lot.is_restored {
             seen.to_mut().allocate(&other.rest);
         } else if !other.lot.owners.is_empty() {
             seen.to_mut().release(&other.used);

@@ -61,8 +61,8 @@ fn a_pod_waits_until_its_claims_are_there_and_its_own() {
     world.cluster.set_object(deleting);
     assert_eq!(held(&world, &pod("p", &["c"])), "resourceclaim \"c\" is being deleted");
     let reference = koord_engine::pod::Reference { kind: ResourceKind::POD, key: ObjectKey::cluster("r") };
-    let stand_in = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&pod("p", &["c"])) };
-    assert_eq!(held(&world, &stand_in), "a Reservation cannot have resource claims");
+    let reserve_pod = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&pod("p", &["c"])) };
+    assert_eq!(held(&world, &reserve_pod), "a Reservation cannot have resource claims");
 }
 
 #[test]

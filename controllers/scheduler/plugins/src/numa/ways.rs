@@ -38,7 +38,7 @@ fn way<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, s
     let is_chosen = |held: &&Held<'_, '_>| choice.lots.iter().any(|lot| std::ptr::eq(*lot, held.lot));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
-        match other.lot.is_offered {
+        match other.lot.is_restored {
             true => seen.to_mut().add(&other.rest),
             false if other.used != Allocation { exclusive: other.used.exclusive, ..Allocation::default() } => {
                 seen.to_mut().remove(&other.used);

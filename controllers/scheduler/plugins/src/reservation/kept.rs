@@ -15,7 +15,7 @@ use koord_api::{
 };
 use koord_core::uid::Uid;
 use koord_engine::{
-    cluster::{Cluster, Hidden, Mismatch, Placed},
+    cluster::{Cluster, ExcludedPods, Mismatch, Placed},
     columns::Row,
     hold::Resized,
     node::Node,
@@ -39,7 +39,7 @@ pub(super) struct Allocated {
     pub(super) uid: Uid,
 }
 
-/// What the stand-in of a Reservation was given: its node, before that is written.
+/// What the reserve pod of a Reservation was given: its node, before that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assumed;
 
@@ -166,14 +166,14 @@ impl Kept {
     }
 
     /// What is not there for a pod that matches these.
-    pub(super) fn hidden(&self, matched: &Matched) -> Hidden {
+    pub(super) fn hidden(&self, matched: &Matched) -> ExcludedPods {
         if self.pods == 0 {
-            return Hidden { by_row: Arc::clone(matched.all()), at_once: Vec::new() };
+            return ExcludedPods { by_row: Arc::clone(matched.all()), at_once: Vec::new() };
         }
         let is_pod = |(_, uid): &&(Row, Uid)| self.info(uid).is_some_and(|info| info.is_pod);
         let (pods, objects): (Vec<_>, Vec<_>) = matched.all().iter().partition(is_pod);
         let by_row = objects.into_iter().cloned().collect();
-        Hidden { by_row, at_once: pods.into_iter().map(|(_, uid)| uid.clone()).collect() }
+        ExcludedPods { by_row, at_once: pods.into_iter().map(|(_, uid)| uid.clone()).collect() }
     }
 
     fn count_twice(&mut self, cluster: &Cluster, row: Row) {
@@ -203,7 +203,7 @@ impl Kept {
     pub(super) fn room(&self, cluster: &Cluster, row: Row, of: &Amounts) -> NodeRoom {
         let twice = CountedTwice::on(cluster, row);
         let (mut hidden, mut hidden_pods) = (Amounts::default(), 0);
-        for placed in cluster.hidden_on(row) {
+        for placed in cluster.excluded_on(row) {
             match self.info(&placed.pod.uid) {
                 Some(info) => hidden.add(&info.held()),
                 None => hidden.add(&Amounts::from(&placed.pod.template.requests)),
@@ -352,7 +352,7 @@ fn is_keeper(pod: &Pod) -> bool {
 /// A node, and what a Reservation keeps there of what it was given.
 type AssumedOn<'c> = (&'c Arc<str>, Option<&'c Resized>);
 
-/// The node that the Reservation of a stand-in is assumed to have.
+/// The node that the Reservation of a reserve pod is assumed to have.
 fn assumed_on<'c>(placed: &'c Placed, cluster: &'c Cluster) -> Option<AssumedOn<'c>> {
     placed.holds.get::<Assumed>()?;
     Some((cluster.name(placed.row)?, placed.holds.get()))
@@ -395,7 +395,7 @@ impl State for Kept {
     fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
         let uid = &placed.pod.uid;
         if self.info(uid).is_some_and(|info| info.is_assumed || info.is_pod)
-            && cluster.hidden_pod(uid, placed.row).is_none()
+            && cluster.excluded_pod(uid, placed.row).is_none()
         {
             self.forget(cluster, uid);
         }

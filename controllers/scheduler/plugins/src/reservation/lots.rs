@@ -33,7 +33,7 @@ pub(crate) struct Lot<'c> {
     /// The reservation; none for a running pod.
     pub(crate) info: Option<&'c ReservationInfo>,
     /// Whether the pod that is tried may use it.
-    pub(crate) is_offered: bool,
+    pub(crate) is_restored: bool,
 }
 
 /// What a pod wants of reservations.
@@ -102,7 +102,7 @@ impl Lot<'_> {
 pub(crate) fn keeps_nothing(cluster: &Cluster, row: Row) -> bool {
     let Some(kept) = cluster.state::<Kept>() else { return true };
     let is_reserved = |name: &str| kept.on_node(name).next().is_some();
-    cluster.hidden_on(row).next().is_none()
+    cluster.excluded_on(row).next().is_none()
         && (kept.is_empty() || !cluster.node(row).is_some_and(|node| is_reserved(&node.name)))
 }
 
@@ -114,13 +114,13 @@ pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
     }
     let seen = |uid: &Uid| cluster.pod(uid).filter(|placed| placed.row == row);
     let reserved = kept.on_node(&node.name).filter_map(|info| {
-        let hidden = cluster.hidden_pod(&info.uid, row);
+        let hidden = cluster.excluded_pod(&info.uid, row);
         let keeper = hidden.or_else(|| seen(&info.uid))?;
         let owners = info.assigned().filter_map(seen).collect();
-        Some(Lot { keeper, owners, info: Some(info), is_offered: hidden.is_some() })
+        Some(Lot { keeper, owners, info: Some(info), is_restored: hidden.is_some() })
     });
-    let running = cluster.hidden_on(row).filter(|placed| kept.info(&placed.pod.uid).is_none());
-    let running = running.map(|keeper| Lot { keeper, owners: Vec::new(), info: None, is_offered: true });
+    let running = cluster.excluded_on(row).filter(|placed| kept.info(&placed.pod.uid).is_none());
+    let running = running.map(|keeper| Lot { keeper, owners: Vec::new(), info: None, is_restored: true });
     reserved.chain(running).collect()
 }
 
@@ -132,19 +132,19 @@ pub(crate) fn users(cluster: &Cluster, row: Row) -> impl Iterator<Item = &Placed
 /// How many reservations of a node hold something of this type for the pod that is tried.
 pub(crate) fn holding<T: Any>(cluster: &Cluster, row: Row) -> usize {
     let lots = lots(cluster, row);
-    lots.iter().filter(|lot| lot.is_offered && lot.keeper.holds.get::<T>().is_some()).count()
+    lots.iter().filter(|lot| lot.is_restored && lot.keeper.holds.get::<T>().is_some()).count()
 }
 
 /// Whether some reservation that a pod may use has room for it.
 pub(crate) fn have_room(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
-    lots(cluster, row).iter().any(|lot| lot.is_offered && lot.has_room(asks))
+    lots(cluster, row).iter().any(|lot| lot.is_restored && lot.has_room(asks))
 }
 
 /// Whether the reservations that a pod may use, and the node without them, have too little for it, so that the plugin Reservation
 /// refuses the node and says what is lacking.
 pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
     let (Some(kept), lots) = (cluster.state::<Kept>(), lots(cluster, row)) else { return false };
-    let offered: Vec<&ReservationInfo> = lots.iter().filter(|lot| lot.is_offered).filter_map(|lot| lot.info).collect();
+    let offered: Vec<&ReservationInfo> = lots.iter().filter(|lot| lot.is_restored).filter_map(|lot| lot.info).collect();
     if offered.is_empty() {
         return false;
     }
@@ -155,7 +155,7 @@ pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
 pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source) -> Vec<Choice<'l, 'c>> {
-    let offered = || lots.iter().filter(|lot| lot.is_offered);
+    let offered = || lots.iter().filter(|lot| lot.is_restored);
     let node = || Choice { lots: Vec::new(), is_only: false };
     // What is kept comes first; the rest of the node follows where that is allowed.
     let of = |used: Vec<&'l Lot<'c>>| {

@@ -104,7 +104,7 @@ impl OverPods {
         info.is_available = true;
         // It takes over running pods all the same.
         info.unschedulable = false;
-        let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.hidden()).filter(is_chosen).collect();
+        let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.excluded_pods()).filter(is_chosen).collect();
         let selected = &pod.template.affinity;
         let is_selected = |placed: &Placed| {
             let node = cluster.node(placed.row);
@@ -151,7 +151,7 @@ impl OverPods {
         let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
         let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
         let requests = |uid: &Uid| {
-            let hidden = cluster.hidden_pod(uid, row);
+            let hidden = cluster.excluded_pod(uid, row);
             hidden.or_else(|| cluster.pod(uid)).map(|placed| Amounts::from(&placed.pod.template.requests))
         };
         let candidates: Vec<Candidate> =
@@ -167,7 +167,7 @@ impl OverPods {
     /// How good a node is: the better the pod is used that is taken over.
     pub(super) fn rate(&self, kept: &Kept, cluster: &Cluster, row: Row) -> i64 {
         let chosen = self.chosen(kept, cluster, row).unwrap_or_default();
-        let placed = chosen.first().and_then(|uid| cluster.hidden_pod(uid, row));
+        let placed = chosen.first().and_then(|uid| cluster.excluded_pod(uid, row));
         placed.map_or(0, |placed| reservation_score(&Amounts::from(&placed.pod.template.requests), &self.info))
     }
 }

@@ -10,7 +10,7 @@ use koord_api::{
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
 use koord_core::{uid::Uid, write::Write};
 use koord_engine::{
-    cluster::{Cluster, Hidden, Placed},
+    cluster::{Cluster, ExcludedPods, Placed},
     columns::Row,
     event::{Event, Events},
     framework::{
@@ -143,7 +143,7 @@ impl Reservation {
             return Ok(TakenOver(Vec::new()));
         };
         let chosen = over.chosen(kept, cluster, row).map_err(Rejection::unschedulable)?;
-        let placed = |uid: &Uid| cluster.hidden_pod(uid, row);
+        let placed = |uid: &Uid| cluster.excluded_pod(uid, row);
         let taken = chosen.iter().filter_map(placed).map(|placed| (placed.pod.uid.clone(), placed.pod.key.clone()));
         Ok(TakenOver(taken.collect()))
     }
@@ -230,11 +230,11 @@ impl EnqueueExtensions for Reservation {
 }
 
 impl ReservationRestore for Reservation {
-    fn restore(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Hidden> {
+    fn restore(&self, request: &Request<'_>, cluster: &Cluster) -> Option<ExcludedPods> {
         self.attempt.begin();
         if request.pod.is_reservation() {
             let over = self.over_pods(request.pod, cluster).ok().flatten()?;
-            return Some(Hidden { at_once: over.pods().cloned().collect(), ..Hidden::default() });
+            return Some(ExcludedPods { at_once: over.pods().cloned().collect(), ..ExcludedPods::default() });
         }
         let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<Kept>())?;
         (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
@@ -493,7 +493,7 @@ impl MetricSource for Reservation {
 
 impl SchedulingSignature for Reservation {
     fn signature(&self) -> SignatureFields {
-        const { SignatureFields::WhereOffered(&[RESERVATION_IGNORED.name()]) }
+        const { SignatureFields::WhereRestored(&[RESERVATION_IGNORED.name()]) }
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {

@@ -28,7 +28,7 @@ pub(crate) fn as_tried<'t>(
     });
     let pods: Vec<Arc<Pod>> = pods.collect();
     let mut cluster = engine.cluster().clone();
-    cluster.hide_all();
+    cluster.exclude_all();
     let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
     for profile in engine.profiles() {
         let mut rehearsal = Rehearsal::new(profile, &mut cluster, &pods);

@@ -135,7 +135,7 @@ impl Scheduler {
         said
     }
 
-    /// A pod, or one that stands for an object, has its place in spite of what makes no sense.
+    /// A pod, or a reserve pod, has its place in spite of what makes no sense.
     pub(super) fn tell_ignored_of(&mut self, attempt: &Attempt) {
         let pod = &attempt.pod;
         let (kind, key) = report::subject(pod);

@@ -99,14 +99,14 @@ impl Candidates {
     fn choose(&mut self, sample: &mut Sample, cluster: &mut Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
         let constant = self.prepared.uniform_score(cluster);
         if !sample.is_of_all() {
-            cluster.hide_all();
+            cluster.exclude_all();
             self.choose_among(sample, constant, cluster, draw)
         } else if self.prepared.is_local(cluster) {
             self.choose_by_local(constant, cluster, draw)
         } else if let Some(rows) = self.prepared.scored_rows(cluster) {
             self.choose_with_scored(&rows, constant, cluster, draw)
         } else {
-            cluster.hide_all();
+            cluster.exclude_all();
             self.choose_among(sample, constant, cluster, draw)
         }
     }
@@ -133,7 +133,7 @@ impl Candidates {
         let (feasible, local): (Vec<Row>, Vec<i64>) = feasible.unzip();
         let mut totals = local.clone();
         if !self.prepared.scores.iter().all(|scorer| !scorer.is_wide(cluster) || scorer.has_rated(&feasible)) {
-            cluster.hide_all();
+            cluster.exclude_all();
         }
         self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
         let highest = totals.iter().copied().max();

@@ -21,7 +21,7 @@ impl Candidates {
     ) -> BTreeMap<Row, Verdict> {
         let nominated = cluster.nominated_rows();
         if !nominated.is_empty() {
-            cluster.hide_all();
+            cluster.exclude_all();
         }
         let rows: Vec<Row> = nominated.into_iter().filter(|row| self.takes(*row, cluster)).collect();
         let refused = rows.into_iter().filter_map(|row| {

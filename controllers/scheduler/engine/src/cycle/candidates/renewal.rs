@@ -52,7 +52,7 @@ impl Candidates {
         let filters: Vec<u8> = filters.chain(changed(|old, new| old.0 != new.0)).collect();
         let scores: Vec<u8> = scores.chain(changed(|old, new| old != new)).collect();
         if !(filters.is_empty() && scores.is_empty()) {
-            cluster.hide_all();
+            cluster.exclude_all();
         }
         prepared.renew((&filters, &scores), profile, request, cluster, best, timing)
     }

@@ -23,7 +23,7 @@ impl Candidates {
             Found::Never(..) => None,
         };
         let Some(row) = row else { return };
-        cluster.hide_on(row);
+        cluster.exclude_on(row);
         let cluster = &*cluster;
         for Filtering { plugin, filter, .. } in &self.prepared.filters {
             let Some(asks) = profile.plugins.get(usize::from(*plugin)) else { continue };

@@ -90,14 +90,14 @@ fn a_node_is_overcommitted_by_the_pods_of_this_scheduler_only_where_these_alone_
     };
     assert_eq!(of_pods(&|engine| engine.set_node(node("n1", 2), at(0))), [""; 0]);
     assert_eq!(of_pods(&add("a", "test")), [""; 0]);
-    let stand_in = |engine: &mut Engine| {
+    let reserve_pod = |engine: &mut Engine| {
         for name in ["r", "s"] {
             let reference = Reference { kind: ResourceKind::POD, key: ObjectKey::cluster(name) };
             let pod = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&pod(name, "test", None)) };
             engine.cluster.place(Arc::new(pod), &"n1".into(), Holds::default());
         }
     };
-    assert_eq!(of_pods(&stand_in), [""; 0], "its owners are counted themselves");
+    assert_eq!(of_pods(&reserve_pod), [""; 0], "its owners are counted themselves");
     assert_eq!(of_pods(&add("b", "other")), [""; 0]);
     let overcommitted = |whose: &str| [format!("koord_scheduler_nodes_overcommitted pods {whose} 1")];
     assert_eq!(of_pods(&add("c", "test")), overcommitted("others"));

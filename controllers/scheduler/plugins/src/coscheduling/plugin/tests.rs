@@ -55,12 +55,12 @@ impl World {
     fn beside(other: Option<Arc<dyn Plugin>>, plugin: Coscheduling, cpus: &[u32]) -> Self {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)];
-        let makes_room = other.as_ref().is_some_and(|other| other.name() == "DefaultPreemption");
+        let preempts = other.as_ref().is_some_and(|other| other.name() == "DefaultPreemption");
         let plugins: Vec<_> = plugins.into_iter().chain(other).collect();
         let profile = Profile {
             filters: if plugins.len() > 3 { vec![3, 1] } else { vec![1] },
             scores: vec![(2, 1)],
-            post_filters: if makes_room { vec![2, 3] } else { vec![2] },
+            post_filters: if preempts { vec![2, 3] } else { vec![2] },
             ..Profile::of("default-scheduler", plugins)
         };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));

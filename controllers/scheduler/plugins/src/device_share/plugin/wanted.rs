@@ -91,7 +91,8 @@ impl<'c> Known<'c> {
     }
 
     fn of_all(cluster: &'c Cluster) -> Self {
-        let is_nothing_kept = cluster.state::<Kept>().is_none_or(Kept::is_empty) && cluster.hidden().next().is_none();
+        let is_nothing_kept =
+            cluster.state::<Kept>().is_none_or(Kept::is_empty) && cluster.excluded_pods().next().is_none();
         Self { is_nothing_kept, ..Self::of_one(cluster) }
     }
 

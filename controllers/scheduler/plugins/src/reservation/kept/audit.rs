@@ -148,9 +148,9 @@ mod tests {
             "status": {"phase": "Available", "nodeName": "n"},
         }))
         .unwrap();
-        let stand_in = super::super::super::ReservePod::new(&object).unwrap().pod;
+        let reserve_pod = super::super::super::ReservePod::new(&object).unwrap().pod;
         cluster.set_object(Object::new(ObjectKey::cluster("r"), Uid::from("r"), false, Arc::new(object)));
-        cluster.place(Arc::new(stand_in), &"n".into(), Holds::default());
+        cluster.place(Arc::new(reserve_pod), &"n".into(), Holds::default());
         let mut holds = Holds::default();
         holds.set(Allocated { name: "r".into(), uid: Uid::from("r") });
         cluster.place(labelled("ns", "p", &[("app", "a")], &REQUESTS()), &"n".into(), holds);

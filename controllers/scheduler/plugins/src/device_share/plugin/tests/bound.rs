@@ -87,7 +87,7 @@ fn nothing_is_written_for_the_device_plugin_of_a_reservation() {
     let names = ["bind-timestamp", "device-allocated", "gpu-minors"];
     assert_eq!(written(placed), names.map(|name| format!("scheduling.koordinator.sh/{name}")));
     let reference = Reference { kind: ResourceKind::POD, key: ObjectKey::cluster("r") };
-    let stand_in = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&placed.pod) };
-    let placed = Placed { pod: Arc::new(stand_in), ..placed.clone() };
+    let reserve_pod = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&placed.pod) };
+    let placed = Placed { pod: Arc::new(reserve_pod), ..placed.clone() };
     assert_eq!(written(&placed), [ALLOCATED]);
 }

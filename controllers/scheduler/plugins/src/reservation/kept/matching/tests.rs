@@ -176,8 +176,9 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
         Delta::ReservePodState(number) => {
             let name = format!("r{number}");
             let object = cluster.objects().get::<Reservation>(&name);
-            let stand_in = object.map(|object| (ReservePod::new(object).unwrap().pod, object.status.node_name.clone()));
-            if let Some((pod, on)) = stand_in.filter(|(_, on)| !on.is_empty()) {
+            let reserve_pod =
+                object.map(|object| (ReservePod::new(object).unwrap().pod, object.status.node_name.clone()));
+            if let Some((pod, on)) = reserve_pod.filter(|(_, on)| !on.is_empty()) {
                 cluster.place(Arc::new(pod), &on.into(), Holds::default());
             }
         }
