@@ -126,6 +126,14 @@ impl<'a> Request<'a> {
         self.class.template()
     }
 
+    /// What implements an extension point, in the order of plugins.
+    pub(crate) fn each<P: ?Sized + 'a>(
+        &self,
+        point: impl Fn(&'a Registration) -> &'a Option<Arc<P>>,
+    ) -> impl Iterator<Item = &'a P> {
+        Registration::each(self.plugins, point)
+    }
+
     /// The plugin of this type, if the profile has it.
     pub fn plugin<T: Plugin>(&self) -> Option<&'a T> {
         self.plugins.iter().find_map(Registration::plugin)

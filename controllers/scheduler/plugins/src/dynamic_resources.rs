@@ -372,8 +372,9 @@ impl DynamicResources {
     /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.
     fn in_the_way(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
         let Found::Nothing(refusals) = attempted.found else { return None };
-        let is_own =
-            |plugin: u8| attempted.profile.plugins.get(usize::from(plugin)).map(|one| one.name()) == Some(self.name());
+        let is_own = |plugin: u8| {
+            attempted.profile.plugins.get(usize::from(plugin)).map(Registration::name) == Some(self.name())
+        };
         let verdicts = refusals.iter().map(|(verdict, _)| verdict);
         let out_of_reach =
             verdicts.filter(|Verdict { plugin, refusal }| refusal.reason == OUT_OF_REACH && is_own(*plugin));

@@ -185,7 +185,7 @@ impl PostFilter for ElasticQuotaPlugin {
 impl FailureHandler for ElasticQuotaPlugin {
     fn attempt_failed(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
         let Some(quotas) = cluster.state_mut::<Quotas>() else { return };
-        let by = |index: u8| request.plugins.get(usize::from(index)).map(|plugin| plugin.name());
+        let by = |index: u8| request.plugins.get(usize::from(index)).map(Registration::name);
         quotas.tried(request.pod, matches!(found, Found::Never(index, _) if by(*index) == Some(self.name())));
     }
 }

@@ -367,7 +367,7 @@ mod tests {
     fn arguments_reach_their_plugins() {
         let profile = |plugin: &str, args: &Value| built(&json!({"pluginConfig": [{"name": plugin, "args": args}]}));
         let keys = |profile: &Profile| -> Vec<String> {
-            profile.plugins.iter().flat_map(|plugin| &plugin.topology_keys).map(|key| key.to_string()).collect()
+            profile.plugins.iter().flat_map(|plugin| &plugin.topology_keys).map(ToString::to_string).collect()
         };
         let rack = json!({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"});
         let listed =

@@ -126,7 +126,7 @@ impl Measures {
             plugins,
         };
         let profiles = engine.profiles().map(|profile| {
-            let plugins = profile.plugins.iter().map(|plugin| plugin.name()).collect();
+            let plugins = profile.plugins.iter().map(Registration::name).collect();
             of_profile(&profile.scheduler, plugins)
         });
         let (conflicts, elsewhere) = (metrics.counter(families::CONFLICTS)?, metrics.counter(families::ELSEWHERE)?);

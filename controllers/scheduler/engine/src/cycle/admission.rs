@@ -3,7 +3,7 @@
 use super::{Profile, Verdict};
 use crate::{
     cluster::Cluster,
-    framework::{Among, Code, PreparedFilter, Registration, Rejection, Request},
+    framework::{Among, Code, PreparedFilter, Rejection, Request},
     queue::PluginSet,
     timing::{Point, Timing, Untimed},
 };
@@ -40,7 +40,8 @@ impl Profile {
     /// The plugins that may let in a pod which this one has rejected: itself, and where it has named nodes and left none, those that
     /// have named nodes before it.
     pub(crate) fn rejecting(&self, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> PluginSet {
-        let names = self.plugins.get(usize::from(plugin)).is_some_and(names_nodes);
+        let filter = self.plugins.get(usize::from(plugin)).and_then(|plugin| plugin.filter.as_ref());
+        let names = filter.is_some_and(|filter| filter.names_nodes());
         let verdict = if names { self.none_named(request, None, cluster) } else { None };
         let verdict = verdict.filter(|verdict| verdict.plugin == plugin);
         verdict.map_or(PluginSet::of(plugin), |verdict| verdict.plugins())
@@ -48,9 +49,7 @@ impl Profile {
 
     /// The first plugin that rejects the pod beforehand.
     fn screen(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Option<(u8, Rejection)> {
-        let mut plugins = self.among(&self.admits);
-        plugins.find_map(|(index, plugin)| {
-            let point = plugin.before_pre_filter.as_ref()?;
+        self.at(&self.admits, |plugin| &plugin.before_pre_filter).find_map(|(index, plugin, point)| {
             let answer = timing.call(plugin, Point::BeforePreFilter, || point.before_pre_filter(request, cluster));
             Some((index, answer.err()?))
         })
@@ -64,8 +63,7 @@ impl Profile {
         timing: &mut impl Timing,
     ) -> Option<(u8, Rejection)> {
         let mut last = None;
-        for (index, plugin) in self.among(&self.admits) {
-            let Some(point) = &plugin.pre_filter else { continue };
+        for (index, plugin, point) in self.at(&self.admits, |plugin| &plugin.pre_filter) {
             match timing.call(plugin, Point::PreFilter, || point.pre_filter(request, cluster)) {
                 Ok(()) => {}
                 Err(rejection) if rejection.code == Code::Unschedulable => last = Some((index, rejection)),
@@ -77,20 +75,16 @@ impl Profile {
 
     /// Why no node is left over of those that plugins name, as far as these are asked before this one.
     fn none_named(&self, request: &Request<'_>, until: Option<u8>, cluster: &Cluster) -> Option<Verdict> {
-        let asked = self.among(&self.admits).take_while(|(index, _)| Some(*index) != until);
+        let end = self.admits.iter().position(|index| Some(*index) == until).unwrap_or(self.admits.len());
+        let asked = self.at(&self.admits[..end], |plugin| &plugin.filter);
         let mut among = Among::default();
-        for (index, plugin) in asked.filter(|(index, plugin)| names_nodes(plugin) && self.filters.contains(index)) {
-            if let Some(point) = &plugin.filter
-                && let PreparedFilter::Among(names, _) = point.prepare_filter(request, cluster)
-            {
+        for (index, _, filter) in
+            asked.filter(|(index, _, filter)| filter.names_nodes() && self.filters.contains(index))
+        {
+            if let PreparedFilter::Among(names, _) = filter.prepare_filter(request, cluster) {
                 among.limit(index, names);
             }
         }
         among.none_left(&self.admits)
     }
-}
-
-/// Whether the filter of a plugin may name the only nodes that are asked.
-fn names_nodes(plugin: &Registration) -> bool {
-    plugin.filter.as_ref().is_some_and(|filter| filter.names_nodes())
 }

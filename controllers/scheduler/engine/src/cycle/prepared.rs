@@ -35,18 +35,16 @@ impl Profile {
     pub(super) fn prepare_timed(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Prepared {
         let among = Among::default();
         let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
-        for index in &self.filters {
-            let plugin = &self.plugins[usize::from(*index)];
-            let Some(point) = &plugin.filter else { continue };
+        for (index, plugin, point) in self.at(&self.filters, |plugin| &plugin.filter) {
             match timing.call(plugin, Point::PreFilter, || point.prepare_filter(request, cluster)) {
                 PreparedFilter::Skip => {}
-                PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(*index, filter)),
+                PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(index, filter)),
                 PreparedFilter::Among(names, filter) => {
-                    prepared.among.limit(*index, names);
-                    prepared.filters.extend(filter.map(|filter| Filtering::new(*index, filter)));
+                    prepared.among.limit(index, names);
+                    prepared.filters.extend(filter.map(|filter| Filtering::new(index, filter)));
                 }
                 PreparedFilter::None(refusal) => {
-                    prepared.refused = Some(Verdict { plugin: *index, refusal });
+                    prepared.refused = Some(Verdict { plugin: index, refusal });
                     // Where evictions may help, what others say counts too.
                     if !refusal.resolvable {
                         break;

@@ -98,11 +98,16 @@ impl<'c> Rehearsal<'c> {
     pub fn admit(&self, pod: usize, but: &str) -> Result<(), Rejection> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
         let request = asked.request(self.profile);
-        let plugins = || self.profile.among(&self.profile.admits).filter(move |(_, plugin)| plugin.name() != but);
-        let mut first = plugins().filter_map(|(_, plugin)| plugin.before_pre_filter.as_ref());
-        first.try_for_each(|point| point.before_pre_filter(&request, &self.trial))?;
-        let mut second = plugins().filter_map(|(_, plugin)| plugin.pre_filter.as_ref());
-        second.try_for_each(|point| point.pre_filter(&request, &self.trial))
+        let admits = &self.profile.admits;
+        let first = self.profile.at(admits, |plugin| &plugin.before_pre_filter);
+        for (_, _, point) in first.filter(|(_, plugin, _)| plugin.name() != but) {
+            point.before_pre_filter(&request, &self.trial)?;
+        }
+        let second = self.profile.at(admits, |plugin| &plugin.pre_filter);
+        for (_, _, point) in second.filter(|(_, plugin, _)| plugin.name() != but) {
+            point.pre_filter(&request, &self.trial)?;
+        }
+        Ok(())
     }
 
     /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
@@ -125,9 +130,8 @@ impl<'c> Rehearsal<'c> {
     pub fn place(&mut self, pod: usize, row: Row) -> Result<(), Rejection> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
         let mut holds = Holds::default();
-        for (_, plugin) in self.profile.among(&self.profile.reserves) {
-            let Some(reserve) = &plugin.reserve else { continue };
-            reserve.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
+        for (_, _, point) in self.profile.at(&self.profile.reserves, |plugin| &plugin.reserve) {
+            point.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
         }
         let pod = Arc::clone(&asked.pod);
         self.put(pod, row, holds);

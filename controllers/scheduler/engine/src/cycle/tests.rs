@@ -313,6 +313,21 @@ impl Filter for Names {
 }
 
 #[test]
+fn a_plugin_that_is_added_is_called_at_what_it_implements_and_may_name_the_only_nodes() {
+    let mut profile = Profile::default();
+    profile.add(Arc::new(Names("names", &[])).register(), 1).unwrap();
+    profile.add(Arc::new(Screens("screens", Code::Unschedulable)).register(), 1).unwrap();
+    assert_eq!((&*profile.admits, &*profile.filters, &*profile.scores), (&[0, 1][..], &[0][..], &[][..]));
+    assert!(profile.reserves.is_empty() && profile.permits.is_empty() && profile.post_filters.is_empty());
+    let (pod, mut cluster) = (pod(1, &template("1")), Cluster::default());
+    cluster.set_node(node(0, 1000));
+    let class = cluster.class(&pod.template);
+    let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+    let (plugin, rejection) = profile.unnamed(&request, &cluster).unwrap();
+    assert_eq!((plugin, &*rejection.message()), (0, "node(s) didn't satisfy plugin names"));
+}
+
+#[test]
 fn where_plugins_name_no_node_together_no_eviction_helps_whoever_else_rejects_the_pod() {
     let said = |plugins: Vec<Arc<dyn Plugin>>| {
         let filters: Vec<u8> = (0..).zip(&plugins).map(|(index, _)| index).collect();

@@ -135,8 +135,7 @@ impl Engine {
 
     /// Whether extenders are to be called about the nodes that take a pod before one of them is chosen.
     pub(super) fn calls_extenders(&self, request: &Request<'_>) -> bool {
-        let points = request.plugins.iter().filter_map(|plugin| plugin.extender_calls.as_ref());
-        points.into_iter().any(|point| point.calls(request, &self.cluster))
+        request.each(|plugin| &plugin.extender_calls).any(|point| point.calls(request, &self.cluster))
     }
 
     /// The attempt ends with a call, and is made again with the answer.

@@ -96,7 +96,7 @@ impl Engine {
     /// The orders of plugins after a failed attempt.
     pub(super) fn after_refusal(&mut self, request: &Request<'_>, found: &Found) -> Orders {
         let mut orders = Orders::default();
-        for point in request.plugins.iter().filter_map(|plugin| plugin.failure_handler.as_ref()) {
+        for point in request.each(|plugin| &plugin.failure_handler) {
             point.attempt_failed(request, found, &mut self.cluster, &mut orders);
         }
         orders

@@ -15,7 +15,7 @@ use crate::{
 pub enum AttemptPart {
     /// The search for a node, from PreFilter to Score: what is known from before is repaired, so that there is no time of each.
     Filter,
-    /// The search for room.
+    /// PostFilter, such as preemption.
     PostFilter,
     /// What the pod is given on its node.
     Reserve,
@@ -60,7 +60,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Latencies that nobody has read: the oldest go.
+    /// How many latencies are kept unread: the oldest go.
     const MAX: usize = 64;
     /// Of so many attempts plugins are timed in the last one. They are counted, not drawn: what is drawn decides between equal nodes.
     const PER_SAMPLE: u32 = 10;

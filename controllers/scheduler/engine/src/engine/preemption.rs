@@ -62,10 +62,8 @@ impl Engine {
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
-        for index in &profile.post_filters {
+        for (_, plugin, point) in profile.at(&profile.post_filters, |plugin| &plugin.post_filter) {
             let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
-            let plugin = &profile.plugins[usize::from(*index)];
-            let Some(point) = &plugin.post_filter else { continue };
             outcome.asked_last = plugin.name();
             let search = || point.post_filter(request, &mut attempted);
             let answer = self.latencies.call(plugin, Point::PostFilter, search);
@@ -89,11 +87,11 @@ impl Engine {
                     outcome.nominated = Some((row, victims));
                     break;
                 }
-                PostFilterResult::Together { rooms, victims, preemptor, words } => {
-                    let own = rooms.iter().find(|(uid, _)| *uid == request.pod.uid).map(|(_, row)| *row);
+                PostFilterResult::Together { nominations, victims, preemptor, words } => {
+                    let own = nominations.iter().find(|(uid, _)| *uid == request.pod.uid).map(|(_, row)| *row);
                     let evicts = own.is_some() && !victims.is_empty();
                     outcome.nominated = own.map(|row| (row, victims));
-                    outcome.together = rooms;
+                    outcome.together = nominations;
                     outcome.words.push(words);
                     if evicts {
                         (outcome.words, outcome.preemptor) = (Vec::new(), Some(Arc::from(preemptor)));

@@ -67,7 +67,7 @@ impl Engine {
                     self.skipped.push(pod);
                 }
                 Some(index) if self.extender_calls.is_open() && self.may_call_extenders(index, &pod) => {
-                    self.extender_calls.line_up(&pod, tried)
+                    self.extender_calls.line_up(&pod, tried);
                 }
                 Some(index) => return Some(self.schedule_one(index, pod, tried, now)),
                 None => self.queue.done(&pod.uid),
@@ -111,6 +111,7 @@ impl Engine {
         self.queue.wake_at().filter(|_| !self.is_held()).into_iter().chain(waiting).min()
     }
 
+    /// Searches a node for a pod by the profile of this index, and reserves what the pod needs there or reports why no node takes it.
     pub(super) fn schedule_one(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         self.current_attempt.set(Some((Arc::clone(&pod), now)));
         let profile = Arc::clone(&self.profiles[index]);
@@ -164,17 +165,16 @@ impl Engine {
         }
     }
 
-    /// Takes away what is not there for this pod, until it is decided about it.
+    /// Restores what is reserved for this pod, until it is decided about it.
     pub(super) fn restore_reservations(&mut self, profile: &Profile, pod: &Arc<Pod>) {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let points = profile.each(|plugin| &plugin.reservation_restore);
-        let hidden = points.filter_map(|point| point.restore(&request, &self.cluster));
-        let hidden: Vec<ExcludedPods> = hidden.collect();
-        self.cluster.exclude(hidden);
+        let excluded: Vec<ExcludedPods> = points.filter_map(|point| point.restore(&request, &self.cluster)).collect();
+        self.cluster.exclude(excluded);
     }
 
-    /// Gives the pod what it needs on the node, and puts it there.
+    /// Reserve and Permit on the chosen node, where the pod is assumed from then on.
     pub(super) fn reserve(
         &mut self,
         profile: &Arc<Profile>,
@@ -188,8 +188,7 @@ impl Engine {
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
         self.cluster.exclude_on(row);
         let mut holds = Holds::default();
-        let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
-            let Some(point) = &plugin.reserve else { return Ok(()) };
+        let mut given = profile.at(&profile.reserves, |plugin| &plugin.reserve).map(|(index, plugin, point)| {
             let reserve = || point.reserve(&request, &self.cluster, row, &mut holds);
             self.latencies.call(plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
         });
@@ -236,8 +235,7 @@ impl Engine {
         orders: &mut Orders,
     ) -> Result<Option<(Duration, u8)>, (u8, Reason)> {
         let mut wait = None;
-        for (index, plugin) in profile.among(&profile.permits) {
-            let Some(point) = &plugin.permit else { continue };
+        for (index, plugin, point) in profile.at(&profile.permits, |plugin| &plugin.permit) {
             let permit = || point.permit(request, &mut self.cluster, orders);
             match self.latencies.call(plugin, Point::Permit, permit) {
                 PermitResult::Allow => {}
@@ -274,7 +272,7 @@ impl Engine {
         Outcome::Refused(refused)
     }
 
-    /// The binding of a pod that is in its place.
+    /// PreBind and Bind of a reserved pod.
     pub(super) fn bind(&mut self, bind: &Waiting) -> Outcome {
         let Waiting { pod, node, score, ties, .. } = bind;
         self.queue.done(&pod.uid);
@@ -282,8 +280,7 @@ impl Engine {
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
         if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
             let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
-            for (_, plugin) in profile.among(&profile.pre_binds) {
-                let Some(point) = &plugin.pre_bind else { continue };
+            for (_, plugin, point) in profile.at(&profile.pre_binds, |plugin| &plugin.pre_bind) {
                 let write = || point.pre_bind(&request, placed, &self.cluster, &mut patch);
                 self.latencies.call(plugin, Point::PreBind, write);
             }
@@ -306,7 +303,7 @@ impl Engine {
             let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
             match point.pre_bind_progress(placed, &self.cluster) {
                 PreBindProgress::Pending(timeout) if result == PreBindProgress::Done => {
-                    result = PreBindProgress::Pending(words(timeout))
+                    result = PreBindProgress::Pending(words(timeout));
                 }
                 PreBindProgress::Done | PreBindProgress::Pending(_) => {}
                 write @ PreBindProgress::Write(..) => result = write,
@@ -316,7 +313,7 @@ impl Engine {
         Some(result)
     }
 
-    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. Room is made for it no longer,
+    /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause. It is nominated no longer,
     /// unless it is another scheduler's by now, as its status says. Says no where the pod was bound or deleted by others meanwhile.
     pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) -> bool {
         let Attempt { pod, tried, .. } = attempt;
@@ -341,10 +338,8 @@ impl Engine {
         let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
         let mut orders = Orders::default();
         if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
-            for (_, plugin) in profile.among(&profile.reserves).rev() {
-                if let Some(point) = &plugin.reserve {
-                    point.unreserve(&placed, &mut self.cluster, &mut orders);
-                }
+            for (_, _, point) in profile.at(&profile.reserves, |plugin| &plugin.reserve).rev() {
+                point.unreserve(&placed, &mut self.cluster, &mut orders);
             }
         }
         let hints = PluginHints { profiles: &self.profiles, cluster: &self.cluster };

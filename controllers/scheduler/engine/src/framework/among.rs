@@ -86,7 +86,7 @@ impl Verdict {
     pub fn reasons(&self, plugins: &[Registration], cluster: &Cluster) -> Vec<Reason> {
         let plugin = |index: u8| plugins.get(usize::from(index));
         let names = || {
-            let mut names: Vec<&str> = self.plugins().iter().filter_map(plugin).map(|plugin| plugin.name()).collect();
+            let mut names: Vec<&str> = self.plugins().iter().filter_map(plugin).map(Registration::name).collect();
             names.sort_unstable();
             names
         };

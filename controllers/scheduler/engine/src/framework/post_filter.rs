@@ -55,7 +55,7 @@ pub enum PostFilterResult {
     /// Pods that are placed together are nominated. Without victims they are already, and the next plugin is called.
     Together {
         /// The pods, each with its node.
-        rooms: Vec<(Uid, Row)>,
+        nominations: Vec<(Uid, Row)>,
         /// The victims, which are evicted in this order.
         victims: Vec<Uid>,
         /// The preemptor: what the pods are together, or the pod that goes alone.

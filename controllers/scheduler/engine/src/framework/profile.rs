@@ -12,7 +12,7 @@ pub struct Profile {
     pub scheduler: Arc<str>,
     /// All plugins.
     pub plugins: Vec<Registration>,
-    /// Indexes of BeforePreFilter and PreFilter plugins, in order.
+    /// Indexes of BeforePreFilter and PreFilter plugins, and of filters that may name the only nodes, in order.
     pub admits: Vec<u8>,
     /// Indexes of Filter plugins, in order.
     pub filters: Vec<u8>,
@@ -59,7 +59,8 @@ impl Profile {
         }
         let index = u8::try_from(self.plugins.len()).ok().filter(|index| *index < PluginSet::PLUGINS_MAX);
         let index = index.ok_or(AddError::TooMany(name))?;
-        let is_admitting = plugin.before_pre_filter.is_some() || plugin.pre_filter.is_some();
+        // A filter may name the only nodes, which is a part of PreFilter.
+        let is_admitting = plugin.before_pre_filter.is_some() || plugin.pre_filter.is_some() || plugin.filter.is_some();
         for (indexes, is_implemented) in [
             (&mut self.admits, is_admitting),
             (&mut self.filters, plugin.filter.is_some()),
@@ -75,16 +76,23 @@ impl Profile {
         Ok(())
     }
 
-    /// The plugins of these indexes, with the indexes.
-    pub fn among<'p>(&'p self, indexes: &'p [u8]) -> impl DoubleEndedIterator<Item = (u8, &'p Registration)> {
-        indexes.iter().filter_map(|index| Some((*index, self.plugins.get(usize::from(*index))?)))
+    /// The plugins of these indexes that implement an extension point, with the indexes.
+    pub fn at<'p, P: ?Sized + 'p>(
+        &'p self,
+        indexes: &'p [u8],
+        point: impl Fn(&'p Registration) -> &'p Option<Arc<P>>,
+    ) -> impl DoubleEndedIterator<Item = (u8, &'p Registration, &'p P)> {
+        indexes.iter().filter_map(move |index| {
+            let plugin = self.plugins.get(usize::from(*index))?;
+            Some((*index, plugin, point(plugin).as_deref()?))
+        })
     }
 
-    /// Those who implement an extension point, in the order of plugins.
+    /// What implements an extension point, in the order of plugins.
     pub fn each<'p, P: ?Sized + 'p>(
         &'p self,
         point: impl Fn(&'p Registration) -> &'p Option<Arc<P>>,
     ) -> impl Iterator<Item = &'p P> {
-        self.plugins.iter().filter_map(move |plugin| point(plugin).as_deref())
+        Registration::each(&self.plugins, point)
     }
 }

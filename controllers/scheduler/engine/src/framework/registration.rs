@@ -84,6 +84,14 @@ registration! {
 }
 
 impl Registration {
+    /// What implements an extension point, in the order of plugins.
+    pub(super) fn each<'p, P: ?Sized + 'p>(
+        plugins: &'p [Self],
+        point: impl Fn(&'p Self) -> &'p Option<Arc<P>>,
+    ) -> impl Iterator<Item = &'p P> {
+        plugins.iter().filter_map(move |plugin| point(plugin).as_deref())
+    }
+
     /// The name of the plugin.
     pub fn name(&self) -> &'static str {
         self.name

@@ -88,10 +88,10 @@ impl Coscheduling {
         let all = pods.len() + in_place.len();
         if waits_for_victims(request, attempted, &pods) {
             let nominated = |uid: Uid| attempted.cluster.nomination(&uid).map(|row| (uid, row));
-            let rooms = pods.into_iter().filter_map(nominated).chain(in_place).collect();
+            let nominations = pods.into_iter().filter_map(nominated).chain(in_place).collect();
             let message = "not eligible due to terminating pod on the nominated node.".to_owned();
             let preemption = Preemption { by, message, nominates: true, was_tried: false };
-            return Ok(Together { rooms, victims: Vec::new(), preemptor, preemption });
+            return Ok(Together { nominations, victims: Vec::new(), preemptor, preemption });
         }
         let pods: Vec<Arc<Pod>> =
             pods.iter().filter_map(|uid| attempted.cluster.pending_pod(uid)).map(Arc::clone).collect();
@@ -101,13 +101,13 @@ impl Coscheduling {
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
         let preemption = Preemption { by, message, nominates: true, was_tried: true };
-        Ok(Together { rooms: rows, victims, preemptor, preemption })
+        Ok(Together { nominations: rows, victims, preemptor, preemption })
     }
 }
 
 /// Room that is made for several pods.
 struct Together {
-    rooms: Vec<(Uid, Row)>,
+    nominations: Vec<(Uid, Row)>,
     victims: Vec<Uid>,
     /// The gang group, or the pod that goes alone.
     preemptor: String,
@@ -280,8 +280,8 @@ impl PostFilter for Coscheduling {
             let words = format!("preemption: preemption already attempted by {by} with message {message}");
             return match attempted.cluster.nomination(uid).filter(|_| *nominates) {
                 Some(row) => {
-                    let (rooms, victims) = (vec![(uid.clone(), row)], Vec::new());
-                    PostFilterResult::Together { rooms, victims, preemptor: String::new(), words }
+                    let (nominations, victims) = (vec![(uid.clone(), row)], Vec::new());
+                    PostFilterResult::Together { nominations, victims, preemptor: String::new(), words }
                 }
                 None => PostFilterResult::NoCandidate(words),
             };
@@ -294,8 +294,8 @@ impl PostFilter for Coscheduling {
             context.preempted(uid, preemption);
         }
         match result {
-            Ok(Together { rooms, victims, preemptor, .. }) => {
-                PostFilterResult::Together { rooms, victims, preemptor, words }
+            Ok(Together { nominations, victims, preemptor, .. }) => {
+                PostFilterResult::Together { nominations, victims, preemptor, words }
             }
             Err(_) => PostFilterResult::NoCandidate(words),
         }

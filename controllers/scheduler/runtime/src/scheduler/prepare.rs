@@ -78,7 +78,7 @@ impl Scheduler {
                     self.further.push_back(work);
                 }
                 Some(PreBindProgress::Pending(_)) if now < until => {
-                    _ = self.preparing.waiting.insert(uid, (attempt, until))
+                    _ = self.preparing.waiting.insert(uid, (attempt, until));
                 }
                 Some(PreBindProgress::Write(plugin, write)) if now < until => {
                     let is_free = !self.preparing.sent.contains_key(&uid);
