@@ -4,7 +4,7 @@
 //! its own, so that a bench fails when it becomes worse, and with what would be needed to reach it. docs/performance.md shows that list. Read first:
 //! [`Goals::at_most`].
 //!
-//! Goals of time are those of one machine. On a slower one they are as many times longer as a fixed piece of work takes longer there ([`slowness`]).
+//! Goals of time are those of one machine. On a slower one they are as many times longer as a fixed piece of work takes longer there (`machine`).
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 mod machine;
@@ -13,7 +13,7 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 
 use serde::Deserialize;
 
-pub use self::machine::slowness;
+use self::machine::slowness;
 
 /// A goal that is known to be missed.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,25 +74,28 @@ impl Goals {
 
     /// Compares a measurement with the most that is wanted, in the unit of the goal.
     pub fn at_most(&self, name: &str, unit: &str, measured: f64, goal: f64) -> Verdict {
-        let slowness = if is_of_time(unit) && measured > goal { (self.slowness)() } else { 1.0 };
-        self.judge(name, unit, goal, |limit| measured <= limit * slowness)
+        self.judge(name, unit, goal, |limit, slowness| measured <= limit * slowness)
     }
 
     /// Compares a measurement with the least that is wanted, in the unit of the goal.
     pub fn at_least(&self, name: &str, unit: &str, measured: f64, goal: f64) -> Verdict {
-        let slowness = if is_of_time(unit) && measured < goal { (self.slowness)() } else { 1.0 };
-        self.judge(name, unit, goal, |limit| measured * slowness >= limit)
+        self.judge(name, unit, goal, |limit, slowness| measured * slowness >= limit)
     }
 
-    fn judge(&self, name: &str, unit: &str, goal: f64, holds: impl Fn(f64) -> bool) -> Verdict {
-        if holds(goal) {
+    /// `holds`: whether the measurement is within a limit on a machine that is so slow.
+    fn judge(&self, name: &str, unit: &str, goal: f64, holds: impl Fn(f64, f64) -> bool) -> Verdict {
+        if holds(goal, 1.0) {
+            return Verdict::Reached;
+        }
+        let slowness = if is_of_time(unit) { (self.slowness)() } else { 1.0 };
+        if holds(goal, slowness) {
             return Verdict::Reached;
         }
         // A goal that was changed in the bench alone has no bound.
         let is_this =
             |missed: &&Missed| missed.name == name && missed.unit == unit && missed.goal.to_bits() == goal.to_bits();
         match self.missed.iter().find(is_this).map(|missed| missed.bound) {
-            Some(bound) if holds(bound) => Verdict::KnownMiss { bound },
+            Some(bound) if holds(bound, slowness) => Verdict::KnownMiss { bound },
             bound => Verdict::Missed { bound },
         }
     }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     doors::metadata,
     packaging::{published, resolved},
+    words::rust_files,
 };
 
 /// The crate whose page a newcomer opens first.
@@ -196,17 +197,10 @@ fn the_library_is_documented_in_words_of_the_field() {
     let mut wrong = Vec::new();
     for package in published(&metadata) {
         let manifest = Path::new(package["manifest_path"].as_str().unwrap());
-        let mut open = vec![manifest.with_file_name("src")];
-        while let Some(folder) = open.pop() {
-            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    open.push(path);
-                } else if path.extension() == Some(OsStr::new("rs")) {
-                    let source = fs::read_to_string(&path).unwrap();
-                    let lines = with_unknown_words(&source).map(|line| format!("{}: {}", path.display(), line.trim()));
-                    wrong.extend(lines);
-                }
-            }
+        for path in rust_files(&manifest.with_file_name("src")) {
+            let source = fs::read_to_string(&path).unwrap();
+            let lines = with_unknown_words(&source).map(|line| format!("{}: {}", path.display(), line.trim()));
+            wrong.extend(lines);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,6 +1,10 @@
 //! Names that the scheduler had before it was written in the words of the scheduling framework. They must not come back.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use integration::installed::repository;
 
@@ -32,6 +36,21 @@ const RETIRED: [(&str, &str); 24] = [
     ("UnderWay", "CurrentAttempt"),
 ];
 
+/// Every Rust file below a folder.
+pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let (mut open, mut found) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
 /// The identifiers of Rust code, with the line of each: those of comments too, and no texts.
 fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
     code.lines().zip(1..).flat_map(|(line, number)| {
@@ -41,24 +60,14 @@ fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Adds the retired names in the files of a folder.
-fn collect(folder: &Path, retired: &BTreeMap<&str, &str>, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            collect(&entry, retired, found);
-        } else if entry.extension().is_some_and(|extension| extension == "rs") {
-            let code = fs::read_to_string(&entry).unwrap();
-            let names = identifiers(&code).filter_map(|(line, name)| Some((line, name, retired.get(name)?)));
-            found.extend(names.map(|(line, name, say)| format!("{}:{line}: {name}, say {say}", entry.display())));
-        }
-    }
-}
-
 #[test]
 fn retired_names_of_the_scheduler_do_not_come_back() {
     let (retired, mut found) = (BTreeMap::from(RETIRED), Vec::new());
-    for folder in ["controllers/scheduler", "bins/koord-scheduler", "bins/koordctl/src", "examples"] {
-        collect(&repository(folder), &retired, &mut found);
+    let folders = ["controllers/scheduler", "bins/koord-scheduler", "bins/koordctl/src", "examples"];
+    for file in folders.iter().flat_map(|folder| rust_files(&repository(folder))) {
+        let code = fs::read_to_string(&file).unwrap();
+        let names = identifiers(&code).filter_map(|(line, name)| Some((line, name, retired.get(name)?)));
+        found.extend(names.map(|(line, name, say)| format!("{}:{line}: {name}, say {say}", file.display())));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
