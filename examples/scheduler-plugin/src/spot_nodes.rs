@@ -2,15 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_engine::{
-    cluster::Cluster,
-    event::Events,
-    framework::{
-        EnqueueExtensions, Filter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration,
-        Request, SCORE_MAX, Score, score_of_node,
-    },
-    node::Node,
-};
+use koord_engine::prelude::*;
 
 pub(crate) struct SpotNodes;
 
@@ -20,13 +12,7 @@ impl Plugin for SpotNodes {
     }
 
     fn register(self: Arc<Self>) -> Registration {
-        Registration::of(&self).enqueue_extensions(&self).filter(&self).score(&self)
-    }
-}
-
-impl EnqueueExtensions for SpotNodes {
-    fn events_to_register(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_LABELS
+        Registration::of(&self).filter(&self).score(&self).retried_after(Events::NODE_ADDED | Events::NODE_LABELS)
     }
 }
 

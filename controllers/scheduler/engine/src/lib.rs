@@ -32,3 +32,15 @@ pub mod volume;
 pub mod workload;
 
 pub use crate::cluster::state;
+
+/// What most plugins name: `use koord_engine::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        cluster::Cluster,
+        columns::Row,
+        event::{Event, Events},
+        framework::*,
+        node::Node,
+        pod::Pod,
+    };
+}

@@ -13,8 +13,7 @@ use koord_engine::{
     cycle::{Found, Profile},
     event::Events,
     framework::{
-        Code, EnqueueExtensions, Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration,
-        Rejection, Request,
+        Code, Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration, Rejection, Request,
     },
     pod::Pod,
     preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
@@ -121,7 +120,7 @@ impl Plugin for DefaultPreemption {
         Registration::of(&self)
             .reads(const { &[ResourceKind::typed::<PodDisruptionBudget>()] })
             .pre_enqueue(&self)
-            .enqueue_extensions(&self)
+            .retried_after(Events::POD_REMOVED)
             .post_filter(&self)
     }
 }
@@ -134,12 +133,6 @@ impl PreEnqueue for DefaultPreemption {
             return Err(ReasonCode::PreemptionPending.says(WORDS));
         }
         Ok(())
-    }
-}
-
-impl EnqueueExtensions for DefaultPreemption {
-    fn events_to_register(&self) -> Events {
-        Events::POD_REMOVED
     }
 }
 

@@ -12,8 +12,8 @@ use koord_engine::{
     columns::Row,
     event::Events,
     framework::{
-        BeforePreFilter, EnqueueExtensions, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration,
-        Rejection, Request, SchedulingSignature, SignatureFields,
+        BeforePreFilter, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration, Rejection, Request,
+        SchedulingSignature, SignatureFields,
     },
     pod::Template,
 };
@@ -47,17 +47,11 @@ impl Plugin for SchedulingHint {
 
     fn register(self: Arc<Self>) -> Registration {
         Registration::of(&self)
-            .enqueue_extensions(&self)
+            .retried_after(Events::NODE_ADDED | Events::POD_CHANGED)
             .before_pre_filter(&self)
             .prefer_nodes(&self)
             .filter(&self)
             .scheduling_signature(&self)
-    }
-}
-
-impl EnqueueExtensions for SchedulingHint {
-    fn events_to_register(&self) -> Events {
-        Events::NODE_ADDED | Events::POD_CHANGED
     }
 }
 

@@ -16,3 +16,10 @@ pub trait EnqueueExtensions: Send + Sync + 'static {
         true
     }
 }
+
+/// Every event of these kinds may help every pod ([`Registration::retried_after`](super::Registration::retried_after)).
+impl EnqueueExtensions for Events {
+    fn events_to_register(&self) -> Events {
+        *self
+    }
+}

@@ -112,6 +112,12 @@ impl Registration {
         self.scheduling_signature.as_ref().map_or(SignatureFields::All, |point| point.signature())
     }
 
+    /// Has pods that the plugin refused tried again after each event of these kinds. [`EnqueueExtensions`] may look closer.
+    #[must_use]
+    pub fn retried_after(self, events: Events) -> Self {
+        self.enqueue_extensions(&Arc::new(events))
+    }
+
     /// Reads all objects of these kinds.
     #[must_use]
     pub fn reads(mut self, kinds: &'static [ResourceKind]) -> Self {
