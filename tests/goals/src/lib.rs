@@ -9,11 +9,17 @@
 
 mod machine;
 
-use std::{fmt::Write as _, fs, path::PathBuf};
+use std::{fmt::Write as _, fs, path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 
 use self::machine::slowness;
+
+/// How many times a bench measures at most what misses its goal.
+pub const ROUNDS: u32 = 5;
+
+/// How long a bench waits before it measures again: on a shared machine other work comes and goes in seconds.
+pub const PAUSE: Duration = Duration::from_secs(10);
 
 /// A goal that is known to be missed.
 #[derive(Clone, Debug, Deserialize)]
@@ -65,6 +71,11 @@ impl Goals {
     pub fn load() -> Self {
         let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/missed-goals.json"));
         Self { missed: serde_json::from_slice(&fs::read(file).unwrap()).unwrap(), slowness }
+    }
+
+    /// How slow this machine is now, in words: what a bench prints first.
+    pub fn machine(&self) -> String {
+        format!("a fixed piece of work takes {:.2} times as long as on the machine of the goals", (self.slowness)())
     }
 
     /// The goals that are known to be missed, in the order of the file.

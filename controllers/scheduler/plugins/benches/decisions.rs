@@ -38,12 +38,12 @@ fn unlike(number: usize) -> Arc<Template> {
 }
 
 fn main() -> ExitCode {
-    let chosen = Chosen::of_arguments();
-    plain_pods(&chosen);
-    pods_beside_others(&chosen);
-    pods_of_koordinator(&chosen);
-    audits(&chosen);
-    chosen.exit_code()
+    Chosen::run(|chosen| {
+        plain_pods(chosen);
+        pods_beside_others(chosen);
+        pods_of_koordinator(chosen);
+        audits(chosen);
+    })
 }
 
 /// What an audit costs, of which the program makes one step a second: a share of the rows, or one part of the cluster as a whole.

@@ -41,16 +41,16 @@ const NODES: usize = 5000;
 const GPU_AMOUNTS: usize = 24;
 
 fn main() -> ExitCode {
-    let chosen = Chosen::of_arguments();
-    numa(&chosen);
-    accumulator(&chosen);
-    devices(&chosen);
-    reservations(&chosen);
-    quotas(&chosen);
-    gangs(&chosen);
-    unschedulable(&chosen);
-    apart(&chosen);
-    chosen.exit_code()
+    Chosen::run(|chosen| {
+        numa(chosen);
+        accumulator(chosen);
+        devices(chosen);
+        reservations(chosen);
+        quotas(chosen);
+        gangs(chosen);
+        unschedulable(chosen);
+        apart(chosen);
+    })
 }
 
 /// Pods of a scenario that ask one plugin, in a copy of its cluster.
@@ -412,7 +412,7 @@ fn unschedulable(chosen: &Chosen) {
             chosen.above(Floor::Sum(NODES)).took(Duration::from_micros(50), &name, taken / REFUSED);
             chosen.above(Floor::Sum(REFUSED as usize)).took(
                 Duration::from_millis(200),
-                &format!("3000 of them ({kind}, {what})"),
+                &format!("{name}: 3000 of them"),
                 taken,
             );
         }
