@@ -8,6 +8,7 @@
 //! | the queue | [`PreEnqueue`], [`NextPod`], [`EnqueueExtensions`], [`PodActivation`] |
 //! | the search for a node | [`ReservationRestore`], [`BeforePreFilter`], [`PreFilter`], [`FindOneNode`], [`PreferNodes`], [`Filter`], [`ExtenderCalls`], [`Score`] |
 //! | a pod that no node takes | [`PostFilter`], [`FailureHandler`] |
+//! | plugins that depend on each other | [`NumaTopologyManager`], [`NumaHintProvider`], [`ReservationFilter`], [`SchedulingHintSource`] |
 //! | the chosen node | [`Reserve`], [`Permit`], [`PreBind`], [`Bind`] |
 //! | running pods and objects | [`AllocationRestore`], [`ReservePodSource`], [`PluginState`] |
 //! | what is written and shown | [`StatusWriter`], [`Diagnostics`], [`ServiceEndpoint`], [`MetricSource`], [`WorkloadSource`], [`Audit`] |
@@ -31,6 +32,7 @@ mod find_one_node;
 mod found;
 mod metrics;
 mod next_pod;
+mod numa_topology;
 mod permit;
 mod pod_activation;
 mod post_filter;
@@ -42,10 +44,12 @@ mod profile;
 mod reason;
 mod registration;
 mod rejection;
+mod reservation_filter;
 mod reservation_restore;
 mod reserve;
 mod reserve_pod;
 mod restore;
+mod scheduling_hints;
 mod scheduling_signature;
 mod score;
 mod service_endpoint;
@@ -53,7 +57,7 @@ mod state;
 mod status_writer;
 mod workload;
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 pub(crate) use self::among::Among;
 pub use self::{
@@ -69,6 +73,10 @@ pub use self::{
     found::{Alike, Found, Refusals, Searched, Verdict, abridged, unavailable},
     metrics::{Figure, MetricSource},
     next_pod::NextPod,
+    numa_topology::{
+        NodeNumaAffinity, NodeNumaHints, NumaHint, NumaHintProvider, NumaHints, NumaTopologyManager,
+        ReservedNumaAffinity,
+    },
     permit::{Permit, PermitResult},
     pod_activation::{Orders, PodActivation},
     post_filter::{Attempted, PostFilter, PostFilterResult},
@@ -80,10 +88,12 @@ pub use self::{
     reason::{Operands, Reason, ReasonCode},
     registration::Registration,
     rejection::{Code, Rejection},
+    reservation_filter::{AllocationSource, ReservationFilter, SourceFilter},
     reservation_restore::ReservationRestore,
     reserve::Reserve,
     reserve_pod::{ReservePodSource, ReservePodState},
     restore::AllocationRestore,
+    scheduling_hints::SchedulingHintSource,
     scheduling_signature::{SchedulingSignature, SignatureFields},
     score::{NodeScore, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node, share},
     service_endpoint::{NoAnswer, Query, ServiceEndpoint},
@@ -99,8 +109,11 @@ use crate::{
 /// The highest score of a node.
 pub const SCORE_MAX: i64 = 100;
 
+/// Whether a feature gate of this name is on.
+pub type FeatureGates<'g> = &'g dyn Fn(&str) -> bool;
+
 /// A plugin of the scheduling framework.
-pub trait Plugin: Any + Send + Sync {
+pub trait Plugin: Send + Sync + 'static {
     /// Its name in configurations, messages and metrics.
     fn name(&self) -> &'static str;
 
@@ -127,15 +140,10 @@ impl<'a> Request<'a> {
     }
 
     /// What implements an extension point, in the order of plugins.
-    pub(crate) fn each<P: ?Sized + 'a>(
+    pub fn each<P: ?Sized + 'a>(
         &self,
         point: impl Fn(&'a Registration) -> &'a Option<Arc<P>>,
     ) -> impl Iterator<Item = &'a P> {
         Registration::each(self.plugins, point)
-    }
-
-    /// The plugin of this type, if the profile has it.
-    pub fn plugin<T: Plugin>(&self) -> Option<&'a T> {
-        self.plugins.iter().find_map(Registration::plugin)
     }
 }

@@ -1,5 +1,8 @@
 //! The dry run of preemption: which victims would make a node take a pod, tried on the cluster and undone.
 
+mod evaluator;
+mod lower_priority;
+
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BTreeMap, BTreeSet},
@@ -8,6 +11,10 @@ use std::{
 
 use koord_core::uid::Uid;
 
+pub use self::{
+    evaluator::{Evaluator, awaits_victims, is_unresolvable, no_candidate, nominate, not_eligible, refuse_reserve_pod},
+    lower_priority::LowerPriority,
+};
 pub use crate::framework::Attempted;
 use crate::{
     cluster::{Cluster, Placed, Trial},

@@ -2,33 +2,20 @@
 
 use std::sync::Arc;
 
-use std::collections::BTreeSet;
-
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use koord_config::scheduler::DefaultPreemptionArgs;
-use koord_core::uid::Uid;
 use koord_engine::{
-    cluster::{Cluster, Placed},
-    columns::Row,
-    cycle::{Found, Profile},
+    cluster::Cluster,
     event::Events,
-    framework::{
-        Code, Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration, Rejection, Request,
-    },
+    framework::{Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration, Request},
     pod::Pod,
-    preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
+    preemption::{Attempted, Evaluator, LowerPriority, Width, refuse_reserve_pod},
 };
 use koord_resource::controller::ResourceKind;
-use koord_scheduling::Selector;
-
-use crate::Extenders;
 
 /// Evicts the least important pods of the node where that does the least harm, for a pod of higher priority.
 #[derive(Clone, Copy, Debug)]
-pub struct DefaultPreemption {
-    /// How many candidates are looked for.
-    pub width: Width,
-}
+pub struct DefaultPreemption(Evaluator);
 
 impl DefaultPreemption {
     /// With these arguments.
@@ -36,79 +23,9 @@ impl DefaultPreemption {
         let of =
             |configured: Option<i64>, default: u32| configured.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
         let percent = of(args.min_candidate_nodes_percentage, 10);
-        Self { width: Width { percent, at_least: of(args.min_candidate_nodes_absolute, 100) as usize } }
+        let width = Width { percent, at_least: of(args.min_candidate_nodes_absolute, 100) as usize };
+        Self(Evaluator { width })
     }
-}
-
-impl DefaultPreemption {
-    /// Makes room by evictions that these rules allow, for the plugin of this name.
-    pub(crate) fn make_room(
-        &self,
-        request: &Request<'_>,
-        attempted: &mut Attempted<'_>,
-        rules: impl Rules,
-        name: &str,
-    ) -> PostFilterResult {
-        if !request.template().preempts {
-            return not_eligible("preemptionPolicy=Never.");
-        }
-        if waits_for_victims(request, attempted, &rules) {
-            return not_eligible("a terminating pod on the nominated node.");
-        }
-        if is_refused_by_another(attempted, name) {
-            // Who refused it knows which pods may go, so that evictions by others would be in vain.
-            let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
-            let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
-            let words = format!("preemption: 0/{nodes} nodes are available: {nodes} {words}.");
-            return found.map_or_else(no_room, |_| PostFilterResult::NoCandidate(words));
-        }
-        let found = attempted.candidates(request, &rules, self.width);
-        found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
-    }
-}
-
-/// Room is made where that does the least harm, among the nodes that extenders leave.
-pub(crate) fn nominate(
-    request: &Request<'_>,
-    attempted: &Attempted<'_>,
-    candidates: Vec<Candidate>,
-) -> PostFilterResult {
-    let left = match request.plugin::<Extenders>() {
-        Some(extenders) => extenders.choose(request, attempted.cluster, candidates),
-        None => Ok(candidates),
-    };
-    let candidates = match left {
-        Ok(candidates) => candidates,
-        Err(instead) => return instead,
-    };
-    least_harm(candidates).map_or_else(
-        || PostFilterResult::NoCandidate("preemption: no candidate node for preemption".to_owned()),
-        |best| PostFilterResult::Nominate {
-            row: best.row,
-            victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
-        },
-    )
-}
-
-/// No room is looked for.
-pub(crate) fn not_eligible(due_to: &str) -> PostFilterResult {
-    PostFilterResult::Nothing(format!("preemption: not eligible due to {due_to}"))
-}
-
-/// No room can be made.
-pub(crate) fn no_room(why: NoCandidate) -> PostFilterResult {
-    match why {
-        NoCandidate::Helpless(words) => PostFilterResult::NoCandidate(format!("preemption: {words}")),
-        NoCandidate::NoVictim(words) => PostFilterResult::Stop(format!("preemption: {words}")),
-    }
-}
-
-/// The same rules for a pod that another plugin refused as a whole: nodes alone are asked.
-struct OnNodesAlone<R>(R);
-
-/// Pods of a lower priority may go, within their disruption budgets where that can be.
-pub(crate) struct LowerPriority {
-    pub(crate) priority: i32,
 }
 
 impl Plugin for DefaultPreemption {
@@ -138,118 +55,11 @@ impl PreEnqueue for DefaultPreemption {
 
 impl PostFilter for DefaultPreemption {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        if let Some(stop) = no_pod(request) {
-            return stop;
+        if let Some(refused) = refuse_reserve_pod(request) {
+            return refused;
         }
         let rules = LowerPriority { priority: request.template().priority };
-        self.make_room(request, attempted, rules, self.name())
-    }
-}
-
-/// The answer for a reserve pod, which its own plugin alone preempts for.
-pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilterResult> {
-    let Pod { uid, .. } = &**request.pod;
-    request.pod.is_reservation().then(|| PostFilterResult::Stop(format!("preemption: pod \"{uid}\" not found")))
-}
-
-/// Whether the pod was refused as a whole by a plugin that makes room itself: that one knows which pods may go.
-fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
-    let Found::Never(plugin, Rejection { code: Code::Unschedulable, .. }) = attempted.found else { return false };
-    let Some(refusing) = attempted.profile.plugins.get(usize::from(*plugin)) else { return false };
-    let preempts = refusing.post_filter.as_ref().is_some_and(|point| point.preempts_for_rejected());
-    attempted.profile.post_filters.contains(plugin) && preempts && refusing.name() != name
-}
-
-/// Whether room is being made for the pod already, on a node that will take it.
-fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &dyn Rules) -> bool {
-    let cluster = &*attempted.cluster;
-    waits_for(request, attempted, |placed| rules.may_evict(placed, cluster) && cluster.is_evicted(placed))
-}
-
-/// Whether such pods go from the node where room is being made for the pod, and that node will take it.
-pub(crate) fn waits_for(request: &Request<'_>, attempted: &Attempted<'_>, is_going: impl Fn(&Placed) -> bool) -> bool {
-    let cluster = &*attempted.cluster;
-    let Some(row) = cluster.nomination(&request.pod.uid) else { return false };
-    !is_hopeless(request, attempted, row) && cluster.pods_on(row).any(is_going)
-}
-
-/// Whether the removal of pods from a node does not help.
-pub(crate) fn is_hopeless(request: &Request<'_>, attempted: &Attempted<'_>, row: Row) -> bool {
-    match attempted.found {
-        Found::Never(_, rejection) => rejection.code != Code::Unschedulable,
-        Found::Node { .. } | Found::Nothing(_) => {
-            let refused = attempted.profile.prepare(request, attempted.cluster).filter(attempted.cluster, row).err();
-            refused.is_some_and(|verdict| !verdict.refusal.resolvable)
-        }
-    }
-}
-
-impl Rules for LowerPriority {
-    fn may_evict(&self, placed: &Placed, _: &Cluster) -> bool {
-        placed.pod.template.priority < self.priority
-    }
-
-    fn has_victims(&self, cluster: &Cluster) -> bool {
-        cluster.classes().flatten().any(|class| class.template().priority < self.priority)
-    }
-
-    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
-        let mut budgets: Vec<(&str, Selector, i32, &PodDisruptionBudget)> = cluster
-            .objects()
-            .of::<PodDisruptionBudget>()
-            .filter_map(|(key, budget)| {
-                // Without a selector, or with an empty one, it is about no pod.
-                let selector = Selector::stored(budget.spec.as_ref()?.selector.as_ref()?)?;
-                let allowed = budget.status.as_ref().map_or(0, |status| status.disruptions_allowed);
-                (!selector.is_everything()).then_some((key.namespace(), selector, allowed, budget))
-            })
-            .collect();
-        let mut protected = BTreeSet::new();
-        for placed in pods {
-            let (template, name) = (&placed.pod.template, placed.pod.key.name());
-            if template.labels.iter().next().is_none() {
-                continue;
-            }
-            for (namespace, selector, allowed, budget) in &mut budgets {
-                let is_counted = budget.status.as_ref().and_then(|status| status.disrupted_pods.as_ref());
-                let is_counted = is_counted.is_some_and(|pods| pods.contains_key(name));
-                if *namespace != &*template.namespace || is_counted || !selector.selects(|key| template.labels.get(key))
-                {
-                    continue;
-                }
-                *allowed = allowed.saturating_sub(1);
-                if *allowed < 0 {
-                    protected.insert(placed.pod.uid.clone());
-                }
-            }
-        }
-        protected
-    }
-
-    fn no_victims(&self, _node: &str) -> String {
-        "No preemption victims found for incoming pod".to_owned()
-    }
-}
-
-impl<R: Rules> Rules for OnNodesAlone<R> {
-    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
-        self.0.may_evict(placed, cluster)
-    }
-
-    fn has_victims(&self, cluster: &Cluster) -> bool {
-        self.0.has_victims(cluster)
-    }
-
-    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
-        self.0.protected(pods, cluster)
-    }
-
-    fn no_victims(&self, node: &str) -> String {
-        self.0.no_victims(node)
-    }
-
-    fn admits(&self, _: &Request<'_>, _: &Profile, _: &Cluster) -> Result<(), String> {
-        Ok(())
+        self.0.preempt(request, attempted, rules, self.name())
     }
 }
 

@@ -31,14 +31,13 @@ pub(crate) mod testing;
 mod view;
 mod ways;
 
-pub(crate) use self::numa::NumaNodes;
 pub use self::{
     allocate::{Allocator, Limits, NodeLabels},
     allocation::{Allocation, Share},
     amounts::{Amounts, DeviceResource},
     combination::InvalidRequest,
     node::{Device, NodeDevices, Place},
-    numa::{ChosenNumaNodes, NumaHint, numa_hints},
+    numa::numa_hints,
     outlook::Demand,
     plugin::DeviceShare,
     refusal::Refused,

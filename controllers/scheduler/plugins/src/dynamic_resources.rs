@@ -25,10 +25,10 @@ use koord_engine::{
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
     framework::{
-        Attempted, Audit, Code, Diagnostics, DoubleAllocation, EnqueueExtensions, Filter, Found, NodeFilter, NodeScore,
-        Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreBind, PreEnqueue,
-        PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
-        SchedulingSignature, Score, StatusWriter, Upkeep, Verdict, highest_is_best, normalize,
+        Attempted, Audit, Code, Diagnostics, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, Found,
+        NodeFilter, NodeScore, Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult,
+        PreBind, PreEnqueue, PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection,
+        Request, Reserve, SchedulingSignature, Score, StatusWriter, Upkeep, Verdict, highest_is_best, normalize,
     },
     hold::Holds,
     node::Node,
@@ -47,7 +47,7 @@ use self::{
     selectors::Selectors,
     state::Devices,
 };
-use crate::{Gates, texts::Texts};
+use crate::texts::Texts;
 
 /// Refuses nodes without the devices that a pod claims, and gives its claims those of the node that was chosen.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ const CONSUMERS_MAX: usize = 256;
 
 impl DynamicResources {
     /// The plugin under these feature gates.
-    pub fn new(gates: Gates<'_>) -> Self {
+    pub fn new(gates: FeatureGates<'_>) -> Self {
         Self { shared: Arc::new(Shared { follows_rules: gates("DRADeviceTaintRules"), ..Shared::default() }) }
     }
 

@@ -38,12 +38,15 @@ use koord_engine::{
     cycle::Profile,
     event::{Event, Events},
     framework::{
-        Diagnostics, EnqueueExtensions, FailureHandler, Figure, Found, MetricSource, NoAnswer, Orders, Plugin,
-        PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Query, Reason, ReasonCode, Registration,
-        Rejection, Request, ServiceEndpoint, StatusWriter, Upkeep,
+        Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, NoAnswer, Orders,
+        Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Query, Reason, ReasonCode,
+        Registration, Rejection, Request, ServiceEndpoint, StatusWriter, Upkeep,
     },
     pod::Pod,
-    preemption::{Attempted, Rules, Width},
+    preemption::{
+        Attempted, LowerPriority, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
+        refuse_reserve_pod,
+    },
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -61,10 +64,6 @@ pub use self::{
     settings::{Deleting, Revocation, Settings},
     status::QuotaStatus,
     sums::{Kind, Sums},
-};
-use crate::{
-    Gates,
-    default_preemption::{LowerPriority, no_pod, no_room, nominate, not_eligible, waits_for},
 };
 
 /// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
@@ -85,7 +84,7 @@ struct SameQuota<'a> {
 
 impl ElasticQuotaPlugin {
     /// With these arguments, completed, under these feature gates.
-    pub fn new(args: &ElasticQuotaArgs, gates: Gates<'_>) -> Self {
+    pub fn new(args: &ElasticQuotaArgs, gates: FeatureGates<'_>) -> Self {
         Settings::new(args, gates).into()
     }
 
@@ -164,8 +163,8 @@ impl PreFilter for ElasticQuotaPlugin {
 
 impl PostFilter for ElasticQuotaPlugin {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        if let Some(stop) = no_pod(request) {
-            return stop;
+        if let Some(refused) = refuse_reserve_pod(request) {
+            return refused;
         }
         let quotas = attempted.cluster.state::<Quotas>();
         let quota = quotas.and_then(|quotas| quotas.quota_of(request.template())).cloned();
@@ -174,11 +173,11 @@ impl PostFilter for ElasticQuotaPlugin {
         }
         let lower = LowerPriority { priority: request.template().priority };
         let rules = SameQuota { quota: quota.as_deref(), pod: request.pod, lower };
-        if waits_for(request, attempted, |placed| rules.makes_way(placed, attempted.cluster)) {
+        if awaits_victims(request, attempted, |placed| rules.makes_way(placed, attempted.cluster)) {
             return not_eligible("a terminating pod on the nominated node.");
         }
         let found = attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 });
-        found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
+        found.map_or_else(no_candidate, |candidates| nominate(request, attempted, candidates))
     }
 }
 

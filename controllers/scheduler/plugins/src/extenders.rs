@@ -37,25 +37,6 @@ impl Extenders {
     fn interested<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Extender> {
         self.0.iter().filter(|extender| extender.is_interested(&pod.template))
     }
-
-    /// The candidates that extenders leave, with the victims that they choose; what is done instead where they were not asked yet,
-    /// or do not answer.
-    pub(crate) fn choose(
-        &self,
-        request: &Request<'_>,
-        cluster: &Cluster,
-        candidates: Vec<Candidate>,
-    ) -> Result<Vec<Candidate>, PostFilterResult> {
-        let pod = request.pod;
-        if candidates.is_empty() || self.interested(pod).all(|extender| extender.preempt.is_empty()) {
-            return Ok(candidates);
-        }
-        match cluster.state::<Answers>().and_then(|answers| answers.victims(pod)) {
-            None => Err(PostFilterResult::Ask(candidates.iter().filter_map(|one| asked(one, cluster)).collect())),
-            Some(Err(_)) => Err(PostFilterResult::Stop(String::new())),
-            Some(Ok(victims)) => Ok(candidates.iter().filter_map(|one| left(one.row, victims, cluster)).collect()),
-        }
-    }
 }
 
 /// What is asked about a candidate.
@@ -121,6 +102,23 @@ impl ExtenderCalls for Extenders {
 
     fn calls(&self, request: &Request<'_>, cluster: &Cluster) -> bool {
         self.interested(request.pod).any(Extender::looks_at_nodes) && said(request, cluster).is_none()
+    }
+
+    fn process_preemption(
+        &self,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        candidates: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>, PostFilterResult> {
+        let pod = request.pod;
+        if candidates.is_empty() || self.interested(pod).all(|extender| extender.preempt.is_empty()) {
+            return Ok(candidates);
+        }
+        match cluster.state::<Answers>().and_then(|answers| answers.victims(pod)) {
+            None => Err(PostFilterResult::Ask(candidates.iter().filter_map(|one| asked(one, cluster)).collect())),
+            Some(Err(_)) => Err(PostFilterResult::Stop(String::new())),
+            Some(Ok(victims)) => Ok(candidates.iter().filter_map(|one| left(one.row, victims, cluster)).collect()),
+        }
     }
 }
 

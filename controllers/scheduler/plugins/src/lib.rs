@@ -58,7 +58,7 @@ pub use numa::CpuCase;
 pub use numa::NodeNumaResource;
 pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
 pub use registry::{
-    ArgsError, BuiltProfile, Dependencies, Gates, Idle, ProfileError, build, build_with, default_profile, reads,
+    ArgsError, BuiltProfile, Dependencies, Idle, ProfileError, build, build_with, default_profile, reads,
 };
 pub use reservation::Reservation;
 pub use scarce_resource_avoidance::ScarceResourceAvoidance;

@@ -6,7 +6,7 @@ use koord_config::scheduler::{ElasticQuotaArgs, Point, Resolved, SchedulerConfig
 use koord_engine::{
     cycle::Profile,
     extender::Extender,
-    framework::{Plugin, Registration},
+    framework::{FeatureGates, Plugin, Registration},
 };
 use koord_resource::controller::ResourceKind;
 
@@ -20,14 +20,11 @@ use crate::{
     load_aware::LoadAwareScheduling,
 };
 
-/// Whether a feature gate is on.
-pub type Gates<'g> = &'g dyn Fn(&str) -> bool;
-
 /// What plugins are made with, beside their arguments.
 #[derive(Clone, Copy)]
 pub struct Dependencies<'d> {
     /// Whether a feature gate is on.
-    pub gates: Gates<'d>,
+    pub gates: FeatureGates<'d>,
     /// The hooks of quotas that the program has.
     pub hooks: &'d HookFactories,
 }
@@ -166,7 +163,7 @@ pub enum ArgsError {
 }
 
 /// The profile of these plugins under these feature gates, in their order and with their weights.
-pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, ProfileError> {
+pub fn build(resolved: &Resolved, gates: FeatureGates<'_>) -> Result<BuiltProfile, ProfileError> {
     build_with(resolved, Dependencies { gates, hooks: &HookFactories::new() })
 }
 

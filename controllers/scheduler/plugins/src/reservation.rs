@@ -31,7 +31,6 @@ pub use amounts::Amounts;
 pub use fits::{Needs, NodeRoom, Unfit, fits};
 pub use info::{AllocatePolicy, ReservationInfo};
 pub(crate) use kept::{CountedTwice, Kept, is_counted_once};
-pub(crate) use lots::Within;
 pub use owners::Owners;
 pub use plugin::Reservation;
 pub use pre_allocation::{Candidate, PreAllocation, pre_allocate};

@@ -13,7 +13,7 @@ use koord_engine::{
     event::Events,
     framework::{
         BeforePreFilter, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration, Rejection, Request,
-        SchedulingSignature, SignatureFields,
+        SchedulingHintSource, SchedulingSignature, SignatureFields,
     },
     pod::Template,
 };
@@ -33,11 +33,6 @@ impl SchedulingHint {
         let max = args.max_hint_nodes.and_then(|max| usize::try_from(max).ok());
         Self { preferred_max: max.unwrap_or(Self::PREFERRED_MAX) }
     }
-
-    /// The only nodes that a pod may go to by its hint; none named where it may go to all.
-    pub(crate) fn nodes(template: &Template) -> Vec<String> {
-        hint_of(template).ok().flatten().map(|hint| hint.node_names).unwrap_or_default()
-    }
 }
 
 impl Plugin for SchedulingHint {
@@ -51,6 +46,7 @@ impl Plugin for SchedulingHint {
             .before_pre_filter(&self)
             .prefer_nodes(&self)
             .filter(&self)
+            .scheduling_hint(&self)
             .scheduling_signature(&self)
     }
 }
@@ -72,7 +68,7 @@ impl PreferNodes for SchedulingHint {
 
 impl Filter for SchedulingHint {
     fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        match Self::nodes(request.template()) {
+        match self.hinted_nodes(request.template()) {
             names if names.is_empty() => PreparedFilter::Skip,
             names => PreparedFilter::Among(names.into_iter().map(Box::from).collect(), None),
         }
@@ -80,6 +76,12 @@ impl Filter for SchedulingHint {
 
     fn names_nodes(&self) -> bool {
         true
+    }
+}
+
+impl SchedulingHintSource for SchedulingHint {
+    fn hinted_nodes(&self, template: &Template) -> Vec<String> {
+        hint_of(template).ok().flatten().map(|hint| hint.node_names).unwrap_or_default()
     }
 }
 

@@ -1,14 +1,15 @@
 //! What a plugin implements and reads, in one place.
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use koord_resource::controller::ResourceKind;
 
 use super::{
     AllocationRestore, Audit, BeforePreFilter, Bind, Diagnostics, EnqueueExtensions, ExtenderCalls, FailureHandler,
-    Filter, FindOneNode, MetricSource, NextPod, Permit, Plugin, PluginState, PodActivation, PostFilter, PreBind,
-    PreEnqueue, PreFilter, PreferNodes, ReservationRestore, Reserve, ReservePodSource, SchedulingSignature, Score,
-    ServiceEndpoint, SignatureFields, StatusWriter, WorkloadSource,
+    Filter, FindOneNode, MetricSource, NextPod, NumaHintProvider, NumaTopologyManager, Permit, Plugin, PluginState,
+    PodActivation, PostFilter, PreBind, PreEnqueue, PreFilter, PreferNodes, ReservationFilter, ReservationRestore,
+    Reserve, ReservePodSource, SchedulingHintSource, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    StatusWriter, WorkloadSource,
 };
 use crate::event::Events;
 
@@ -18,7 +19,6 @@ macro_rules! registration {
         /// A plugin with the extension points that it implements. It is called at no others.
         #[derive(Clone)]
         pub struct Registration {
-            plugin: Arc<dyn Plugin>,
             name: &'static str,
             /// The kinds of objects beside nodes and pods that it reads.
             pub reads: &'static [ResourceKind],
@@ -37,7 +37,7 @@ macro_rules! registration {
             pub fn of<P: Plugin>(plugin: &Arc<P>) -> Self {
                 let name = plugin.name();
                 let (reads, reads_only, topology_keys) = (&[][..], Vec::new(), Vec::new());
-                Self { plugin: Arc::clone(plugin) as _, name, reads, reads_only, topology_keys, $($point: None,)* }
+                Self { name, reads, reads_only, topology_keys, $($point: None,)* }
             }
 
             $(
@@ -65,6 +65,10 @@ registration! {
     filter: Filter,
     extender_calls: ExtenderCalls,
     score: Score,
+    numa_topology_manager: NumaTopologyManager,
+    numa_hint_provider: NumaHintProvider,
+    reservation_filter: ReservationFilter,
+    scheduling_hint: SchedulingHintSource,
     post_filter: PostFilter,
     failure_handler: FailureHandler,
     reserve: Reserve,
@@ -95,11 +99,6 @@ impl Registration {
     /// The name of the plugin.
     pub fn name(&self) -> &'static str {
         self.name
-    }
-
-    /// The plugin, if it has this type.
-    pub fn plugin<P: Plugin>(&self) -> Option<&P> {
-        (&*self.plugin as &dyn Any).downcast_ref()
     }
 
     /// The kinds of events after which pods that it refused may fit.

@@ -21,6 +21,7 @@ use koord_engine::{
         Reserve, Score, ServiceEndpoint, StatusWriter, Upkeep, Workload, WorkloadSource, unavailable,
     },
     pod::Pod,
+    preemption::refuse_reserve_pod,
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -31,11 +32,10 @@ use super::{
     context::{Context, Job, Place, Preemption},
     declaration::{Defaults, MatchPolicy},
     network::{Nearness, selector},
-    preemption::{Room, make_room, waits_for_victims},
+    preemption::{Nominations, preempt, waits_for_victims},
     round::bind_annotations,
     upkeep::upkeep,
 };
-use crate::default_preemption::no_pod;
 
 /// Places the pods of a gang together or not at all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,8 +96,8 @@ impl Coscheduling {
         let pods: Vec<Arc<Pod>> =
             pods.iter().filter_map(|uid| attempted.cluster.pending_pod(uid)).map(Arc::clone).collect();
         let place = place.map_err(failed)?;
-        let Room { mut rows, victims } =
-            make_room(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
+        let Nominations { mut rows, victims } =
+            preempt(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
         let preemption = Preemption { by, message, nominates: true, was_tried: true };
@@ -105,7 +105,7 @@ impl Coscheduling {
     }
 }
 
-/// Room that is made for several pods.
+/// Nominations that is made for several pods.
 struct Together {
     nominations: Vec<(Uid, Row)>,
     victims: Vec<Uid>,
@@ -273,8 +273,8 @@ impl PostFilter for Coscheduling {
         let Some(context) = attempted.cluster.state::<Context>().filter(|_| self.preempts) else {
             return PostFilterResult::Nothing(String::new());
         };
-        if let Some(stop) = no_pod(request) {
-            return stop;
+        if let Some(refused) = refuse_reserve_pod(request) {
+            return refused;
         }
         if let Some(Preemption { by, message, nominates, .. }) = context.preemption(uid) {
             let words = format!("preemption: preemption already attempted by {by} with message {message}");

@@ -1,4 +1,4 @@
-//! Room for all pods of a job at once: which pods of lower priority would have to go, tried and undone (3E.8).
+//! Preemption for all pods of a job at once: which pods of lower priority would be victims, tried and undone (3E.8).
 //!
 //! Nobody is evicted unless all pods of the job have a place then.
 
@@ -16,17 +16,17 @@ use koord_engine::{
     cycle::{Profile, Rehearsal},
     framework::{Attempted, Request, unavailable},
     pod::{Pod, Template},
+    preemption::is_unresolvable,
 };
 
 use super::arrangement::{Arrangement, arrange_in, tree};
-use crate::default_preemption::is_hopeless;
 
 /// The label that names the job of a pod.
 const JOB: &str = "scheduling.koordinator.sh/questioned-object-key";
 
 /// Where the pods of a job go, and who is evicted for them.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct Nominations {
     /// The node of each pod.
     pub(super) rows: Vec<(Uid, Row)>,
     /// None where all who would have to go are leaving already.
@@ -48,15 +48,15 @@ pub(super) fn may_evict(placed: &Placed, priority: i32) -> bool {
     *own < priority && !is_protected && labels.get(PREEMPTIBLE.name()) != Some("false")
 }
 
-/// Makes room for the pods of a job, the refused one among them; or says why there is none. A job that asks for a place in
-/// the network says which.
-pub(super) fn make_room(
+/// Preempts for the pods of a job, the refused one among them; or says why that is not possible. A job with a network topology is placed as
+/// that requires.
+pub(super) fn preempt(
     request: &Request<'_>,
     attempted: &mut Attempted<'_>,
     pods: &[Arc<Pod>],
     place: Option<&NetworkTopologySpec>,
     planner: &str,
-) -> Result<Room, String> {
+) -> Result<Nominations, String> {
     let profile = attempted.profile;
     let candidates = attempted.resolvable(request.pod, &mut profile.prepare(request, attempted.cluster));
     let job: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.uid).collect();
@@ -84,7 +84,7 @@ pub(super) fn make_room(
     let victims = attempt.spare(&rows, &evictable)?;
     let is_of_use = !victims.is_empty() || !evictable.leaving.is_empty();
     let rows = pods.iter().map(|pod| pod.uid.clone()).zip(rows).collect();
-    is_of_use.then_some(Room { rows, victims }).ok_or_else(|| not_helpful(nodes))
+    is_of_use.then_some(Nominations { rows, victims }).ok_or_else(|| not_helpful(nodes))
 }
 
 /// Whether room is being made already for one of these pods. That for the refused pod does not count where it is made on a node that
@@ -94,7 +94,7 @@ pub(super) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>
     let waits = |uid: &Uid| {
         let (Some(pod), Some(row)) = (cluster.pending_pod(uid), cluster.nomination(uid)) else { return false };
         let priority = pod.template.priority;
-        let is_lost = || *uid == request.pod.uid && is_hopeless(request, attempted, row);
+        let is_lost = || *uid == request.pod.uid && is_unresolvable(request, attempted, row);
         cluster.pods_on(row).any(|placed| may_evict(placed, priority) && cluster.is_evicted(placed)) && !is_lost()
     };
     pods.iter().any(waits)

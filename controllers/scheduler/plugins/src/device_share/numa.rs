@@ -1,6 +1,6 @@
 //! The NUMA nodes that have devices for a pod (`spec/scheduler.md` 3F.6).
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_engine::framework::NumaHint;
 use koord_scheduling::NumaMask;
 
 use super::{
@@ -9,28 +9,6 @@ use super::{
     refusal::Refused,
     request::Kind,
 };
-
-/// NUMA nodes that have the devices a pod wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumaHint {
-    /// The NUMA nodes.
-    pub nodes: NumaMask,
-    /// Whether no fewer of them do.
-    pub is_preferred: bool,
-    /// Higher where they have the GPUs that would be taken if all NUMA nodes were allowed.
-    pub score: i64,
-}
-
-/// The NUMA nodes that were chosen for a pod: a hold of the plugin that chooses them, which devices keep to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChosenNumaNodes(pub NumaMask);
-
-/// The plugin that chooses NUMA nodes, asked about one pod.
-pub(crate) trait NumaNodes: Send + Sync {
-    /// Those of a node of which the pod would get everything; none where it does not matter which, or where they are chosen
-    /// later.
-    fn on(&self, cluster: &Cluster, row: Row) -> Option<NumaMask>;
-}
 
 /// The score of NUMA nodes that have the GPUs which would be taken anyway.
 const BEST: i64 = 500;

@@ -18,10 +18,11 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore,
-        Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter, PreparedFilter, Query, Reason,
-        ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint,
-        SignatureFields,
+        AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NoAnswer, NodeFilter,
+        NodeNumaHints, NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress,
+        PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
+        ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+        SourceFilter,
     },
     hold::{Holds, Resized},
     pod::{Pod, Template},
@@ -39,7 +40,6 @@ use super::{
     audit_twice,
     combination::wants_devices,
     fragments::{Fragments, Taken},
-    numa::{ChosenNumaNodes, NumaHint, numa_hints},
     refusal::Refused,
     request::{DeviceRequest, GpuRequest, InvalidDevices, Kind},
     score::{Preference, Scorer},
@@ -48,13 +48,7 @@ use super::{
     template::GpuTemplates,
     ways::Way,
 };
-use crate::{
-    Gates, NodeNumaResource,
-    reservation::{
-        Within,
-        lots::{Source, source},
-    },
-};
+use crate::reservation::lots::source;
 
 /// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes of whose devices nothing is known, neither by a report nor
 /// by their pods, are left to the amounts that they offer.
@@ -88,9 +82,6 @@ impl Settings {
     }
 }
 
-/// Kinds of devices, and the NUMA nodes that have enough of all of them.
-type KindsAndHints = (Vec<Kind>, Vec<NumaHint>);
-
 impl Default for DeviceShare {
     fn default() -> Self {
         Self::new(&DeviceShareArgs::default())
@@ -104,7 +95,7 @@ impl DeviceShare {
     }
 
     /// With these arguments, under these feature gates.
-    pub fn with_gates(args: &DeviceShareArgs, gates: Gates<'_>) -> Self {
+    pub fn with_gates(args: &DeviceShareArgs, gates: FeatureGates<'_>) -> Self {
         let mut args = args.clone();
         koord_config::Args::complete(&mut args);
         let strategy = args.scoring_strategy.unwrap_or_default();
@@ -125,58 +116,6 @@ impl DeviceShare {
             adapts: gates("DevicePluginAdaption"),
             resizes: gates("ResizePod"),
         }))
-    }
-
-    /// Whether a pod wants devices.
-    pub(crate) fn is_wanted(template: &Template) -> bool {
-        read(template).ok().flatten().is_some()
-    }
-
-    /// The sets of at most so many NUMA nodes that have the devices a pod wants, the same for each of these kinds. None where devices
-    /// do not matter for the choice among them.
-    pub(crate) fn numa_hints(
-        &self,
-        request: &Request<'_>,
-        cluster: &Cluster,
-        row: Row,
-        nodes_max: u32,
-        source: &Source,
-    ) -> Option<Result<KindsAndHints, Refused>> {
-        let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
-        let hints = |allocator: &Allocator<'_>, way: &Way<'_>| numa_hints(allocator, nodes_max, &way.limits);
-        wanted.first(cluster, row, (None, Step::Hint), source, hints)
-    }
-
-    /// The words of a refusal of all NUMA nodes of a node.
-    pub(crate) fn reasons_of(
-        &self,
-        refused: Refused,
-        request: &Request<'_>,
-        cluster: &Cluster,
-        row: Row,
-    ) -> Vec<Reason> {
-        let holding = self.wanted(request.template()).map_or(0, |wanted| wanted.holding(cluster, row));
-        refused.within(holding)
-    }
-
-    /// Whether these NUMA nodes of a node have the devices that a pod wants.
-    pub(crate) fn fits(
-        &self,
-        request: &Request<'_>,
-        cluster: &Cluster,
-        row: Row,
-        nodes: Option<NumaMask>,
-        source: &Source,
-    ) -> Result<(), Refused> {
-        let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
-        let nodes = nodes.filter(|_| self.0.is_numa_aligned);
-        let allocated = wanted.allocate(cluster, row, (nodes, Step::Filter), source);
-        allocated.map_or(Ok(()), |allocated| allocated.map(drop))
-    }
-
-    /// Asks whether a pod gets the devices that it wants of a node within what is kept there; none where it wants none.
-    pub(crate) fn within(&self, request: &Request<'_>) -> Option<Box<dyn Within>> {
-        self.wanted(request.template()).map(|wanted| -> Box<dyn Within> { Box::new(wanted) })
     }
 
     fn wanted(&self, template: &Arc<Template>) -> Option<Wanted> {
@@ -205,6 +144,8 @@ impl Plugin for DeviceShare {
             .pre_filter(&self)
             .filter(&self)
             .score(&self)
+            .numa_hint_provider(&self)
+            .reservation_filter(&self)
             .reserve(&self)
             .pre_bind(&self)
             .allocation_restore(&self)
@@ -295,16 +236,29 @@ impl Score for DeviceShare {
             return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
         }
         let wanted = self.wanted(request.template())?;
-        let numa = request.plugin::<NodeNumaResource>().filter(|_| self.0.is_numa_aligned);
-        let numa_nodes = numa.and_then(|plugin| plugin.numa_nodes(request));
+        let mut managers = request.each(|plugin| &plugin.numa_topology_manager);
+        let manager = managers.next().filter(|_| self.0.is_numa_aligned);
+        let numa_nodes = manager.and_then(|manager| manager.prepare_numa_affinity(request));
         Some(Box::new(Compared { wanted, numa_nodes }))
+    }
+}
+
+impl NumaHintProvider for DeviceShare {
+    fn prepare_numa_hints(&self, request: &Request<'_>) -> Option<Box<dyn NodeNumaHints>> {
+        self.wanted(request.template()).map(|wanted| -> Box<dyn NodeNumaHints> { Box::new(wanted) })
+    }
+}
+
+impl ReservationFilter for DeviceShare {
+    fn prepare_reservation_filter(&self, request: &Request<'_>) -> Option<Box<dyn SourceFilter>> {
+        self.wanted(request.template()).map(|wanted| -> Box<dyn SourceFilter> { Box::new(wanted) })
     }
 }
 
 impl Reserve for DeviceShare {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
-        let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
+        let chosen = holds.get::<ReservedNumaAffinity>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
         match wanted.allocate(cluster, row, (chosen, Step::Reserve), &source(holds, &wanted.asks)) {
             Some(Ok(allocation)) => {
                 if self.0.resizes && request.pod.is_reservation() {

@@ -5,12 +5,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_engine::{cluster::Cluster, columns::Row, framework::AllocationSource};
 
 use super::{
     allocate::Limits, allocation::Allocation, amounts::Amounts, node::NodeDevices, refusal::Refused, request::Kind,
 };
-use crate::reservation::lots::{Asks, Choice, Lot, Source, choices, lots};
+use crate::reservation::lots::{Asks, Choice, Lot, choices, lots};
 
 /// A way to take devices of a node: the devices as they are then, and which of them the pod keeps to.
 pub(super) struct Way<'a> {
@@ -34,7 +34,7 @@ pub(super) fn ways<'a>(
     row: Row,
     node: &'a NodeDevices,
     asks: &Asks,
-    source: &Source,
+    source: &AllocationSource,
 ) -> Vec<Way<'a>> {
     let lots = lots(cluster, row);
     let held: Vec<Held<'_, '_>> = lots.iter().filter_map(Held::of).collect();

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use koord_config::scheduler::ElasticQuotaArgs;
+use koord_engine::framework::FeatureGates;
 use koord_quota::Quota;
 use koord_resource::{Duration, ResourceList};
-
-use crate::Gates;
 
 /// How quotas limit pods.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +62,7 @@ pub enum Deleting {
 
 impl Settings {
     /// Of complete arguments under these feature gates.
-    pub fn new(args: &ElasticQuotaArgs, gates: Gates<'_>) -> Self {
+    pub fn new(args: &ElasticQuotaArgs, gates: FeatureGates<'_>) -> Self {
         let span = |span: Option<Duration>| SignedDuration::from_nanos(span.map_or(0, Duration::as_nanos));
         let uses_runtime = args.enable_runtime_quota.unwrap_or(true);
         let revokes = uses_runtime && args.monitor_all_quotas == Some(true);

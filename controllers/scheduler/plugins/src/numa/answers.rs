@@ -3,7 +3,7 @@
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeFilter, NodeScore, Refusal},
+    framework::{AllocationSource, NodeFilter, NodeNumaAffinity, NodeScore, Refusal, SourceFilter},
 };
 use koord_scheduling::NumaMask;
 
@@ -14,13 +14,8 @@ use super::{
     policy::Policy,
     refused::Refused,
 };
-use crate::{
-    device_share::NumaNodes,
-    reservation::{Within, lots::Source},
-};
-
-impl NumaNodes for Asked {
-    fn on(&self, cluster: &Cluster, row: Row) -> Option<NumaMask> {
+impl NodeNumaAffinity for Asked {
+    fn affinity(&self, cluster: &Cluster, row: Row) -> Option<NumaMask> {
         let place = Place::of(cluster, row)?;
         let terms = self.terms(place.node).ok()?;
         // With BestEffort they are chosen when the node is.
@@ -29,26 +24,26 @@ impl NumaNodes for Asked {
         }
         let numbered = self.numbered(place.state);
         let order = self.order(terms, &numbered, place.node).ok()?;
-        let take = |stock: &Stock<'_>| self.affinity(place, stock, (terms.policy, &numbered), &Source::Any);
-        self.first(place, &Source::Any, &order, take).ok()?
+        let take = |stock: &Stock<'_>| self.affinity(place, stock, (terms.policy, &numbered), &AllocationSource::Any);
+        self.first(place, &AllocationSource::Any, &order, take).ok()?
     }
 }
 
-impl Within for Asked {
-    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
+impl SourceFilter for Asked {
+    fn filter_source(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> bool {
         self.check(cluster, row, source).is_ok()
     }
 }
 
 impl NodeFilter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable, is_of_reserve, .. }| {
-            Refusal {
+        self.check(cluster, row, &AllocationSource::Any).map_err(
+            |Refused { reasons, is_resolvable, is_of_reserve, .. }| Refusal {
                 reason: if is_of_reserve { Refused::OF_RESERVE } else { Refused::OF_FILTER },
                 resolvable: is_resolvable,
                 operand: self.texts.number(reasons),
-            }
-        })
+            },
+        )
     }
 
     fn filter_after(&self, cluster: &Cluster, row: Row, _: usize) -> Option<Result<(), Refusal>> {

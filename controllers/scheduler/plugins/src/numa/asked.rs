@@ -5,16 +5,22 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_engine::{cluster::Cluster, columns::Row, framework::ReasonCode, pod::Template};
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    framework::{AllocationSource, NodeNumaHints, ReasonCode},
+    pod::Template,
+};
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
+use smallvec::{SmallVec, smallvec};
 
 use super::{
     allocate::{CpuOrder, Order, Shortage, Stock},
-    devices::WantedDevices,
     manager::{Provider, Rules, admit},
     node::{Limits, NumaNode, amplify, milli},
     numbered::{Numbered, counting},
+    others::OtherPlugin,
     own::{Own, reasons},
     policy::{Bind, Fill, Policy},
     refused::Refused,
@@ -27,7 +33,7 @@ use super::{
 use crate::{
     reservation::{
         CountedTwice,
-        lots::{Asks, Source, are_too_small, have_room, holding, keeps_nothing},
+        lots::{Asks, are_too_small, have_room, holding, keeps_nothing},
     },
     texts::Texts,
 };
@@ -38,8 +44,8 @@ pub(super) struct Asked {
     pub(super) template: Arc<Template>,
     /// What it wants of reservations.
     pub(super) asks: Asks,
-    /// The devices that it wants too.
-    pub(super) devices: Option<WantedDevices>,
+    /// What other plugins allocate to it from NUMA nodes.
+    pub(super) others: Vec<Box<dyn NodeNumaHints>>,
     /// By what nodes are compared as a whole.
     pub(super) of_nodes: Vec<Counted>,
     /// What it requests in the numbers of the nodes, once one was asked.
@@ -133,9 +139,9 @@ impl Asked {
         Rules { policy, all: node.numa_nodes(), occupation }
     }
 
-    /// Whether the pod gets everything of one NUMA node, and no other plugin has a say in which.
+    /// Whether the pod gets everything of one NUMA node, and no other plugin allocates to it.
     fn is_alone(&self, policy: Policy) -> bool {
-        policy == Policy::SingleNumaNode && self.devices.is_none()
+        policy == Policy::SingleNumaNode && self.others.is_empty()
     }
 
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
@@ -144,7 +150,7 @@ impl Asked {
         place: Place<'_>,
         stock: &Stock<'_>,
         (policy, numbered): (Policy, &Numbered),
-        source: &Source,
+        source: &AllocationSource,
     ) -> Result<Option<NumaMask>, Refused> {
         if policy == Policy::None {
             return Ok(None);
@@ -158,19 +164,17 @@ impl Asked {
             return Ok(Some(affinity));
         }
         let own = Own::new(stock, state, &numbered.resources, (policy, scorer));
-        let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, source));
-        let admitted = match &devices {
-            None => admit(&[&own], rules),
-            Some(devices) => admit(&[&own, devices], rules),
-        };
-        admitted.map_err(|reasons| Refused { is_of_manager: true, ..Refused::resolvable(reasons) })
+        let others = self.others_on(cluster, row, source);
+        let mut providers: SmallVec<[&dyn Provider; 2]> = smallvec![&own];
+        providers.extend(others.iter().map(|other| -> &dyn Provider { other }));
+        admit(&providers, rules).map_err(|reasons| Refused { is_of_manager: true, ..Refused::resolvable(reasons) })
     }
 
     /// The first way to take something from a node that has enough for the pod; the last refusal otherwise.
     pub(super) fn first<T>(
         &self,
         place: Place<'_>,
-        source: &Source,
+        source: &AllocationSource,
         order: &Order<'_>,
         take: impl Fn(&Stock<'_>) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
@@ -196,7 +200,7 @@ impl Asked {
     }
 
     /// What the pod gets; none where it shares everything.
-    pub(super) fn reserve(&self, place: Place<'_>, source: &Source) -> Result<Option<NumaHold>, Refused> {
+    pub(super) fn reserve(&self, place: Place<'_>, source: &AllocationSource) -> Result<Option<NumaHold>, Refused> {
         let Place { state, node, .. } = place;
         let terms = self.terms(node)?;
         if terms.policy == Policy::None && terms.cpus.is_none() {
@@ -256,7 +260,7 @@ impl Asked {
         if is_bound { amplify(self.wanted.cpu, node.cpu_ratio) } else { self.wanted.cpu }
     }
 
-    pub(super) fn check(&self, cluster: &Cluster, row: Row, source: &Source) -> Result<(), Refused> {
+    pub(super) fn check(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> Result<(), Refused> {
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let Place { state, node, .. } = place;
         let policy = self.wanted.policy_on(node)?;
@@ -289,7 +293,7 @@ impl Asked {
             Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred)
         };
         let is_wish = policy == Policy::None && cpus.is_some_and(|cpus| !cpus.is_required);
-        let is_any = *source == Source::Any;
+        let is_any = *source == AllocationSource::Any;
         if is_wish && is_any && self.asks.needs_one && !have_room(cluster, row, &self.asks) {
             // The plugin Reservation says what the reservations lack.
             return Ok(());
@@ -310,18 +314,27 @@ impl Asked {
             if stock.has_cpus() { Ok(()) } else { Err(short(cpus)) }
         });
         match found {
-            // DeviceShare is asked after this, and says itself what it lacks; room may be made for that.
-            Err(refused) if refused.is_of_reserve && self.lacks_devices(place, source) => Ok(()),
+            // The other plugin is asked after this, and says itself what it lacks; pods may be preempted for that.
+            Err(refused) if refused.is_of_reserve && self.others_lack(place, source) => Ok(()),
             // So does Reservation where the node without what is kept has too little as well.
             Err(refused) if refused.is_of_reserve && is_any && are_too_small(cluster, row, &self.asks) => Ok(()),
             found => found,
         }
     }
 
-    /// Whether a node has too few devices for the pod, whatever NUMA nodes they are on.
-    fn lacks_devices(&self, Place { cluster, row, .. }: Place<'_>, source: &Source) -> bool {
-        let offered = self.devices.as_ref().map(|devices| devices.on(cluster, row, source));
-        offered.is_some_and(|offered| offered.verify(None).is_err())
+    /// The other plugins that allocate from NUMA nodes to the pod, asked about a node.
+    fn others_on<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        row: Row,
+        source: &'a AllocationSource,
+    ) -> SmallVec<[OtherPlugin<'a>; 1]> {
+        self.others.iter().map(|hints| OtherPlugin { hints: &**hints, cluster, row, source }).collect()
+    }
+
+    /// Whether another plugin lacks something that the pod requests, whatever NUMA nodes it is on.
+    fn others_lack(&self, Place { cluster, row, .. }: Place<'_>, source: &AllocationSource) -> bool {
+        self.others_on(cluster, row, source).iter().any(|other| other.verify(None).is_err())
     }
 
     /// The resources by which nodes are compared as a whole, with their weights and what the pod requests.
@@ -369,7 +382,7 @@ impl Asked {
         let take = |stock: &Stock<'_>| {
             let affinity = match terms.policy {
                 Policy::BestEffort => None,
-                policy => self.affinity(place, stock, (policy, &numbered), &Source::Any)?,
+                policy => self.affinity(place, stock, (policy, &numbered), &AllocationSource::Any)?,
             };
             // One NUMA node that gives everything gives something.
             let one = affinity.filter(|affinity| affinity.len() == 1 && stock.requests().next().is_some());
@@ -394,6 +407,6 @@ impl Asked {
                 (requested, sum(|zone| &zone.total, resource))
             }))
         };
-        self.first(place, &Source::Any, &order, take).ok()
+        self.first(place, &AllocationSource::Any, &order, take).ok()
     }
 }

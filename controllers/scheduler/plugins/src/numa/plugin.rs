@@ -21,9 +21,11 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     framework::{
-        AllocationRestore, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore,
-        Operands, Patch, Plugin, PluginState, PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal,
-        Registration, Rejection, Request, Reserve, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+        AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer,
+        NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin,
+        PluginState, PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection,
+        Request, ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint,
+        SignatureFields, SourceFilter,
     },
     hold::Holds,
     pod::{Pod, Template},
@@ -35,7 +37,6 @@ use serde_json::Value;
 use super::{
     asked::{Asked, Configured, Place},
     audit_twice,
-    devices::WantedDevices,
     policy::{Bind, Exclusive, Fill},
     refused::Refused,
     shown,
@@ -43,11 +44,7 @@ use super::{
     wanted::{Invalid, Wanted},
 };
 use crate::{
-    device_share::{ChosenNumaNodes, NumaNodes},
-    reservation::{
-        Within,
-        lots::{Asks, Source, source},
-    },
+    reservation::lots::{Asks, source},
     texts::Texts,
 };
 
@@ -91,10 +88,16 @@ impl NodeNumaResource {
 
     /// What a pod wants. None where it requests nothing, and has no part in all this.
     fn asked(&self, request: &Request<'_>) -> Result<Option<Asked>, Invalid> {
-        self.asked_of(request.template(), WantedDevices::of(request))
+        let providers = request.each(|plugin| &plugin.numa_hint_provider);
+        let others = providers.filter_map(|provider| provider.prepare_numa_hints(request)).collect();
+        self.asked_of(request.template(), others)
     }
 
-    fn asked_of(&self, template: &Arc<Template>, devices: Option<WantedDevices>) -> Result<Option<Asked>, Invalid> {
+    fn asked_of(
+        &self,
+        template: &Arc<Template>,
+        others: Vec<Box<dyn NodeNumaHints>>,
+    ) -> Result<Option<Asked>, Invalid> {
         let wanted = wanted(template, self.settings.bind)?;
         if template.requests.is_zero() {
             return Ok(None);
@@ -102,17 +105,7 @@ impl NodeNumaResource {
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
         let (template, asks, of_nodes) = (Arc::clone(template), Asks::of(template), Vec::new());
         let numbered = OnceLock::new();
-        Ok(Some(Asked { wanted, template, asks, devices, of_nodes, numbered, settings, texts }))
-    }
-
-    /// The NUMA nodes that a pod would get everything of, for the plugin that gives it devices; none where it asks for nothing.
-    pub(crate) fn numa_nodes(&self, request: &Request<'_>) -> Option<Box<dyn NumaNodes>> {
-        self.asked(request).ok()?.map(|asked| -> Box<dyn NumaNodes> { Box::new(asked) })
-    }
-
-    /// Asks whether a pod gets what it wants of a node within what is kept there; none where it wants nothing special.
-    pub(crate) fn within(&self, request: &Request<'_>) -> Option<Box<dyn Within>> {
-        self.asked(request).ok()?.map(|asked| -> Box<dyn Within> { Box::new(asked) })
+        Ok(Some(Asked { wanted, template, asks, others, of_nodes, numbered, settings, texts }))
     }
 }
 
@@ -141,6 +134,8 @@ impl Plugin for NodeNumaResource {
             .pre_filter(&self)
             .filter(&self)
             .score(&self)
+            .numa_topology_manager(&self)
+            .reservation_filter(&self)
             .reserve(&self)
             .pre_bind(&self)
             .allocation_restore(&self)
@@ -160,7 +155,7 @@ impl EnqueueExtensions for NodeNumaResource {
         match event {
             // A node whose NUMA nodes are not reported yet helps nobody who needs them.
             Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
-                let asked = self.asked_of(&pod.template, None).ok().flatten();
+                let asked = self.asked_of(&pod.template, Vec::new()).ok().flatten();
                 let row = cluster.row(&node.name);
                 asked.zip(row).is_none_or(|(asked, row)| asked.filter(cluster, row).is_ok())
             }
@@ -221,6 +216,18 @@ impl Score for NodeNumaResource {
     }
 }
 
+impl NumaTopologyManager for NodeNumaResource {
+    fn prepare_numa_affinity(&self, request: &Request<'_>) -> Option<Box<dyn NodeNumaAffinity>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn NodeNumaAffinity> { Box::new(asked) })
+    }
+}
+
+impl ReservationFilter for NodeNumaResource {
+    fn prepare_reservation_filter(&self, request: &Request<'_>) -> Option<Box<dyn SourceFilter>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn SourceFilter> { Box::new(asked) })
+    }
+}
+
 impl Reserve for NodeNumaResource {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Ok(Some(mut asked)) = self.asked(request) else { return Ok(()) };
@@ -231,7 +238,7 @@ impl Reserve for NodeNumaResource {
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let source = source(holds, &asked.asks);
         let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
-            Source::These(_) if !request.pod.is_reservation() => {
+            AllocationSource::Only(_) if !request.pod.is_reservation() => {
                 Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))
             }
             _ => {
@@ -240,9 +247,9 @@ impl Reserve for NodeNumaResource {
             }
         })?;
         if let Some(hold) = reserved {
-            // DeviceShare, which comes later, keeps to them.
+            // Plugins that reserve after this one follow it.
             if let Some(affinity) = hold.affinity {
-                holds.set(ChosenNumaNodes(affinity));
+                holds.set(ReservedNumaAffinity(affinity));
             }
             holds.set(hold);
         }

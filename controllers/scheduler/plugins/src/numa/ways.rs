@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use koord_engine::framework::AllocationSource;
 use koord_scheduling::ResourceVector;
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
     node::{Limits, NumaNode},
     state::{NumaHold, NumaState},
 };
-use crate::reservation::lots::{Asks, Choice, Lot, Source, choices, lots};
+use crate::reservation::lots::{Asks, Choice, Lot, choices, lots};
 
 /// A way to take something from a node: the node as it is then, and what the pod keeps to.
 pub(super) struct Way<'a> {
@@ -27,7 +28,7 @@ struct Held<'l, 'c> {
 }
 
 /// The ways in which a pod may take something from a node; the first that has enough counts.
-pub(super) fn ways<'a>(place: Place<'a>, asks: &Asks, source: &Source) -> Vec<Way<'a>> {
+pub(super) fn ways<'a>(place: Place<'a>, asks: &Asks, source: &AllocationSource) -> Vec<Way<'a>> {
     let Place { cluster, row, state, node } = place;
     let lots = lots(cluster, row);
     let held: Vec<Held<'_, '_>> = lots.iter().filter_map(|lot| Held::of(lot, state)).collect();

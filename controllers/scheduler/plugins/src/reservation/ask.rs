@@ -5,14 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeFilter, NodeScore, PreparedFilter, Reason, ReasonCode, Refusal},
+    framework::{AllocationSource, NodeFilter, NodeScore, PreparedFilter, Reason, ReasonCode, Refusal, SourceFilter},
 };
 
 use super::{
     Amounts, Needs, ReservationInfo, Unfit, Wish, fits,
     info::AllocatePolicy,
     kept::{Kept, Matched},
-    lots::{Source, Within},
     nominate,
     over_pods::OverPods,
     reservation_score, scores,
@@ -39,7 +38,7 @@ pub(super) struct Chosen {
     pub(super) ignored: Arc<Ignored>,
     pub(super) trusts_node: bool,
     /// Plugins that may find too little in a reservation.
-    pub(super) others: Vec<Box<dyn Within>>,
+    pub(super) others: Vec<Box<dyn SourceFilter>>,
 }
 
 pub(super) struct Asked {
@@ -112,11 +111,11 @@ impl Chosen {
         if self.matched.is_empty() {
             return None;
         }
-        let source = |info: &&ReservationInfo| Source::These(vec![info.uid.clone()]);
+        let source = |info: &&ReservationInfo| AllocationSource::Only(vec![info.uid.clone()]);
         let mut fitting = self.fitting(kept, cluster, row, true).unwrap_or_default();
-        fitting.retain(|info| self.others.iter().all(|other| other.takes(cluster, row, &source(info))));
-        let of_other = |other: &dyn Within| -> Option<Vec<i64>> {
-            fitting.iter().map(|info| other.score(cluster, row, &source(info))).collect()
+        fitting.retain(|info| self.others.iter().all(|other| other.filter_source(cluster, row, &source(info))));
+        let of_other = |other: &dyn SourceFilter| -> Option<Vec<i64>> {
+            fitting.iter().map(|info| other.score_source(cluster, row, &source(info))).collect()
         };
         let of_others = || self.others.iter().filter_map(|other| of_other(&**other)).collect();
         nominate(&self.requests, &fitting, of_others)

@@ -12,6 +12,7 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
+    framework::AllocationSource,
     hold::Holds,
     pod::Template,
 };
@@ -46,28 +47,6 @@ pub(crate) struct Asks {
     template: Arc<Template>,
     /// What it requests, once that matters: most nodes keep nothing.
     requests: OnceLock<Amounts>,
-}
-
-/// Where a pod takes something from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// From what it may use.
-    Any,
-    /// From these reservations, or running pods.
-    These(Vec<Uid>),
-    /// From what nobody keeps.
-    Node,
-}
-
-/// Another plugin, asked about one pod: whether the pod gets what it wants of a node.
-pub(crate) trait Within: Send + Sync {
-    /// Whether it gets it from there.
-    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool;
-
-    /// How good it is that it gets it from there; none where the plugin does not compare reservations.
-    fn score(&self, _cluster: &Cluster, _row: Row, _source: &Source) -> Option<i64> {
-        None
-    }
 }
 
 /// One way to take something from a node.
@@ -154,7 +133,7 @@ pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
 }
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
-pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source) -> Vec<Choice<'l, 'c>> {
+pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &AllocationSource) -> Vec<Choice<'l, 'c>> {
     let offered = || lots.iter().filter(|lot| lot.is_restored);
     let node = || Choice { lots: Vec::new(), is_only: false };
     // What is kept comes first; the rest of the node follows where that is allowed.
@@ -165,10 +144,12 @@ pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source)
         only.into_iter().chain((!is_restricted).then_some(Choice { lots: used, is_only: false }))
     };
     match source {
-        Source::Node => vec![node()],
-        Source::These(uids) => of(offered().filter(|lot| uids.contains(&lot.keeper.pod.uid)).collect()).collect(),
-        Source::Any if asks.is_ignoring => vec![Choice { lots: offered().collect(), is_only: false }],
-        Source::Any => {
+        AllocationSource::Unreserved => vec![node()],
+        AllocationSource::Only(uids) => {
+            of(offered().filter(|lot| uids.contains(&lot.keeper.pod.uid)).collect()).collect()
+        }
+        AllocationSource::Any if asks.is_ignoring => vec![Choice { lots: offered().collect(), is_only: false }],
+        AllocationSource::Any => {
             // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, which all lack room, the plugin
             // Reservation says so, unless they lack something else before.
             let has_no_room = asks.needs_one && !offered().any(|lot| lot.has_room(asks));
@@ -182,13 +163,13 @@ pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source)
 
 /// Where a pod with these holds takes what it is given: from the reservation that was chosen for it, or the pods that it takes
 /// over.
-pub(crate) fn source(holds: &Holds, asks: &Asks) -> Source {
+pub(crate) fn source(holds: &Holds, asks: &Asks) -> AllocationSource {
     let owner = holds.get::<Allocated>().map(|allocated| vec![allocated.uid.clone()]);
     let over = || holds.get::<TakenOver>().map(|over| over.0.iter().map(|(uid, _)| uid.clone()).collect());
     match owner.or_else(over) {
-        Some(uids) => Source::These(uids),
-        None if asks.is_ignoring => Source::Any,
-        None => Source::Node,
+        Some(uids) => AllocationSource::Only(uids),
+        None if asks.is_ignoring => AllocationSource::Any,
+        None => AllocationSource::Unreserved,
     }
 }
 
@@ -201,8 +182,8 @@ impl Asks {
     }
 
     /// Whether the pod may take something of a node of which nothing is kept, as [`choices`] would say.
-    pub(crate) fn take_of_node(&self, source: &Source) -> bool {
-        *source != Source::Any || self.is_ignoring || !self.needs_one
+    pub(crate) fn take_of_node(&self, source: &AllocationSource) -> bool {
+        *source != AllocationSource::Any || self.is_ignoring || !self.needs_one
     }
 
     fn requests(&self) -> &Amounts {

@@ -23,7 +23,7 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     pod::Pod,
-    preemption::{Attempted, Width},
+    preemption::{Attempted, Evaluator, Width},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -43,7 +43,7 @@ use super::{
     preemption::preempt,
     shown, unmatched, upkeep,
 };
-use crate::{DeviceShare, NodeNumaResource, default_preemption::DefaultPreemption, texts::Texts};
+use crate::texts::Texts;
 
 /// Lets pods use what is reserved for them, and keeps others from it.
 #[derive(Debug, Default)]
@@ -52,8 +52,8 @@ pub struct Reservation {
     /// When Reservations that are over are deleted; none where they are kept for ever.
     garbage: Option<Garbage>,
     pre_allocation: PreAllocation,
-    /// How room is made for pods and Reservations; none where that is left to others.
-    preemption: Option<DefaultPreemption>,
+    /// How it preempts; none where that is left to others.
+    preemption: Option<Evaluator>,
     /// What feature gates change.
     changes: Changes,
     attempt: Attempt,
@@ -87,7 +87,7 @@ impl Reservation {
                 args.min_candidate_nodes_percentage.as_ref().and_then(|percent| u32::try_from(percent.0).ok());
             let percent = percent.unwrap_or(10);
             let at_least = args.min_candidate_nodes_absolute.and_then(|nodes| usize::try_from(nodes).ok());
-            DefaultPreemption { width: Width { percent, at_least: at_least.unwrap_or(100) } }
+            Evaluator { width: Width { percent, at_least: at_least.unwrap_or(100) } }
         });
         Self {
             ignored: Arc::new(Ignored { names, domains }),
@@ -114,8 +114,8 @@ impl Reservation {
             let (mut requests, mut others) = (Amounts::default(), Vec::new());
             if !matched.is_empty() {
                 requests = Amounts::from(&request.template().requests);
-                others.extend(request.plugin::<NodeNumaResource>().and_then(|plugin| plugin.within(request)));
-                others.extend(request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request)));
+                let plugins = request.each(|plugin| &plugin.reservation_filter);
+                others.extend(plugins.filter_map(|plugin| plugin.prepare_reservation_filter(request)));
             }
             let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
             Some(Chosen { wish, requests, matched, ignored, trusts_node, others })
@@ -320,7 +320,7 @@ impl Score for Reservation {
 impl PostFilter for Reservation {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
         let (mut said, mut has_no_room) = (Vec::new(), false);
-        match self.preemption.as_ref().map(|preemption| preempt(preemption, request, attempted, self.name())) {
+        match self.preemption.as_ref().map(|evaluator| preempt(evaluator, request, attempted, self.name())) {
             None => {}
             Some(PostFilterResult::Nothing(words)) => said.push(words),
             Some(PostFilterResult::NoCandidate(words)) => (has_no_room, said) = (true, vec![words]),

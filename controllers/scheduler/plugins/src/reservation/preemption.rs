@@ -1,4 +1,4 @@
-//! Room that is made for pods and Reservations where `enablePreemption` says so (3C.13).
+//! Preemption for pods and Reservations, where `enablePreemption` says so (3C.13).
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,21 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     framework::{PostFilterResult, Request},
-    preemption::{Attempted, Rules},
+    preemption::{Attempted, Evaluator, LowerPriority, Rules},
 };
 
-use crate::default_preemption::{DefaultPreemption, LowerPriority};
-
-/// Makes room for a pod or a Reservation by the eviction of less important pods.
+/// Preempts less important pods for a pod or a Reservation.
 pub(super) fn preempt(
-    preemption: &DefaultPreemption,
+    evaluator: &Evaluator,
     request: &Request<'_>,
     attempted: &mut Attempted<'_>,
     name: &'static str,
 ) -> PostFilterResult {
     let rules = Preemptible(LowerPriority { priority: request.template().priority });
-    preemption.make_room(request, attempted, rules, name)
+    evaluator.preempt(request, attempted, rules, name)
 }
 
-/// Pods of a lower priority may go that do not say otherwise.
+/// Pods of a lower priority may be victims unless their label says otherwise.
 struct Preemptible(LowerPriority);
 
 impl Rules for Preemptible {

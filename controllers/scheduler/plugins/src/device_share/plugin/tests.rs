@@ -371,10 +371,10 @@ fn numa_nodes_are_named_and_kept_to() {
     let class = cluster.class(&wanted.template);
     let request = Request { pod: &wanted, class: &class, plugins: &[] };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
-    let (kinds, hints) = plugin.numa_hints(&request, &cluster, row, 2, &Source::Any).unwrap().unwrap();
+    let (kinds, hints) = plugin.numa_hints(&request, &cluster, row, 2, &AllocationSource::Any).unwrap().unwrap();
     assert_eq!((kinds, hints.len()), (vec![Kind::Gpu], 3));
-    assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[1])), &Source::Any), Ok(()));
-    assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[2])), &Source::Any), Err(Refused::Gpus));
+    assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[1])), &AllocationSource::Any), Ok(()));
+    assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[2])), &AllocationSource::Any), Err(Refused::Gpus));
     let mut holds = Holds::default();
     holds.set(ChosenNumaNodes(mask(&[1])));
     plugin.reserve(&request, &cluster, row, &mut holds).unwrap();
@@ -383,5 +383,5 @@ fn numa_nodes_are_named_and_kept_to() {
         disable_device_numa_topology_alignment: true,
         ..DeviceShareArgs::default()
     });
-    assert!(free.numa_hints(&request, &cluster, row, 2, &Source::Any).is_none());
+    assert!(free.numa_hints(&request, &cluster, row, 2, &AllocationSource::Any).is_none());
 }

@@ -6,7 +6,10 @@ use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    framework::{NodeFilter, NodeScore, Operands, Refusal, Scale, highest_is_best},
+    framework::{
+        AllocationSource, NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaHints, Operands, Reason, Refusal,
+        Scale, SourceFilter, highest_is_best,
+    },
     node::Node,
     pod::Template,
 };
@@ -19,7 +22,7 @@ use super::{
         fragments::Taken,
         gpus::{Each, Gpus},
         node::NodeDevices,
-        numa::NumaNodes,
+        numa::numa_hints,
         refusal::Refused,
         request::{DeviceRequest, GpuRequest, Kind},
         score::{ALIKE, Scorer},
@@ -30,8 +33,8 @@ use super::{
     Settings, milli_cpu,
 };
 use crate::reservation::{
-    Kept, Within,
-    lots::{Asks, Source, are_too_small, holding, keeps_nothing},
+    Kept,
+    lots::{Asks, are_too_small, holding, keeps_nothing},
 };
 
 /// The reason with the operand of a model that cannot be shared.
@@ -82,7 +85,7 @@ pub(super) enum Step {
 pub(super) struct Compared {
     pub(super) wanted: Wanted,
     /// Who has found them; none where nobody keeps to NUMA nodes.
-    pub(super) numa_nodes: Option<Box<dyn NumaNodes>>,
+    pub(super) numa_nodes: Option<Box<dyn NodeNumaAffinity>>,
 }
 
 impl<'c> Known<'c> {
@@ -116,7 +119,7 @@ impl Wanted {
         cluster: &Cluster,
         row: Row,
         (numa_nodes, step): (Option<NumaMask>, Step),
-        source: &Source,
+        source: &AllocationSource,
         ask: impl Fn(&Allocator<'_>, &Way<'_>) -> Result<T, Refused>,
     ) -> Option<Result<T, Refused>> {
         let devices = cluster.state::<Devices>()?;
@@ -161,7 +164,7 @@ impl Wanted {
         cluster: &Cluster,
         row: Row,
         at: (Option<NumaMask>, Step),
-        source: &Source,
+        source: &AllocationSource,
     ) -> Option<Result<Allocation, Refused>> {
         self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
     }
@@ -188,7 +191,7 @@ impl Wanted {
         self.check_sharing(cluster, row)?;
         let counted = self.counted(known, row).zip(each).map(|((node, gpus), each)| node.has_any_gpus(gpus, each));
         let found = counted.unwrap_or_else(|| {
-            let allocated = self.allocate(cluster, row, (None, Step::Filter), &Source::Any);
+            let allocated = self.allocate(cluster, row, (None, Step::Filter), &AllocationSource::Any);
             allocated.map_or(Ok(()), |allocated| allocated.map(drop))
         });
         match found {
@@ -299,12 +302,44 @@ pub(super) fn details(refusal: &Refusal, cluster: &Cluster, row: Row) -> Operand
     }
 }
 
-impl Within for Wanted {
-    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
+impl NodeNumaHints for Wanted {
+    fn hints(
+        &self,
+        cluster: &Cluster,
+        row: Row,
+        nodes_max: u32,
+        source: &AllocationSource,
+    ) -> Result<NumaHints, Vec<Reason>> {
+        if !self.settings.is_numa_aligned {
+            return Ok(NumaHints::default());
+        }
+        let hints = |allocator: &Allocator<'_>, way: &Way<'_>| numa_hints(allocator, nodes_max, &way.limits);
+        let Some(found) = self.first(cluster, row, (None, Step::Hint), source, hints) else {
+            return Ok(NumaHints::default());
+        };
+        let (kinds, hints) = found.map_err(|refused| refused.within(self.holding(cluster, row)))?;
+        Ok(NumaHints { resources: kinds.iter().map(ToString::to_string).collect(), hints })
+    }
+
+    fn verify(
+        &self,
+        cluster: &Cluster,
+        row: Row,
+        affinity: Option<NumaMask>,
+        source: &AllocationSource,
+    ) -> Result<(), Vec<Reason>> {
+        let affinity = affinity.filter(|_| self.settings.is_numa_aligned);
+        let allocated = self.allocate(cluster, row, (affinity, Step::Filter), source);
+        allocated.map_or(Ok(()), |allocated| allocated.map(drop)).map_err(|refused| vec![refused.reason()])
+    }
+}
+
+impl SourceFilter for Wanted {
+    fn filter_source(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> bool {
         self.allocate(cluster, row, (None, Step::Filter), source).is_none_or(|allocated| allocated.is_ok())
     }
 
-    fn score(&self, cluster: &Cluster, row: Row, source: &Source) -> Option<i64> {
+    fn score_source(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> Option<i64> {
         let score = |allocator: &Allocator<'_>, way: &Way<'_>| Ok(allocator.score(&way.limits));
         Some(self.first(cluster, row, (None, Step::Score), source, score).and_then(Result::ok).unwrap_or(0))
     }
@@ -322,7 +357,7 @@ impl Compared {
             }
             Ok(allocator.score(&way.limits))
         };
-        let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.on(cluster, row));
+        let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.affinity(cluster, row));
         if let (None, Some((node, gpus))) = (nodes, wanted.counted(known, row)) {
             let is_same =
                 |(other, _): &(&Gpus, i64)| (&other.total, &other.free) == (&node.gpus.total, &node.gpus.free);
@@ -332,7 +367,10 @@ impl Compared {
             }
             return last.map_or(0, |(_, score)| score);
         }
-        wanted.first(cluster, row, (nodes, Step::Score), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
+        wanted
+            .first(cluster, row, (nodes, Step::Score), &AllocationSource::Any, score)
+            .and_then(Result::ok)
+            .unwrap_or(0)
     }
 }
 

@@ -18,7 +18,6 @@ use parking_lot::Mutex;
 
 pub(in crate::reservation) use self::unused::Unused;
 use super::{Kept, Known, Match, Summary, Wish, node_of};
-use crate::SchedulingHint;
 
 /// The reservations that a pod matches, by row and uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,8 +125,8 @@ impl FromIterator<(Row, Uid)> for Matched {
 
 impl<'a> Asks<'a> {
     fn scope(&self) -> Scope<'a> {
-        let hints = self.request.plugin::<SchedulingHint>().is_some();
-        let hinted = if hints { SchedulingHint::nodes(self.request.template()) } else { Vec::new() };
+        let mut sources = self.request.each(|plugin| &plugin.scheduling_hint);
+        let hinted = sources.next().map_or_else(Vec::new, |hints| hints.hinted_nodes(self.request.template()));
         let named = self.wish.name().filter(|_| hinted.is_empty()).and_then(|name| node_of(name, self.cluster));
         Scope { hinted, named }
     }
