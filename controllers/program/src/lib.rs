@@ -11,6 +11,8 @@
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(feature = "controllers")]
+mod build;
 #[cfg(feature = "configuration")]
 mod config_flag;
 #[cfg(feature = "controllers")]
@@ -40,11 +42,15 @@ mod process;
 mod program;
 #[cfg(feature = "controllers")]
 pub mod screen;
+#[cfg(feature = "controllers")]
+mod setup;
 mod termination;
 #[cfg(feature = "controllers")]
 pub mod units;
 
 pub use anyhow::{Error, Result};
+#[cfg(feature = "controllers")]
+pub use build::Build;
 #[cfg(feature = "configuration")]
 pub use config_flag::ConfigFlag;
 #[cfg(feature = "controllers")]
@@ -57,4 +63,6 @@ pub use process::{TerminationSignals, run};
 #[cfg(feature = "configuration")]
 pub use program::run_configured;
 #[cfg(feature = "controllers")]
-pub use program::{Build, Program, Setup, metrics, permissions, read_flags, run_controllers};
+pub use program::{Program, metrics, permissions, read_flags, run_controllers};
+#[cfg(feature = "controllers")]
+pub use setup::Setup;

@@ -2,7 +2,6 @@
 
 use std::{
     ops::{Deref, DerefMut},
-    path::Path,
     process::ExitCode,
     sync::Arc,
 };
@@ -26,31 +25,14 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "configuration")]
 use crate::ConfigFlag;
 use crate::{
-    ControllerFlags, ControllerSettings, Dependencies,
+    Build, ControllerFlags, ControllerSettings, Dependencies, Setup,
     flags::from_go,
-    gates::{Gate, Gates, Stage},
+    gates::Stage,
     manifests,
     output::FAILED,
     plan::PlanFlags,
     process::run_to_code,
 };
-
-/// Which program runs, and the names by which a cluster knows it.
-#[derive(Clone, Copy, Debug)]
-pub struct Build {
-    /// The program, in messages and traces.
-    pub program: &'static str,
-    /// Its version.
-    pub version: &'static str,
-    /// The name of its field manager and of the Lease that its replicas share.
-    pub field_manager: &'static str,
-    /// The namespace that it is usually installed in.
-    pub namespace: &'static str,
-    /// The feature gates that it knows.
-    pub gates: &'static [Gate],
-    /// The metric that shows its version: a gauge with the labels `version` and `language`.
-    pub info: Description,
-}
 
 /// What every program with controllers may do: leader election in its own namespace with a Lease of this name, and events.
 /// [`install`](fn@koord_resource::document::install) grants it by itself.
@@ -74,12 +56,6 @@ const FEATURES: Description = Description::gauge(
 )
 .unit(Unit::YesNo);
 
-/// What controllers are added to, those of a program that runs and those of one that is planned.
-pub struct Setup {
-    core: Core,
-    settings: ControllerSettings,
-}
-
 /// A program before its manager runs: a [`Setup`], to which other parts than controllers may be added too, and its cluster.
 pub struct Program {
     build: Build,
@@ -87,36 +63,6 @@ pub struct Program {
     client: Client,
     api_host: String,
     events: EventQueue,
-}
-
-// === impl Setup ===
-
-impl Setup {
-    /// Restricts the core to the namespace of the settings.
-    pub(crate) fn new(mut core: Core, settings: ControllerSettings) -> Self {
-        core.restrict_to(&settings.namespaces);
-        Self { core, settings }
-    }
-
-    /// What watches, caches and controllers are added to.
-    pub fn core(&mut self) -> &mut Core {
-        &mut self.core
-    }
-
-    /// Which features are on.
-    pub fn gates(&self) -> &Gates {
-        &self.settings.gates
-    }
-
-    /// Its metrics.
-    pub fn metrics(&self) -> &Metrics {
-        self.core.metrics()
-    }
-
-    /// The kubeconfig that a flag names.
-    pub(crate) fn kubeconfig(&self) -> Option<&Path> {
-        self.settings.kubeconfig.as_deref()
-    }
 }
 
 // === impl Program ===
@@ -171,7 +117,7 @@ impl Program {
     /// The same, whose leases, waits and timeouts follow another clock than the system's: for tests, where the clock of the
     /// dependencies is virtual too.
     pub fn manager_timed_by(self, clock: SharedClock) -> Manager {
-        let (namespace, name) = (self.settings.lease_namespace.clone(), self.build.field_manager);
+        let (namespace, name) = (self.lease_namespace(), self.build.field_manager);
         self.manager_of(clock, |identity| {
             namespace.map(|namespace| LeaderElectionConfig::new(namespace, name, identity))
         })
@@ -183,7 +129,7 @@ impl Program {
     }
 
     fn manager_of(self, clock: SharedClock, election: impl FnOnce(String) -> Option<LeaderElectionConfig>) -> Manager {
-        let Setup { core, settings } = self.setup;
+        let (core, settings) = self.setup.into_parts();
         let host = host_name(self.build.program);
         let leader_election = election(format!("{host}_{}", core.random().uuid()));
         let settings = Settings {
