@@ -10,7 +10,10 @@ use koord_engine::{
     pod::Pod,
 };
 use koord_runtime::clock::Moment;
-use koord_scheduler::reservation::{Match, Mismatch, Owners, ReservationInfo, Wish, lifecycle::missing};
+use koord_scheduler::{
+    allocation::{Owners, ReservationInfo, ReservationMatch, ReservationMismatch, ReservationSelector},
+    reservation::lifecycle::missing,
+};
 use serde_json::{Value, json};
 
 use super::{pods, service};
@@ -157,21 +160,27 @@ impl Question<'_> {
         let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
         let labels = node.map_or(&nothing, |node| &node.labels);
         match wish.matches(pod, &pod.template.requests, &info, allocatable, labels) {
-            Match::Matched => None,
-            Match::Ignored => Some("the pod has the label reservation-ignored".to_owned()),
-            Match::NotOwner => Some("the pod matches none of its owners".to_owned()),
-            Match::Mismatch(Mismatch::Name) => Some("the reservation-affinity of the pod names another one".to_owned()),
-            Match::Mismatch(Mismatch::NotExact) => {
+            ReservationMatch::Matched => None,
+            ReservationMatch::Ignored => Some("the pod has the label reservation-ignored".to_owned()),
+            ReservationMatch::NotOwner => Some("the pod matches none of its owners".to_owned()),
+            ReservationMatch::Mismatch(ReservationMismatch::Name) => {
+                Some("the reservation-affinity of the pod names another one".to_owned())
+            }
+            ReservationMatch::Mismatch(ReservationMismatch::NotExact) => {
                 Some("the pod asks for exactly what it requests, and the Reservation has other amounts".to_owned())
             }
-            Match::Mismatch(Mismatch::Unschedulable) => Some("the Reservation is unschedulable".to_owned()),
-            Match::Mismatch(Mismatch::Taint(key, value)) => {
+            ReservationMatch::Mismatch(ReservationMismatch::Unschedulable) => {
+                Some("the Reservation is unschedulable".to_owned())
+            }
+            ReservationMatch::Mismatch(ReservationMismatch::Taint(key, value)) => {
                 Some(format!("the pod does not tolerate the taint {key}={value} of the Reservation"))
             }
-            Match::Mismatch(Mismatch::Affinity) => {
+            ReservationMatch::Mismatch(ReservationMismatch::Affinity) => {
                 Some("the reservation-affinity of the pod selects others".to_owned())
             }
-            Match::Mismatch(Mismatch::NotMatchable) => Some("the Reservation is not available".to_owned()),
+            ReservationMatch::Mismatch(ReservationMismatch::NotMatchable) => {
+                Some("the Reservation is not available".to_owned())
+            }
         }
     }
 
@@ -202,8 +211,8 @@ impl Question<'_> {
 }
 
 /// What a pod says about reservations; none where that cannot be read.
-fn wish(pod: &Pod) -> Option<Wish> {
-    Wish::new(&pod.template.labels, &pod.template.annotations).ok()
+fn wish(pod: &Pod) -> Option<ReservationSelector> {
+    ReservationSelector::new(&pod.template.labels, &pod.template.annotations).ok()
 }
 
 /// Where a Reservation is.

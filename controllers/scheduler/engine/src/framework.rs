@@ -79,7 +79,7 @@ pub use self::{
     },
     permit::{Permit, PermitResult},
     pod_activation::{Orders, PodActivation},
-    post_filter::{Attempted, PostFilter, PostFilterResult},
+    post_filter::{Attempted, Candidate, PostFilter, PostFilterResult},
     pre_bind::{Patch, PreBind, PreBindProgress},
     pre_enqueue::PreEnqueue,
     pre_filter::PreFilter,

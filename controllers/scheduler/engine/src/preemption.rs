@@ -15,7 +15,7 @@ pub use self::{
     evaluator::{Evaluator, awaits_victims, is_unresolvable, no_candidate, nominate, not_eligible, refuse_reserve_pod},
     lower_priority::LowerPriority,
 };
-pub use crate::framework::Attempted;
+pub use crate::framework::{Attempted, Candidate};
 use crate::{
     cluster::{Cluster, Placed, Trial},
     columns::Row,
@@ -60,17 +60,6 @@ pub enum NoCandidate {
 enum Unfit {
     Reasons(Vec<String>),
     NoVictim,
-}
-
-/// A node with the pods that would have to go.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The node.
-    pub row: Row,
-    /// The pods, most important first.
-    pub victims: Vec<Placed>,
-    /// How many of them break a budget.
-    pub violations: usize,
 }
 
 /// How many candidates are looked for.

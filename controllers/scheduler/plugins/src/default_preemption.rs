@@ -68,8 +68,10 @@ mod foreign;
 
 #[cfg(test)]
 mod tests {
+    pub(super) use koord_core::uid::Uid;
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
     use koord_engine::{
+        cycle::Profile,
         engine::{PreemptionOutcome, Refused},
         labels::Labels,
         object::Object,

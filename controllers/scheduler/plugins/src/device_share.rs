@@ -34,7 +34,7 @@ mod ways;
 pub use self::{
     allocate::{Allocator, Limits, NodeLabels},
     allocation::{Allocation, Share},
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     combination::InvalidRequest,
     node::{Device, NodeDevices, Place},
     numa::numa_hints,

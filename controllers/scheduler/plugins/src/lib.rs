@@ -7,6 +7,7 @@
 //! Read first: [`NodeResourcesFit`] (a plugin), [`koord_engine::framework`] (what a plugin may implement).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod allocation;
 mod balanced_allocation;
 pub mod coscheduling;
 mod default_preemption;

@@ -20,8 +20,8 @@ use koord_scheduling::{ResourceId, ResourceNames};
 
 use self::allocation::{Allocation, Counted};
 use crate::{
+    allocation::{CountedTwice, is_counted_once},
     rated::Rated,
-    reservation::{CountedTwice, is_counted_once},
 };
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.

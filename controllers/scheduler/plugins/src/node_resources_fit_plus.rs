@@ -10,7 +10,7 @@ use koord_engine::{
 };
 use koord_scheduling::ResourceId;
 
-use crate::reservation::CountedTwice;
+use crate::allocation::CountedTwice;
 
 /// Scores nodes by the resources that the pod requests.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use koord_engine::{cluster::Cluster, columns::Row, framework::NodeScore};
 use koord_scheduling::ResourceId;
 
-use crate::reservation::{CountedTwice, is_counted_once};
+use crate::allocation::{CountedTwice, is_counted_once};
 
 /// What says how good a node is by what is requested on it.
 pub(crate) trait Rate: Send + Sync {

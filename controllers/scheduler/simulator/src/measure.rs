@@ -5,7 +5,7 @@ mod room;
 use std::collections::BTreeMap;
 
 use koord_engine::{cluster::Cluster, columns::Row};
-use koord_scheduler_plugins::device_share::{Amounts, Device, DeviceResource, Devices, Kind};
+use koord_scheduler_plugins::device_share::{Device, DeviceAmounts, DeviceResource, Devices, Kind};
 
 pub(crate) use self::room::Rooms;
 
@@ -15,7 +15,7 @@ pub(crate) const GPUS: &str = "gpus";
 /// The GPUs of a node as devices: of each what there is and what is free, in thousandths.
 pub(crate) fn gpus(cluster: &Cluster, row: Row) -> Vec<(i64, i64)> {
     let node = cluster.state::<Devices>().and_then(|devices| devices.of(row));
-    let percent = |amounts: &Amounts| {
+    let percent = |amounts: &DeviceAmounts| {
         let listed = [DeviceResource::GpuCore, DeviceResource::GpuMemoryRatio].into_iter();
         listed.filter_map(|resource| amounts.get(resource)).min().unwrap_or(0)
     };

@@ -1,7 +1,7 @@
 //! HTTP extenders, which are called while a node is sought ([`crate::extender`]).
 
-use super::{PostFilterResult, Request};
-use crate::{cluster::Cluster, pod::Pod, preemption::Candidate};
+use super::{Candidate, PostFilterResult, Request};
+use crate::{cluster::Cluster, pod::Pod};
 
 /// Tells which pods extenders are called about.
 pub trait ExtenderCalls: Send + Sync + 'static {

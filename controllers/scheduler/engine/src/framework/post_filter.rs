@@ -3,7 +3,12 @@
 use koord_core::uid::Uid;
 
 use super::{Found, Profile, Request};
-use crate::{cluster::Cluster, columns::Row, extender::Victims, pod::Pod};
+use crate::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    extender::Victims,
+    pod::Pod,
+};
 
 /// Makes a pod schedulable that no node takes.
 pub trait PostFilter: Send + Sync + 'static {
@@ -32,6 +37,17 @@ pub struct Attempted<'a> {
     pub found: &'a Found,
     /// Gives a number below its argument.
     pub draw: &'a mut dyn FnMut(u32) -> u32,
+}
+
+/// A candidate of preemption: a node with the victims without which it takes the pod.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The node.
+    pub row: Row,
+    /// The victims, most important first.
+    pub victims: Vec<Placed>,
+    /// How many of them break a PodDisruptionBudget.
+    pub violations: usize,
 }
 
 /// The result of PostFilter.

@@ -10,7 +10,7 @@ use koord_scheduling::NumaMask;
 
 use super::{
     allocation::{Allocation, Share},
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     by_default::{self, Wanted},
     combination::whole_devices,
     node::NodeDevices,
@@ -59,7 +59,7 @@ pub struct Limits {
     /// The devices that come first.
     pub preferred: BTreeSet<(Kind, i32)>,
     /// At most so much may be taken of the devices of each kind that is named, and nothing of others of that kind.
-    pub only: Option<BTreeMap<(Kind, i32), Amounts>>,
+    pub only: Option<BTreeMap<(Kind, i32), DeviceAmounts>>,
 }
 
 /// Devices of one kind that are looked for.
@@ -67,7 +67,7 @@ pub struct Limits {
 struct Need {
     kind: Kind,
     /// Of each device.
-    each: Amounts,
+    each: DeviceAmounts,
     /// How many.
     count: usize,
 }

@@ -6,7 +6,7 @@ use koord_api::device_protocol::{
     AllocatedVirtualFunction, DeviceAllocation, DeviceAllocationExtension, DeviceAllocations,
 };
 
-use super::{amounts::Amounts, node::NodeDevices, request::Kind};
+use super::{amounts::DeviceAmounts, node::NodeDevices, request::Kind};
 
 /// The devices that a pod has, or shares of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Share {
     /// The number of the device among those of its kind.
     pub minor: i32,
     /// How much of it.
-    pub amounts: Amounts,
+    pub amounts: DeviceAmounts,
     /// Its virtual functions, by their minor number and address.
     pub virtual_functions: Vec<(i32, String)>,
     /// The template by which the GPU is divided.
@@ -30,7 +30,7 @@ const AMOUNT_MAX: i64 = 1 << 50;
 
 impl Share {
     /// A share without more to it.
-    pub fn new(minor: i32, amounts: Amounts) -> Self {
+    pub fn new(minor: i32, amounts: DeviceAmounts) -> Self {
         Self { minor, amounts, virtual_functions: Vec::new(), template: None }
     }
 }
@@ -43,7 +43,7 @@ impl Allocation {
             let functions = extension.virtual_functions.into_iter();
             Share {
                 minor: written.minor,
-                amounts: Amounts::read(&written.resources).within(AMOUNT_MAX),
+                amounts: DeviceAmounts::read(&written.resources).within(AMOUNT_MAX),
                 virtual_functions: functions.map(|function| (function.minor, function.bus_id)).collect(),
                 template: Some(extension.gpu_shared_resource_template).filter(|name| !name.is_empty()),
             }
@@ -71,7 +71,7 @@ impl Allocation {
         let both = |kind: Kind, share: &Share| {
             let of_others =
                 || others.iter().flat_map(|other| other.of(kind)).filter(|other| other.minor == share.minor);
-            let sum = of_others().fold(Amounts::default(), |sum, other| sum.plus(&other.amounts));
+            let sum = of_others().fold(DeviceAmounts::default(), |sum, other| sum.plus(&other.amounts));
             let has = |function: &&(i32, String)| of_others().any(|other| other.virtual_functions.contains(function));
             Share {
                 amounts: share.amounts.left_after(&share.amounts.left_after(&sum)),
@@ -106,8 +106,8 @@ impl Allocation {
     }
 
     /// How much it is of each resource.
-    pub fn total(&self) -> Amounts {
-        self.iter().fold(Amounts::default(), |sum, (_, share)| sum.plus(&share.amounts))
+    pub fn total(&self) -> DeviceAmounts {
+        self.iter().fold(DeviceAmounts::default(), |sum, (_, share)| sum.plus(&share.amounts))
     }
 
     /// All shares, with the kind of their device.

@@ -56,14 +56,14 @@ impl DeviceResource {
 
 /// An amount of each resource. A resource that is not listed is not limited, other than one of which there is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts {
+pub struct DeviceAmounts {
     /// By resource; 0 where it is not listed.
     amounts: [i64; 8],
     /// By resource.
     listed: [bool; 8],
 }
 
-impl Amounts {
+impl DeviceAmounts {
     /// The amounts of a list of resources.
     pub fn read(list: &ResourceList) -> Self {
         let known = list.iter().filter_map(|(name, amount)| Some((DeviceResource::of(name)?, amount.value())));
@@ -160,7 +160,7 @@ impl Amounts {
     }
 }
 
-impl FromIterator<(DeviceResource, i64)> for Amounts {
+impl FromIterator<(DeviceResource, i64)> for DeviceAmounts {
     fn from_iter<I: IntoIterator<Item = (DeviceResource, i64)>>(listed: I) -> Self {
         let mut amounts = Self::default();
         listed.into_iter().for_each(|(resource, amount)| amounts.set(resource, amount));
@@ -172,8 +172,8 @@ impl FromIterator<(DeviceResource, i64)> for Amounts {
 mod tests {
     use super::*;
 
-    fn amounts(text: &str) -> Amounts {
-        Amounts::read(&serde_json::from_str(text).unwrap())
+    fn amounts(text: &str) -> DeviceAmounts {
+        DeviceAmounts::read(&serde_json::from_str(text).unwrap())
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let request = amounts(r#"{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory-ratio":"50"}"#);
         assert!(request.fits(&amounts(r#"{"koordinator.sh/gpu-memory-ratio":"50"}"#)));
         assert!(!request.fits(&amounts(r#"{"koordinator.sh/gpu-memory-ratio":"49"}"#)));
-        assert!(Amounts::default().is_zero() && !request.is_zero());
+        assert!(DeviceAmounts::default().is_zero() && !request.is_zero());
     }
 
     #[test]

@@ -11,12 +11,12 @@ use koord_engine::{
 
 use super::{
     allocation::{Allocation, Share},
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     node::NodeDevices,
     request::Kind,
     state::Devices,
 };
-use crate::reservation::lots::users;
+use crate::allocation::users;
 
 /// A share of a device, with the pod that has it.
 type Has<'c> = (&'c Placed, &'c Share);
@@ -43,7 +43,7 @@ pub(super) fn double_allocations(cluster: &Cluster, row: Row) -> Vec<DoubleAlloc
 /// to be had of one that has become unhealthy: pods keep what they have of it.
 fn exceeded(node: &NodeDevices, (kind, minor): (Kind, i32), shares: &[Has<'_>]) -> Option<DoubleAllocation> {
     let device = node.get(kind, minor).filter(|device| device.is_reported && !device.is_unhealthy)?;
-    let sum = shares.iter().fold(Amounts::default(), |sum, (_, share)| sum.plus(&share.amounts));
+    let sum = shares.iter().fold(DeviceAmounts::default(), |sum, (_, share)| sum.plus(&share.amounts));
     let is_more = |(resource, amount): &(DeviceResource, i64)| {
         is_percentage(*resource) && device.total.get(*resource).is_some_and(|total| *amount > total)
     };

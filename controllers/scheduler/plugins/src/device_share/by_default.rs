@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     allocation::Share,
-    amounts::Amounts,
+    amounts::DeviceAmounts,
     refusal::Refused,
     request::{DeviceHint, Kind},
     score::Scorer,
@@ -19,7 +19,7 @@ use super::{
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
     /// Of each device.
-    pub(super) each: &'a Amounts,
+    pub(super) each: &'a DeviceAmounts,
     /// At least so many.
     pub(super) least: usize,
     /// At most so many.

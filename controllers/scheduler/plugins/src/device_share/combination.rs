@@ -6,7 +6,7 @@ use koord_api::resource_names::{
 };
 use koord_resource::ResourceList;
 
-use super::amounts::{Amounts, DeviceResource};
+use super::amounts::{DeviceAmounts, DeviceResource};
 
 /// Resources that stand for GPUs, in the order in which the combinations below name them.
 const OF_GPUS: [&str; 11] = [
@@ -43,7 +43,7 @@ pub enum InvalidRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gpus {
     /// Of each.
-    pub(super) each: Amounts,
+    pub(super) each: DeviceAmounts,
     /// How many.
     pub(super) count: usize,
     /// Whether others may have the rest of them.
@@ -92,7 +92,7 @@ pub(super) fn gpus(requests: &ResourceList) -> Result<Option<Gpus>, InvalidReque
     }
     let of_vendors = [NVIDIA_GPU, AMD_GPU, HYGON_DCU].map(|name| amount(name).saturating_mul(100));
     let whole = of_vendors.into_iter().fold(amount(GPU), i64::saturating_add);
-    let mut all = Amounts::read(requests);
+    let mut all = DeviceAmounts::read(requests);
     if whole > 0 {
         all = [DeviceResource::GpuCore, DeviceResource::GpuMemoryRatio]
             .map(|resource| (resource, whole))
@@ -124,7 +124,7 @@ pub(super) fn whole_devices(percent: i64) -> Option<usize> {
     (percent > 100 && percent % 100 == 0).then(|| usize::try_from(percent / 100).unwrap_or(usize::MAX))
 }
 
-fn divided(all: &Amounts, shared: i64) -> Gpus {
+fn divided(all: &DeviceAmounts, shared: i64) -> Gpus {
     use DeviceResource::{Fpga, GpuMemory, GpuMemoryRatio, Rdma};
     let ratio = all.get(GpuMemoryRatio);
     let count = match shared {
@@ -133,7 +133,7 @@ fn divided(all: &Amounts, shared: i64) -> Gpus {
     };
     let divisor = i64::try_from(count).unwrap_or(i64::MAX);
     let of_gpus = all.iter().filter(|(resource, amount)| !matches!(resource, Rdma | Fpga) && *amount > 0);
-    let each: Amounts = of_gpus.map(|(resource, amount)| (resource, amount / divisor)).collect();
+    let each: DeviceAmounts = of_gpus.map(|(resource, amount)| (resource, amount / divisor)).collect();
     let is_shared = match each.get(GpuMemoryRatio) {
         Some(ratio) => ratio < 100,
         None => each.get(GpuMemory).is_some(),

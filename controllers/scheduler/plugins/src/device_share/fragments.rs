@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::device_share::{
-        amounts::{Amounts, DeviceResource},
+        amounts::{DeviceAmounts, DeviceResource},
         outlook::Demand,
     };
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn cpu_may_be_as_much_or_little_as_can_be_written() {
-        let each: Amounts = [(DeviceResource::GpuCore, 50), (DeviceResource::GpuMemory, 1)].into_iter().collect();
+        let each: DeviceAmounts = [(DeviceResource::GpuCore, 50), (DeviceResource::GpuMemory, 1)].into_iter().collect();
         let (node, gpus) = (NodeDevices::default(), [Gpu { memory: 1, free_percent: 100 }]);
         for wanted in EXTREMES {
             for demanded in EXTREMES {
@@ -244,7 +244,7 @@ mod tests {
             nodes in vec((0..2_usize, 0..3_i64, vec((0..3_u8, 1..3_i64), 1..4)), 1..300),
             (percent, count) in prop_oneof![(Just(50), Just(1)), (Just(100), Just(1)), (Just(100), Just(2))],
         ) {
-            let each: Amounts = [(DeviceResource::GpuCore, percent), (DeviceResource::GpuMemory, 1)].into_iter().collect();
+            let each: DeviceAmounts = [(DeviceResource::GpuCore, percent), (DeviceResource::GpuMemory, 1)].into_iter().collect();
             let taken = Taken { gpus: Some(Gpus { each, count, is_shared: percent < 100 }), milli_cpu: 1000 };
             let fragments = Fragments::of(taken);
             let demand = |percent, milli_cpu| Demand { percent, count: 1, milli_cpu };

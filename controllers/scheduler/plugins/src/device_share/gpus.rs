@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     node::{Device, NodeDevices, completed},
     outlook::percent,
     refusal::Refused,
@@ -18,9 +18,9 @@ pub(super) struct Gpus {
     /// In the order of their minor numbers.
     pub(super) each: Vec<Gpu>,
     /// What all of them have.
-    pub(super) total: Amounts,
+    pub(super) total: DeviceAmounts,
     /// What is free of all of them.
-    pub(super) free: Amounts,
+    pub(super) free: DeviceAmounts,
     /// Whether one is reported as unhealthy.
     pub(super) has_unhealthy: bool,
 }
@@ -33,7 +33,7 @@ struct Alike {
     memory: i64,
     /// Whether they are healthy and have resources.
     have_anything: bool,
-    free: Amounts,
+    free: DeviceAmounts,
 }
 
 /// One of them, in percent.
@@ -47,8 +47,8 @@ pub(super) struct Gpu {
 
 /// What a pod has of each of its GPUs, by the memory of the model that was asked about last: most GPUs have the same.
 pub(super) struct Each<'r> {
-    requested: &'r Amounts,
-    completed: Option<(i64, Amounts)>,
+    requested: &'r DeviceAmounts,
+    completed: Option<(i64, DeviceAmounts)>,
 }
 
 impl<'r> Each<'r> {
@@ -56,7 +56,7 @@ impl<'r> Each<'r> {
         Self { requested: &request.each, completed: None }
     }
 
-    fn on(&mut self, memory: i64) -> &Amounts {
+    fn on(&mut self, memory: i64) -> &DeviceAmounts {
         if self.completed.as_ref().is_some_and(|(known, _)| *known != memory) {
             self.completed = None;
         }
@@ -104,7 +104,7 @@ impl Gpus {
 
     /// How many pods get so many of them, one after the other, with as much of each; none where it matters which of them are taken
     /// first: pods that get several leave different parts of them.
-    fn room(&self, count: usize, each: &Amounts, takes_empty: bool) -> Option<usize> {
+    fn room(&self, count: usize, each: &DeviceAmounts, takes_empty: bool) -> Option<usize> {
         let mut parts = 0_usize;
         for alike in &self.alike {
             let each = completed(alike.memory, each);
@@ -123,7 +123,7 @@ impl Gpus {
 
 impl Alike {
     /// Whether each has this much, which is complete for its memory.
-    fn fits(&self, each: &Amounts, takes_empty: bool) -> bool {
+    fn fits(&self, each: &DeviceAmounts, takes_empty: bool) -> bool {
         let fits = self.have_anything && each.fits(&self.free);
         fits && (takes_empty || !self.free.is_zero())
     }

@@ -10,7 +10,7 @@ use koord_api::{
 
 use super::{
     allocation::{Allocation, Share},
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     gpus::Gpus,
     partition::Partitions,
     request::Kind,
@@ -46,9 +46,9 @@ pub struct Device {
     /// Whether it is reported as unhealthy.
     pub is_unhealthy: bool,
     /// What pods can have of it: nothing of an unhealthy device.
-    pub total: Amounts,
+    pub total: DeviceAmounts,
     /// What pods have of it.
-    pub used: Amounts,
+    pub used: DeviceAmounts,
     /// Where it is.
     pub place: Option<Place>,
     /// By which pods select it.
@@ -95,7 +95,7 @@ impl NodeDevices {
 
     /// The report is gone. The devices stay known, with nothing to be had of them.
     pub fn withdraw(&mut self) {
-        self.devices.values_mut().for_each(|device| device.total = Amounts::default());
+        self.devices.values_mut().for_each(|device| device.total = DeviceAmounts::default());
         self.count_gpus();
     }
 
@@ -133,7 +133,7 @@ impl NodeDevices {
         let mut unused = self.clone();
         unused.devices.retain(|_, device| device.is_reported);
         for device in unused.devices.values_mut() {
-            (device.used, device.functions_in_use) = (Amounts::default(), BTreeMap::new());
+            (device.used, device.functions_in_use) = (DeviceAmounts::default(), BTreeMap::new());
         }
         unused.count_gpus();
         unused
@@ -192,12 +192,12 @@ impl NodeDevices {
 
 impl Device {
     /// What pods can have of it now.
-    pub fn free(&self) -> Amounts {
+    pub fn free(&self) -> DeviceAmounts {
         self.total.left_after(&self.used)
     }
 
     /// What a pod has of a GPU of which it requests a part: both bytes of its memory and the percentage that they are.
-    pub fn complete(&self, request: &Amounts) -> Amounts {
+    pub fn complete(&self, request: &DeviceAmounts) -> DeviceAmounts {
         completed(self.total.amount(DeviceResource::GpuMemory), request)
     }
 
@@ -227,7 +227,7 @@ impl Device {
     fn report(&mut self, info: &DeviceInfo) {
         self.id.clone_from(&info.id);
         (self.is_reported, self.is_unhealthy) = (true, !info.health);
-        self.total = if info.health { Amounts::read(&info.resources) } else { Amounts::default() };
+        self.total = if info.health { DeviceAmounts::read(&info.resources) } else { DeviceAmounts::default() };
         self.labels.clone_from(&info.labels);
         self.virtual_functions.clone_from(&info.vf_groups);
         let place = info.topology.as_ref();
@@ -236,7 +236,7 @@ impl Device {
 
     fn take(&mut self, share: &Share) {
         // Amounts of nothing are not kept, so that a release leaves what was there before.
-        self.used = self.used.plus(&share.amounts).without(&Amounts::default());
+        self.used = self.used.plus(&share.amounts).without(&DeviceAmounts::default());
         for (_, bus_id) in &share.virtual_functions {
             *self.functions_in_use.entry(bus_id.clone()).or_default() += 1;
         }
@@ -255,7 +255,7 @@ impl Device {
 }
 
 /// What a pod has of a GPU with so much memory.
-pub(super) fn completed(memory: i64, request: &Amounts) -> Amounts {
+pub(super) fn completed(memory: i64, request: &DeviceAmounts) -> DeviceAmounts {
     use DeviceResource::{GpuMemory, GpuMemoryRatio};
     let mut completed = *request;
     match (request.get(GpuMemory), request.get(GpuMemoryRatio)) {
@@ -316,7 +316,10 @@ mod tests {
             node.allocate(allocation);
         }
         node.release(&some);
-        assert_eq!(node.get(Kind::Gpu, 7).unwrap().used, Amounts::default().without(&some.of(Kind::Gpu)[0].amounts));
+        assert_eq!(
+            node.get(Kind::Gpu, 7).unwrap().used,
+            DeviceAmounts::default().without(&some.of(Kind::Gpu)[0].amounts)
+        );
         node.release(&less);
         assert_eq!(node, empty);
     }
@@ -345,7 +348,7 @@ mod tests {
             let mut after = before.clone();
             let given: Vec<Allocation> = shares.iter().map(|(minor, core, function)| {
                 let mut given = allocation(&format!("gpu{minor}:{core}"));
-                let mut card = Share::new(0, Amounts::default());
+                let mut card = Share::new(0, DeviceAmounts::default());
                 card.virtual_functions.push((0, function.to_string()));
                 given.0.insert(Kind::Rdma, vec![card]);
                 given

@@ -7,7 +7,7 @@
 use koord_engine::pod::Template;
 
 use super::{
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     combination,
 };
 
@@ -60,7 +60,7 @@ impl Demand {
 }
 
 /// The percentage of a GPU that amounts are: the larger one of cores and memory; none where neither is listed.
-pub(super) fn percent(amounts: &Amounts) -> Option<u8> {
+pub(super) fn percent(amounts: &DeviceAmounts) -> Option<u8> {
     let listed = [DeviceResource::GpuCore, DeviceResource::GpuMemoryRatio].into_iter();
     let larger = listed.filter_map(|resource| amounts.get(resource)).max()?;
     u8::try_from(larger.clamp(0, WHOLE.into())).ok()

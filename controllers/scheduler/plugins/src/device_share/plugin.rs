@@ -29,26 +29,23 @@ use koord_engine::{
     state::State,
 };
 use koord_resource::controller::ResourceKind;
-use koord_scheduling::NumaMask;
 use serde_json::Value;
 
 use self::wanted::{Compared, IN_PARTS, KEPT, Step, UNHEALTHY, UNSHAREABLE, Wanted};
 use super::{
-    allocate::Allocator,
     allocation::Allocation,
     amounts::DeviceResource,
     audit_twice,
     combination::wants_devices,
     fragments::{Fragments, Taken},
     refusal::Refused,
-    request::{DeviceRequest, GpuRequest, InvalidDevices, Kind},
+    request::{DeviceRequest, GpuRequest, InvalidDevices},
     score::{Preference, Scorer},
     shown,
     state::Devices,
     template::GpuTemplates,
-    ways::Way,
 };
-use crate::reservation::lots::source;
+use crate::allocation::source;
 
 /// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes of whose devices nothing is known, neither by a report nor
 /// by their pods, are left to the amounts that they offer.

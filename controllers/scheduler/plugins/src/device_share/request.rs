@@ -14,7 +14,7 @@ use koord_resource::{Quantity, ResourceList};
 use koord_scheduling::Selector;
 
 use super::{
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     combination::{self, InvalidRequest},
 };
 
@@ -46,7 +46,7 @@ pub struct DeviceRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuRequest {
     /// Of each.
-    pub each: Amounts,
+    pub each: DeviceAmounts,
     /// How many.
     pub count: usize,
     /// Whether others may have the rest of them.

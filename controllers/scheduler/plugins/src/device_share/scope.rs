@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    allocation::Share, amounts::Amounts, node::Device, refusal::Refused, request::GpuRequest, score::Scorer, view::Seen,
+    allocation::Share, amounts::DeviceAmounts, node::Device, refusal::Refused, request::GpuRequest, score::Scorer,
+    view::Seen,
 };
 
 /// A part of a node with the GPUs in it.
@@ -122,7 +123,7 @@ impl Search<'_> {
     /// score where the emptiest is best and the highest where the fullest is, whatever is left of it
     /// (`shares_of_used_gpus_are_all_alike`).
     fn score(&self, seen: &Seen<'_>) -> i64 {
-        let (total, free): (&Amounts, &Amounts) = (&seen.free, &seen.device.total);
+        let (total, free): (&DeviceAmounts, &DeviceAmounts) = (&seen.free, &seen.device.total);
         self.scorer.score(&self.request.each, total, free)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use koord_engine::framework::share;
 
 use super::{
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     view::Seen,
 };
 
@@ -67,7 +67,7 @@ impl Scorer {
     }
 
     /// The score of a device, or of the sum of several, for a request.
-    pub(super) fn score(&self, request: &Amounts, total: &Amounts, free: &Amounts) -> i64 {
+    pub(super) fn score(&self, request: &DeviceAmounts, total: &DeviceAmounts, free: &DeviceAmounts) -> i64 {
         let (mut score, mut weights) = (0_i64, 0_i64);
         for (resource, weight) in &self.weights {
             let (total, free) = (total.amount(*resource), free.amount(*resource));
@@ -86,9 +86,10 @@ impl Scorer {
     }
 
     /// The score of a node by its devices of one kind, for what is requested of each.
-    pub(super) fn score_all(&self, request: &Amounts, devices: &[Seen<'_>]) -> i64 {
-        let sum =
-            |of: fn(&Seen<'_>) -> Amounts| devices.iter().fold(Amounts::default(), |sum, seen| sum.plus(&of(seen)));
+    pub(super) fn score_all(&self, request: &DeviceAmounts, devices: &[Seen<'_>]) -> i64 {
+        let sum = |of: fn(&Seen<'_>) -> DeviceAmounts| {
+            devices.iter().fold(DeviceAmounts::default(), |sum, seen| sum.plus(&of(seen)))
+        };
         self.score(request, &sum(|seen| seen.device.total), &sum(|seen| seen.free))
     }
 }
@@ -109,19 +110,19 @@ mod tests {
 
     #[test]
     fn both_preferences_are_means_over_what_devices_have() {
-        let amounts = |ratio, memory| -> Amounts {
+        let amounts = |ratio, memory| -> DeviceAmounts {
             [(DeviceResource::GpuMemoryRatio, ratio), (DeviceResource::GpuMemory, memory)].into_iter().collect()
         };
         let (total, free) = (amounts(100, 1000), amounts(70, 700));
-        let request: Amounts = [(DeviceResource::GpuMemoryRatio, 50)].into_iter().collect();
+        let request: DeviceAmounts = [(DeviceResource::GpuMemoryRatio, 50)].into_iter().collect();
         // 80 of 100 percent and 300 of 1000 bytes; network cards and FPGAs do not count.
         assert_eq!(Scorer::default().score(&request, &total, &free), 45, "20 and 70");
         let names = [("koordinator.sh/gpu-memory-ratio", 3), ("koordinator.sh/gpu-memory", 1), ("cpu", 5)];
         let most = Scorer::new(Preference::MostAllocated, names);
         assert_eq!(most.score(&request, &total, &free), (3 * 80 + 30) / 4);
-        let too_much: Amounts = [(DeviceResource::GpuMemoryRatio, 90)].into_iter().collect();
+        let too_much: DeviceAmounts = [(DeviceResource::GpuMemoryRatio, 90)].into_iter().collect();
         assert_eq!(most.score(&too_much, &total, &free), (3 * 100 + 30) / 4);
         assert_eq!(Scorer::default().score(&too_much, &total, &free), 70 / 2);
-        assert_eq!(Scorer::default().score(&request, &Amounts::default(), &Amounts::default()), 0);
+        assert_eq!(Scorer::default().score(&request, &DeviceAmounts::default(), &DeviceAmounts::default()), 0);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     allocation::Allocation,
-    amounts::Amounts,
+    amounts::DeviceAmounts,
     node::{Device, NodeDevices},
     request::Kind,
     state::Devices,
@@ -21,7 +21,7 @@ pub(super) fn all(devices: &Devices, cluster: &Cluster) -> Value {
 
 /// The devices of a node: what they have, what of it is free and used, and by whom. None of a node without devices.
 pub(super) fn on_node(devices: &Devices, cluster: &Cluster, row: Row) -> Option<Value> {
-    type Of = fn(&Device) -> Option<Amounts>;
+    type Of = fn(&Device) -> Option<DeviceAmounts>;
     let node = devices.of(row)?;
     let used: Of = |device| Some(device.used).filter(|used| !used.is_zero());
     let amounts: [(&str, Of); 3] = [
@@ -32,7 +32,7 @@ pub(super) fn on_node(devices: &Devices, cluster: &Cluster, row: Row) -> Option<
     let mut summary = Map::new();
     for (name, of) in amounts {
         let all = KINDS.iter().flat_map(|kind| node.of(*kind));
-        let sum = all.filter_map(|(_, device)| of(device)).fold(Amounts::default(), |sum, one| sum.plus(&one));
+        let sum = all.filter_map(|(_, device)| of(device)).fold(DeviceAmounts::default(), |sum, one| sum.plus(&one));
         summary.insert(name.to_owned(), json!(sum.list()));
         summary.insert(format!("{name}Detail"), by_kind(node, &|device| of(device).map(|one| json!(one.list()))));
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use koord_resource::ResourceList;
 
 use super::{
-    amounts::{Amounts, DeviceResource},
+    amounts::{DeviceAmounts, DeviceResource},
     request::GpuRequest,
 };
 
 /// The templates of each model of GPU, with what a share by it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GpuTemplates(BTreeMap<String, BTreeMap<String, Amounts>>);
+pub struct GpuTemplates(BTreeMap<String, BTreeMap<String, DeviceAmounts>>);
 
 /// The names of templates of each model of GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl GpuTemplates {
     /// The templates by `vendor-model` and name.
     pub fn new(templates: &BTreeMap<String, BTreeMap<String, ResourceList>>) -> Self {
         let of_model = |templates: &BTreeMap<String, ResourceList>| {
-            templates.iter().map(|(name, resources)| (name.clone(), Amounts::read(resources))).collect()
+            templates.iter().map(|(name, resources)| (name.clone(), DeviceAmounts::read(resources))).collect()
         };
         Self(templates.iter().map(|(model, templates)| (model.clone(), of_model(templates))).collect())
     }
@@ -37,7 +37,7 @@ impl GpuTemplates {
         if !Self::concern(request, resources) {
             return None;
         }
-        let of_model = |templates: &BTreeMap<String, Amounts>| {
+        let of_model = |templates: &BTreeMap<String, DeviceAmounts>| {
             let alike = templates.iter().filter(|(_, amounts)| **amounts == request.each);
             alike.map(|(name, _)| name.clone()).collect::<Vec<_>>()
         };

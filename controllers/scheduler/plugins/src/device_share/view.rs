@@ -4,7 +4,7 @@ use koord_scheduling::NumaMask;
 
 use super::{
     allocate::Limits,
-    amounts::Amounts,
+    amounts::DeviceAmounts,
     node::{Device, NodeDevices},
     request::{DeviceRequest, Kind},
 };
@@ -17,7 +17,7 @@ pub(super) struct Seen<'a> {
     /// The device.
     pub(super) device: &'a Device,
     /// What the pod can have of it.
-    pub(super) free: Amounts,
+    pub(super) free: DeviceAmounts,
     /// Whether others have a part of it.
     pub(super) is_used: bool,
 }
@@ -49,7 +49,7 @@ pub(super) fn of<'a>(
 
 impl Seen<'_> {
     /// What the pod would have of it; none where that is too much.
-    pub(super) fn share(&self, each: &Amounts) -> Option<Amounts> {
+    pub(super) fn share(&self, each: &DeviceAmounts) -> Option<DeviceAmounts> {
         let completed = self.device.complete(each);
         (self.has_anything() && completed.fits(&self.free)).then_some(completed)
     }

@@ -8,9 +8,10 @@ use std::{
 use koord_engine::{cluster::Cluster, columns::Row, framework::AllocationSource};
 
 use super::{
-    allocate::Limits, allocation::Allocation, amounts::Amounts, node::NodeDevices, refusal::Refused, request::Kind,
+    allocate::Limits, allocation::Allocation, amounts::DeviceAmounts, node::NodeDevices, refusal::Refused,
+    request::Kind,
 };
-use crate::reservation::lots::{Asks, Choice, Lot, choices, lots};
+use crate::allocation::{Choice, ReservationRequirement, ReservedResources, choices, reserved};
 
 /// A way to take devices of a node: the devices as they are then, and which of them the pod keeps to.
 pub(super) struct Way<'a> {
@@ -22,7 +23,7 @@ pub(super) struct Way<'a> {
 
 /// What a reservation has, and what its owners do not use of it.
 struct Held<'l, 'c> {
-    lot: &'l Lot<'c>,
+    lot: &'l ReservedResources<'c>,
     rest: Allocation,
     /// What the owners use of it, which counts twice while the reservation is not hidden.
     used: Allocation,
@@ -33,16 +34,16 @@ pub(super) fn ways<'a>(
     cluster: &'a Cluster,
     row: Row,
     node: &'a NodeDevices,
-    asks: &Asks,
+    asks: &ReservationRequirement,
     source: &AllocationSource,
 ) -> Vec<Way<'a>> {
-    let lots = lots(cluster, row);
-    let held: Vec<Held<'_, '_>> = lots.iter().filter_map(Held::of).collect();
-    choices(&lots, asks, source).into_iter().map(|choice| way(node, &held, &choice)).collect()
+    let reserved = reserved(cluster, row);
+    let held: Vec<Held<'_, '_>> = reserved.iter().filter_map(Held::of).collect();
+    choices(&reserved, asks, source).into_iter().map(|choice| way(node, &held, &choice)).collect()
 }
 
 fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>) -> Way<'a> {
-    let is_chosen = |held: &&Held<'_, '_>| choice.lots.iter().any(|lot| std::ptr::eq(*lot, held.lot));
+    let is_chosen = |held: &&Held<'_, '_>| choice.reserved.iter().any(|lot| std::ptr::eq(*lot, held.lot));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
         if other.lot.is_restored {
@@ -58,7 +59,7 @@ fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>
         if held.lot.info.is_none() {
             required.extend(shares().map(|(device, _)| device));
         } else if choice.is_only {
-            let only: &mut BTreeMap<(Kind, i32), Amounts> = limits.only.get_or_insert_default();
+            let only: &mut BTreeMap<(Kind, i32), DeviceAmounts> = limits.only.get_or_insert_default();
             for (device, share) in shares() {
                 let most = only.entry(device).or_default();
                 *most = most.plus(&share.amounts);
@@ -86,8 +87,8 @@ impl Way<'_> {
 }
 
 impl<'l, 'c> Held<'l, 'c> {
-    fn of(lot: &'l Lot<'c>) -> Option<Self> {
-        let all: &Allocation = lot.keeper.holds.get()?;
+    fn of(lot: &'l ReservedResources<'c>) -> Option<Self> {
+        let all: &Allocation = lot.holder.holds.get()?;
         let owners: Vec<&Allocation> = lot.owners.iter().filter_map(|owner| owner.holds.get()).collect();
         let used = all.shared_with(&owners);
         Some(Self { lot, rest: all.without(&used), used })

@@ -33,7 +33,7 @@ pub(crate) struct Offer<'a> {
 
 /// How a pod wants its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct CpuPolicies {
     /// How they are chosen.
     pub(crate) bind: Bind,
     /// What it does not share with pods that say the same.
@@ -46,33 +46,33 @@ pub(crate) fn take_preferred(
     available: &CpuSet,
     preferred: &CpuSet,
     needed: usize,
-    wish: Wish,
+    policies: CpuPolicies,
 ) -> Option<CpuSet> {
     if preferred.is_empty() {
-        return take(offer, available, needed, wish);
+        return take(offer, available, needed, policies);
     }
     let preferred = available.intersection(preferred);
-    let of_preferred = take(offer, &preferred, needed.min(preferred.len()), wish)?;
-    let rest = take(offer, &available.difference(&preferred), needed - of_preferred.len(), wish)?;
+    let of_preferred = take(offer, &preferred, needed.min(preferred.len()), policies)?;
+    let rest = take(offer, &available.difference(&preferred), needed - of_preferred.len(), policies)?;
     Some(of_preferred.union(&rest))
 }
 
 /// Takes so many of the available CPUs; none where there are not enough.
-pub(crate) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wish) -> Option<CpuSet> {
+pub(crate) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, policies: CpuPolicies) -> Option<CpuSet> {
     if needed == 0 {
         return Some(CpuSet::default());
     }
     if needed > available.len() {
         return None;
     }
-    one_node::take(offer, available, needed, wish).or_else(|| take_step_by_step(offer, available, needed, wish))
+    one_node::take(offer, available, needed, policies).or_else(|| take_step_by_step(offer, available, needed, policies))
 }
 
-fn take_step_by_step(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wish) -> Option<CpuSet> {
-    let mut accumulator = Accumulator::new(offer, available, needed, wish);
-    let is_by_core = wish.bind == Bind::FullPcpus || accumulator.per_core == 1;
+fn take_step_by_step(offer: Offer<'_>, available: &CpuSet, needed: usize, policies: CpuPolicies) -> Option<CpuSet> {
+    let mut accumulator = Accumulator::new(offer, available, needed, policies);
+    let is_by_core = policies.bind == Bind::FullPcpus || accumulator.per_core == 1;
     let is_done = is_by_core && accumulator.take_cores()
-        || wish.bind != Bind::FullPcpus && accumulator.take_spread()
+        || policies.bind != Bind::FullPcpus && accumulator.take_spread()
         || accumulator.take_any();
     is_done.then_some(accumulator.result)
 }
@@ -82,7 +82,7 @@ const SPARING: [bool; 2] = [true, false];
 
 struct Accumulator<'a> {
     offer: Offer<'a>,
-    wish: Wish,
+    policies: CpuPolicies,
     /// Averages, as the original has them.
     per_core: usize,
     per_node: usize,
@@ -97,12 +97,12 @@ struct Accumulator<'a> {
 }
 
 impl<'a> Accumulator<'a> {
-    fn new(offer: Offer<'a>, available: &CpuSet, needed: usize, wish: Wish) -> Self {
+    fn new(offer: Offer<'a>, available: &CpuSet, needed: usize, policies: CpuPolicies) -> Self {
         let [cores, nodes, sockets, cpus] = offer.topology.counts();
         let per = |groups: usize| cpus / groups.max(1);
         let mut accumulator = Self {
             offer,
-            wish,
+            policies,
             per_core: per(cores),
             per_node: per(nodes),
             per_socket: per(sockets),
@@ -112,8 +112,8 @@ impl<'a> Accumulator<'a> {
             needed,
             result: CpuSet::default(),
         };
-        if wish.exclusive != Exclusive::None {
-            for cpu in offer.ledger.held_by(wish.exclusive).iter().filter_map(|cpu| offer.topology.get(cpu)) {
+        if policies.exclusive != Exclusive::None {
+            for cpu in offer.ledger.held_by(policies.exclusive).iter().filter_map(|cpu| offer.topology.get(cpu)) {
                 accumulator.block(cpu);
             }
         }
@@ -121,7 +121,7 @@ impl<'a> Accumulator<'a> {
     }
 
     fn block(&mut self, cpu: Cpu) {
-        match self.wish.exclusive {
+        match self.policies.exclusive {
             Exclusive::None => {}
             Exclusive::Pcpu => _ = self.blocked_cores.insert(cpu.core),
             Exclusive::NumaNode => _ = self.blocked_nodes.insert(cpu.node),

@@ -10,7 +10,7 @@ use koord_scheduling::{CpuSet, NumaMask, ResourceId, ResourceVector};
 use smallvec::SmallVec;
 
 use super::{
-    accumulator::{Offer, Wish, take_preferred},
+    accumulator::{CpuPolicies, Offer, take_preferred},
     ledger::Allocation,
     node::{Limits, NumaNode, milli},
     policy::{Bind, Fill},
@@ -34,7 +34,7 @@ pub(crate) struct CpuOrder {
     /// How many.
     pub(crate) needed: usize,
     /// How it wants them.
-    pub(crate) wish: Wish,
+    pub(crate) policies: CpuPolicies,
     /// Whether others will not do.
     pub(crate) is_required: bool,
 }
@@ -130,7 +130,7 @@ impl<'a> Stock<'a> {
         };
         let Some(wanted) = self.order.cpus else { return Ok(Allocation { shares, ..Allocation::default() }) };
         let cpus = self.take(&wanted, &shares)?;
-        Ok(Allocation { cpus, exclusive: wanted.wish.exclusive, shares })
+        Ok(Allocation { cpus, exclusive: wanted.policies.exclusive, shares })
     }
 
     /// The resources that the pod requests and some NUMA node reports.
@@ -182,7 +182,7 @@ impl<'a> Stock<'a> {
         let share = |amount: i64| if nodes == 1 { amount } else { amount / i64::try_from(nodes).unwrap_or(i64::MAX) };
         let Some(wanted) = self.order.cpus.filter(|_| resource == ResourceId::CPU) else { return share(remaining) };
         let cpus = share(remaining / 1000);
-        if !wanted.is_required || wanted.wish.bind != Bind::FullPcpus {
+        if !wanted.is_required || wanted.policies.bind != Bind::FullPcpus {
             return cpus * 1000;
         }
         let per_core = i64::try_from(self.node.cpus_per_core()).unwrap_or(1).max(1);
@@ -238,7 +238,7 @@ impl<'a> Stock<'a> {
         let (node, fill) = (self.node, self.order.fill);
         let offer = Offer { topology: &node.cpus, ledger: &node.ledger, refs_max: node.refs_max, fill };
         let take = |available: &CpuSet, needed: usize| {
-            take_preferred(offer, available, &self.limits.preferred, needed, wanted.wish).ok_or(Shortage::Cpus)
+            take_preferred(offer, available, &self.limits.preferred, needed, wanted.policies).ok_or(Shortage::Cpus)
         };
         let mut cpus = CpuSet::default();
         if shares.is_empty() {
@@ -252,7 +252,7 @@ impl<'a> Stock<'a> {
             return Err(Shortage::Cpus);
         }
         if wanted.is_required && !wanted.is_fulfilled(node, &cpus) {
-            return Err(Shortage::Policy(wanted.wish.bind));
+            return Err(Shortage::Policy(wanted.policies.bind));
         }
         Ok(cpus)
     }
@@ -263,7 +263,7 @@ impl<'a> Stock<'a> {
 impl CpuOrder {
     /// The available CPUs that the pod may have.
     fn of_available<'a>(&self, node: &NumaNode, available: &'a CpuSet) -> Cow<'a, CpuSet> {
-        match self.wish.bind {
+        match self.policies.bind {
             _ if !self.is_required => Cow::Borrowed(available),
             Bind::FullPcpus => Cow::Owned(node.cpus.whole_cores(available)),
             Bind::SpreadByPcpus => Cow::Owned(node.cpus.first_of_cores(available)),
@@ -272,7 +272,7 @@ impl CpuOrder {
 
     fn is_fulfilled(&self, node: &NumaNode, cpus: &CpuSet) -> bool {
         let cores = node.cpus.first_of_cores(cpus).len();
-        match self.wish.bind {
+        match self.policies.bind {
             Bind::FullPcpus => cores * node.cpus_per_core() == cpus.len(),
             Bind::SpreadByPcpus => cores == cpus.len(),
         }

@@ -31,10 +31,7 @@ use super::{
     zone::NumaZone,
 };
 use crate::{
-    reservation::{
-        CountedTwice,
-        lots::{Asks, are_too_small, have_room, holding, keeps_nothing},
-    },
+    allocation::{CountedTwice, ReservationRequirement, are_too_small, have_room, is_unreserved, reservations_with},
     texts::Texts,
 };
 
@@ -43,7 +40,7 @@ pub(super) struct Asked {
     pub(super) wanted: Wanted,
     pub(super) template: Arc<Template>,
     /// What it wants of reservations.
-    pub(super) asks: Asks,
+    pub(super) asks: ReservationRequirement,
     /// What other plugins allocate to it from NUMA nodes.
     pub(super) others: Vec<Box<dyn NodeNumaHints>>,
     /// By what nodes are compared as a whole.
@@ -165,7 +162,7 @@ impl Asked {
         }
         let own = Own::new(stock, state, &numbered.resources, (policy, scorer));
         let others = self.others_on(cluster, row, source);
-        let mut providers: SmallVec<[&dyn Provider; 2]> = smallvec![&own];
+        let mut providers: SmallVec<[&dyn Provider; 2]> = smallvec![&own as &dyn Provider];
         providers.extend(others.iter().map(|other| -> &dyn Provider { other }));
         admit(&providers, rules).map_err(|reasons| Refused { is_of_manager: true, ..Refused::resolvable(reasons) })
     }
@@ -179,7 +176,7 @@ impl Asked {
         take: impl Fn(&Stock<'_>) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
         let mut refused = None;
-        if keeps_nothing(place.cluster, place.row) {
+        if is_unreserved(place.cluster, place.row) {
             if self.asks.take_of_node(source) {
                 match take(&Stock::new(place.node, order, &Limits::default())) {
                     Ok(taken) => return Ok(taken),
@@ -195,8 +192,8 @@ impl Asked {
             }
         }
         let refused = refused.unwrap_or_else(|| Refused::resolvable(reasons(&Shortage::Cpus, place.state)));
-        let holding = || holding::<NumaHold>(place.cluster, place.row);
-        Err(if self.asks.needs_one { refused.by_reservations(holding()) } else { refused })
+        let reservations_with = || reservations_with::<NumaHold>(place.cluster, place.row);
+        Err(if self.asks.needs_one { refused.by_reservations(reservations_with()) } else { refused })
     }
 
     /// What the pod gets; none where it shares everything.

@@ -10,7 +10,7 @@ use koord_engine::{
 use koord_scheduling::CpuSet;
 
 use super::state::{NumaHold, NumaState};
-use crate::reservation::lots::users;
+use crate::allocation::users;
 
 /// The CPUs of a node that more pods have than may.
 pub(super) fn double_allocations(cluster: &Cluster, row: Row) -> Vec<DoubleAllocation> {
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn owners_have_the_cpus_of_what_keeps_them_and_not_those_of_each_other() {
-        for keeper in ["r", "k"] {
-            assert_eq!(given(&[(keeper, "0-7"), ("a", "0-3"), ("b", "4-7")]), [""; 0]);
-            assert_eq!(given(&[(keeper, "0-7"), ("a", "0-3"), ("b", "3-7")]), ["CPUs 3 are given to ns/a, ns/b"]);
+        for holder in ["r", "k"] {
+            assert_eq!(given(&[(holder, "0-7"), ("a", "0-3"), ("b", "4-7")]), [""; 0]);
+            assert_eq!(given(&[(holder, "0-7"), ("a", "0-3"), ("b", "3-7")]), ["CPUs 3 are given to ns/a, ns/b"]);
         }
     }
 }

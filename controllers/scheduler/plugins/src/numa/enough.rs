@@ -67,7 +67,7 @@ impl Stock<'_> {
 
     /// Whether any CPUs will do that the pod may have, if they are enough.
     fn takes_any(&self, wanted: &CpuOrder) -> bool {
-        let is_choosy = wanted.is_required && wanted.wish.bind == Bind::FullPcpus;
+        let is_choosy = wanted.is_required && wanted.policies.bind == Bind::FullPcpus;
         !is_choosy && self.limits.required.is_empty()
     }
 
@@ -75,7 +75,7 @@ impl Stock<'_> {
     /// of CPUs decides.
     fn takes_whole_cores(&self, wanted: &CpuOrder) -> bool {
         let [_, nodes, _, cpus] = self.node.cpus.counts();
-        let is_plain = wanted.wish.exclusive == Exclusive::None && self.node.refs_max <= 1;
+        let is_plain = wanted.policies.exclusive == Exclusive::None && self.node.refs_max <= 1;
         let is_free = self.limits.required.is_empty() && self.limits.preferred.is_empty();
         is_plain && is_free && self.node.cpus.has_even_cores() && wanted.needed <= cpus / nodes.max(1)
     }

@@ -44,7 +44,7 @@ use super::{
     wanted::{Invalid, Wanted},
 };
 use crate::{
-    reservation::lots::{Asks, source},
+    allocation::{ReservationRequirement, source},
     texts::Texts,
 };
 
@@ -103,7 +103,7 @@ impl NodeNumaResource {
             return Ok(None);
         }
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
-        let (template, asks, of_nodes) = (Arc::clone(template), Asks::of(template), Vec::new());
+        let (template, asks, of_nodes) = (Arc::clone(template), ReservationRequirement::of(template), Vec::new());
         let numbered = OnceLock::new();
         Ok(Some(Asked { wanted, template, asks, others, of_nodes, numbered, settings, texts }))
     }

@@ -9,7 +9,7 @@ use koord_api::{
 use koord_engine::framework::{Reason, ReasonCode};
 
 use super::{
-    accumulator::Wish,
+    accumulator::CpuPolicies,
     allocate::CpuOrder,
     node::NumaNode,
     policy::{Bind, Exclusive, Policy},
@@ -152,8 +152,8 @@ impl Wanted {
         if required == Some(Bind::FullPcpus) && needed % node.cpus_per_core() != 0 {
             return Err(Mismatch::Cores);
         }
-        let wish = Wish { bind, exclusive: self.exclusive };
-        Ok(Some(CpuOrder { needed, wish, is_required: required.is_some() }))
+        let policies = CpuPolicies { bind, exclusive: self.exclusive };
+        Ok(Some(CpuOrder { needed, policies, is_required: required.is_some() }))
     }
 
     /// What is written into a pod that left something about its CPUs to the node or to the scheduler; none where it did not.
@@ -161,7 +161,7 @@ impl Wanted {
         let mut spec = self.spec.clone();
         let (required, preferred) = (&mut spec.required_cpu_bind_policy, &mut spec.preferred_cpu_bind_policy);
         let is_left = |policy: &Option<CpuBindPolicy>| *policy == Some(CpuBindPolicy::Default);
-        let word = Some(decided.wish.bind.word());
+        let word = Some(decided.policies.bind.word());
         if decided.is_required && (is_left(required) || said(required.as_ref()).is_none()) {
             required.clone_from(&word);
         }
@@ -240,7 +240,7 @@ mod tests {
 
     /// How CPUs are bound, and whether they must be.
     fn bound(wanted: &Wanted, node: &NumaNode) -> Result<Option<(Bind, bool)>, Mismatch> {
-        Ok(wanted.cpus_on(node)?.map(|cpus| (cpus.wish.bind, cpus.is_required)))
+        Ok(wanted.cpus_on(node)?.map(|cpus| (cpus.policies.bind, cpus.is_required)))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     node::{Limits, NumaNode},
     state::{NumaHold, NumaState},
 };
-use crate::reservation::lots::{Asks, Choice, Lot, choices, lots};
+use crate::allocation::{Choice, ReservationRequirement, ReservedResources, choices, reserved};
 
 /// A way to take something from a node: the node as it is then, and what the pod keeps to.
 pub(super) struct Way<'a> {
@@ -21,22 +21,22 @@ pub(super) struct Way<'a> {
 
 /// What a reservation has, and what its owners do not use of it.
 struct Held<'l, 'c> {
-    lot: &'l Lot<'c>,
+    lot: &'l ReservedResources<'c>,
     rest: Allocation,
     /// What the owners use of it, which counts twice while the reservation is not hidden.
     used: Allocation,
 }
 
 /// The ways in which a pod may take something from a node; the first that has enough counts.
-pub(super) fn ways<'a>(place: Place<'a>, asks: &Asks, source: &AllocationSource) -> Vec<Way<'a>> {
+pub(super) fn ways<'a>(place: Place<'a>, asks: &ReservationRequirement, source: &AllocationSource) -> Vec<Way<'a>> {
     let Place { cluster, row, state, node } = place;
-    let lots = lots(cluster, row);
-    let held: Vec<Held<'_, '_>> = lots.iter().filter_map(|lot| Held::of(lot, state)).collect();
-    choices(&lots, asks, source).into_iter().map(|choice| way(node, &held, &choice, state)).collect()
+    let reserved = reserved(cluster, row);
+    let held: Vec<Held<'_, '_>> = reserved.iter().filter_map(|lot| Held::of(lot, state)).collect();
+    choices(&reserved, asks, source).into_iter().map(|choice| way(node, &held, &choice, state)).collect()
 }
 
 fn way<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, state: &NumaState) -> Way<'a> {
-    let is_chosen = |held: &&Held<'_, '_>| choice.lots.iter().any(|lot| std::ptr::eq(*lot, held.lot));
+    let is_chosen = |held: &&Held<'_, '_>| choice.reserved.iter().any(|lot| std::ptr::eq(*lot, held.lot));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
         match other.lot.is_restored {
@@ -60,9 +60,9 @@ fn way<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, s
 }
 
 impl<'l, 'c> Held<'l, 'c> {
-    fn of(lot: &'l Lot<'c>, state: &NumaState) -> Option<Self> {
+    fn of(lot: &'l ReservedResources<'c>, state: &NumaState) -> Option<Self> {
         let allocation = |hold: &NumaHold| state.allocation_of(hold);
-        let all = lot.keeper.holds.get().map(allocation)?;
+        let all = lot.holder.holds.get().map(allocation)?;
         let owners: Vec<Allocation> = lot.owners.iter().filter_map(|owner| owner.holds.get()).map(allocation).collect();
         let used = all.shared_with(&owners);
         Some(Self { lot, rest: all.without(&used), used })

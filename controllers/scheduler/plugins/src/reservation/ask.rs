@@ -8,15 +8,14 @@ use koord_engine::{
     framework::{AllocationSource, NodeFilter, NodeScore, PreparedFilter, Reason, ReasonCode, Refusal, SourceFilter},
 };
 
-use super::{
-    Amounts, Needs, ReservationInfo, Unfit, Wish, fits,
-    info::AllocatePolicy,
-    kept::{Kept, Matched},
-    nominate,
-    over_pods::OverPods,
-    reservation_score, scores,
+use super::{nominate, over_pods::OverPods, reservation_score, scores};
+use crate::{
+    allocation::{
+        AllocatePolicy, FitOptions, Matched, ReservationCache, ReservationInfo, ReservationSelector, ResourceAmounts,
+        Unfit, fits,
+    },
+    texts::Texts,
 };
-use crate::texts::Texts;
 
 pub(super) const TERMINATING: &str = "target reservation is terminating";
 pub(super) const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
@@ -32,8 +31,8 @@ pub(super) struct Ignored {
 
 /// A pod with the reservations that it matches.
 pub(super) struct Chosen {
-    pub(super) wish: Wish,
-    pub(super) requests: Amounts,
+    pub(super) wish: ReservationSelector,
+    pub(super) requests: ResourceAmounts,
     pub(super) matched: Matched,
     pub(super) ignored: Arc<Ignored>,
     pub(super) trusts_node: bool,
@@ -78,14 +77,14 @@ impl Chosen {
         self.wish.needs_one().then(|| self.matched.rows().filter_map(name).collect())
     }
 
-    fn infos<'k>(&self, kept: &'k Kept, row: Row) -> Vec<&'k ReservationInfo> {
+    fn infos<'k>(&self, kept: &'k ReservationCache, row: Row) -> Vec<&'k ReservationInfo> {
         self.matched.on(row).filter_map(|uid| kept.info(uid)).collect()
     }
 
     /// The reservations with which a node takes the pod, which may have to be one at least.
     fn fitting<'k>(
         &self,
-        kept: &'k Kept,
+        kept: &'k ReservationCache,
         cluster: &Cluster,
         row: Row,
         needs_one: bool,
@@ -99,7 +98,7 @@ impl Chosen {
             return if needs_one { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
         let (asks, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
-        let needs = Needs { one: needs_one, asks, this_one, trusts_node: self.trusts_node };
+        let needs = FitOptions { one: needs_one, asks, this_one, trusts_node: self.trusts_node };
         let mut room = kept.room(cluster, row, &self.requests);
         // Owners take the places of the pods that stand for their reservations.
         room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
@@ -107,7 +106,12 @@ impl Chosen {
     }
 
     /// The reservation of a node that the pod uses there. One of which the pod requests nothing it uses only where it asks for one.
-    pub(super) fn nominated<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Option<&'k ReservationInfo> {
+    pub(super) fn nominated<'k>(
+        &self,
+        kept: &'k ReservationCache,
+        cluster: &Cluster,
+        row: Row,
+    ) -> Option<&'k ReservationInfo> {
         if self.matched.is_empty() {
             return None;
         }
@@ -136,14 +140,14 @@ fn refusal(texts: &Texts, reasons: Vec<Reason>, resolvable: bool) -> Refusal {
 }
 
 /// Whether a node has a reservation beside which one of this policy cannot be: the default policy is by itself.
-fn has_other_policy(kept: &Kept, node: &str, is_default: bool) -> bool {
+fn has_other_policy(kept: &ReservationCache, node: &str, is_default: bool) -> bool {
     let mut others = kept.on_node(node).filter(|info| info.is_matchable());
     others.any(|info| (info.policy == AllocatePolicy::Default) != is_default)
 }
 
 impl NodeFilter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
+        let Some(kept) = cluster.state::<ReservationCache>() else { return Ok(()) };
         if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
             return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
         }
@@ -165,7 +169,7 @@ impl NodeFilter for Asked {
 
 impl NodeFilter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
+        let (Some(kept), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Ok(()) };
         if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
             return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.says(OTHER_NODE).into(), false));
         }
@@ -190,7 +194,7 @@ const ORDER_MAX: i64 = 1 << 48;
 
 impl NodeScore for Rated {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(kept) = cluster.state::<Kept>() else { return 0 };
+        let Some(kept) = cluster.state::<ReservationCache>() else { return 0 };
         // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
         let Self(chosen) = self;
         let nominated = chosen.nominated(kept, cluster, row).filter(|info| !info.is_pod);
@@ -225,7 +229,7 @@ impl NodeScore for Rated {
 
 impl NodeScore for Taking {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        cluster.state::<Kept>().map_or(0, |kept| self.0.rate(kept, cluster, row))
+        cluster.state::<ReservationCache>().map_or(0, |kept| self.0.rate(kept, cluster, row))
     }
 
     fn is_local(&self) -> bool {

@@ -6,7 +6,8 @@ use koord_core::uid::Uid;
 use koord_engine::{cluster::Cluster, framework::Rejection, pod::Pod};
 use parking_lot::Mutex;
 
-use super::{ask::Chosen, kept::Kept, over_pods::OverPods};
+use super::{ask::Chosen, over_pods::OverPods};
+use crate::allocation::ReservationCache;
 
 /// What was found about one pod, as long as no reservation and no owner changes.
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl Attempt {
     }
 
     fn of<T>(&self, pod: &Pod, cluster: &Cluster, get: impl FnOnce(&Found) -> T) -> T {
-        let generation = cluster.state::<Kept>().map_or(0, Kept::generation);
+        let generation = cluster.state::<ReservationCache>().map_or(0, ReservationCache::generation);
         let mut known = self.0.lock();
         let is_known = known.as_ref().is_some_and(|found| found.pod == pod.uid && found.generation == generation);
         if !is_known {

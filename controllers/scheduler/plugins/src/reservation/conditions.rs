@@ -7,11 +7,8 @@ use koord_api::reservation::{
     Reservation, ReservationCondition, ReservationConditionType, ReservationReason, ReservationStatus,
 };
 
-use super::{
-    Owners, ReservationInfo, ReservePod,
-    kept::Unused,
-    lifecycle::{Consumer, missing, set_condition},
-};
+use super::lifecycle::{Consumer, missing, set_condition};
+use crate::allocation::{Owners, ReservationInfo, ReservePod, Unused};
 
 /// How long a reason why no pod uses a Reservation stays before another one is written.
 const PERIOD: Duration = Duration::from_mins(1);

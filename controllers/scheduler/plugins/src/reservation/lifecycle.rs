@@ -10,6 +10,8 @@ use koord_api::reservation::{
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::{Quantity, ResourceList, Time};
 
+use crate::allocation::is_over;
+
 /// How long a Reservation lasts that does not say.
 const TTL: Duration = Duration::from_hours(24);
 
@@ -152,11 +154,6 @@ pub fn expires_at(object: &Reservation) -> Option<Timestamp> {
     let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
     let by_ttl = created.and_then(|created| created.checked_add(ttl).ok());
     by_ttl.into_iter().chain(object.spec.expires.map(Time::at)).min()
-}
-
-/// Whether a Reservation is used up, or has failed.
-pub(super) fn is_over(status: &ReservationStatus) -> bool {
-    matches!(status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed))
 }
 
 fn reference(consumer: &Consumer) -> ObjectReference {

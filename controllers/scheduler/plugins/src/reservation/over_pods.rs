@@ -13,7 +13,6 @@ use koord_api::{
 };
 use koord_config::scheduler::PreAllocation as Settings;
 use koord_core::{
-    key::ObjectKey,
     uid::Uid,
     write::{Action, Write},
 };
@@ -26,19 +25,15 @@ use koord_engine::{
 use koord_resource::{ResourceList, controller::ResourceKind};
 use serde_json::json;
 
-use super::{
-    Amounts, Candidate, Match, Owners, PreAllocation, ReservationInfo, ReservePod, Wish,
-    kept::{Allocated, Kept},
-    pre_allocate, reservation_score,
+use super::{Candidate, PreAllocation, pre_allocate, reservation_score};
+use crate::allocation::{
+    Allocated, Owners, ReservationCache, ReservationInfo, ReservationMatch, ReservationSelector, ReservePod,
+    ResourceAmounts, TakenOver,
 };
 
 const UNSUPPORTED: &str = "node(s) reservation pre allocation is unsupported with current attributes";
 const DISABLED: &str = "reservation requires cluster mode pre-allocation which is disabled";
 const NOBODY: &str = "node(s) no pod match reservation with pre allocation required";
-
-/// The running pods that a Reservation takes over on its node.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct TakenOver(pub(super) Vec<(Uid, ObjectKey)>);
 
 /// The running pods that a Reservation may take over.
 pub(super) struct OverPods {
@@ -147,12 +142,12 @@ impl OverPods {
     }
 
     /// The pods that are taken over on a node; none where it has enough without. Otherwise the reasons.
-    pub(super) fn chosen(&self, kept: &Kept, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<Reason>> {
+    pub(super) fn chosen(&self, kept: &ReservationCache, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<Reason>> {
         let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
         let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
         let requests = |uid: &Uid| {
             let hidden = cluster.excluded_pod(uid, row);
-            hidden.or_else(|| cluster.pod(uid)).map(|placed| Amounts::from(&placed.pod.template.requests))
+            hidden.or_else(|| cluster.pod(uid)).map(|placed| ResourceAmounts::from(&placed.pod.template.requests))
         };
         let candidates: Vec<Candidate> =
             uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
@@ -165,10 +160,10 @@ impl OverPods {
     }
 
     /// How good a node is: the better the pod is used that is taken over.
-    pub(super) fn rate(&self, kept: &Kept, cluster: &Cluster, row: Row) -> i64 {
+    pub(super) fn rate(&self, kept: &ReservationCache, cluster: &Cluster, row: Row) -> i64 {
         let chosen = self.chosen(kept, cluster, row).unwrap_or_default();
         let placed = chosen.first().and_then(|uid| cluster.excluded_pod(uid, row));
-        placed.map_or(0, |placed| reservation_score(&Amounts::from(&placed.pod.template.requests), &self.info))
+        placed.map_or(0, |placed| reservation_score(&ResourceAmounts::from(&placed.pod.template.requests), &self.info))
     }
 }
 
@@ -189,8 +184,13 @@ impl TakenOver {
 /// template requests.
 fn is_allowed(placed: &Placed, info: &ReservationInfo, requests: &ResourceList, cluster: &Cluster) -> bool {
     let template = &placed.pod.template;
-    let (Ok(wish), Some(node)) = (Wish::new(&template.labels, &template.annotations), cluster.node(placed.row)) else {
+    let (Ok(wish), Some(node)) =
+        (ReservationSelector::new(&template.labels, &template.annotations), cluster.node(placed.row))
+    else {
         return false;
     };
-    matches!(wish.accepts(&template.requests, info, requests, &node.labels), Match::Matched | Match::Ignored)
+    matches!(
+        wish.accepts(&template.requests, info, requests, &node.labels),
+        ReservationMatch::Matched | ReservationMatch::Ignored
+    )
 }

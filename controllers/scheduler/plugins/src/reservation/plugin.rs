@@ -30,20 +30,23 @@ use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{
-    Amounts, ReservePod, Wish,
     ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, TERMINATING, Taking, Wanted, among},
     attempt::Attempt,
     conditions::Conditions,
     figures::figures,
-    info::AllocatePolicy,
-    kept::{Allocated, Asks, Assumed, Kept, Matched, keeps, object_of},
-    lifecycle::{self, Garbage, is_over},
+    lifecycle::{self, Garbage},
     message,
-    over_pods::{OverPods, TakenOver},
+    over_pods::OverPods,
     preemption::preempt,
     shown, unmatched, upkeep,
 };
-use crate::texts::Texts;
+use crate::{
+    allocation::{
+        AllocatePolicy, Allocated, Assumed, Matched, ReservationCache, ReservationQuery, ReservationSelector,
+        ReservePod, ResourceAmounts, TakenOver, is_over, keeps, object_of,
+    },
+    texts::Texts,
+};
 
 /// Lets pods use what is reserved for them, and keeps others from it.
 #[derive(Debug, Default)]
@@ -109,11 +112,11 @@ impl Reservation {
     fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<Chosen>> {
         self.attempt.chosen(request.pod, cluster, || {
             let wish = wish(request.pod).ok()?;
-            let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
+            let kept = cluster.state::<ReservationCache>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
             let matched = kept.matched(&self.asks(request, &wish, cluster));
-            let (mut requests, mut others) = (Amounts::default(), Vec::new());
+            let (mut requests, mut others) = (ResourceAmounts::default(), Vec::new());
             if !matched.is_empty() {
-                requests = Amounts::from(&request.template().requests);
+                requests = ResourceAmounts::from(&request.template().requests);
                 let plugins = request.each(|plugin| &plugin.reservation_filter);
                 others.extend(plugins.filter_map(|plugin| plugin.prepare_reservation_filter(request)));
             }
@@ -122,14 +125,21 @@ impl Reservation {
         })
     }
 
-    fn asks<'a>(&self, request: &'a Request<'a>, wish: &'a Wish, cluster: &'a Cluster) -> Asks<'a> {
-        Asks { request, wish, cluster, has_node_labels: !self.changes.omits_node_labels }
+    fn asks<'a>(
+        &self,
+        request: &'a Request<'a>,
+        wish: &'a ReservationSelector,
+        cluster: &'a Cluster,
+    ) -> ReservationQuery<'a> {
+        ReservationQuery { request, wish, cluster, has_node_labels: !self.changes.omits_node_labels }
     }
 
     /// Whether reservations matter to a pod: those that it matches or waits for, and those that have owners and take more.
     fn concern(&self, request: &Request<'_>, chosen: &Chosen, cluster: &Cluster) -> bool {
-        let is_shared = |kept: &Kept| kept.is_shared(&self.asks(request, &chosen.wish, cluster));
-        !chosen.matched.is_empty() || chosen.wish.needs_one() || cluster.state::<Kept>().is_some_and(is_shared)
+        let is_shared = |kept: &ReservationCache| kept.is_shared(&self.asks(request, &chosen.wish, cluster));
+        !chosen.matched.is_empty()
+            || chosen.wish.needs_one()
+            || cluster.state::<ReservationCache>().is_some_and(is_shared)
     }
 
     /// The running pods that a Reservation may take over; none where it takes over nothing.
@@ -139,7 +149,7 @@ impl Reservation {
 
     /// The running pods that a Reservation takes over on its node.
     fn taken_over(&self, pod: &Pod, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
-        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster)?, cluster.state::<Kept>()) else {
+        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster)?, cluster.state::<ReservationCache>()) else {
             return Ok(TakenOver(Vec::new()));
         };
         let chosen = over.chosen(kept, cluster, row).map_err(Rejection::unschedulable)?;
@@ -236,7 +246,7 @@ impl ReservationRestore for Reservation {
             let over = self.over_pods(request.pod, cluster).ok().flatten()?;
             return Some(ExcludedPods { at_once: over.pods().cloned().collect(), ..ExcludedPods::default() });
         }
-        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<Kept>())?;
+        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>())?;
         (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
     }
 }
@@ -331,7 +341,7 @@ impl PostFilter for Reservation {
         said.extend(chosen.into_iter().flat_map(|chosen| {
             let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
             let asks = self.asks(request, &chosen.wish, cluster);
-            let summary = cluster.state::<Kept>().map(|kept| kept.summary(&asks)).unwrap_or_default();
+            let summary = cluster.state::<ReservationCache>().map(|kept| kept.summary(&asks)).unwrap_or_default();
             summary.lines(&chosen.wish, &of_nodes)
         }));
         let said = said.join(", ");
@@ -346,9 +356,11 @@ impl FailureHandler for Reservation {
         }
         let Ok(wish) = wish(request.pod) else { return };
         let known = &*cluster;
-        let unused =
-            known.state::<Kept>().map(|kept| kept.unused(&self.asks(request, &wish, known), found)).unwrap_or_default();
-        if let Some(kept) = cluster.state_mut::<Kept>() {
+        let unused = known
+            .state::<ReservationCache>()
+            .map(|kept| kept.unused(&self.asks(request, &wish, known), found))
+            .unwrap_or_default();
+        if let Some(kept) = cluster.state_mut::<ReservationCache>() {
             kept.note_unused(unused);
         }
     }
@@ -364,7 +376,9 @@ impl Reserve for Reservation {
             }
             return Ok(());
         }
-        let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
+        let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>()) else {
+            return Ok(());
+        };
         if chosen.wish.is_ignoring {
             return Ok(());
         }
@@ -436,7 +450,7 @@ impl ReservePodSource for Reservation {
 
 impl PluginState for Reservation {
     fn state(&self) -> Box<dyn State> {
-        Box::new(Kept::default())
+        Box::new(ReservationCache::default())
     }
 }
 
@@ -452,7 +466,7 @@ impl StatusWriter for Reservation {
 
     fn status_writes(&self, cluster: &Cluster) -> Upkeep {
         cluster
-            .state::<Kept>()
+            .state::<ReservationCache>()
             .map(|kept| {
                 let mut upkeep = upkeep::all(kept, cluster, self.garbage, self.changes.conditions);
                 if self.changes.cleans_owners {
@@ -464,8 +478,8 @@ impl StatusWriter for Reservation {
     }
 
     fn urgent_writes(&self, cluster: &mut Cluster) -> Vec<Write> {
-        let uids = cluster.state_mut::<Kept>().map(Kept::take_used_anew).unwrap_or_default();
-        let kept = cluster.state::<Kept>().filter(|_| !uids.is_empty());
+        let uids = cluster.state_mut::<ReservationCache>().map(ReservationCache::take_used_anew).unwrap_or_default();
+        let kept = cluster.state::<ReservationCache>().filter(|_| !uids.is_empty());
         kept.map(|kept| upkeep::of_owners(&uids, kept, cluster, self.changes.conditions)).unwrap_or_default()
     }
 }
@@ -476,7 +490,7 @@ impl ServiceEndpoint for Reservation {
     }
 
     fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let kept = cluster.state::<Kept>().ok_or(NoAnswer::UnknownPath)?;
+        let kept = cluster.state::<ReservationCache>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
             ["nodeReservations", node] => Ok(shown::on_node(kept, cluster, node)),
             ["reservationSelectorIndex"] => Ok(kept.index(query.is_set("detail"))),
@@ -497,12 +511,12 @@ impl SchedulingSignature for Reservation {
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let names = |kept: &Kept| kept.names(pod);
-        pod.is_reservation() || keeps(pod) || cluster.state::<Kept>().is_some_and(names)
+        let names = |kept: &ReservationCache| kept.names(pod);
+        pod.is_reservation() || keeps(pod) || cluster.state::<ReservationCache>().is_some_and(names)
     }
 
     fn epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
+        cluster.state::<ReservationCache>().map_or(0, |kept| u64::from(!kept.is_empty()))
     }
 }
 
@@ -513,8 +527,8 @@ fn allocated(pod: &Pod) -> Option<Allocated> {
     Some(Allocated { name: name.into(), uid: Uid::from(&*uid) })
 }
 
-fn wish(pod: &Pod) -> Result<Wish, ProtocolError> {
-    Wish::new(&pod.template.labels, &pod.template.annotations)
+fn wish(pod: &Pod) -> Result<ReservationSelector, ProtocolError> {
+    ReservationSelector::new(&pod.template.labels, &pod.template.annotations)
 }
 
 fn invalid(error: ProtocolError) -> Rejection {

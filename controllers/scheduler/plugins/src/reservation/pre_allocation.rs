@@ -5,11 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use koord_core::uid::Uid;
 use koord_engine::framework::{Reason, ReasonCode};
 
-use super::{
-    Amounts, NodeRoom, ReservationInfo,
-    fits::{full, insufficient_by_node},
-    reservation_score,
-};
+use super::reservation_score;
+use crate::allocation::{ReservationInfo, ResourceAmounts, UnreservedResources, full, insufficient_by_node};
 
 /// A running pod of the node whose resources may be reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +14,7 @@ pub struct Candidate {
     /// Its uid.
     pub uid: Uid,
     /// What it requests.
-    pub requests: Amounts,
+    pub requests: ResourceAmounts,
 }
 
 /// How running pods are chosen.
@@ -36,12 +33,12 @@ pub struct PreAllocation {
 /// The pods whose resources are reserved on a node with this room; none where it has enough without. Otherwise the reasons.
 pub fn pre_allocate(
     reservation: &ReservationInfo,
-    room: &NodeRoom,
+    room: &UnreservedResources,
     candidates: &[Candidate],
     how: PreAllocation,
 ) -> Result<Vec<Uid>, Vec<Reason>> {
-    let lacking = |freed: &Amounts, pods: i64| lacking(reservation, room, freed, pods);
-    let alone = lacking(&Amounts::default(), 0);
+    let lacking = |freed: &ResourceAmounts, pods: i64| lacking(reservation, room, freed, pods);
+    let alone = lacking(&ResourceAmounts::default(), 0);
     if !how.is_required && how.prefers_none && alone.is_empty() {
         return Ok(Vec::new());
     }
@@ -54,10 +51,10 @@ pub fn pre_allocate(
         // The one that fills it best is taken; their order decides among equals.
         sorted.sort_by_key(|one| -reservation_score(&one.requests, reservation));
     }
-    let (mut chosen, mut freed) = (Vec::new(), Amounts::default());
+    let (mut chosen, mut freed) = (Vec::new(), ResourceAmounts::default());
     let (mut by_node, mut by_reservation) = (BTreeSet::new(), Vec::new());
     for candidate in sorted {
-        let mut sum = if how.many { freed.clone() } else { Amounts::default() };
+        let mut sum = if how.many { freed.clone() } else { ResourceAmounts::default() };
         sum.add(&candidate.requests);
         let exceeded = full(&sum, reservation, false);
         if !exceeded.is_empty() {
@@ -92,7 +89,12 @@ pub fn pre_allocate(
 }
 
 /// What the node lacks for the reservation, when so many pods with these requests are a part of it.
-fn lacking(reservation: &ReservationInfo, room: &NodeRoom, freed: &Amounts, pods: i64) -> BTreeSet<Reason> {
+fn lacking(
+    reservation: &ReservationInfo,
+    room: &UnreservedResources,
+    freed: &ResourceAmounts,
+    pods: i64,
+) -> BTreeSet<Reason> {
     let lacks = |(name, amount): &(&Arc<str>, i64)| *amount > room.free.get(name).saturating_add(freed.get(name));
     let too_many = (room.pods.saturating_add(pods) < 1).then_some("pods");
     let named = reservation.allocatable.positive().filter(lacks).map(|(name, _)| &**name);
@@ -103,10 +105,8 @@ fn lacking(reservation: &ReservationInfo, room: &NodeRoom, freed: &Amounts, pods
 mod tests {
     use serde_json::json;
 
-    use super::{
-        super::{amounts::amounts, info::tests::reservation},
-        *,
-    };
+    use super::*;
+    use crate::allocation::testing::{amounts, reservation};
 
     const REQUIRED: PreAllocation =
         PreAllocation { is_required: true, many: false, is_ordered: false, prefers_none: false };
@@ -116,7 +116,7 @@ mod tests {
         let info = reservation(
             json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "0"}}}),
         );
-        let room = NodeRoom { free: amounts(&[("cpu", free)]), pods: 1 };
+        let room = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
         let candidates: Vec<Candidate> = ["a", "b", "c"]
             .iter()
             .zip(pods)
@@ -157,7 +157,7 @@ mod tests {
         let info = reservation(
             json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "0"}}}),
         );
-        let room = NodeRoom { free: amounts(&[("cpu", 8000)]), pods: 1 };
+        let room = UnreservedResources { free: amounts(&[("cpu", 8000)]), pods: 1 };
         let taken = |requests: &[(&str, i64)], is_required: bool| {
             let candidate = Candidate { uid: Uid::from("a"), requests: amounts(requests) };
             let how = PreAllocation { is_required, ..REQUIRED };
@@ -186,7 +186,7 @@ mod tests {
         let info = reservation(
             json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "8"}}}),
         );
-        let room = NodeRoom { free: amounts(&[("cpu", 0), ("memory", 0)]), pods: 1 };
+        let room = UnreservedResources { free: amounts(&[("cpu", 0), ("memory", 0)]), pods: 1 };
         let lacking = |requests: &[(&str, i64)]| {
             let candidate = Candidate { uid: Uid::from("a"), requests: amounts(requests) };
             let taken = pre_allocate(&info, &room, &[candidate], PreAllocation::default());

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use koord_engine::framework::{highest_is_best, normalize, share};
 
-use super::{Amounts, ReservationInfo};
+use crate::allocation::{ReservationInfo, ResourceAmounts};
 
 /// The score of the node that has the reservation to be used first.
 const PREFERRED: i64 = 1000;
@@ -13,7 +13,7 @@ const PREFERRED: i64 = 1000;
 ///
 /// QUIRK: what owners take of a resource counts, although the pod requests nothing of it
 /// (`a_reservation_is_scored_by_how_full_it_becomes`).
-pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
+pub fn reservation_score(requests: &ResourceAmounts, info: &ReservationInfo) -> i64 {
     let parts: Vec<i64> = info
         .allocatable
         .positive()
@@ -30,7 +30,7 @@ pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
 /// score, then the name. Scores of other plugins, a list for each, are in the order of the reservations and are stretched to 100; its own
 /// score counts as it is.
 pub fn nominate<'r>(
-    requests: &Amounts,
+    requests: &ResourceAmounts,
     fitting: &[&'r ReservationInfo],
     of_others: impl FnOnce() -> Vec<Vec<i64>>,
 ) -> Option<&'r ReservationInfo> {
@@ -67,10 +67,8 @@ mod tests {
     use koord_core::uid::Uid;
     use serde_json::json;
 
-    use super::{
-        super::{amounts::amounts, info::tests::reservation},
-        *,
-    };
+    use super::*;
+    use crate::allocation::testing::{amounts, reservation};
 
     fn sized(name: &str, cpu: &str, memory: &str) -> ReservationInfo {
         reservation(json!({"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": memory}}}))

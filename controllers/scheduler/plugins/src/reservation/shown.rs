@@ -10,10 +10,10 @@ use koord_resource::ResourceList;
 use koord_scheduling::quantity;
 use serde_json::{Value, json};
 
-use super::{Amounts, ReservationInfo, kept::Kept};
+use crate::allocation::{ReservationCache, ReservationInfo, ResourceAmounts};
 
 /// The reservations of a node: what they keep, for whom, and who uses them. Nothing where there are none, or no such node.
-pub(super) fn on_node(kept: &Kept, cluster: &Cluster, node: &str) -> Value {
+pub(super) fn on_node(kept: &ReservationCache, cluster: &Cluster, node: &str) -> Value {
     let items = kept.exact_on(node).map(|(info, allocatable)| item(info, allocatable, cluster));
     shown::without_empty(json!({"items": items.collect::<Vec<_>>()}))
 }
@@ -21,7 +21,7 @@ pub(super) fn on_node(kept: &Kept, cluster: &Cluster, node: &str) -> Value {
 fn item(info: &ReservationInfo, exact: &ResourceList, cluster: &Cluster) -> Value {
     let pod = cluster.pod(&info.uid).map(|placed| &*placed.pod);
     let (owners, policy) = if info.is_pod { of_pod(pod) } else { of_object(info, cluster) };
-    let list = |amounts: &Amounts| -> ResourceList {
+    let list = |amounts: &ResourceAmounts| -> ResourceList {
         let usual = shown::quantities(amounts.iter().map(|(name, amount)| (&**name, amount)));
         let as_kept = amounts.iter().map(|(name, amount)| {
             let format = exact.get(name).or_else(|| usual.get(name)).map(koord_resource::Quantity::format);
@@ -29,7 +29,7 @@ fn item(info: &ReservationInfo, exact: &ResourceList, cluster: &Cluster) -> Valu
         });
         as_kept.collect()
     };
-    let resource = |amounts: &Amounts| shown::resource(amounts.iter().map(|(name, amount)| (&**name, amount)));
+    let resource = |amounts: &ResourceAmounts| shown::resource(amounts.iter().map(|(name, amount)| (&**name, amount)));
     let assigned = || info.assigned().map(|uid| (uid, cluster.pod(uid).map(|placed| &*placed.pod)));
     let ports = assigned().filter_map(|(_, pod)| pod).flat_map(|pod| &pod.template.host_ports);
     shown::without_empty(json!({

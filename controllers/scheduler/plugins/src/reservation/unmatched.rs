@@ -9,13 +9,14 @@ use koord_engine::{
 };
 use koord_resource::ResourceList;
 
-use super::{ReservationInfo, Wish, ask::NO_MATCH};
+use super::ask::NO_MATCH;
+use crate::allocation::{ReservationInfo, ReservationSelector};
 
 /// Reservations that are looked at for a reason.
 const LOOKED_MAX: usize = 64;
 
 /// The reason for a pod that matches none: of the reservation that it names, or of one that it selects and comes closest to.
-pub(super) fn reason(pod: &Pod, wish: &Wish, cluster: &Cluster) -> Reason {
+pub(super) fn reason(pod: &Pod, wish: &ReservationSelector, cluster: &Cluster) -> Reason {
     let objects = cluster.objects();
     if let Some(name) = wish.name() {
         return objects.get::<Reservation>(name).map_or_else(
@@ -84,7 +85,7 @@ mod tests {
         let template = Template { labels: [("app", "web")].into_iter().collect(), ..Template::default() };
         let pod = Pod { key: ObjectKey::new("ns", "p"), template: Arc::new(template), ..Pod::default() };
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter().collect();
-        let wish = Wish::new(&Labels::default(), &annotations).unwrap();
+        let wish = ReservationSelector::new(&Labels::default(), &annotations).unwrap();
         let reason = reason(&pod, &wish, &cluster);
         assert_eq!(reason.text, NO_MATCH, "events and conditions say the same whatever the code is");
         testing::code(&reason)

@@ -22,10 +22,10 @@ use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use serde_json::{Value, json};
 
 use super::{
-    Kept, ReservePod,
     conditions::Conditions,
     lifecycle::{self, Consumer, Garbage},
 };
+use crate::allocation::{ReservationCache, ReservePod, is_over};
 
 const ALLOCATED: &str = RESERVATION_ALLOCATED.name();
 const KIND: ResourceKind = ResourceKind::typed::<Reservation>();
@@ -80,7 +80,12 @@ fn refused(
 }
 
 /// What is to be written into all Reservations now, and which of them are to be deleted.
-pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>, conditions: Conditions) -> Upkeep {
+pub(super) fn all(
+    kept: &ReservationCache,
+    cluster: &Cluster,
+    garbage: Option<Garbage>,
+    conditions: Conditions,
+) -> Upkeep {
     let mut upkeep = Upkeep::default();
     let now = cluster.time();
     for (key, object) in cluster.objects().of::<Reservation>() {
@@ -108,7 +113,12 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>, cond
 }
 
 /// That the owners of these reservations have changed.
-pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster, conditions: Conditions) -> Vec<Write> {
+pub(super) fn of_owners(
+    uids: &BTreeSet<Uid>,
+    kept: &ReservationCache,
+    cluster: &Cluster,
+    conditions: Conditions,
+) -> Vec<Write> {
     let objects = uids.iter().filter_map(|uid| {
         let name = &kept.info(uid)?.name;
         let entry = cluster.objects().entry::<Reservation>(name).filter(|entry| entry.uid == *uid)?;
@@ -119,7 +129,7 @@ pub(super) fn of_owners(uids: &BTreeSet<Uid>, kept: &Kept, cluster: &Cluster, co
 
 /// What brings the status of a Reservation to where its node and its owners are, and when there is more to be written.
 fn synced(
-    kept: &Kept,
+    kept: &ReservationCache,
     key: &ObjectKey,
     object: &Reservation,
     cluster: &Cluster,
@@ -131,7 +141,7 @@ fn synced(
     let mut status = lifecycle::synced(object, &consumers, has_node(object, cluster), now);
     let mut again = None;
     // What has no node yet is written by its attempts.
-    if !object.status.node_name.is_empty() && !lifecycle::is_over(&object.status) {
+    if !object.status.node_name.is_empty() && !is_over(&object.status) {
         conditions.accept(&mut status, object, kept.info(&uid), now);
         again = conditions.matched(&mut status, &consumers, kept.last_unused(&uid), now);
     }
@@ -144,7 +154,7 @@ fn has_node(object: &Reservation, cluster: &Cluster) -> bool {
 }
 
 /// That pods use no reservation any more whose Reservation is gone.
-pub(super) fn orphans(kept: &Kept, cluster: &Cluster) -> Vec<Write> {
+pub(super) fn orphans(kept: &ReservationCache, cluster: &Cluster) -> Vec<Write> {
     let uids = cluster.objects().of::<Reservation>().filter_map(|(_, object)| object.metadata.uid.as_deref());
     let known: BTreeSet<Uid> = uids.map(Uid::from).collect();
     let orphans = kept.orphans(|uid| known.contains(uid)).filter_map(|uid| cluster.pod(uid));
@@ -158,7 +168,7 @@ pub(super) fn orphans(kept: &Kept, cluster: &Cluster) -> Vec<Write> {
 }
 
 /// The pods that use a reservation, as far as they are bound.
-fn consumers(kept: &Kept, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
+fn consumers(kept: &ReservationCache, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
     let placed = kept.consumers(uid).filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.pod.node.is_some());
     let consumer = |placed: &Placed| Consumer {
         key: placed.pod.key.clone(),

@@ -12,16 +12,21 @@ use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
     engine::{Attempt, Engine, Outcome},
+    framework::{AllocationSource, NumaHints},
     labels::Labels,
     object::Object,
     queue::Timings,
 };
+use koord_scheduling::NumaMask;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     DefaultPreemption, NodeResourcesFit,
-    device_share::testing::{list, report},
+    device_share::{
+        Kind,
+        testing::{list, report},
+    },
     testing,
 };
 
@@ -371,17 +376,19 @@ fn numa_nodes_are_named_and_kept_to() {
     let class = cluster.class(&wanted.template);
     let request = Request { pod: &wanted, class: &class, plugins: &[] };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
-    let (kinds, hints) = plugin.numa_hints(&request, &cluster, row, 2, &AllocationSource::Any).unwrap().unwrap();
-    assert_eq!((kinds, hints.len()), (vec![Kind::Gpu], 3));
-    assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[1])), &AllocationSource::Any), Ok(()));
-    assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[2])), &AllocationSource::Any), Err(Refused::Gpus));
+    let any = AllocationSource::Any;
+    let of_pod = plugin.prepare_numa_hints(&request).unwrap();
+    let NumaHints { resources, hints } = of_pod.hints(&cluster, row, 2, &any).unwrap();
+    assert_eq!((resources.into_iter().collect::<Vec<_>>(), hints.len()), (vec![Kind::Gpu.to_string()], 3));
+    assert_eq!(of_pod.verify(&cluster, row, Some(mask(&[1])), &any), Ok(()));
+    assert_eq!(of_pod.verify(&cluster, row, Some(mask(&[2])), &any), Err(vec![Refused::Gpus.reason()]));
     let mut holds = Holds::default();
-    holds.set(ChosenNumaNodes(mask(&[1])));
+    holds.set(ReservedNumaAffinity(mask(&[1])));
     plugin.reserve(&request, &cluster, row, &mut holds).unwrap();
     assert_eq!(holds.get::<Allocation>().unwrap().of(Kind::Gpu)[0].minor, 2);
     let free = DeviceShare::new(&DeviceShareArgs {
         disable_device_numa_topology_alignment: true,
         ..DeviceShareArgs::default()
     });
-    assert!(free.numa_hints(&request, &cluster, row, 2, &AllocationSource::Any).is_none());
+    assert_eq!(free.prepare_numa_hints(&request).unwrap().hints(&cluster, row, 2, &any), Ok(NumaHints::default()));
 }

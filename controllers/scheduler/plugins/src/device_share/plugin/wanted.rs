@@ -32,10 +32,7 @@ use super::{
     },
     Settings, milli_cpu,
 };
-use crate::reservation::{
-    Kept,
-    lots::{Asks, are_too_small, holding, keeps_nothing},
-};
+use crate::allocation::{ReservationCache, ReservationRequirement, are_too_small, is_unreserved, reservations_with};
 
 /// The reason with the operand of a model that cannot be shared.
 pub(super) const UNSHAREABLE: u16 = u16::MAX;
@@ -52,7 +49,7 @@ const PART_OF_GPU: &str = "nvidia.com/mig-";
 pub(super) struct Wanted {
     pub(super) request: DeviceRequest,
     /// What the pod wants of reservations.
-    pub(super) asks: Asks,
+    pub(super) asks: ReservationRequirement,
     pub(super) milli_cpu: i64,
     pub(super) settings: Arc<Settings>,
     /// Whether it is any GPUs, with nothing else and without a template.
@@ -94,19 +91,19 @@ impl<'c> Known<'c> {
     }
 
     fn of_all(cluster: &'c Cluster) -> Self {
-        let is_nothing_kept =
-            cluster.state::<Kept>().is_none_or(Kept::is_empty) && cluster.excluded_pods().next().is_none();
+        let is_nothing_kept = cluster.state::<ReservationCache>().is_none_or(ReservationCache::is_empty)
+            && cluster.excluded_pods().next().is_none();
         Self { is_nothing_kept, ..Self::of_one(cluster) }
     }
 
-    fn keeps_nothing(&self, row: Row) -> bool {
-        self.is_nothing_kept || keeps_nothing(self.cluster, row)
+    fn is_unreserved(&self, row: Row) -> bool {
+        self.is_nothing_kept || is_unreserved(self.cluster, row)
     }
 }
 
 impl Wanted {
     pub(super) fn new(request: DeviceRequest, template: &Arc<Template>, settings: &Arc<Settings>) -> Self {
-        let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
+        let (asks, milli_cpu) = (ReservationRequirement::of(template), milli_cpu(template));
         let needs_template = |gpus| GpuTemplates::concern(gpus, &settings.templates_for);
         let takes_any_gpus = !asks.needs_one && request.any_gpus().is_some_and(|gpus| !needs_template(gpus));
         Self { request, asks, milli_cpu, settings: Arc::clone(settings), takes_any_gpus }
@@ -173,7 +170,7 @@ impl Wanted {
     /// it gets, and nothing is kept there.
     fn counted<'c>(&self, known: &Known<'c>, row: Row) -> Option<(&'c NodeDevices, &GpuRequest)> {
         let gpus = self.request.gpus.as_ref().filter(|_| self.takes_any_gpus)?;
-        if !known.keeps_nothing(row) {
+        if !known.is_unreserved(row) {
             return None;
         }
         let devices = known.devices?;
@@ -201,13 +198,13 @@ impl Wanted {
     }
 
     fn refusal(&self, refused: Refused, cluster: &Cluster, row: Row) -> Refusal {
-        let kept = KEPT * self.holding(cluster, row) as u64;
+        let kept = KEPT * self.reservations_with(cluster, row) as u64;
         Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() }
     }
 
     /// How many reservations with devices have too little, where the pod uses one or waits.
-    pub(super) fn holding(&self, cluster: &Cluster, row: Row) -> usize {
-        if self.asks.needs_one { holding::<Allocation>(cluster, row) } else { 0 }
+    pub(super) fn reservations_with(&self, cluster: &Cluster, row: Row) -> usize {
+        if self.asks.needs_one { reservations_with::<Allocation>(cluster, row) } else { 0 }
     }
 
     /// Whether the plugin Reservation, which is asked later, says what is lacking.
@@ -317,7 +314,7 @@ impl NodeNumaHints for Wanted {
         let Some(found) = self.first(cluster, row, (None, Step::Hint), source, hints) else {
             return Ok(NumaHints::default());
         };
-        let (kinds, hints) = found.map_err(|refused| refused.within(self.holding(cluster, row)))?;
+        let (kinds, hints) = found.map_err(|refused| refused.within(self.reservations_with(cluster, row)))?;
         Ok(NumaHints { resources: kinds.iter().map(ToString::to_string).collect(), hints })
     }
 

@@ -2,7 +2,7 @@
 
 use koord_scheduling::{Cpu, CpuSet, CpuTopology};
 
-use super::{Offer, Wish, take};
+use super::{CpuPolicies, Offer, take};
 use crate::numa::{
     ledger::{Allocation, Ledger},
     policy::{Bind, Exclusive, Fill},
@@ -14,7 +14,7 @@ pub struct CpuCase {
     topology: CpuTopology,
     ledger: Ledger,
     available: CpuSet,
-    wish: Wish,
+    policies: CpuPolicies,
 }
 
 impl CpuCase {
@@ -28,13 +28,13 @@ impl CpuCase {
         let available = topology.cpus().difference(&held);
         let mut ledger = Ledger::default();
         ledger.add(&Allocation { cpus: held, exclusive, ..Allocation::default() });
-        Self { topology, ledger, available, wish: Wish { bind, exclusive } }
+        Self { topology, ledger, available, policies: CpuPolicies { bind, exclusive } }
     }
 
     /// Takes so many CPUs; none where there are not enough.
     pub fn take(&self, needed: usize) -> Option<CpuSet> {
         let offer = Offer { topology: &self.topology, ledger: &self.ledger, refs_max: 1, fill: Fill::MostAllocated };
-        take(offer, &self.available, needed, self.wish)
+        take(offer, &self.available, needed, self.policies)
     }
 }
 

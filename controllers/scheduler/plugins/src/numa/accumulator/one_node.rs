@@ -4,25 +4,25 @@ use std::borrow::Cow;
 
 use koord_scheduling::{CpuSet, NumaPlace};
 
-use super::{Offer, SPARING, Wish};
+use super::{CpuPolicies, Offer, SPARING};
 use crate::numa::policy::{Bind, Exclusive};
 
 /// Takes so many CPUs of the first NUMA node that has them as they are wanted; none where that is to be found out step by step.
-pub(super) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, wish: Wish) -> Option<CpuSet> {
+pub(super) fn take(offer: Offer<'_>, available: &CpuSet, needed: usize, policies: CpuPolicies) -> Option<CpuSet> {
     let [_, nodes, _, cpus] = offer.topology.counts();
     let per_core = offer.topology.mean_cpus_per_core();
     if offer.refs_max > 1 || !offer.topology.has_even_cores() || needed > cpus / nodes.max(1) {
         return None;
     }
-    if wish.bind == Bind::FullPcpus || per_core == 1 {
+    if policies.bind == Bind::FullPcpus || per_core == 1 {
         // A core of which another pod has a CPU is not free as a whole anyhow.
         let sparing =
-            (wish.exclusive == Exclusive::NumaNode).then(|| beside_exclusive(offer, available, wish.exclusive));
+            (policies.exclusive == Exclusive::NumaNode).then(|| beside_exclusive(offer, available, policies.exclusive));
         let of_sparing = sparing.and_then(|free| take_cores(offer, &free, needed));
         return of_sparing.or_else(|| take_cores(offer, available, needed));
     }
     SPARING.into_iter().find_map(|is_sparing| {
-        let free = match wish.exclusive {
+        let free = match policies.exclusive {
             exclusive if is_sparing && exclusive != Exclusive::None => {
                 Cow::Owned(beside_exclusive(offer, available, exclusive))
             }
@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        super::{Wish, take_step_by_step},
+        super::{CpuPolicies, take_step_by_step},
         *,
     };
     use crate::numa::{
@@ -158,9 +158,9 @@ mod tests {
             let fill = if most { Fill::MostAllocated } else { Fill::LeastAllocated };
             let offer = Offer { topology: &topology, ledger: &ledger, refs_max: 1, fill };
             let bind = if by_core { Bind::FullPcpus } else { Bind::SpreadByPcpus };
-            let wish = Wish { bind, exclusive: policies[exclusive] };
-            if let Some(taken) = take(offer, &available, needed, wish) {
-                prop_assert_eq!(Some(taken), take_step_by_step(offer, &available, needed, wish));
+            let policies = CpuPolicies { bind, exclusive: policies[exclusive] };
+            if let Some(taken) = take(offer, &available, needed, policies) {
+                prop_assert_eq!(Some(taken), take_step_by_step(offer, &available, needed, policies));
             }
         }
     }

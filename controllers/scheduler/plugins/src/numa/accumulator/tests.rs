@@ -26,24 +26,24 @@ fn ledger(cpus: &str, exclusive: Exclusive) -> Ledger {
 fn taken(
     shape: Shape,
     ledger: &Ledger,
-    (needed, wish): (usize, Wish),
+    (needed, policies): (usize, CpuPolicies),
     (fill, refs_max): (Fill, u32),
 ) -> Option<String> {
     let topology = topology(shape);
     let available = topology.cpus().difference(&ledger.exhausted(refs_max));
     let offer = Offer { topology: &topology, ledger, refs_max, fill };
-    take(offer, &available, needed, wish).map(|cpus| cpus.to_string())
+    take(offer, &available, needed, policies).map(|cpus| cpus.to_string())
 }
 
-const FULL: Wish = Wish { bind: Bind::FullPcpus, exclusive: Exclusive::None };
-const SPREAD: Wish = Wish { bind: Bind::SpreadByPcpus, exclusive: Exclusive::None };
+const FULL: CpuPolicies = CpuPolicies { bind: Bind::FullPcpus, exclusive: Exclusive::None };
+const SPREAD: CpuPolicies = CpuPolicies { bind: Bind::SpreadByPcpus, exclusive: Exclusive::None };
 
-fn check(wish: Wish, rows: &[(Shape, &str, usize, &str, &str)]) {
+fn check(policies: CpuPolicies, rows: &[(Shape, &str, usize, &str, &str)]) {
     for (shape, allocated, needed, most, least) in rows {
         let ledger = ledger(allocated, Exclusive::None);
         for (fill, expected) in [(Fill::MostAllocated, most), (Fill::LeastAllocated, least)] {
             if !expected.is_empty() {
-                let taken = taken(*shape, &ledger, (*needed, wish), (fill, 1));
+                let taken = taken(*shape, &ledger, (*needed, policies), (fill, 1));
                 assert_eq!(taken.unwrap(), set(expected).to_string(), "{shape:?} {allocated} {needed} {fill:?}");
             }
         }
@@ -107,8 +107,8 @@ fn pods_of_one_exclusive_policy_keep_away_from_each_other() {
         // Where nothing else is left they do not.
         ([1, 1, 4, 2], "0,2,4,6", Pcpu, spread, Pcpu, 2, "1,3"),
     ] {
-        let wish = Wish { bind, exclusive };
-        let taken = taken(shape, &ledger(allocated, held_by), (needed, wish), (Fill::MostAllocated, 1));
+        let policies = CpuPolicies { bind, exclusive };
+        let taken = taken(shape, &ledger(allocated, held_by), (needed, policies), (Fill::MostAllocated, 1));
         assert_eq!(
             taken.unwrap(),
             set(expected).to_string(),
@@ -119,14 +119,14 @@ fn pods_of_one_exclusive_policy_keep_away_from_each_other() {
 
 #[test]
 fn cpus_that_two_pods_may_have_are_first_taken_where_nobody_is() {
-    let successive = |shape: Shape, wishes: &[(usize, Wish)]| {
+    let successive = |shape: Shape, wishes: &[(usize, CpuPolicies)]| {
         let mut ledger = Ledger::default();
-        let mut taken_next = |wish: &(usize, Wish)| {
-            let cpus = taken(shape, &ledger, *wish, (Fill::MostAllocated, 2))?;
+        let mut taken_next = |policies: &(usize, CpuPolicies)| {
+            let cpus = taken(shape, &ledger, *policies, (Fill::MostAllocated, 2))?;
             ledger.add(&Allocation { cpus: set(&cpus), ..Allocation::default() });
             Some(cpus)
         };
-        wishes.iter().map(|wish| taken_next(wish).unwrap_or_default()).collect::<Vec<_>>()
+        wishes.iter().map(|policies| taken_next(policies).unwrap_or_default()).collect::<Vec<_>>()
     };
     assert_eq!(successive([1, 1, 4, 2], &[(4, FULL), (5, FULL), (4, FULL)]), ["0-3", "0,4-7", "2-5"]);
     let evens: CpuSet = (0..32).step_by(2).collect();
@@ -159,17 +159,17 @@ fn shapes() -> impl Strategy<Value = Shape> {
     (1..3_u32, 1..3_u32, 1..5_u32, 1..3_u32).prop_map(|(sockets, nodes, cores, cpus)| [sockets, nodes, cores, cpus])
 }
 
-fn wishes() -> impl Strategy<Value = Wish> {
+fn wishes() -> impl Strategy<Value = CpuPolicies> {
     let bind = prop_oneof![Just(Bind::FullPcpus), Just(Bind::SpreadByPcpus)];
     let exclusive = prop_oneof![Just(Exclusive::None), Just(Exclusive::Pcpu), Just(Exclusive::NumaNode)];
-    (bind, exclusive).prop_map(|(bind, exclusive)| Wish { bind, exclusive })
+    (bind, exclusive).prop_map(|(bind, exclusive)| CpuPolicies { bind, exclusive })
 }
 
 proptest! {
     #[test]
     fn exactly_what_is_needed_is_taken_of_what_is_available(
         shape in shapes(),
-        wish in wishes(),
+        policies in wishes(),
         held_by in wishes(),
         allocated in proptest::collection::btree_set(0..32_u32, 0..24),
         needed in 0..33_usize,
@@ -181,7 +181,7 @@ proptest! {
         let available = topology.cpus().difference(&allocated);
         let fill = if is_most { Fill::MostAllocated } else { Fill::LeastAllocated };
         let offer = Offer { topology: &topology, ledger: &ledger, refs_max: 1, fill };
-        match take(offer, &available, needed, wish) {
+        match take(offer, &available, needed, policies) {
             Some(cpus) => {
                 prop_assert_eq!(cpus.len(), needed);
                 prop_assert!(cpus.is_subset(&available), "{} of {}", cpus, available);

@@ -50,8 +50,8 @@ fn sharing(cpu: i64, memory: i64) -> Order<'static> {
 }
 
 fn binding(cpus: usize, bind: Bind, is_required: bool) -> Order<'static> {
-    let wish = Wish { bind, exclusive: Exclusive::None };
-    Order { cpus: Some(CpuOrder { needed: cpus, wish, is_required }), ..sharing(milli(cpus), 100) }
+    let policies = CpuPolicies { bind, exclusive: Exclusive::None };
+    Order { cpus: Some(CpuOrder { needed: cpus, policies, is_required }), ..sharing(milli(cpus), 100) }
 }
 
 fn mask(nodes: &[u32]) -> Option<NumaMask> {

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::numa::{
-    accumulator::Wish,
+    accumulator::CpuPolicies,
     allocate::{Order, tests::vector},
     ledger::Allocation,
     manager::{Rules, admit},
@@ -66,7 +66,7 @@ proptest! {
         shape in (1..4_u32, 1..4_u32, 1..3_u32),
         (odd, refs_max) in (0..6_u8, prop_oneof![4 => Just(1_u32), 1 => Just(2)]),
         pods in proptest::collection::vec((any::<u64>(), exclusive(), 0..2_u32, 0..3000_i64), 0..3),
-        (needed, bind, is_required, wish) in (0..8_usize, any::<bool>(), any::<bool>(), exclusive()),
+        (needed, bind, is_required, policies) in (0..8_usize, any::<bool>(), any::<bool>(), exclusive()),
         (is_bound, keeps_apart, cpu, memory) in (any::<bool>(), any::<bool>(), 0..9000_i64, 0..1500_i64),
         limits in prop_oneof![Just(Limits::default()), limits()],
     ) {
@@ -76,7 +76,7 @@ proptest! {
             node.add(&Allocation { cpus, exclusive, shares: vec![(zone, vector(cpu, cpu / 3))] });
         }
         let bind = if bind { Bind::FullPcpus } else { Bind::SpreadByPcpus };
-        let wanted = CpuOrder { needed, wish: Wish { bind, exclusive: wish }, is_required };
+        let wanted = CpuOrder { needed, policies: CpuPolicies { bind, exclusive: policies }, is_required };
         let cpu = if is_bound { i64::try_from(needed).unwrap() * 1000 } else { cpu };
         let requests = Cow::Owned(vector(cpu, memory));
         let order = Order { requests, cpus: is_bound.then_some(wanted), fill: Fill::LeastAllocated };

@@ -13,7 +13,7 @@ use koord_core::uid::Uid;
 use koord_engine::{engine::Outcome, framework::Score as _};
 use serde_json::json;
 
-use self::world::{Machine, Wish, World, pod};
+use self::world::{CpuRequest, Machine, World, pod};
 use super::*;
 
 const BIND: &str = "node.koordinator.sh/cpu-bind-policy";
@@ -45,7 +45,7 @@ fn shares(cpus: &str, shares: &[(u32, &str, &str)]) -> String {
 }
 
 /// One after the other on one machine: what each pod wants, and what it gets.
-fn play(machine: Machine, pods: &[(Wish<'_>, String)]) {
+fn play(machine: Machine, pods: &[(CpuRequest<'_>, String)]) {
     let mut world = World::of(&[machine]);
     for (index, (wish, expected)) in pods.iter().enumerate() {
         assert_eq!(world.create(&format!("p{index}"), *wish), *expected, "pod {index}: {wish:?}");
@@ -381,12 +381,12 @@ fn trials_are_undone_without_a_trace() {
 }
 
 /// The score of a node with a running pod of 4 cpus and 16Gi of memory, for one of 16Gi.
-fn score(machine: Machine, wish: Wish<'_>, args: serde_json::Value) -> i64 {
+fn score(machine: Machine, wish: CpuRequest<'_>, args: serde_json::Value) -> i64 {
     score_beside(("LS", "4", &[]), machine, wish, args)
 }
 
 /// The score of a node with a running pod of 16Gi of memory, for one of 16Gi.
-fn score_beside(running: Wish<'_>, machine: Machine, wish: Wish<'_>, args: serde_json::Value) -> i64 {
+fn score_beside(running: CpuRequest<'_>, machine: Machine, wish: CpuRequest<'_>, args: serde_json::Value) -> i64 {
     let mut world = World::of(&[machine]);
     world.engine.set_pod(pod("old", running, 9500, "16Gi", Some("n1")), world.now);
     let pod = pod("new", wish, 9500, "16Gi", None);

@@ -434,7 +434,7 @@ fn owners_are_known_whatever_is_seen_first() {
         if !pod_first {
             world.engine.set_pod(Arc::new(owner), world.now);
         }
-        let kept = world.engine.cluster().state::<Kept>().unwrap();
+        let kept = world.engine.cluster().state::<ReservationCache>().unwrap();
         (kept.info(&Uid::from("r")).unwrap().available().get("cpu"), world.owner("q", 2, r#"{"name":"r"}"#))
     };
     assert_eq!(with(true), with(false));
@@ -568,7 +568,7 @@ fn an_owner_uses_a_reservation_whose_node_is_not_written_yet() {
     assert_eq!(world.owner("q", 2, ""), "n2", "one owner is all that it takes");
     assert_eq!(world.written(attempt), "n1");
     assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
-    let info = || world.engine.cluster().state::<Kept>().unwrap().info(&Uid::from("r")).unwrap();
+    let info = || world.engine.cluster().state::<ReservationCache>().unwrap().info(&Uid::from("r")).unwrap();
     assert_eq!((info().is_assumed, info().assigned_count()), (false, 1));
 
     // A change of the object that comes before its status does not lose it; a failed write does.
@@ -589,7 +589,7 @@ fn a_deleted_reservation_takes_no_owners_before_its_node_is_written() {
     world.next().unwrap();
     world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
     assert_eq!((world.owner("p", 2, ""), world.used()), ("n2".to_owned(), 2000));
-    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+    assert!(world.engine.cluster().state::<ReservationCache>().unwrap().is_empty());
 }
 
 #[test]
@@ -623,7 +623,7 @@ fn a_reservation_that_loses_or_changes_its_node_is_where_its_status_says() {
     assert_eq!(world.owner("p", 6, ""), "n2 in r");
     world.engine.remove_pod(&Uid::from("p"), world.now);
     world.update("r", &|object| object["status"] = json!({}));
-    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+    assert!(world.engine.cluster().state::<ReservationCache>().unwrap().is_empty());
     assert_eq!((world.used(), world.attempt(), world.used()), (0, "n1".to_owned(), 6000));
 }
 

@@ -104,7 +104,7 @@ pub(super) struct World {
 }
 
 /// The QoS class, the cpu, and annotations of a pod with 1Gi of memory.
-pub(super) type Wish<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+pub(super) type CpuRequest<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 impl World {
     pub(super) fn new(args: Value) -> Self {
@@ -163,11 +163,11 @@ impl World {
         }
     }
 
-    pub(super) fn create(&mut self, name: &str, wish: Wish<'_>) -> String {
+    pub(super) fn create(&mut self, name: &str, wish: CpuRequest<'_>) -> String {
         self.create_with(name, wish, 9500, "1Gi")
     }
 
-    pub(super) fn create_with(&mut self, name: &str, wish: Wish<'_>, priority: i32, memory: &str) -> String {
+    pub(super) fn create_with(&mut self, name: &str, wish: CpuRequest<'_>, priority: i32, memory: &str) -> String {
         self.engine.set_pod(pod(name, wish, priority, memory, None), self.now);
         self.tried()
     }
@@ -202,7 +202,7 @@ impl World {
 
 pub(super) fn pod(
     name: &str,
-    (qos, cpu, annotations): Wish<'_>,
+    (qos, cpu, annotations): CpuRequest<'_>,
     priority: i32,
     memory: &str,
     node: Option<&str>,

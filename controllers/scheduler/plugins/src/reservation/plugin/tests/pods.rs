@@ -48,7 +48,7 @@ fn an_owner_may_take_more_than_a_pod_keeps_and_leaves_the_rest_when_it_goes() {
     assert_eq!(world.owner("p", 6, ""), "n1 in op", "it is Aligned");
     assert_eq!(world.pod("other", 2, &[], ""), "n1", "the owner's 6 contain the 4");
     world.engine.remove_pod(&Uid::from("op"), world.now);
-    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+    assert!(world.engine.cluster().state::<ReservationCache>().unwrap().is_empty());
     assert_eq!((world.used(), world.pod("late", 1, &[], "")), (8000, FULL.to_owned()));
 }
 

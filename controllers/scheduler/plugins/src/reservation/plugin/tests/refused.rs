@@ -5,7 +5,7 @@ use koord_config::scheduler::{DefaultPreemptionArgs, SchedulingHintArgs};
 
 use super::{pods::preempting, *};
 use crate::{
-    InterPodAffinity, SchedulingHint,
+    DefaultPreemption, InterPodAffinity, SchedulingHint,
     elastic_quota::{ElasticQuotaPlugin, Settings},
 };
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{super::Allocated, *};
 use crate::{
-    reservation::ReservePod,
+    allocation::ReservePod,
     testing::{labelled, node},
 };
 
@@ -125,7 +125,7 @@ fn allocated(of: usize) -> Holds {
     holds
 }
 
-fn keeper(number: usize, on: usize, is_ready: bool) -> Arc<Pod> {
+fn holder(number: usize, on: usize, is_ready: bool) -> Arc<Pod> {
     let labels = [("app", "keeper"), ("scheduling.koordinator.sh/operating-mode", "Reservation")];
     let pod = labelled("ns", &format!("k{number}"), &labels, &requesting());
     let owners =
@@ -139,7 +139,7 @@ fn keeper(number: usize, on: usize, is_ready: bool) -> Arc<Pod> {
 /// Asks for a pod of each template, and for one that reservations name. Gives how many reservations were matched.
 fn ask(cluster: &mut Cluster, templates: &[Arc<Template>]) -> Result<usize, TestCaseError> {
     let mut found = 0;
-    let kept = cluster.state::<Kept>().unwrap();
+    let kept = cluster.state::<ReservationCache>().unwrap();
     let is_shared = |known: &Known| known.info.is_matchable() && known.info.assigned_count() > 0;
     let shared: BTreeSet<&Uid> = kept.infos.iter().filter(|(_, known)| is_shared(known)).map(|(uid, _)| uid).collect();
     prop_assert_eq!(kept.shared.iter().collect::<BTreeSet<_>>(), shared);
@@ -148,10 +148,10 @@ fn ask(cluster: &mut Cluster, templates: &[Arc<Template>]) -> Result<usize, Test
         let pod = Arc::new(Pod { key, uid: Uid::from(name), template: Arc::clone(template), ..Pod::default() });
         let class = cluster.class(template);
         let request = Request { pod: &pod, class: &class, plugins: &[] };
-        let wish = Wish::new(&template.labels, &template.annotations).unwrap();
-        let kept = cluster.state::<Kept>().unwrap();
+        let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
+        let kept = cluster.state::<ReservationCache>().unwrap();
         for has_node_labels in [true, false] {
-            let asks = Asks { request: &request, wish: &wish, cluster, has_node_labels };
+            let asks = ReservationQuery { request: &request, wish: &wish, cluster, has_node_labels };
             let matched = kept.matched(&asks);
             prop_assert_eq!(&matched, &kept.matched_anew(&asks), "{:?} {}", template, name);
             found += matched.all().len();
@@ -185,7 +185,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
         Delta::Owner(number, of) => cluster.place(owner(number), &"n0".into(), allocated(of)),
         Delta::NoOwner(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
         Delta::Keeper(number, on, is_ready) => {
-            cluster.place(keeper(number, on, is_ready), &format!("n{on}").into(), Holds::default());
+            cluster.place(holder(number, on, is_ready), &format!("n{on}").into(), Holds::default());
         }
         Delta::NoKeeper(number) => _ = cluster.remove_pod(&Uid::from(&*format!("k{number}"))),
         Delta::Trial(number, of) => {
@@ -198,9 +198,9 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
                 let template = class.template();
                 let pod = Arc::new(Pod { template: Arc::clone(template), ..Pod::default() });
                 let request = Request { pod: &pod, class, plugins: &[] };
-                let wish = Wish::new(&template.labels, &template.annotations).unwrap();
-                let asks = Asks { request: &request, wish: &wish, cluster: &trial, has_node_labels: true };
-                let kept = trial.state::<Kept>().unwrap();
+                let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
+                let asks = ReservationQuery { request: &request, wish: &wish, cluster: &trial, has_node_labels: true };
+                let kept = trial.state::<ReservationCache>().unwrap();
                 prop_assert_eq!(kept.matched(&asks), kept.matched_anew(&asks), "{:?} in a trial", template);
             }
         }
@@ -218,7 +218,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
 
 fn empty() -> Cluster {
     let mut cluster = Cluster::default();
-    cluster.add_state(Box::<Kept>::default());
+    cluster.add_state(Box::<ReservationCache>::default());
     cluster
 }
 
@@ -263,5 +263,5 @@ fn more_classes_than_are_kept_are_forgotten() {
     for _ in 0..2 * Matching::CLASSES_MAX {
         assert_eq!(ask(&mut cluster, &templates()[..1]).unwrap(), 4);
     }
-    assert_eq!(cluster.state::<Kept>().unwrap().matching.0.lock().classes.len(), Matching::CLASSES_MAX);
+    assert_eq!(cluster.state::<ReservationCache>().unwrap().matching.0.lock().classes.len(), Matching::CLASSES_MAX);
 }

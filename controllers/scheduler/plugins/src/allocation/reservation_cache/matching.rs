@@ -16,21 +16,21 @@ use koord_engine::{
 };
 use parking_lot::Mutex;
 
-pub(in crate::reservation) use self::unused::Unused;
-use super::{Kept, Known, Match, Summary, Wish, node_of};
+pub(crate) use self::unused::Unused;
+use super::{Known, ReservationCache, ReservationMatch, ReservationSelector, Summary, node_of};
 
 /// The reservations that a pod matches, by row and uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::reservation) struct Matched(Arc<[(Row, Uid)]>);
+pub(crate) struct Matched(Arc<[(Row, Uid)]>);
 
 /// A pod that asks which reservations it matches.
 #[derive(Clone, Copy)]
-pub(in crate::reservation) struct Asks<'a> {
-    pub(in crate::reservation) request: &'a Request<'a>,
-    pub(in crate::reservation) wish: &'a Wish,
-    pub(in crate::reservation) cluster: &'a Cluster,
+pub(crate) struct ReservationQuery<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) wish: &'a ReservationSelector,
+    pub(crate) cluster: &'a Cluster,
     /// Whether labels of a node count where its reservations have none of the key.
-    pub(in crate::reservation) has_node_labels: bool,
+    pub(crate) has_node_labels: bool,
 }
 
 /// The nodes whose reservations count: those that the pod's scheduling hint names, or that of the reservation that it names, or
@@ -42,7 +42,7 @@ struct Scope<'a> {
 
 /// The last changes of reservations, in order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     uids: VecDeque<Uid>,
     /// The position of the first of them.
     start: u64,
@@ -50,7 +50,7 @@ pub(super) struct Changes {
 
 /// What the classes that asked lately match.
 #[derive(Debug, Default)]
-pub(super) struct Matching(Mutex<Remembered>);
+pub(crate) struct Matching(Mutex<Remembered>);
 
 #[derive(Debug, Default)]
 struct Remembered {
@@ -71,27 +71,27 @@ struct OfClass {
 // === impl Matched ===
 
 impl Matched {
-    pub(in crate::reservation) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// All of them, in order.
-    pub(in crate::reservation) fn all(&self) -> &Arc<[(Row, Uid)]> {
+    pub(crate) fn all(&self) -> &Arc<[(Row, Uid)]> {
         &self.0
     }
 
     /// Those of each row.
-    pub(in crate::reservation) fn by_row(&self) -> impl Iterator<Item = &[(Row, Uid)]> {
+    pub(crate) fn by_row(&self) -> impl Iterator<Item = &[(Row, Uid)]> {
         self.0.chunk_by(|(one, _), (other, _)| one == other)
     }
 
     /// The rows on which there are any, in order.
-    pub(in crate::reservation) fn rows(&self) -> impl Iterator<Item = Row> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
         self.by_row().filter_map(|on_row| on_row.first().map(|(row, _)| *row))
     }
 
     /// Those of a row.
-    pub(in crate::reservation) fn on(&self, row: Row) -> impl Iterator<Item = &Uid> {
+    pub(crate) fn on(&self, row: Row) -> impl Iterator<Item = &Uid> {
         let begin = self.0.partition_point(|(at, _)| *at < row);
         self.0[begin..].iter().take_while(move |(at, _)| *at == row).map(|(_, uid)| uid)
     }
@@ -123,7 +123,7 @@ impl FromIterator<(Row, Uid)> for Matched {
 
 // === impl Asks ===
 
-impl<'a> Asks<'a> {
+impl<'a> ReservationQuery<'a> {
     fn scope(&self) -> Scope<'a> {
         let mut sources = self.request.each(|plugin| &plugin.scheduling_hint);
         let hinted = sources.next().map_or_else(Vec::new, |hints| hints.hinted_nodes(self.request.template()));
@@ -137,7 +137,7 @@ impl<'a> Asks<'a> {
     }
 
     /// What is to be said about a reservation on its node, where it is asked about.
-    fn about(&self, known: &Known, row: Row, node: &Node) -> Option<(Row, Match)> {
+    fn about(&self, known: &Known, row: Row, node: &Node) -> Option<(Row, ReservationMatch)> {
         let template = self.request.template();
         if !self.selects(node) {
             return None;
@@ -195,7 +195,7 @@ impl Matching {
     /// Classes that are kept: as many as the engine keeps answers for in a large cluster.
     const CLASSES_MAX: usize = 64;
 
-    fn of(&self, kept: &Kept, asks: &Asks<'_>) -> Matched {
+    fn of(&self, kept: &ReservationCache, asks: &ReservationQuery<'_>) -> Matched {
         let (class, mut known) = (asks.request.class, self.0.lock());
         let key = (class.id(), asks.has_node_labels);
         known.asked += 1;
@@ -219,11 +219,11 @@ impl Matching {
     }
 }
 
-// === impl Kept ===
+// === impl ReservationCache ===
 
-impl Kept {
+impl ReservationCache {
     /// The reservations that a pod matches.
-    pub(in crate::reservation) fn matched(&self, asks: &Asks<'_>) -> Matched {
+    pub(crate) fn matched(&self, asks: &ReservationQuery<'_>) -> Matched {
         let scope = asks.scope();
         let is_alone = !scope.hinted.is_empty() || asks.wish.name().is_some() || self.names(asks.request.pod);
         if self.is_empty() {
@@ -236,7 +236,7 @@ impl Kept {
     }
 
     /// The same, whatever is known of other pods.
-    pub(super) fn matched_anew(&self, asks: &Asks<'_>) -> Matched {
+    pub(super) fn matched_anew(&self, asks: &ReservationQuery<'_>) -> Matched {
         let scope = asks.scope();
         let matched =
             self.asked(asks).into_iter().filter_map(|uid| Some((self.matches(uid, asks, &scope)?, uid.clone())));
@@ -244,7 +244,7 @@ impl Kept {
     }
 
     /// How many reservations a pod matches, and why not the others.
-    pub(in crate::reservation) fn summary(&self, asks: &Asks<'_>) -> Summary {
+    pub(crate) fn summary(&self, asks: &ReservationQuery<'_>) -> Summary {
         let (mut summary, scope) = (Summary::default(), asks.scope());
         for uid in self.asked(asks) {
             if let Some((_, said)) = self.about(uid, asks, &scope) {
@@ -255,7 +255,7 @@ impl Kept {
     }
 
     /// Whether a reservation that takes further owners has any already, on a node that a pod may use.
-    pub(in crate::reservation) fn is_shared(&self, asks: &Asks<'_>) -> bool {
+    pub(crate) fn is_shared(&self, asks: &ReservationQuery<'_>) -> bool {
         let scope = asks.scope();
         let is_near = |(_, node): (Row, &Arc<Node>)| scope.has(&node.name) && asks.selects(node);
         let mut shared = self.shared.iter().filter_map(|uid| self.infos.get(uid));
@@ -272,18 +272,20 @@ impl Kept {
     }
 
     /// The reservations about which something may be said to a pod.
-    fn asked(&self, asks: &Asks<'_>) -> Vec<&Uid> {
+    fn asked(&self, asks: &ReservationQuery<'_>) -> Vec<&Uid> {
         if asks.wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(asks.request.pod) }
     }
 
     /// The row of a reservation, if a pod matches it.
-    fn matches(&self, uid: &Uid, asks: &Asks<'_>, scope: &Scope<'_>) -> Option<Row> {
+    fn matches(&self, uid: &Uid, asks: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<Row> {
         let about = self.about(uid, asks, scope);
-        about.filter(|(_, said)| matches!(said, Match::Matched | Match::Ignored)).map(|(row, _)| row)
+        about
+            .filter(|(_, said)| matches!(said, ReservationMatch::Matched | ReservationMatch::Ignored))
+            .map(|(row, _)| row)
     }
 
     /// What is to be said about a reservation to a pod that may use it or ignores all, where it is asked about.
-    fn about(&self, uid: &Uid, asks: &Asks<'_>, scope: &Scope<'_>) -> Option<(Row, Match)> {
+    fn about(&self, uid: &Uid, asks: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<(Row, ReservationMatch)> {
         let known = self.infos.get(uid)?;
         let owners = known.info.owners.as_ref();
         if !asks.wish.is_ignoring && !owners.is_some_and(|owners| owners.match_pod(asks.request.pod)) {

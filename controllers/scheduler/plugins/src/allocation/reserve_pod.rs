@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use koord_api::{
     priority::SUB_PRIORITY_LABEL,
-    reservation::{Reservation, ReservationPhase},
+    reservation::{Reservation, ReservationPhase, ReservationStatus},
 };
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
@@ -124,6 +124,11 @@ fn resize(spec: &mut PodSpec, allocatable: &ResourceList) {
         resources: Some(ResourceRequirements { requests: Some(requests.collect()), ..ResourceRequirements::default() }),
         ..Container::default()
     });
+}
+
+/// Whether a Reservation is used up, or has failed.
+pub(crate) fn is_over(status: &ReservationStatus) -> bool {
+    matches!(status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use koord_engine::framework::{Reason, ReasonCode};
 
-use super::{Amounts, ReservationInfo, info::AllocatePolicy};
+use super::{AllocatePolicy, ReservationInfo, ResourceAmounts};
 
 /// What a node has left beside everything that is kept on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeRoom {
+pub struct UnreservedResources {
     /// What is left of each resource that the node has; less than nothing where it is overcommitted.
-    pub free: Amounts,
+    pub free: ResourceAmounts,
     /// How many further pods it takes.
     pub pods: i64,
 }
@@ -24,7 +24,7 @@ pub struct Unfit {
 
 /// What a pod needs of reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct FitOptions {
     /// It does not use the node without one.
     pub one: bool,
     /// It asks for one, and uses one of which it requests nothing too.
@@ -39,13 +39,13 @@ pub struct Needs {
 ///
 /// `is_ignored` names resources that reservations do not keep.
 pub fn fits<'r>(
-    requests: &Amounts,
-    room: &NodeRoom,
+    requests: &ResourceAmounts,
+    room: &UnreservedResources,
     matched: &[&'r ReservationInfo],
-    needs: Needs,
+    needs: FitOptions,
     is_ignored: impl Fn(&str) -> bool,
 ) -> Result<Vec<&'r ReservationInfo>, Unfit> {
-    let lacking = |more: &Amounts| lacking(requests, room, more, &is_ignored);
+    let lacking = |more: &ResourceAmounts| lacking(requests, room, more, &is_ignored);
     let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), Vec::new());
     for info in matched {
         let shares = requests.iter().any(|(name, _)| info.counts(name));
@@ -77,14 +77,19 @@ pub fn fits<'r>(
     if !by_node.is_empty() {
         return refused(by_node.into_iter().collect());
     }
-    match lacking(&Amounts::default()) {
+    match lacking(&ResourceAmounts::default()) {
         lacks if lacks.is_empty() => Ok(Vec::new()),
         lacks => refused(lacks.into_iter().collect()),
     }
 }
 
 /// What a node has too little of, if a reservation gives the pod this much more.
-fn lacking(requests: &Amounts, room: &NodeRoom, more: &Amounts, is_ignored: impl Fn(&str) -> bool) -> BTreeSet<Reason> {
+fn lacking(
+    requests: &ResourceAmounts,
+    room: &UnreservedResources,
+    more: &ResourceAmounts,
+    is_ignored: impl Fn(&str) -> bool,
+) -> BTreeSet<Reason> {
     let pods = (room.pods < 1).then_some("pods");
     let lacks =
         |(name, request): &(&std::sync::Arc<str>, i64)| *request > room.free.get(name).saturating_add(more.get(name));
@@ -93,17 +98,17 @@ fn lacking(requests: &Amounts, room: &NodeRoom, more: &Amounts, is_ignored: impl
 }
 
 /// The node has too little of a resource beside what is reserved on it.
-pub(super) fn insufficient_by_node(name: &str) -> Reason {
+pub(crate) fn insufficient_by_node(name: &str) -> Reason {
     ReasonCode::InsufficientResources.says(format!("Insufficient {name} by node")).with("resource", name)
 }
 
 /// Whether a reservation has enough for a pod, where owners take nothing else.
-pub(super) fn has_room(requests: &Amounts, info: &ReservationInfo) -> bool {
+pub(crate) fn has_room(requests: &ResourceAmounts, info: &ReservationInfo) -> bool {
     info.policy != AllocatePolicy::Restricted || full(requests, info, false).is_empty()
 }
 
 /// What a reservation has too little of, where owners take nothing else.
-pub(super) fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
+pub(crate) fn full(requests: &ResourceAmounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
     let assigned = i64::try_from(info.assigned_count()).unwrap_or(i64::MAX);
     let too_many = info.allocatable.has("pods") && assigned.saturating_add(1) > info.allocatable.get("pods");
     let lacks = requests.positive().filter(|(name, _)| info.counts(name)).filter_map(|(name, request)| {
@@ -135,7 +140,7 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::{amounts::amounts, info::tests::reservation},
+        super::testing::{amounts, reservation},
         *,
     };
 
@@ -150,9 +155,9 @@ mod tests {
         matched: &[&ReservationInfo],
         (one, this_one): (bool, bool),
     ) -> Result<usize, String> {
-        let room = NodeRoom { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
+        let room = UnreservedResources { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
         let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
-        let needs = Needs { one, asks: one, this_one, ..Needs::default() };
+        let needs = FitOptions { one, asks: one, this_one, ..FitOptions::default() };
         let taken = fits(&requests, &room, matched, needs, |_| false);
         taken.map(|taken| taken.len()).map_err(|unfit| Reason::joined(&unfit.reasons))
     }
@@ -205,9 +210,9 @@ mod tests {
     fn a_node_may_be_trusted_that_has_one_reservation_for_the_pod() {
         let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
         let withheld = reservation(json!({"metadata": {"annotations": annotation}}));
-        let room = NodeRoom { free: amounts(&[("cpu", 0)]), pods: 1 };
+        let room = UnreservedResources { free: amounts(&[("cpu", 0)]), pods: 1 };
         let taken = |trusts_node, matched: &[&ReservationInfo]| {
-            let needs = Needs { trusts_node, ..Needs::default() };
+            let needs = FitOptions { trusts_node, ..FitOptions::default() };
             fits(&amounts(&[("cpu", 3000)]), &room, matched, needs, |_| false)
                 .map(|taken| taken.len())
                 .map_err(|unfit| Reason::joined(&unfit.reasons))
@@ -222,10 +227,10 @@ mod tests {
     fn a_resource_that_is_not_reserved_is_taken_from_the_node() {
         // restricted-other-resource
         let restricted = policy("Restricted");
-        let room = NodeRoom { free: amounts(&[("cpu", 4000), ("x/y", 4)]), pods: 1 };
+        let room = UnreservedResources { free: amounts(&[("cpu", 4000), ("x/y", 4)]), pods: 1 };
         let requests = |foo| amounts(&[("cpu", 2000), ("x/y", foo)]);
         let fits = |foo, ignored: bool| {
-            fits(&requests(foo), &room, &[&restricted], Needs::default(), |name| ignored && name == "x/y")
+            fits(&requests(foo), &room, &[&restricted], FitOptions::default(), |name| ignored && name == "x/y")
         };
         assert_eq!(fits(2, false).unwrap().len(), 1);
         assert_eq!(Reason::joined(&fits(5, false).unwrap_err().reasons), "Insufficient x/y by node");
@@ -237,17 +242,17 @@ mod tests {
         let few =
             reservation(json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"pods": "0"}}}));
         assert_eq!(fit(1000, 0, &[&few], (true, false)), Err("Reservation(s) Too many pods".to_owned()));
-        let room = NodeRoom { free: amounts(&[("cpu", 9000)]), pods: 0 };
-        let unfit = fits(&Amounts::default(), &room, &[], Needs::default(), |_| false).unwrap_err();
+        let room = UnreservedResources { free: amounts(&[("cpu", 9000)]), pods: 0 };
+        let unfit = fits(&ResourceAmounts::default(), &room, &[], FitOptions::default(), |_| false).unwrap_err();
         assert_eq!(Reason::joined(&unfit.reasons), "Insufficient pods by node");
     }
 
     #[test]
     fn a_reservation_of_other_resources_counts_only_for_a_pod_that_needs_one() {
         let other = reservation(json!({"status": {"allocatable": {"cpu": "0", "memory": "8"}}}));
-        let room = NodeRoom { free: amounts(&[("x/y", 4)]), pods: 1 };
+        let room = UnreservedResources { free: amounts(&[("x/y", 4)]), pods: 1 };
         let fits = |one| {
-            let needs = Needs { one, asks: one, ..Needs::default() };
+            let needs = FitOptions { one, asks: one, ..FitOptions::default() };
             fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len()
         };
         assert_eq!((fits(false), fits(true)), (0, 1));
@@ -271,9 +276,9 @@ mod tests {
             for (at, (index, amount)) in used.iter().enumerate() {
                 infos[*index].assign(&Uid::from(&*at.to_string()), &amounts(&[("cpu", *amount)]));
             }
-            let room = NodeRoom { free: amounts(&[("cpu", free)]), pods: 1 };
+            let room = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
             let matched: Vec<&ReservationInfo> = infos.iter().collect();
-            match fits(&amounts(&[("cpu", request)]), &room, &matched, Needs { one: needs_one, ..Needs::default() }, |_| false) {
+            match fits(&amounts(&[("cpu", request)]), &room, &matched, FitOptions { one: needs_one, ..FitOptions::default() }, |_| false) {
                 Ok(taken) => {
                     prop_assert!(!taken.is_empty() || !needs_one && request <= free);
                     for info in taken {

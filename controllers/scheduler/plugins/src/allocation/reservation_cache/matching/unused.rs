@@ -4,17 +4,17 @@ use koord_api::reservation::{Reservation, ReservationReason};
 use koord_core::uid::Uid;
 use koord_engine::framework::{Found, ReasonCode};
 
-use super::{Asks, Kept, Match};
-use crate::reservation::Mismatch;
+use super::{ReservationCache, ReservationMatch, ReservationQuery};
+use crate::allocation::ReservationMismatch;
 
 /// Reservations about which something is kept for one pod.
 const NOTED_MAX: usize = 64;
 
 /// Why the last pod that might have used a reservation, and was refused, does not use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::reservation) struct Unused {
-    pub(in crate::reservation) reason: ReservationReason,
-    pub(in crate::reservation) message: String,
+pub(crate) struct Unused {
+    pub(crate) reason: ReservationReason,
+    pub(crate) message: String,
 }
 
 impl Unused {
@@ -23,9 +23,9 @@ impl Unused {
     }
 }
 
-impl Kept {
+impl ReservationCache {
     /// Why a pod that was refused uses none of the Reservations of which it is an owner, and not the one that it names.
-    pub(in crate::reservation) fn unused(&self, asks: &Asks<'_>, found: &Found) -> Vec<(Uid, Unused)> {
+    pub(crate) fn unused(&self, asks: &ReservationQuery<'_>, found: &Found) -> Vec<(Uid, Unused)> {
         if asks.wish.is_ignoring {
             return Vec::new();
         }
@@ -35,12 +35,14 @@ impl Kept {
         let owned = candidates.into_iter().filter_map(|uid| {
             self.info(uid).filter(|info| !info.is_pod)?;
             let unused = match self.about(uid, asks, &scope)?.1 {
-                Match::Matched => {
+                ReservationMatch::Matched => {
                     Unused { reason: ReservationReason::Unschedulable, message: format!("{}: {words}", pod.key) }
                 }
                 // Who names another one does not ask for this.
-                Match::Ignored | Match::NotOwner | Match::Mismatch(Mismatch::Name) => return None,
-                Match::Mismatch(mismatch) => {
+                ReservationMatch::Ignored
+                | ReservationMatch::NotOwner
+                | ReservationMatch::Mismatch(ReservationMismatch::Name) => return None,
+                ReservationMatch::Mismatch(mismatch) => {
                     let message = format!("{}: the Reservation {}", pod.key, mismatch.words());
                     Unused::new(ReasonCode::ReservationNotMatched, message)
                 }
@@ -51,7 +53,7 @@ impl Kept {
     }
 
     /// The Reservation that a pod names without being one of its owners.
-    fn named_by_other(&self, asks: &Asks<'_>) -> Option<(Uid, Unused)> {
+    fn named_by_other(&self, asks: &ReservationQuery<'_>) -> Option<(Uid, Unused)> {
         let pod = asks.request.pod;
         let uid = &asks.cluster.objects().entry::<Reservation>(asks.wish.name()?)?.uid;
         let field = match &self.info(uid)?.owners {
@@ -62,13 +64,13 @@ impl Kept {
         Some((uid.clone(), Unused::new(ReasonCode::ReservationOwnerMismatch, message)))
     }
 
-    /// Keeps what [`Kept::unused`] gave, until the Reservation is used or deleted.
-    pub(in crate::reservation) fn note_unused(&mut self, unused: Vec<(Uid, Unused)>) {
+    /// Keeps what [`ReservationCache::unused`] gave, until the Reservation is used or deleted.
+    pub(crate) fn note_unused(&mut self, unused: Vec<(Uid, Unused)>) {
         self.unused.extend(unused);
     }
 
     /// Why the last pod that was refused does not use a Reservation.
-    pub(in crate::reservation) fn last_unused(&self, uid: &Uid) -> Option<&Unused> {
+    pub(crate) fn last_unused(&self, uid: &Uid) -> Option<&Unused> {
         self.unused.get(uid)
     }
 }

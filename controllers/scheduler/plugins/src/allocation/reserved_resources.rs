@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_core::uid::Uid;
+use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
@@ -18,17 +18,14 @@ use koord_engine::{
 };
 
 use super::{
-    Amounts, ReservationInfo, Wish,
-    fits::{Needs, fits, has_room},
-    info::AllocatePolicy,
-    kept::{Allocated, Kept, keeps},
-    over_pods::TakenOver,
+    AllocatePolicy, Allocated, FitOptions, ReservationCache, ReservationInfo, ReservationSelector, ResourceAmounts,
+    fits, has_room, keeps,
 };
 
 /// A part of a node that is kept: by a reservation with its owners, or by a running pod that a Reservation may take over.
-pub(crate) struct Lot<'c> {
+pub(crate) struct ReservedResources<'c> {
     /// The pod that has it.
-    pub(crate) keeper: &'c Placed,
+    pub(crate) holder: &'c Placed,
     /// The pods that use it there.
     pub(crate) owners: Vec<&'c Placed>,
     /// The reservation; none for a running pod.
@@ -37,33 +34,37 @@ pub(crate) struct Lot<'c> {
     pub(crate) is_restored: bool,
 }
 
+/// The running pods that a Reservation takes over on its node.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TakenOver(pub(crate) Vec<(Uid, ObjectKey)>);
+
 /// What a pod wants of reservations.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asks {
+pub(crate) struct ReservationRequirement {
     /// It uses one or waits.
     pub(crate) needs_one: bool,
     /// It uses what all of them keep.
     pub(crate) is_ignoring: bool,
     template: Arc<Template>,
     /// What it requests, once that matters: most nodes keep nothing.
-    requests: OnceLock<Amounts>,
+    requests: OnceLock<ResourceAmounts>,
 }
 
 /// One way to take something from a node.
 pub(crate) struct Choice<'l, 'c> {
     /// What is used; nothing leaves the node alone.
-    pub(crate) lots: Vec<&'l Lot<'c>>,
+    pub(crate) reserved: Vec<&'l ReservedResources<'c>>,
     /// Whether nothing else is used.
     pub(crate) is_only: bool,
 }
 
-impl Lot<'_> {
+impl ReservedResources<'_> {
     fn is_running_pod(&self) -> bool {
         self.info.is_none()
     }
 
     /// Whether it may become the pod's: owners take nothing else where it says so.
-    fn has_room(&self, asks: &Asks) -> bool {
+    fn has_room(&self, asks: &ReservationRequirement) -> bool {
         self.info.is_none_or(|info| has_room(asks.requests(), info))
     }
 
@@ -78,28 +79,28 @@ impl Lot<'_> {
 }
 
 /// Whether no part of a node is kept.
-pub(crate) fn keeps_nothing(cluster: &Cluster, row: Row) -> bool {
-    let Some(kept) = cluster.state::<Kept>() else { return true };
+pub(crate) fn is_unreserved(cluster: &Cluster, row: Row) -> bool {
+    let Some(kept) = cluster.state::<ReservationCache>() else { return true };
     let is_reserved = |name: &str| kept.on_node(name).next().is_some();
     cluster.excluded_on(row).next().is_none()
         && (kept.is_empty() || !cluster.node(row).is_some_and(|node| is_reserved(&node.name)))
 }
 
 /// The parts of a node that are kept.
-pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
-    let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Vec::new() };
-    if keeps_nothing(cluster, row) {
+pub(crate) fn reserved(cluster: &Cluster, row: Row) -> Vec<ReservedResources<'_>> {
+    let (Some(kept), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Vec::new() };
+    if is_unreserved(cluster, row) {
         return Vec::new();
     }
     let seen = |uid: &Uid| cluster.pod(uid).filter(|placed| placed.row == row);
     let reserved = kept.on_node(&node.name).filter_map(|info| {
         let hidden = cluster.excluded_pod(&info.uid, row);
-        let keeper = hidden.or_else(|| seen(&info.uid))?;
+        let holder = hidden.or_else(|| seen(&info.uid))?;
         let owners = info.assigned().filter_map(seen).collect();
-        Some(Lot { keeper, owners, info: Some(info), is_restored: hidden.is_some() })
+        Some(ReservedResources { holder, owners, info: Some(info), is_restored: hidden.is_some() })
     });
     let running = cluster.excluded_on(row).filter(|placed| kept.info(&placed.pod.uid).is_none());
-    let running = running.map(|keeper| Lot { keeper, owners: Vec::new(), info: None, is_restored: true });
+    let running = running.map(|holder| ReservedResources { holder, owners: Vec::new(), info: None, is_restored: true });
     reserved.chain(running).collect()
 }
 
@@ -109,46 +110,51 @@ pub(crate) fn users(cluster: &Cluster, row: Row) -> impl Iterator<Item = &Placed
 }
 
 /// How many reservations of a node hold something of this type for the pod that is tried.
-pub(crate) fn holding<T: Any>(cluster: &Cluster, row: Row) -> usize {
-    let lots = lots(cluster, row);
-    lots.iter().filter(|lot| lot.is_restored && lot.keeper.holds.get::<T>().is_some()).count()
+pub(crate) fn reservations_with<T: Any>(cluster: &Cluster, row: Row) -> usize {
+    let reserved = reserved(cluster, row);
+    reserved.iter().filter(|lot| lot.is_restored && lot.holder.holds.get::<T>().is_some()).count()
 }
 
 /// Whether some reservation that a pod may use has room for it.
-pub(crate) fn have_room(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
-    lots(cluster, row).iter().any(|lot| lot.is_restored && lot.has_room(asks))
+pub(crate) fn have_room(cluster: &Cluster, row: Row, asks: &ReservationRequirement) -> bool {
+    reserved(cluster, row).iter().any(|lot| lot.is_restored && lot.has_room(asks))
 }
 
 /// Whether the reservations that a pod may use, and the node without them, have too little for it, so that the plugin Reservation
 /// refuses the node and says what is lacking.
-pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &Asks) -> bool {
-    let (Some(kept), lots) = (cluster.state::<Kept>(), lots(cluster, row)) else { return false };
-    let offered: Vec<&ReservationInfo> = lots.iter().filter(|lot| lot.is_restored).filter_map(|lot| lot.info).collect();
+pub(crate) fn are_too_small(cluster: &Cluster, row: Row, asks: &ReservationRequirement) -> bool {
+    let (Some(kept), reserved) = (cluster.state::<ReservationCache>(), reserved(cluster, row)) else { return false };
+    let offered: Vec<&ReservationInfo> =
+        reserved.iter().filter(|lot| lot.is_restored).filter_map(|lot| lot.info).collect();
     if offered.is_empty() {
         return false;
     }
     let mut room = kept.room(cluster, row, asks.requests());
     room.pods = room.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
-    fits(asks.requests(), &room, &offered, Needs::default(), |_| false).is_err()
+    fits(asks.requests(), &room, &offered, FitOptions::default(), |_| false).is_err()
 }
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
-pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &AllocationSource) -> Vec<Choice<'l, 'c>> {
-    let offered = || lots.iter().filter(|lot| lot.is_restored);
-    let node = || Choice { lots: Vec::new(), is_only: false };
+pub(crate) fn choices<'l, 'c>(
+    reserved: &'l [ReservedResources<'c>],
+    asks: &ReservationRequirement,
+    source: &AllocationSource,
+) -> Vec<Choice<'l, 'c>> {
+    let offered = || reserved.iter().filter(|lot| lot.is_restored);
+    let node = || Choice { reserved: Vec::new(), is_only: false };
     // What is kept comes first; the rest of the node follows where that is allowed.
-    let of = |used: Vec<&'l Lot<'c>>| {
+    let of = |used: Vec<&'l ReservedResources<'c>>| {
         let is_restricted = used.iter().any(|lot| lot.is_restricted());
         let is_running = used.iter().any(|lot| lot.is_running_pod());
-        let only = (!is_running).then(|| Choice { lots: used.clone(), is_only: true });
-        only.into_iter().chain((!is_restricted).then_some(Choice { lots: used, is_only: false }))
+        let only = (!is_running).then(|| Choice { reserved: used.clone(), is_only: true });
+        only.into_iter().chain((!is_restricted).then_some(Choice { reserved: used, is_only: false }))
     };
     match source {
         AllocationSource::Unreserved => vec![node()],
         AllocationSource::Only(uids) => {
-            of(offered().filter(|lot| uids.contains(&lot.keeper.pod.uid)).collect()).collect()
+            of(offered().filter(|lot| uids.contains(&lot.holder.pod.uid)).collect()).collect()
         }
-        AllocationSource::Any if asks.is_ignoring => vec![Choice { lots: offered().collect(), is_only: false }],
+        AllocationSource::Any if asks.is_ignoring => vec![Choice { reserved: offered().collect(), is_only: false }],
         AllocationSource::Any => {
             // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, which all lack room, the plugin
             // Reservation says so, unless they lack something else before.
@@ -163,7 +169,7 @@ pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Allocat
 
 /// Where a pod with these holds takes what it is given: from the reservation that was chosen for it, or the pods that it takes
 /// over.
-pub(crate) fn source(holds: &Holds, asks: &Asks) -> AllocationSource {
+pub(crate) fn source(holds: &Holds, asks: &ReservationRequirement) -> AllocationSource {
     let owner = holds.get::<Allocated>().map(|allocated| vec![allocated.uid.clone()]);
     let over = || holds.get::<TakenOver>().map(|over| over.0.iter().map(|(uid, _)| uid.clone()).collect());
     match owner.or_else(over) {
@@ -173,10 +179,10 @@ pub(crate) fn source(holds: &Holds, asks: &Asks) -> AllocationSource {
     }
 }
 
-impl Asks {
+impl ReservationRequirement {
     /// What a pod with these labels and annotations wants; nothing where that cannot be read.
     pub(crate) fn of(template: &Arc<Template>) -> Self {
-        let wish = Wish::new(&template.labels, &template.annotations).unwrap_or_default();
+        let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap_or_default();
         let (needs_one, is_ignoring) = (wish.needs_one(), wish.is_ignoring);
         Self { needs_one, is_ignoring, template: Arc::clone(template), requests: OnceLock::new() }
     }
@@ -186,7 +192,7 @@ impl Asks {
         *source != AllocationSource::Any || self.is_ignoring || !self.needs_one
     }
 
-    fn requests(&self) -> &Amounts {
-        self.requests.get_or_init(|| Amounts::from(&self.template.requests))
+    fn requests(&self) -> &ResourceAmounts {
+        self.requests.get_or_init(|| ResourceAmounts::from(&self.template.requests))
     }
 }

@@ -18,7 +18,7 @@ use super::ReservationInfo;
 
 /// What a pod says about reservations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wish {
+pub struct ReservationSelector {
     /// It uses the resources of the node as if nothing were kept, and no reservation.
     pub is_ignoring: bool,
     /// It uses a reservation or waits.
@@ -38,7 +38,7 @@ struct Affinity {
 
 /// Whether a pod may use a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Match {
+pub enum ReservationMatch {
     /// It uses none.
     Ignored,
     /// It may.
@@ -46,12 +46,12 @@ pub enum Match {
     /// It is no owner.
     NotOwner,
     /// It is an owner, but may not.
-    Mismatch(Mismatch),
+    Mismatch(ReservationMismatch),
 }
 
 /// Why an owner may not use a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mismatch {
+pub enum ReservationMismatch {
     /// It names another one.
     Name,
     /// It does not fit exactly.
@@ -71,10 +71,10 @@ pub enum Mismatch {
 pub struct Summary {
     owner_matched: usize,
     name_matched: usize,
-    mismatches: BTreeMap<Mismatch, usize>,
+    mismatches: BTreeMap<ReservationMismatch, usize>,
 }
 
-impl Wish {
+impl ReservationSelector {
     /// What the labels and annotations of a pod say. An error where an annotation is no JSON of its kind, or selects by what cannot be parsed.
     pub fn new(labels: &Labels, annotations: &Labels) -> Result<Self, ProtocolError> {
         let affinity = annotations.get(RESERVATION_AFFINITY.name());
@@ -97,7 +97,7 @@ impl Wish {
     }
 
     /// Whether the pod asks for this reservation, whether it may use it or not.
-    pub(super) fn selects(&self, info: &ReservationInfo, node_labels: &Labels) -> bool {
+    pub(crate) fn selects(&self, info: &ReservationInfo, node_labels: &Labels) -> bool {
         match (self.name(), &self.affinity) {
             (Some(name), _) => *name == *info.name,
             (None, affinity) => affinity.as_ref().is_some_and(|affinity| affinity.selects(info, node_labels)),
@@ -112,12 +112,12 @@ impl Wish {
         info: &ReservationInfo,
         allocatable: &ResourceList,
         node_labels: &Labels,
-    ) -> Match {
+    ) -> ReservationMatch {
         let is_owner = info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod));
         if is_owner || self.is_ignoring {
             self.accepts(requests, info, allocatable, node_labels)
         } else {
-            Match::NotOwner
+            ReservationMatch::NotOwner
         }
     }
 
@@ -128,42 +128,46 @@ impl Wish {
         info: &ReservationInfo,
         allocatable: &ResourceList,
         node_labels: &Labels,
-    ) -> Match {
+    ) -> ReservationMatch {
         if !info.is_matchable() {
-            return Match::Mismatch(Mismatch::NotMatchable);
+            return ReservationMatch::Mismatch(ReservationMismatch::NotMatchable);
         }
         if self.is_ignoring {
-            return Match::Ignored;
+            return ReservationMatch::Ignored;
         }
         let is_exact = self.exact.as_ref().is_none_or(|exact| exact.matches(requests, allocatable));
-        self.mismatch(info, node_labels, is_exact).map_or(Match::Matched, Match::Mismatch)
+        self.mismatch(info, node_labels, is_exact).map_or(ReservationMatch::Matched, ReservationMatch::Mismatch)
     }
 
-    fn mismatch(&self, info: &ReservationInfo, node_labels: &Labels, is_exact: bool) -> Option<Mismatch> {
+    fn mismatch(&self, info: &ReservationInfo, node_labels: &Labels, is_exact: bool) -> Option<ReservationMismatch> {
         if let Some(name) = self.name() {
-            return if *name == *info.name { (!is_exact).then_some(Mismatch::NotExact) } else { Some(Mismatch::Name) };
+            return if *name == *info.name {
+                (!is_exact).then_some(ReservationMismatch::NotExact)
+            } else {
+                Some(ReservationMismatch::Name)
+            };
         }
         let affinity = self.affinity.as_ref();
         if info.unschedulable && !affinity.is_some_and(Affinity::tolerates_unschedulable) {
-            return Some(Mismatch::Unschedulable);
+            return Some(ReservationMismatch::Unschedulable);
         }
         if let Some(affinity) = affinity {
             let effects = [Effect::NoSchedule, Effect::NoExecute];
             // QUIRK: a pod without an affinity is kept away by no taint (`without_an_affinity_no_taint_keeps_a_pod_away`).
             if let Some(taint) = untolerated(&info.taints, &affinity.tolerations, &effects) {
-                return Some(Mismatch::Taint(taint.key.clone(), taint.value.clone().unwrap_or_default()));
+                return Some(ReservationMismatch::Taint(taint.key.clone(), taint.value.clone().unwrap_or_default()));
             }
             if !affinity.selects(info, node_labels) {
-                return Some(Mismatch::Affinity);
+                return Some(ReservationMismatch::Affinity);
             }
         }
-        (!is_exact).then_some(Mismatch::NotExact)
+        (!is_exact).then_some(ReservationMismatch::NotExact)
     }
 }
 
-impl Mismatch {
+impl ReservationMismatch {
     /// What is so of the reservation.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let words = match self {
             Self::Name => "didn't match the requested reservation name",
             Self::NotExact => "is not exact matched",
@@ -208,27 +212,34 @@ impl Affinity {
 
 impl Summary {
     /// Counts one more reservation.
-    pub fn count(&mut self, matched: &Match, wish: &Wish) {
+    pub fn count(&mut self, matched: &ReservationMatch, wish: &ReservationSelector) {
         match matched {
-            Match::Ignored | Match::NotOwner | Match::Mismatch(Mismatch::NotMatchable) => return,
-            Match::Matched => self.name_matched += usize::from(wish.name().is_some()),
-            Match::Mismatch(mismatch) => *self.mismatches.entry(mismatch.clone()).or_default() += 1,
+            ReservationMatch::Ignored
+            | ReservationMatch::NotOwner
+            | ReservationMatch::Mismatch(ReservationMismatch::NotMatchable) => return,
+            ReservationMatch::Matched => self.name_matched += usize::from(wish.name().is_some()),
+            ReservationMatch::Mismatch(mismatch) => *self.mismatches.entry(mismatch.clone()).or_default() += 1,
         }
         self.owner_matched += 1;
     }
 
     /// The lines of the message of a pod that found no node (3C.13), with lines about the nodes and reservations that were
     /// tried before the last.
-    pub fn lines(&self, wish: &Wish, tried: &[String]) -> Vec<String> {
+    pub fn lines(&self, wish: &ReservationSelector, tried: &[String]) -> Vec<String> {
         if self.owner_matched == 0 && !wish.needs_one() {
             return Vec::new();
         }
         let line = |count: usize, words: &str| format!("{count} Reservation(s) {words}");
         let named = "exactly matches the requested reservation name";
         let named = (self.name_matched > 0).then(|| line(self.name_matched, named));
-        let first = [Mismatch::Name, Mismatch::Affinity, Mismatch::Unschedulable, Mismatch::NotExact];
-        let taints = self.mismatches.keys().filter(|mismatch| matches!(mismatch, Mismatch::Taint(..)));
-        let of = |mismatch: &Mismatch| Some(line(*self.mismatches.get(mismatch)?, &mismatch.words()));
+        let first = [
+            ReservationMismatch::Name,
+            ReservationMismatch::Affinity,
+            ReservationMismatch::Unschedulable,
+            ReservationMismatch::NotExact,
+        ];
+        let taints = self.mismatches.keys().filter(|mismatch| matches!(mismatch, ReservationMismatch::Taint(..)));
+        let of = |mismatch: &ReservationMismatch| Some(line(*self.mismatches.get(mismatch)?, &mismatch.words()));
         named
             .into_iter()
             .chain(first.iter().chain(taints).filter_map(of))
@@ -243,14 +254,14 @@ mod tests {
     use koord_core::{key::ObjectKey, uid::Uid};
     use serde_json::{Value, json};
 
-    use super::{super::info::tests::reservation, *};
+    use super::{super::testing::reservation, *};
 
-    fn wish(affinity: &str) -> Wish {
+    fn wish(affinity: &str) -> ReservationSelector {
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter().collect();
-        Wish::new(&Labels::default(), &annotations).unwrap()
+        ReservationSelector::new(&Labels::default(), &annotations).unwrap()
     }
 
-    fn matched_by(wish: &Wish, members: Value) -> Match {
+    fn matched_by(wish: &ReservationSelector, members: Value) -> ReservationMatch {
         let pod = Pod { key: ObjectKey::new("ns", "p"), uid: Uid::from("p"), ..Pod::default() };
         let list = |cpu: &str| [("cpu", cpu.parse().unwrap())].into_iter().collect();
         let node_labels = [("zone", "a")].into_iter().collect();
@@ -263,24 +274,33 @@ mod tests {
 
     #[test]
     fn a_pod_without_a_wish_uses_what_it_owns() {
-        assert_eq!(matched_by(&Wish::default(), json!({})), Match::Matched);
-        assert_eq!(matched_by(&Wish::default(), json!({"spec": {"owners": []}})), Match::NotOwner);
+        assert_eq!(matched_by(&ReservationSelector::default(), json!({})), ReservationMatch::Matched);
+        assert_eq!(
+            matched_by(&ReservationSelector::default(), json!({"spec": {"owners": []}})),
+            ReservationMatch::NotOwner
+        );
         let unschedulable = json!({"spec": {"unschedulable": true}});
-        assert_eq!(matched_by(&Wish::default(), unschedulable), Match::Mismatch(Mismatch::Unschedulable));
+        assert_eq!(
+            matched_by(&ReservationSelector::default(), unschedulable),
+            ReservationMatch::Mismatch(ReservationMismatch::Unschedulable)
+        );
         let gone = json!({"status": {"phase": "Failed"}});
-        assert_eq!(matched_by(&Wish::default(), gone), Match::Mismatch(Mismatch::NotMatchable));
-        let ignoring = Wish { is_ignoring: true, ..Wish::default() };
-        assert_eq!(matched_by(&ignoring, json!({"spec": {"owners": []}})), Match::Ignored);
+        assert_eq!(
+            matched_by(&ReservationSelector::default(), gone),
+            ReservationMatch::Mismatch(ReservationMismatch::NotMatchable)
+        );
+        let ignoring = ReservationSelector { is_ignoring: true, ..ReservationSelector::default() };
+        assert_eq!(matched_by(&ignoring, json!({"spec": {"owners": []}})), ReservationMatch::Ignored);
     }
 
     #[test]
     fn without_an_affinity_no_taint_keeps_a_pod_away() {
-        assert_eq!(matched_by(&Wish::default(), tainted()), Match::Matched);
-        let taint = Mismatch::Taint("gpu".to_owned(), "no".to_owned());
-        assert_eq!(matched_by(&wish("{}"), tainted()), Match::Mismatch(taint));
+        assert_eq!(matched_by(&ReservationSelector::default(), tainted()), ReservationMatch::Matched);
+        let taint = ReservationMismatch::Taint("gpu".to_owned(), "no".to_owned());
+        assert_eq!(matched_by(&wish("{}"), tainted()), ReservationMatch::Mismatch(taint));
         assert_eq!(
             matched_by(&wish(r#"{"tolerations":[{"key":"gpu","operator":"Exists"}]}"#), tainted()),
-            Match::Matched
+            ReservationMatch::Matched
         );
     }
 
@@ -288,8 +308,11 @@ mod tests {
     fn a_name_is_all_that_counts() {
         let unschedulable = || json!({"spec": {"unschedulable": true, "taints": tainted()["spec"]["taints"]}});
         let named = wish(r#"{"name":"r","reservationSelector":{"k":"v"}}"#);
-        assert_eq!(matched_by(&named, unschedulable()), Match::Matched);
-        assert_eq!(matched_by(&wish(r#"{"name":"other"}"#), json!({})), Match::Mismatch(Mismatch::Name));
+        assert_eq!(matched_by(&named, unschedulable()), ReservationMatch::Matched);
+        assert_eq!(
+            matched_by(&wish(r#"{"name":"other"}"#), json!({})),
+            ReservationMatch::Mismatch(ReservationMismatch::Name)
+        );
     }
 
     #[test]
@@ -297,15 +320,15 @@ mod tests {
         let selects =
             |affinity: &str, labels: Value| matched_by(&wish(affinity), json!({"metadata": {"labels": labels}}));
         let zone = r#"{"reservationSelector":{"zone":"a"}}"#;
-        assert_eq!(selects(zone, json!({})), Match::Matched, "affinity-node-labels");
-        assert_eq!(selects(zone, json!({"zone": "b"})), Match::Mismatch(Mismatch::Affinity));
+        assert_eq!(selects(zone, json!({})), ReservationMatch::Matched, "affinity-node-labels");
+        assert_eq!(selects(zone, json!({"zone": "b"})), ReservationMatch::Mismatch(ReservationMismatch::Affinity));
         let required = r#"{"requiredDuringSchedulingIgnoredDuringExecution":{"reservationSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"In","values":["2"]}]}]}}"#;
-        assert_eq!(selects(required, json!({"k": "2"})), Match::Matched, "affinity-selector-picks");
-        assert_eq!(selects(required, json!({"k": "1"})), Match::Mismatch(Mismatch::Affinity));
+        assert_eq!(selects(required, json!({"k": "2"})), ReservationMatch::Matched, "affinity-selector-picks");
+        assert_eq!(selects(required, json!({"k": "1"})), ReservationMatch::Mismatch(ReservationMismatch::Affinity));
         let tolerant =
             r#"{"tolerations":[{"key":"node.kubernetes.io/unschedulable","operator":"Exists","effect":"NoSchedule"}]}"#;
         let unschedulable = json!({"spec": {"unschedulable": true}});
-        assert_eq!(matched_by(&wish(tolerant), unschedulable), Match::Matched, "unschedulable-tolerated");
+        assert_eq!(matched_by(&wish(tolerant), unschedulable), ReservationMatch::Matched, "unschedulable-tolerated");
     }
 
     #[test]
@@ -313,21 +336,21 @@ mod tests {
         let exact = |resource: &str| {
             let text = format!(r#"{{"resourceNames":["{resource}"]}}"#);
             let annotations = [("scheduling.koordinator.sh/exact-match-reservation", &*text)].into_iter().collect();
-            matched_by(&Wish::new(&Labels::default(), &annotations).unwrap(), json!({}))
+            matched_by(&ReservationSelector::new(&Labels::default(), &annotations).unwrap(), json!({}))
         };
-        assert_eq!(exact("cpu"), Match::Mismatch(Mismatch::NotExact));
-        assert_eq!(exact("x/y"), Match::Matched);
+        assert_eq!(exact("cpu"), ReservationMatch::Mismatch(ReservationMismatch::NotExact));
+        assert_eq!(exact("x/y"), ReservationMatch::Matched);
     }
 
     #[test]
     fn an_affinity_that_is_no_json_is_an_error() {
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", "{bad")].into_iter().collect();
-        let error = Wish::new(&Labels::default(), &annotations).unwrap_err();
+        let error = ReservationSelector::new(&Labels::default(), &annotations).unwrap_err();
         assert_eq!(error.reason, "invalid character 'b' looking for beginning of object key string");
         let terms = r#"{"reservationSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Near"}]}]}"#;
         let text = format!(r#"{{"requiredDuringSchedulingIgnoredDuringExecution":{terms}}}"#);
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", &*text)].into_iter().collect();
-        let error = Wish::new(&Labels::default(), &annotations).unwrap_err();
+        let error = ReservationSelector::new(&Labels::default(), &annotations).unwrap_err();
         assert_eq!(
             error.reason,
             r#"nodeSelectorTerms[0].matchExpressions[0].operator: Unsupported value: "Near": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt""#
@@ -336,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_summary_counts_what_owners_could_not_use() {
-        let lines = |wish: &Wish, reservations: Vec<Value>| {
+        let lines = |wish: &ReservationSelector, reservations: Vec<Value>| {
             let mut summary = Summary::default();
             for members in reservations {
                 summary.count(&matched_by(wish, members), wish);
@@ -345,7 +368,7 @@ mod tests {
         };
         let affine = wish(r#"{"reservationSelector":{"k":"v"}}"#);
         assert_eq!(lines(&affine, vec![]), "tried, 0 Reservation(s) matched owner total", "affinity-required-none");
-        assert_eq!(lines(&Wish::default(), vec![]), "");
+        assert_eq!(lines(&ReservationSelector::default(), vec![]), "");
         assert_eq!(
             lines(&affine, vec![json!({"spec": {"unschedulable": true}}), tainted(), tainted(), json!({})]),
             "1 Reservation(s) didn't match affinity rules, 1 Reservation(s) is unschedulable, \
@@ -364,7 +387,7 @@ mod tests {
             ("scheduling.koordinator.sh/reservation-affinity", r#"{"name":"r"}"#),
             ("scheduling.koordinator.sh/exact-match-reservation", r#"{"resourceNames":["cpu"]}"#),
         ];
-        let exact = Wish::new(&Labels::default(), &annotations.into_iter().collect()).unwrap();
+        let exact = ReservationSelector::new(&Labels::default(), &annotations.into_iter().collect()).unwrap();
         assert_eq!(
             lines(&exact, vec![json!({})]),
             "1 Reservation(s) is not exact matched, tried, 1 Reservation(s) matched owner total",

@@ -8,12 +8,12 @@ use std::{
 use koord_core::uid::Uid;
 use serde_json::{Map, Value, json};
 
-use super::Kept;
+use super::ReservationCache;
 
-impl Kept {
+impl ReservationCache {
     /// How many reservations are found by labels and names of their owners, and how many are looked at for every pod; with
     /// `detail` which.
-    pub(in crate::reservation) fn index(&self, has_detail: bool) -> Value {
+    pub(crate) fn index(&self, has_detail: bool) -> Value {
         let names = |uids: &BTreeSet<Uid>| -> Vec<&str> {
             uids.iter().filter_map(|uid| self.info(uid)).map(|info| &*info.name).collect()
         };

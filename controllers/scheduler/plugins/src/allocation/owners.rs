@@ -21,7 +21,7 @@ struct Term {
 }
 
 /// Something that a pod has which matches a term, by which owners are found: a label, its name, its controller.
-pub(super) type Mark = (Arc<str>, Arc<str>);
+pub(crate) type Mark = (Arc<str>, Arc<str>);
 
 // No label has a blank in its key.
 const POD_NAME: &str = "pod name";
@@ -41,12 +41,12 @@ impl Owners {
     }
 
     /// What an owner has, of which each has at least one; none where that cannot be said.
-    pub(super) fn marks(&self) -> Option<Vec<&Mark>> {
+    pub(crate) fn marks(&self) -> Option<Vec<&Mark>> {
         self.0.iter().map(|term| term.mark.as_ref()).collect()
     }
 
     /// Whether they tell pods of one workload apart.
-    pub(super) fn name_pods(&self) -> bool {
+    pub(crate) fn name_pods(&self) -> bool {
         self.0.iter().any(|term| term.object.is_some() || term.controller.is_some())
     }
 
@@ -56,12 +56,12 @@ impl Owners {
     }
 
     /// Whether a pod may use the reservation by a term that selects pods by their labels.
-    pub(super) fn select_pod(&self, pod: &Pod) -> bool {
+    pub(crate) fn select_pod(&self, pod: &Pod) -> bool {
         self.0.iter().any(|term| term.labels.is_some() && term.mismatch(pod).is_none())
     }
 
     /// The field of the first term that a pod does not match which may not use the reservation; none where it may.
-    pub(super) fn mismatch(&self, pod: &Pod) -> Option<String> {
+    pub(crate) fn mismatch(&self, pod: &Pod) -> Option<String> {
         let Some(first) = self.0.first() else { return Some("spec.owners".to_owned()) };
         let field = first.mismatch(pod).filter(|_| !self.match_pod(pod))?;
         Some(format!("spec.owners[0].{field}"))
@@ -85,7 +85,7 @@ impl Term {
 }
 
 /// All that terms may ask for in a pod.
-pub(super) fn marks(pod: &Pod) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+pub(crate) fn marks(pod: &Pod) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
     let own = [(POD_NAME, Cow::Borrowed(pod.key.name())), (POD_UID, Cow::Owned(pod.uid.to_string()))];
     let owners = pod.owners().flat_map(|(owner, _)| {
         [(CONTROLLER_NAME, Cow::Borrowed(&*owner.name)), (CONTROLLER_UID, Cow::Owned(owner.uid.to_string()))]

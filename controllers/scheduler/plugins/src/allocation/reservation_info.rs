@@ -19,7 +19,7 @@ use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::{ResourceList, quantity::Format};
 use koord_scheduling::quantity;
 
-use super::{Amounts, Owners};
+use super::{Owners, ResourceAmounts};
 
 /// How owners take resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum AllocatePolicy {
 
 impl AllocatePolicy {
     /// That of a Reservation; a word that nobody knows is none.
-    pub(super) fn of(object: &Reservation) -> Self {
+    pub(crate) fn of(object: &Reservation) -> Self {
         match object.spec.allocate_policy {
             Some(ReservationAllocatePolicy::Aligned) => Self::Aligned,
             Some(ReservationAllocatePolicy::Restricted) => Self::Restricted,
@@ -76,13 +76,13 @@ pub struct ReservationInfo {
     /// Whether it is a pod that keeps what it has.
     pub is_pod: bool,
     /// What it keeps.
-    pub allocatable: Amounts,
+    pub allocatable: ResourceAmounts,
     /// What of this owners may not use.
-    pub withheld: Amounts,
+    pub withheld: ResourceAmounts,
     /// The names that count.
     names: BTreeSet<Arc<str>>,
-    assigned: BTreeMap<Uid, Amounts>,
-    allocated: Amounts,
+    assigned: BTreeMap<Uid, ResourceAmounts>,
+    allocated: ResourceAmounts,
     /// The owner that a pod that keeps what it has names itself.
     named_owner: Option<Uid>,
 }
@@ -103,7 +103,7 @@ impl ReservationInfo {
         let template = &pod.template;
         let owners = template.annotations.get(RESERVATION_OWNERS.name()).map(|text| RESERVATION_OWNERS.read(text));
         let owners = owners.transpose().ok().map(Option::unwrap_or_default);
-        let allocatable = Amounts::from(&template.requests);
+        let allocatable = ResourceAmounts::from(&template.requests);
         let order = template.labels.get(RESERVATION_ORDER.name()).and_then(|text| RESERVATION_ORDER.read(text).ok());
         let options = template.annotations.get(RESERVATION_RESTRICTED_OPTIONS.name()).filter(|text| !text.is_empty());
         let options = options.map(|text| RESERVATION_RESTRICTED_OPTIONS.read(text)).transpose();
@@ -129,24 +129,25 @@ impl ReservationInfo {
             names,
             allocatable,
             assigned: BTreeMap::new(),
-            allocated: Amounts::default(),
+            allocated: ResourceAmounts::default(),
             named_owner: None,
         };
         let owner = pod.given.get(RESERVATION_CURRENT_OWNER.name());
         if let Some(CurrentOwner(owner)) = owner.and_then(|text| RESERVATION_CURRENT_OWNER.read(text).ok()) {
             let owner = Uid::from(&*owner.uid.or(owner.name).unwrap_or_default());
-            info.assign(&owner, &Amounts::default());
+            info.assign(&owner, &ResourceAmounts::default());
             info.named_owner = Some(owner);
         }
         info
     }
 
     /// The same of a Reservation that need not have a node.
-    pub(super) fn of(object: &Reservation, requests: &ResourceList) -> Self {
+    pub(crate) fn of(object: &Reservation, requests: &ResourceList) -> Self {
         let (spec, status, metadata) = (&object.spec, &object.status, &object.metadata);
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let labels = metadata.labels.clone().unwrap_or_default();
-        let allocatable = Amounts::from(if status.allocatable.is_empty() { requests } else { &status.allocatable });
+        let allocatable =
+            ResourceAmounts::from(if status.allocatable.is_empty() { requests } else { &status.allocatable });
         let withheld = withheld(annotations.get(NODE_RESERVATION.name()).map(String::as_str));
         let policy = AllocatePolicy::of(object);
         let is_restricted = policy == AllocatePolicy::Restricted;
@@ -176,13 +177,13 @@ impl ReservationInfo {
             names,
             allocatable,
             assigned: BTreeMap::new(),
-            allocated: Amounts::default(),
+            allocated: ResourceAmounts::default(),
             named_owner: None,
         }
     }
 
     /// A pod uses it from now on.
-    pub fn assign(&mut self, pod: &Uid, requests: &Amounts) {
+    pub fn assign(&mut self, pod: &Uid, requests: &ResourceAmounts) {
         self.assigned.insert(pod.clone(), requests.masked(|name| self.names.contains(name)));
         self.sum_up();
     }
@@ -191,7 +192,7 @@ impl ReservationInfo {
     pub fn unassign(&mut self, pod: &Uid) {
         self.assigned.remove(pod);
         if self.named_owner.as_ref() == Some(pod) {
-            self.assigned.insert(pod.clone(), Amounts::default());
+            self.assigned.insert(pod.clone(), ResourceAmounts::default());
         }
         self.sum_up();
     }
@@ -207,17 +208,17 @@ impl ReservationInfo {
     }
 
     /// What they use of it.
-    pub fn allocated(&self) -> &Amounts {
+    pub fn allocated(&self) -> &ResourceAmounts {
         &self.allocated
     }
 
     /// What further owners may use of it.
-    pub fn available(&self) -> Amounts {
+    pub fn available(&self) -> ResourceAmounts {
         self.allocatable.without(&self.allocated).without(&self.withheld)
     }
 
     /// What it keeps of the node beside its owners, who count for themselves.
-    pub fn held(&self) -> Amounts {
+    pub fn held(&self) -> ResourceAmounts {
         self.allocatable.without(&self.allocated)
     }
 
@@ -232,7 +233,7 @@ impl ReservationInfo {
     }
 
     fn sum_up(&mut self) {
-        let mut allocated = Amounts::default();
+        let mut allocated = ResourceAmounts::default();
         self.assigned.values().for_each(|requests| allocated.add(requests));
         self.allocated = allocated;
     }
@@ -240,19 +241,21 @@ impl ReservationInfo {
 
 /// What owners may not use: amounts, of which CPUs that are named by their numbers count instead of an amount of CPU. Nothing where that
 /// makes no sense.
-fn withheld(annotation: Option<&str>) -> Amounts {
-    let Some(kept) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else { return Amounts::default() };
-    let Ok(cpus) = kept.cpus() else { return Amounts::default() };
+fn withheld(annotation: Option<&str>) -> ResourceAmounts {
+    let Some(kept) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else {
+        return ResourceAmounts::default();
+    };
+    let Ok(cpus) = kept.cpus() else { return ResourceAmounts::default() };
     let mut resources = kept.resources;
     if !kept.reserved_cpus.is_empty() {
         resources
             .insert("cpu", quantity("cpu", 1000 * i64::try_from(cpus.len()).unwrap_or_default(), Format::DecimalSI));
     }
-    Amounts::from(&resources)
+    ResourceAmounts::from(&resources)
 }
 
 /// The names of what is kept that count: those of the options, or all where that is none.
-fn names_that_count(allocatable: &Amounts, options: &ReservationRestrictedOptions) -> BTreeSet<Arc<str>> {
+fn names_that_count(allocatable: &ResourceAmounts, options: &ReservationRestrictedOptions) -> BTreeSet<Arc<str>> {
     let is_chosen = |name: &Arc<str>| options.resources.iter().any(|option| **option == **name);
     let all: BTreeSet<Arc<str>> = allocatable.iter().map(|(name, _)| Arc::clone(name)).collect();
     let chosen: BTreeSet<Arc<str>> = all.iter().filter(|name| is_chosen(name)).cloned().collect();
@@ -260,13 +263,13 @@ fn names_that_count(allocatable: &Amounts, options: &ReservationRestrictedOption
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::{super::amounts::amounts, *};
 
     /// An available reservation `r` on `n1` of 4 cores and 8 units of memory, with these members laid over it.
-    pub(in super::super) fn reservation(members: Value) -> ReservationInfo {
+    pub(crate) fn reservation(members: Value) -> ReservationInfo {
         let mut object = json!({
             "metadata": {"name": "r", "uid": "r"},
             "spec": {"template": {}, "owners": [{}]},
@@ -350,7 +353,7 @@ pub(super) mod tests {
         assert!(!is_matchable(json!({"spec": {"owners": [{"labelSelector": selector}]}})));
         for (once, expected) in [(true, false), (false, true)] {
             let mut info = reservation(json!({"spec": {"allocateOnce": once}}));
-            info.assign(&Uid::from("p"), &Amounts::default());
+            info.assign(&Uid::from("p"), &ResourceAmounts::default());
             assert_eq!(info.is_matchable(), expected);
         }
         let pending: Reservation =

@@ -8,9 +8,9 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 
-use super::{Allocated, Amounts, Kept, Known, assumed_on, is_keeper, is_over};
+use super::{Allocated, Known, ReservationCache, ResourceAmounts, assumed_on, is_keeper, is_over};
 
-impl Kept {
+impl ReservationCache {
     /// Compares what counts twice on a node with the reservations there, and sets right what differs.
     pub(super) fn audit_twice(&mut self, cluster: &Cluster, row: Row) -> Option<String> {
         let actual = self.twice_on(cluster, row);
@@ -85,7 +85,7 @@ impl Kept {
         let mut actual = Self::default();
         for placed in cluster.pods() {
             if let Some(Allocated { uid, .. }) = placed.holds.get() {
-                let requests = Amounts::from(&placed.pod.template.requests);
+                let requests = ResourceAmounts::from(&placed.pod.template.requests);
                 actual.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
             }
         }
@@ -126,13 +126,13 @@ mod tests {
     use crate::testing::{labelled, node};
 
     /// What makes a sum wrong.
-    type Spoil = fn(&mut Kept);
+    type Spoil = fn(&mut ReservationCache);
 
     const REQUESTS: fn() -> Value = || json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}]});
 
     fn empty() -> Cluster {
         let mut cluster = Cluster::default();
-        cluster.add_state(Box::<Kept>::default());
+        cluster.add_state(Box::<ReservationCache>::default());
         cluster
     }
 
@@ -148,7 +148,7 @@ mod tests {
             "status": {"phase": "Available", "nodeName": "n"},
         }))
         .unwrap();
-        let reserve_pod = super::super::super::ReservePod::new(&object).unwrap().pod;
+        let reserve_pod = crate::allocation::ReservePod::new(&object).unwrap().pod;
         cluster.set_object(Object::new(ObjectKey::cluster("r"), Uid::from("r"), false, Arc::new(object)));
         cluster.place(Arc::new(reserve_pod), &"n".into(), Holds::default());
         let mut holds = Holds::default();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn shown(cluster: &Cluster) -> String {
-        let Kept { infos, by_node, twice, by_mark, unmarked, shared, named, pods, consumers, .. } =
+        let ReservationCache { infos, by_node, twice, by_mark, unmarked, shared, named, pods, consumers, .. } =
             cluster.state().unwrap();
         format!("{infos:?} {by_node:?} {twice:?} {by_mark:?} {unmarked:?} {shared:?} {named} {pods} {consumers:?}")
     }
@@ -194,7 +194,7 @@ mod tests {
             };
             assert_eq!(audit(&mut cluster), []);
             let right = shown(&cluster);
-            spoil(cluster.state_mut::<Kept>().unwrap());
+            spoil(cluster.state_mut::<ReservationCache>().unwrap());
             let found = audit(&mut cluster);
             assert!(found.iter().any(|found| (found.sum, &found.details) == (sum, &details)), "{sum}: {found:#?}");
             let object = |subject: &Subject| matches!(subject, Subject::Object { uid: of, .. } if *of == uid());
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    fn keeper(annotations: &[(&str, &str)]) -> Arc<Pod> {
+    fn holder(annotations: &[(&str, &str)]) -> Arc<Pod> {
         let labels = [("scheduling.koordinator.sh/operating-mode", "Reservation")];
         let pod = labelled("ns", "keeper", &labels, &REQUESTS());
         let given = annotations.iter().copied().collect();
@@ -213,9 +213,9 @@ mod tests {
     #[test]
     fn a_pod_that_keeps_what_it_has_may_be_there_before_its_node() {
         let mut cluster = empty();
-        cluster.place(keeper(&[]), &"n".into(), Holds::default());
+        cluster.place(holder(&[]), &"n".into(), Holds::default());
         cluster.set_node(node("n", &json!({})));
-        let kept = cluster.state::<Kept>().unwrap();
+        let kept = cluster.state::<ReservationCache>().unwrap();
         assert_eq!(kept.on_node("n").map(|info| &*info.name).collect::<Vec<_>>(), ["keeper"]);
     }
 
@@ -224,18 +224,18 @@ mod tests {
         let mut cluster = empty();
         cluster.set_node(node("n", &json!({})));
         let owner = ("scheduling.koordinator.sh/reservation-current-owner", r#"{"name":"p","uid":"p"}"#);
-        cluster.place(keeper(&[owner]), &"n".into(), Holds::default());
+        cluster.place(holder(&[owner]), &"n".into(), Holds::default());
         let mut holds = Holds::default();
         holds.set(Allocated { name: "keeper".into(), uid: Uid::from("keeper") });
         cluster.place(labelled("ns", "p", &[], &REQUESTS()), &"n".into(), holds);
         let owners = |cluster: &Cluster| {
-            let info = cluster.state::<Kept>().unwrap().info(&Uid::from("keeper")).unwrap();
+            let info = cluster.state::<ReservationCache>().unwrap().info(&Uid::from("keeper")).unwrap();
             (info.assigned_count(), info.allocated().get("cpu"))
         };
         assert_eq!(owners(&cluster), (1, 1000));
         cluster.remove_pod(&Uid::from("p"));
         assert_eq!(owners(&cluster), (1, 0));
-        cluster.place(keeper(&[]), &"n".into(), Holds::default());
+        cluster.place(holder(&[]), &"n".into(), Holds::default());
         assert_eq!(owners(&cluster), (0, 0));
     }
 

@@ -6,9 +6,9 @@ use koord_resource::ResourceList;
 
 /// Amounts by the name of the resource. A name with 0 is not the same as no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Amounts(BTreeMap<Arc<str>, i64>);
+pub struct ResourceAmounts(BTreeMap<Arc<str>, i64>);
 
-impl Amounts {
+impl ResourceAmounts {
     /// The amount of a resource; 0 without one.
     pub fn get(&self, name: &str) -> i64 {
         self.0.get(name).copied().unwrap_or(0)
@@ -58,20 +58,20 @@ impl Amounts {
     }
 }
 
-impl From<&ResourceList> for Amounts {
+impl From<&ResourceList> for ResourceAmounts {
     fn from(list: &ResourceList) -> Self {
         list.iter().map(|(name, amount)| (Arc::from(name), koord_scheduling::count(name, amount))).collect()
     }
 }
 
-impl FromIterator<(Arc<str>, i64)> for Amounts {
+impl FromIterator<(Arc<str>, i64)> for ResourceAmounts {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, i64)>>(amounts: I) -> Self {
         Self(amounts.into_iter().collect())
     }
 }
 
 #[cfg(test)]
-pub(super) fn amounts(pairs: &[(&str, i64)]) -> Amounts {
+pub(crate) fn amounts(pairs: &[(&str, i64)]) -> ResourceAmounts {
     pairs.iter().map(|(name, amount)| (Arc::from(*name), *amount)).collect()
 }
 
@@ -85,7 +85,7 @@ mod tests {
             .map(|(name, text)| (name, text.parse().unwrap()))
             .into_iter()
             .collect();
-        let all = Amounts::from(&list);
+        let all = ResourceAmounts::from(&list);
         assert_eq!(all, amounts(&[("cpu", 1500), ("memory", 1 << 30), ("x/y", 0)]));
         assert_eq!((all.has("x/y"), all.positive().count()), (true, 2));
         let left = all.without(&amounts(&[("cpu", 2000), ("memory", 24), ("other", 1)]));

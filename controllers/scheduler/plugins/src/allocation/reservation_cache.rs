@@ -26,26 +26,27 @@ use koord_engine::{
 use koord_resource::ResourceList;
 use koord_scheduling::{ResourceId, ResourceVector};
 
-pub(super) use self::matching::{Asks, Matched, Unused};
 use self::matching::{Changes, Matching};
+pub(crate) use self::matching::{Matched, ReservationQuery, Unused};
 use super::{
-    Amounts, Match, NodeRoom, Owners, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over, owners::marks,
+    Owners, ReservationInfo, ReservationMatch, ReservationSelector, ReservePod, ResourceAmounts, Summary,
+    UnreservedResources, is_over, owners::marks,
 };
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Allocated {
-    pub(super) name: Arc<str>,
-    pub(super) uid: Uid,
+pub(crate) struct Allocated {
+    pub(crate) name: Arc<str>,
+    pub(crate) uid: Uid,
 }
 
 /// What the reserve pod of a Reservation was given: its node, before that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Assumed;
+pub(crate) struct Assumed;
 
 /// The reservations that have a node, or are assumed to have it, and the pods that use them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ReservationCache {
     infos: BTreeMap<Uid, Known>,
     by_node: BTreeMap<Arc<str>, BTreeSet<Uid>>,
     /// What counts twice in what pods request of a node, by row: owners count for themselves, and are a part of what is kept for them.
@@ -62,7 +63,7 @@ pub(crate) struct Kept {
     /// Changes with every reservation and every owner.
     generation: u64,
     /// By reservation, whether it is known or not.
-    consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
+    consumers: BTreeMap<Uid, BTreeMap<Uid, ResourceAmounts>>,
     /// Those whose owners on nodes have changed since they were taken out of here.
     used_anew: BTreeSet<Uid>,
     /// Why the last pod that was refused does not use a Reservation, where that is kept.
@@ -93,30 +94,30 @@ impl Known {
     }
 }
 
-impl Kept {
+impl ReservationCache {
     /// Whether nothing is reserved.
     pub(crate) fn is_empty(&self) -> bool {
         self.infos.is_empty()
     }
 
-    pub(super) fn info(&self, uid: &Uid) -> Option<&ReservationInfo> {
+    pub(crate) fn info(&self, uid: &Uid) -> Option<&ReservationInfo> {
         self.infos.get(uid).map(|known| &known.info)
     }
 
     /// The pods that use a reservation.
-    pub(super) fn consumers(&self, uid: &Uid) -> impl Iterator<Item = &Uid> {
+    pub(crate) fn consumers(&self, uid: &Uid) -> impl Iterator<Item = &Uid> {
         self.consumers.get(uid).into_iter().flat_map(BTreeMap::keys)
     }
 
     /// The pods that use what is no reservation any more, by what they say; for a Reservation that is unknown, not one without
     /// a node.
-    pub(super) fn orphans<'k>(&'k self, is_known: impl Fn(&Uid) -> bool + 'k) -> impl Iterator<Item = &'k Uid> {
+    pub(crate) fn orphans<'k>(&'k self, is_known: impl Fn(&Uid) -> bool + 'k) -> impl Iterator<Item = &'k Uid> {
         let gone = self.consumers.iter().filter(move |(uid, _)| self.info(uid).is_none() && !is_known(uid));
         gone.flat_map(|(_, pods)| pods.keys())
     }
 
     /// The reservations whose owners on nodes have changed since this was asked.
-    pub(super) fn take_used_anew(&mut self) -> BTreeSet<Uid> {
+    pub(crate) fn take_used_anew(&mut self) -> BTreeSet<Uid> {
         std::mem::take(&mut self.used_anew)
     }
 
@@ -128,23 +129,23 @@ impl Kept {
     }
 
     /// The reservations of a node.
-    pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
+    pub(crate) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
     }
 
     /// The reservations of a node, each with what it keeps, exactly.
-    pub(super) fn exact_on(&self, node: &str) -> impl Iterator<Item = (&ReservationInfo, &ResourceList)> {
+    pub(crate) fn exact_on(&self, node: &str) -> impl Iterator<Item = (&ReservationInfo, &ResourceList)> {
         let known = self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.infos.get(uid));
         known.map(|known| (&known.info, &known.allocatable))
     }
 
     /// Changes with every reservation and every owner.
-    pub(super) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// Whether a pod is an owner of any reservation as one of its kind is not.
-    pub(super) fn names(&self, pod: &Pod) -> bool {
+    pub(crate) fn names(&self, pod: &Pod) -> bool {
         let owners = |uid: &Uid| self.info(uid).and_then(|info| info.owners.as_ref());
         let is_named = |owners: &Owners| owners.name_pods() && owners.match_pod(pod);
         self.named > 0 && self.candidates(pod).into_iter().filter_map(owners).any(is_named)
@@ -166,7 +167,7 @@ impl Kept {
     }
 
     /// What is not there for a pod that matches these.
-    pub(super) fn hidden(&self, matched: &Matched) -> ExcludedPods {
+    pub(crate) fn hidden(&self, matched: &Matched) -> ExcludedPods {
         if self.pods == 0 {
             return ExcludedPods { by_row: Arc::clone(matched.all()), at_once: Vec::new() };
         }
@@ -200,13 +201,13 @@ impl Kept {
     }
 
     /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
-    pub(super) fn room(&self, cluster: &Cluster, row: Row, of: &Amounts) -> NodeRoom {
+    pub(crate) fn room(&self, cluster: &Cluster, row: Row, of: &ResourceAmounts) -> UnreservedResources {
         let twice = CountedTwice::on(cluster, row);
-        let (mut hidden, mut hidden_pods) = (Amounts::default(), 0);
+        let (mut hidden, mut hidden_pods) = (ResourceAmounts::default(), 0);
         for placed in cluster.excluded_on(row) {
             match self.info(&placed.pod.uid) {
                 Some(info) => hidden.add(&info.held()),
-                None => hidden.add(&Amounts::from(&placed.pod.template.requests)),
+                None => hidden.add(&ResourceAmounts::from(&placed.pod.template.requests)),
             }
             hidden_pods += 1;
         }
@@ -216,7 +217,7 @@ impl Kept {
             let free = left(id).saturating_add(twice.of(id)).saturating_sub(hidden.get(name));
             Some((Arc::clone(name), free))
         });
-        NodeRoom { free: free.collect(), pods: left(ResourceId::PODS).saturating_sub(hidden_pods) }
+        UnreservedResources { free: free.collect(), pods: left(ResourceId::PODS).saturating_sub(hidden_pods) }
     }
 
     fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
@@ -309,7 +310,7 @@ impl Kept {
 
 /// Whether nothing is reserved, so that nothing counts twice on any node.
 pub(crate) fn is_counted_once(cluster: &Cluster) -> bool {
-    cluster.state::<Kept>().is_none_or(Kept::is_empty)
+    cluster.state::<ReservationCache>().is_none_or(ReservationCache::is_empty)
 }
 
 /// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
@@ -318,7 +319,7 @@ pub(crate) struct CountedTwice<'c>(Option<&'c ResourceVector>);
 impl<'c> CountedTwice<'c> {
     /// On this node.
     pub(crate) fn on(cluster: &'c Cluster, row: Row) -> Self {
-        Self(cluster.state::<Kept>().and_then(|kept| kept.twice.get(&row)))
+        Self(cluster.state::<ReservationCache>().and_then(|kept| kept.twice.get(&row)))
     }
 
     /// Of this resource.
@@ -334,13 +335,13 @@ fn node_of<'c>(name: &str, cluster: &'c Cluster) -> Option<&'c str> {
 }
 
 /// The Reservation for which a pod stands.
-pub(super) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
+pub(crate) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
     let key = &pod.reservation.as_ref()?.key;
     cluster.objects().entry::<Reservation>(key.as_str()).filter(|entry| entry.uid == pod.uid)?.get()
 }
 
 /// Whether a pod keeps what it has for others, as a reservation does.
-pub(super) fn keeps(pod: &Pod) -> bool {
+pub(crate) fn keeps(pod: &Pod) -> bool {
     pod.template.labels.get(OPERATING_MODE.name()) == Some(PodOperatingMode::Reservation.as_str())
 }
 
@@ -358,7 +359,7 @@ fn assumed_on<'c>(placed: &'c Placed, cluster: &'c Cluster) -> Option<AssumedOn<
     Some((cluster.name(placed.row)?, placed.holds.get()))
 }
 
-impl State for Kept {
+impl State for ReservationCache {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
     }
@@ -376,7 +377,7 @@ impl State for Kept {
         self.stand(cluster, placed, Some(placed.row));
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.has_changed(uid);
-            let requests = Amounts::from(&placed.pod.template.requests);
+            let requests = ResourceAmounts::from(&placed.pod.template.requests);
             if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
                 info.assign(&placed.pod.uid, &requests);
                 if let Some(row) = *row {

@@ -1,0 +1,35 @@
+//! What of a node is allocated to which pods, beside what pods request of it: reserved resources and who may use them.
+//!
+//! The plugins that filter and score by reservations, and those that allocate CPUs and devices from them, share this; none of them knows another.
+//! Read first: [`ReservationCache`] (the reservations of a cluster), [`ReservedResources`] (what is reserved on one node).
+
+mod amounts;
+mod owners;
+mod reservation_affinity;
+mod reservation_cache;
+mod reservation_fit;
+mod reservation_info;
+mod reserve_pod;
+mod reserved_resources;
+
+#[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::{amounts::amounts, reservation_info::tests::reservation};
+}
+
+pub use amounts::ResourceAmounts;
+pub use owners::Owners;
+pub use reservation_affinity::{ReservationMatch, ReservationMismatch, ReservationSelector, Summary};
+pub(crate) use reservation_cache::{
+    Allocated, Assumed, CountedTwice, Matched, ReservationCache, ReservationQuery, Unused, is_counted_once, keeps,
+    object_of,
+};
+pub use reservation_fit::{FitOptions, Unfit, UnreservedResources, fits};
+pub(crate) use reservation_fit::{full, has_room, insufficient_by_node};
+pub use reservation_info::{AllocatePolicy, ReservationInfo};
+pub(crate) use reserve_pod::is_over;
+pub use reserve_pod::{ReservePod, ReservePodError};
+pub(crate) use reserved_resources::{
+    Choice, ReservationRequirement, ReservedResources, TakenOver, are_too_small, choices, have_room, is_unreserved,
+    reservations_with, reserved, source, users,
+};
