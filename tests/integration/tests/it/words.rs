@@ -9,7 +9,8 @@ use std::{
 use integration::installed::repository;
 
 /// A name, and what is said instead.
-const RETIRED: [(&str, &str); 24] = [
+const RETIRED: [(&str, &str); 32] = [
+    ("ChosenNumaNodes", "ReservedNumaAffinity"),
     ("consults", "ExtenderCalls::may_call"),
     ("Excess", "Overallocation"),
     ("given_twice", "double_allocations"),
@@ -19,21 +20,28 @@ const RETIRED: [(&str, &str); 24] = [
     ("is_unsettled", "has_changed"),
     ("Judge", "QueueingHints"),
     ("Judged", "PluginHints"),
+    ("keeps_nothing", "is_unreserved"),
     ("Lap", "PartLatency"),
     ("Laps", "Latencies"),
     ("look_for_room", "run_post_filters"),
     ("looked_for_room", "ran_post_filters"),
+    ("Lot", "ReservedResources"),
     ("makes_room", "preempts, nominates"),
+    ("MatchAsks", "ReservationQuery"),
+    ("NodeRoom", "UnreservedResources"),
     ("NoRoom", "NoCandidate"),
     ("not_there", "next_pod_unavailable"),
+    ("OfferedDevices", "NodeNumaHints"),
     ("PluginLap", "PluginLatency"),
     ("shares_room", "shares_nomination"),
-    ("StandIn", "ReservePodState"),
     ("stand_in", "reserve_pod"),
     ("stand_ins", "reserve_pods"),
+    ("StandIn", "ReservePodState"),
     ("tried_instead", "representative"),
     ("under_way", "current_attempt"),
     ("UnderWay", "CurrentAttempt"),
+    ("WantedDevices", "NumaHintProvider"),
+    ("Wish", "ReservationSelector, CpuPolicies"),
 ];
 
 /// Every Rust file below a folder.
