@@ -25,13 +25,8 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "configuration")]
 use crate::ConfigFlag;
 use crate::{
-    Build, ControllerFlags, ControllerSettings, Dependencies, Setup,
-    flags::from_go,
-    gates::Stage,
-    manifests,
-    output::FAILED,
-    plan::PlanFlags,
-    process::run_to_code,
+    Build, ControllerFlags, ControllerSettings, Dependencies, Setup, flags::from_go, gates::Stage, manifests,
+    output::FAILED, plan::PlanFlags, process::run_to_code,
 };
 
 /// What every program with controllers may do: leader election in its own namespace with a Lease of this name, and events.

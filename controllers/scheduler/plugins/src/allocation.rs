@@ -12,11 +12,6 @@ mod reservation_info;
 mod reserve_pod;
 mod reserved_resources;
 
-#[cfg(test)]
-pub(crate) mod testing {
-    pub(crate) use super::{amounts::amounts, reservation_info::tests::reservation};
-}
-
 pub use amounts::ResourceAmounts;
 pub use owners::Owners;
 pub use reservation_affinity::{ReservationMatch, ReservationMismatch, ReservationSelector, Summary};
@@ -33,3 +28,8 @@ pub(crate) use reserved_resources::{
     Choice, ReservationRequirement, ReservedResources, TakenOver, are_too_small, choices, have_room, is_unreserved,
     reservations_with, reserved, source, users,
 };
+
+#[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::{amounts::amounts, reservation_info::tests::reservation};
+}
