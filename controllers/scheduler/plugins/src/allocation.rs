@@ -1,7 +1,8 @@
 //! What of a node is allocated to which pods, beside what pods request of it: reserved resources and who may use them.
 //!
 //! The plugins that filter and score by reservations, and those that allocate CPUs and devices from them, share this; none of them knows another.
-//! Read first: [`ReservationCache`] (the reservations of a cluster), [`ReservedResources`] (what is reserved on one node).
+//! Read first: [`ReservationInfo`] (what a reservation reserves, and who uses it), [`ReservationSelector`] (which reservations a pod may use). `ReservationCache` has the reservations of a
+//! cluster, `ReservedResources` what is reserved on one node.
 
 mod amounts;
 mod owners;

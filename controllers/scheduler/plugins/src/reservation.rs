@@ -1,8 +1,7 @@
-//! Reservation: resources of a node that are kept for pods which match their owners (`spec/scheduler.md` 3C).
+//! Reservation: resources of a node that are reserved for pods which match its owners (`spec/scheduler.md` 3C).
 //!
-//! What a Reservation keeps and who may use it is a [`ReservationInfo`]; [`ReservationSelector`] is what a pod says about reservations. From
-//! both follow which reservations a pod matches, whether a node with them takes it ([`fits`]), which of them it uses
-//! ([`nominate`]), and how nodes compare. [`lifecycle`] is what becomes of a Reservation itself.
+//! [`crate::allocation`] says what is reserved and which pods match. Here is what the plugin decides by that: whether a node with its reservations takes a pod,
+//! which of them the pod uses ([`nominate`]), and how nodes compare. [`lifecycle`] is what becomes of a Reservation itself.
 
 mod ask;
 mod attempt;
