@@ -167,8 +167,8 @@ impl EnqueueExtensions for NodeNumaResource {
 
 impl PreFilter for NodeNumaResource {
     fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        let asked = self.asked(request);
-        if let Err(Invalid::Annotation { key, reason }) = &asked {
+        let wanted = wanted(request.template(), self.settings.bind);
+        if let Err(Invalid::Annotation { key, reason }) = &wanted {
             let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
             return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message).with("annotation", key)));
         }
@@ -178,7 +178,7 @@ impl PreFilter for NodeNumaResource {
             return Err(Rejection::unresolvable(reason));
         }
         let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
-        asked.map(drop).map_err(fractional)
+        wanted.map(drop).map_err(fractional)
     }
 }
 
