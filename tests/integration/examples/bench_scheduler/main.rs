@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use cluster::{SCHEDULER, node, running, waiting};
 use futures::StreamExt as _;
-use goals::{Goals as KnownGoals, ROUNDS, Verdict};
+use goals::{Goals as KnownGoals, PAUSE, ROUNDS, Verdict};
 use http::Method;
 use integration::{
     RealServer,
@@ -91,6 +91,7 @@ async fn main() -> Result<ExitCode> {
             }
             // Other work on the machine makes measurements worse and never better.
             println!("| {} | koord-scheduler | {} | again |", row.name, measured.cells());
+            tokio::time::sleep(PAUSE).await;
             let again = measure(&options, row, &Program::Ours(&options.scheduler)).await?;
             let misses_again = again.misses(row, &known);
             if failures(&misses_again) < failures(&misses) {
