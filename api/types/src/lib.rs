@@ -18,7 +18,8 @@
 //! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
 //! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
 //! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
-//! | [`koord_engine`](../koord_engine/index.html) | the state of a cluster, the queue of pods, the cycle that finds a node for one, what a plugin is |
+//! | [`koord_scheduler_framework`](../koord_scheduler_framework/index.html) | what a plugin is, the state of a cluster, and the search for a node |
+//! | [`koord_scheduler_engine`](../koord_scheduler_engine/index.html) | the queue of pods, and what is done with one, from the queue to the binding |
 //! | [`koord_scheduler_plugins`](../koord_scheduler_plugins/index.html) | the plugins of the scheduler |
 //! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |
 //! | [`koord_openb`](../koord_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |

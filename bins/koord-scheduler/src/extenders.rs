@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use koord_config::scheduler::{Extender as Configured, ExtenderTls};
-use koord_engine::extender::Extender;
+use koord_scheduler_framework::extender::Extender;
 use koord_scheduler_runtime::Webhook;
 use kube::{Client, Config, config::Kubeconfig};
 use serde_json::json;

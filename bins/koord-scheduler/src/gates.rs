@@ -1,8 +1,8 @@
 //! The feature gates of the scheduler: those of the original, and those of kube-scheduler that concern scheduling.
 
-use koord_engine::policy::Policy;
 use koord_program::gates::{Gate, Gates, Stage};
 use koord_runtime::key::ObjectKey;
+use koord_scheduler_framework::policy::Policy;
 use koord_scheduler_runtime::Transformers;
 
 const fn alpha(name: &'static str) -> Gate {

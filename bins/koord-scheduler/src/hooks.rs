@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use koord_api::elastic_quota::ElasticQuota;
-use koord_engine::pod::Pod;
 use koord_runtime::clock::SharedClock;
+use koord_scheduler_framework::pod::Pod;
 use koord_scheduler_plugins::elastic_quota::{Forest, HookFactories, QuotaHook, QuotaUpdate, QuotaUpdateState};
 use koord_scheduler_runtime::HookLatency;
 use serde_json::Value;
@@ -105,12 +105,12 @@ mod tests {
 
     use jiff::Timestamp;
     use koord_config::scheduler::HookPlugin;
-    use koord_engine::{engine::Engine, queue::Timings};
     use koord_runtime::{
         clock::ManualClock,
         metrics::{Audience, Registries},
         random::Random,
     };
+    use koord_scheduler_engine::{Engine, queue::Timings};
     use koord_scheduler_runtime::Measures;
     use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! koord-scheduler as a library: `koordctl up` runs it in its own process, the program is a thin main around it.
 //!
-//! Flags, configuration and wiring. Nodes are chosen in [`koord_engine`] by the plugins of [`koord_scheduler_plugins`]; what is
+//! Flags, configuration and wiring. Nodes are chosen in [`koord_scheduler_engine`] by the plugins of [`koord_scheduler_plugins`]; what is
 //! written of it is in [`koord_scheduler_runtime`].
 //!
 //! Read first: [`Scheduler`] (the program), [`Options`] (the flags), [`Configuration`] (the file), [`run_with`] (what is wired).
@@ -32,8 +32,8 @@ mod version;
 pub use configuration::Configuration;
 pub use gates::{GATES, transformers};
 pub use identity::{BUILD, NAME};
-pub use koord_engine::framework::ReasonCode;
 pub use koord_runtime::metrics::Exposition;
+pub use koord_scheduler_framework::ReasonCode;
 pub use koord_scheduler_plugins::{allocation, elastic_quota, reservation};
 pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;

@@ -3,11 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use anyhow::{Context as _, Result};
-use koord_engine::{
-    cycle::Profile,
-    framework::{Plugin, Registration},
-};
 use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{Plugin, Profile, Registration};
 
 use crate::hooks::Hooks;
 

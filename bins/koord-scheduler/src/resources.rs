@@ -9,9 +9,9 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use koord_engine::pod::Pod;
 use koord_resource::{Quantity, ResourceList};
 use koord_runtime::metrics::{write_gauge_head, write_series};
+use koord_scheduler_framework::pod::Pod;
 use koord_scheduler_runtime::Questions;
 
 use crate::services::refused;
@@ -97,8 +97,8 @@ fn value(resource: &str, amount: &Quantity) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::pod::Template;
     use koord_runtime::key::ObjectKey;
+    use koord_scheduler_framework::pod::Template;
 
     use super::*;
 

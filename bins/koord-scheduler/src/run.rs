@@ -6,7 +6,6 @@ use anyhow::{Context as _, Result, anyhow};
 use axum::{Router, routing::get};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_configuration::LeaderElection;
-use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
@@ -15,6 +14,8 @@ use koord_program::{
 use koord_runtime::{
     key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint, random::Random,
 };
+use koord_scheduler_engine::{Engine, queue::Timings};
+use koord_scheduler_framework::Profile;
 use koord_scheduler_plugins::{self as registry, BuiltProfile, build_with, elastic_quota::HookFactories};
 use koord_scheduler_runtime::{
     AuditorSettings, Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,

@@ -2,9 +2,9 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use koord_engine::framework::Plugin;
 use koord_program::logs;
 use koord_resource::rbac::RbacRule;
+use koord_scheduler_framework::Plugin;
 use koord_scheduler_plugins::elastic_quota::QuotaHook;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_wit
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use koord_engine::framework::{Plugin, Registration};
+/// use koord_scheduler_framework::{Plugin, Registration};
 /// use koord_scheduler::Scheduler;
 ///
 /// struct Silent;
@@ -91,8 +91,8 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use koord_config::scheduler::HookPlugin;
-    use koord_engine::{cycle::Profile, framework::Registration};
     use koord_resource::controller::ResourceKind;
+    use koord_scheduler_framework::{Profile, Registration};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use koord_engine::framework::Query;
+use koord_scheduler_framework::Query;
 use koord_scheduler_runtime::{Questions, Unanswered};
 use serde_json::{Value, json};
 

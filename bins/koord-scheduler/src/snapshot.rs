@@ -3,12 +3,12 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use koord_engine::engine::{Engine, Reads};
 use koord_program::{
     gates::Gates,
     plan::{self, Source},
 };
 use koord_runtime::{Core, clock::Moment, random::Random};
+use koord_scheduler_engine::{Engine, Reads};
 use koord_scheduler_runtime::{Transformers, feed::Feed};
 use kube::Client;
 use serde_json::Value;

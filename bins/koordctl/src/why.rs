@@ -14,17 +14,14 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use koord_api::resource_names::{GPU_CORE, GPU_MEMORY_RATIO, GPU_SHARED};
-use koord_engine::{
-    engine::{Engine, Why},
-    framework::Query,
-    pod::Pod,
-};
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{
     clock::{Moment, SystemClock},
     uid::Uid,
 };
 use koord_scheduler::{Configuration, Options, snapshot};
+use koord_scheduler_engine::{Engine, Why};
+use koord_scheduler_framework::{Query, pod::Pod};
 use serde_json::{Value, json};
 
 use self::unblock::Unblocked;

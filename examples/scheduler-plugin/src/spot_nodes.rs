@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_engine::prelude::*;
+use koord_scheduler_framework::prelude::*;
 
 pub(crate) struct SpotNodes;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use koord_engine::extender::Extender;
+use koord_scheduler_framework::extender::Extender;
 use koord_scheduler_runtime::verbs::{ADDED_SCORE_MAX, Bind, Filter, Preempt, Prioritize, Verb as _};
 
 /// In the first byte: the extender may be passed over.

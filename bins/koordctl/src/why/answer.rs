@@ -2,12 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use koord_engine::{
-    cycle::OnNode,
-    engine::{Decision, Outcome, Refused, Why},
-    framework::{Reason, ReasonCode},
-    pod::Pod,
-};
+use koord_scheduler_engine::{Decision, Outcome, Refused, Why};
+use koord_scheduler_framework::{Reason, ReasonCode, cycle::OnNode, pod::Pod};
 use serde_json::{Value, json};
 
 use super::unblock::{Unblock, Unblocked};

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
-use koord_engine::{
-    engine::{Engine, Outcome, Why},
-    pod::Pod,
-};
 use koord_runtime::clock::Moment;
+use koord_scheduler_engine::{Engine, Outcome, Why};
+use koord_scheduler_framework::pod::Pod;
 use serde_json::{Value, json};
 
 use super::{

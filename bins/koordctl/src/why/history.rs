@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
-use koord_engine::framework::ReasonCode;
+use koord_scheduler_framework::ReasonCode;
 use serde_json::{Value, json};
 
 use crate::{

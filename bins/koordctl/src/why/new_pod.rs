@@ -11,9 +11,9 @@ use envtest::{
 use http::Method;
 use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use koord_engine::engine::Engine;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{key::ObjectKey, uid::Uid};
+use koord_scheduler_engine::Engine;
 use serde_json::{Value, json};
 
 use super::objects::Objects;

@@ -3,17 +3,13 @@
 use std::collections::BTreeSet;
 
 use koord_api::reservation::{Reservation, ReservationPhase};
-use koord_engine::{
-    engine::{Decision, Engine, Outcome},
-    framework::{Reason, ReasonCode},
-    labels::Labels,
-    pod::Pod,
-};
 use koord_runtime::clock::Moment;
 use koord_scheduler::{
     allocation::{Owners, ReservationInfo, ReservationMatch, ReservationMismatch, ReservationSelector},
     reservation::lifecycle::missing,
 };
+use koord_scheduler_engine::{Decision, Engine, Outcome};
+use koord_scheduler_framework::{Reason, ReasonCode, labels::Labels, pod::Pod};
 use serde_json::{Value, json};
 
 use super::{pods, service};

@@ -19,13 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
-use koord_engine::{
-    cycle::OnNode,
-    engine::{Decision, Engine, Outcome, Why},
-    pod::Pod,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
+use koord_scheduler_engine::{Decision, Engine, Outcome, Why};
+use koord_scheduler_framework::{cycle::OnNode, pod::Pod};
 use serde_json::{Value, json};
 
 pub(super) use self::found::{Unblock, Unblocked};

@@ -1,6 +1,6 @@
 //! `koordctl why`: a pod that is placed, one that waits and why, one node, bad input; the same from files and from a cluster.
 
-use koord_engine::framework::ReasonCode;
+use koord_scheduler_framework::ReasonCode;
 use koordctl::{Answer, Cli, run_on, screen::Screen};
 use serde_json::{Value, json};
 

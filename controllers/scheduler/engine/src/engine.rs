@@ -30,6 +30,10 @@ use std::{
 use jiff::Timestamp;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, write::Write};
 use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    Patch, Profile, Searched, cluster::Cluster, cycle::Memory, event::Event, extender::Question, pod::Pod,
+    policy::Policy,
+};
 
 use self::verdicts::Verdicts;
 pub use self::{
@@ -45,16 +49,7 @@ use self::{
     extender_calls::ExtenderCallQueue, jobs::Jobs, latency::Latencies, overallocation::Overallocations,
     queueing_hints::PluginHints, waiting_pods::Waitlist,
 };
-use crate::{
-    cluster::Cluster,
-    cycle::{Memory, Profile},
-    event::Event,
-    extender::Question,
-    framework::{Patch, Searched},
-    pod::Pod,
-    policy::Policy,
-    queue::{Queue, Return, Timings, Tried},
-};
+use crate::queue::{Queue, Return, Timings, Tried};
 
 /// Which objects plugins read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

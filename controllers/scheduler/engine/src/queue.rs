@@ -21,6 +21,7 @@ use std::{
 };
 
 use koord_core::{clock::Moment, uid::Uid};
+use koord_scheduler_framework::{PluginSet, event::Event, pod::Pod};
 
 use self::{
     arrivals::Admission,
@@ -29,11 +30,10 @@ use self::{
 };
 pub use self::{
     arrivals::{Arrivals, Cause, Change, Part},
-    entry::{PluginSet, Tried},
+    entry::Tried,
     hints::QueueingHints,
     standing::{Standing, Stands},
 };
-use crate::{event::Event, pod::Pod};
 
 /// Timings of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

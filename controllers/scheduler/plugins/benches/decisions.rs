@@ -13,7 +13,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use chosen::{Chosen, Floor};
 use clock::clock;
-use koord_engine::{cluster::Turn, pod::Template};
+use koord_scheduler_framework::{cluster::Turn, pod::Template};
 use scenarios::{
     Scenario, among_others, batch, cpu_bound, gangs, labelled, on_gpus, owners, plain, preferring, sizes, spec,
     workload,

@@ -18,16 +18,16 @@ use clock::clock;
 use k8s_openapi::api::core::v1::Namespace;
 use koord_api::{cluster_network_topology::ClusterNetworkTopology, elastic_quota::ElasticQuota};
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_quota::Quota;
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
+    PreparedFilter, Registration, Request,
     cluster::Cluster,
     columns::Row,
-    framework::{PreparedFilter, Registration, Request},
     hold::Holds,
     object::Object,
     pod::{Pod, Template},
 };
-use koord_quota::Quota;
-use koord_resource::ResourceList;
 use koord_scheduler_plugins::{
     CpuCase,
     elastic_quota::{Claim, Counted, Ledger, Settings},

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use koord_config::scheduler::NodeResourcesBalancedAllocationArgs;
-use koord_engine::{
-    cluster::Cluster,
+use koord_scheduler_framework::{
+    NodeScore, Plugin, Registration, Request, SCORE_MAX, SchedulingSignature, Score, SignatureFields, cluster::Cluster,
     columns::Row,
-    framework::{NodeScore, Plugin, Registration, Request, SCORE_MAX, SchedulingSignature, Score, SignatureFields},
 };
 use koord_scheduling::ResourceId;
 use smallvec::SmallVec;

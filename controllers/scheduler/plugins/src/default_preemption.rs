@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use koord_config::scheduler::DefaultPreemptionArgs;
-use koord_engine::{
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration, Request,
     cluster::Cluster,
     event::Events,
-    framework::{Plugin, PostFilter, PostFilterResult, PreEnqueue, Reason, ReasonCode, Registration, Request},
     pod::Pod,
     preemption::{Attempted, Evaluator, LowerPriority, Width, refuse_reserve_pod},
 };
-use koord_resource::controller::ResourceKind;
 
 /// Evicts the least important pods of the node where that does the least harm, for a pod of higher priority.
 #[derive(Clone, Copy, Debug)]
@@ -70,18 +70,11 @@ mod foreign;
 mod tests {
     pub(super) use koord_core::uid::Uid;
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
-    use koord_engine::{
-        cycle::Profile,
-        engine::{PreemptionOutcome, Refused},
-        labels::Labels,
-        object::Object,
-        queue::Timings,
-    };
+    use koord_scheduler_engine::{PreemptionOutcome, Refused, queue::Timings};
+    use koord_scheduler_framework::{Profile, labels::Labels, object::Object};
     pub(super) use {
-        koord_engine::{
-            engine::{Attempt, Engine, Outcome},
-            pod::Template,
-        },
+        koord_scheduler_engine::{Attempt, Engine, Outcome},
+        koord_scheduler_framework::pod::Template,
         serde_json::json,
         std::sync::Arc,
     };

@@ -19,24 +19,23 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    Attempted, Audit, Code, Diagnostics, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, Found, NodeFilter,
+    NodeScore, Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreBind, PreEnqueue,
+    PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
+    SchedulingSignature, Score, StatusWriter, Upkeep, Verdict,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
-    framework::{
-        Attempted, Audit, Code, Diagnostics, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, Found,
-        NodeFilter, NodeScore, Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult,
-        PreBind, PreEnqueue, PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection,
-        Request, Reserve, SchedulingSignature, Score, StatusWriter, Upkeep, Verdict, highest_is_best, normalize,
-    },
+    highest_is_best,
     hold::Holds,
     node::Node,
+    normalize,
     object::ObjectChange,
     pod::Pod,
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 use koord_scheduling::NodeTerm;
 
 use self::{

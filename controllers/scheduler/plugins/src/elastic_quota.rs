@@ -33,23 +33,19 @@ use koord_api::{
 };
 use koord_config::scheduler::ElasticQuotaArgs;
 use koord_core::uid::Uid;
-use koord_engine::{
-    cluster::{Cluster, Placed},
-    cycle::Profile,
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, NoAnswer, Orders,
+    Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Profile, Query, Reason, ReasonCode,
+    Registration, Rejection, Request, ServiceEndpoint, StatusWriter, Upkeep,
+    cluster::{Cluster, Placed, state::State},
     event::{Event, Events},
-    framework::{
-        Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, NoAnswer, Orders,
-        Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Query, Reason, ReasonCode,
-        Registration, Rejection, Request, ServiceEndpoint, StatusWriter, Upkeep,
-    },
     pod::Pod,
     preemption::{
         Attempted, LowerPriority, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
         refuse_reserve_pod,
     },
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use self::quotas::Denial;

@@ -1,23 +1,20 @@
 //! Extenders: webhooks that filter and rate the nodes that all plugins leave, and choose victims of preemption.
 //!
-//! What they say comes from outside ([`koord_engine::extender`]); this is what follows from it.
+//! What they say comes from outside ([`koord_scheduler_framework::extender`]); this is what follows from it.
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_scheduler_framework::{
+    ExtenderCalls, Filter, NodeFilter, NodeScore, Plugin, PluginState, PostFilterResult, PreFilter, PreparedFilter,
+    Reason, ReasonCode, Refusal, Registration, Rejection, Request, SchedulingSignature, Score,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     extender::{Answers, Extender, NodeVictims, Nodes, Victims, Words},
-    framework::{
-        ExtenderCalls, Filter, NodeFilter, NodeScore, Plugin, PluginState, PostFilterResult, PreFilter, PreparedFilter,
-        Reason, ReasonCode, Refusal, Registration, Rejection, Request, SchedulingSignature, Score,
-    },
     pod::Pod,
     preemption::Candidate,
-    state::State,
 };
 
 /// Reason: an extender gave one.

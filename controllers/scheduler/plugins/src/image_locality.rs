@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{
-        NodeScore, Plugin, Registration, Request, SCORE_MAX, Scale, SchedulingSignature, Score, SignatureFields,
-        as_it_is,
-    },
+use koord_scheduler_framework::{
+    NodeScore, Plugin, Registration, Request, SCORE_MAX, Scale, SchedulingSignature, Score, SignatureFields, as_it_is,
+    cluster::Cluster, columns::Row,
 };
 
 /// Scores nodes by the sizes of those images of the pod that they have, each as far as nodes have it: an image that few nodes

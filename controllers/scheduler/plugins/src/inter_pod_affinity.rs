@@ -9,20 +9,18 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Namespace;
 use koord_config::scheduler::InterPodAffinityArgs;
-use koord_engine::{
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Request, SCORE_MAX, SchedulingSignature, Score,
     affinity::{PodAffinity, PodTerm},
     cluster::{Class, Cluster, TopologyId},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
-        Registration, Request, SCORE_MAX, SchedulingSignature, Score,
-    },
     labels::Labels,
     node::Node,
     pod::{Pod, Template},
 };
-use koord_resource::controller::ResourceKind;
 
 use self::{domain_sums::DomainSums, relabelled::Relabelled};
 

@@ -4,7 +4,7 @@
 //! (`spec/scheduler.md` 3 and 4.6). [`build`] makes profiles of them. They see the state of the engine: they know no objects of
 //! the API server, no tasks, and not each other.
 //!
-//! Read first: [`NodeResourcesFit`] (a plugin), [`koord_engine::framework`] (what a plugin may implement).
+//! Read first: [`NodeResourcesFit`] (a plugin), [`koord_scheduler_framework`] (what a plugin may implement).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod allocation;

@@ -20,20 +20,17 @@ use std::{sync::Arc, time::Duration};
 
 use koord_api::{node_metric, priority::PRIORITY_CLASS_LABEL, qos::QOS_LABEL};
 use koord_config::scheduler::LoadAwareSchedulingArgs;
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore, Operands, Plugin,
+    PluginState, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
+    SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore, Operands, Plugin,
-        PluginState, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
-        SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
-    },
     hold::Holds,
     pod::Pod,
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
 
 pub use self::{

@@ -4,14 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::core::v1::{Affinity, NodeAffinity as ApiAffinity, PodSpec};
 use koord_config::scheduler::NodeAffinityArgs;
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreFilter, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Rejection, Request, Scale, SchedulingSignature, Score, SignatureFields,
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreFilter, PreparedFilter, Reason, ReasonCode,
-        Refusal, Registration, Rejection, Request, Scale, SchedulingSignature, Score, SignatureFields, highest_is_best,
-    },
+    highest_is_best,
     node::Node,
     pod::{Pod, Template},
 };

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request,
+    SchedulingSignature, SignatureFields,
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration,
-        Request, SchedulingSignature, SignatureFields,
-    },
     pod::{Pod, Template},
 };
 
@@ -87,7 +85,7 @@ mod tests {
     #[test]
     fn a_port_is_taken_once_per_node() {
         let mut cluster = cluster(&[node("a", &json!({})), node("b", &json!({}))]);
-        cluster.place(pod("web", &spec(80)), &"a".into(), koord_engine::hold::Holds::default());
+        cluster.place(pod("web", &spec(80)), &"a".into(), koord_scheduler_framework::hold::Holds::default());
         let refused = "U node(s) didn't have free ports for the requested pod ports";
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(80)), [refused, ""]);
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(81)), ["", ""]);

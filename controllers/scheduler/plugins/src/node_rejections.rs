@@ -9,16 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use koord_core::uid::Uid;
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_scheduler_framework::{
+    EnqueueExtensions, FailureHandler, Filter, Found, NodeFilter, Orders, Plugin, PluginState, PodActivation,
+    PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request, SchedulingSignature, SignatureFields,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, FailureHandler, Filter, Found, NodeFilter, Orders, Plugin, PluginState, PodActivation,
-        PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request, SchedulingSignature, SignatureFields,
-    },
     pod::{Pod, Template},
-    state::State,
 };
 use koord_scheduling::count;
 
@@ -201,11 +198,8 @@ mod tests {
     use std::{sync::Arc, time::Duration};
 
     use koord_core::{clock::Moment, random::Random};
-    use koord_engine::{
-        cycle::Profile,
-        engine::{Engine, Outcome},
-        queue::Timings,
-    };
+    use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+    use koord_scheduler_framework::Profile;
     use serde_json::json;
 
     use super::*;

@@ -5,14 +5,12 @@ mod allocation;
 use std::{num::NonZeroU16, sync::Arc};
 
 use koord_config::scheduler::{FitStrategyType, NodeResourcesFitArgs};
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions, Figure, Filter, MetricSource, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode,
+    Refusal, Registration, Request, SchedulingSignature, Score, SignatureFields,
     cluster::{Cluster, Unoffered},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Figure, Filter, MetricSource, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason,
-        ReasonCode, Refusal, Registration, Request, SchedulingSignature, Score, SignatureFields,
-    },
     node::Node,
     pod::Pod,
 };
@@ -288,18 +286,14 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::{clock::Moment, random::Random};
-    use koord_engine::{
-        cycle::{Found, Memory},
-        engine::Engine,
-        framework::Profile,
-        queue::Timings,
-    };
+    use koord_scheduler_engine::{Engine, queue::Timings};
+    use koord_scheduler_framework::{Found, Profile, cycle::Memory};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::testing::{cluster, filtered_in, node, pod, scored_in};
 
-    fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> Arc<koord_engine::node::Node> {
+    fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> Arc<koord_scheduler_framework::node::Node> {
         let allocatable = json!({"cpu": cpu, "memory": memory, "pods": pods, "example.com/gpu": "2"});
         node(name, &json!({"status": {"allocatable": allocatable}}))
     }
@@ -314,7 +308,7 @@ mod tests {
         cluster.place(
             pod("x", &requesting(&json!({"cpu": "1", "example.com/gpu": "1"}))),
             &"a".into(),
-            koord_engine::hold::Holds::default(),
+            koord_scheduler_framework::hold::Holds::default(),
         );
         let wanted = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
         let fit = NodeResourcesFit::default();
@@ -376,7 +370,7 @@ mod tests {
         let profile = Profile { filters: vec![0], ..Profile::of("test", plugins) };
         let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), Memory::default());
         let wants = |name: &str, amount: &str| pod(name, &requesting(&json!({"example.com/new": amount})));
-        cluster.place(wants("bound", "2"), &"a".into(), koord_engine::hold::Holds::default());
+        cluster.place(wants("bound", "2"), &"a".into(), koord_scheduler_framework::hold::Holds::default());
         let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search(
             &wants(name, amount),
             cluster,
@@ -421,7 +415,7 @@ mod tests {
         cluster.place(
             pod("x", &requesting(&json!({"cpu": "1", "memory": "5000Mi"}))),
             &"a".into(),
-            koord_engine::hold::Holds::default(),
+            koord_scheduler_framework::hold::Holds::default(),
         );
         let wanted = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
         let mut score = |strategy| {
@@ -439,7 +433,7 @@ mod tests {
     fn a_sum_that_is_too_large_to_be_kept_is_more_than_a_node_offers() {
         let mut cluster = cluster(&[sized("a", "4", "8Gi", "10")]);
         let huge = pod("x", &requesting(&json!({"memory": "9223372036854775807"})));
-        cluster.place(huge, &"a".into(), koord_engine::hold::Holds::default());
+        cluster.place(huge, &"a".into(), koord_scheduler_framework::hold::Holds::default());
         let wanted = requesting(&json!({"cpu": "1", "memory": "1Gi"}));
         assert_eq!(filtered_in(&NodeResourcesFit::default(), &mut cluster, &wanted), ["U Insufficient memory"]);
         assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &wanted), Some(vec![36]));

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{NodeScore, Plugin, Registration, Request, SchedulingSignature, Score, SignatureFields, share},
+use koord_scheduler_framework::{
+    NodeScore, Plugin, Registration, Request, SchedulingSignature, Score, SignatureFields, cluster::Cluster,
+    columns::Row, share,
 };
 use koord_scheduling::ResourceId;
 
@@ -111,7 +110,7 @@ fn score(rule: ScoringType, requested: i64, offered: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use koord_config::scheduler::ScoringType::{LeastAllocated, MostAllocated};
-    use koord_engine::hold::Holds;
+    use koord_scheduler_framework::hold::Holds;
     use serde_json::{Value, json};
 
     use super::*;

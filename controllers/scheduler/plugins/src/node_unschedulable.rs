@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Taint;
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request,
+    SchedulingSignature, SignatureFields,
     cluster::Cluster,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, Plugin, PreparedFilter, Reason, ReasonCode, Refusal, Registration, Request,
-        SchedulingSignature, SignatureFields,
-    },
     pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
@@ -76,7 +74,7 @@ fn is_tolerated(template: &Template) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use koord_engine::node::Node;
+    use koord_scheduler_framework::node::Node;
     use serde_json::{Value, json};
 
     use super::*;

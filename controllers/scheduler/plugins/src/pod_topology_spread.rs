@@ -9,21 +9,19 @@ use std::sync::Arc;
 use koord_config::scheduler::{
     DefaultConstraint, DefaultingType, InclusionPolicy, PodTopologySpreadArgs, WhenUnsatisfiable,
 };
-use koord_engine::{
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Request, SCORE_MAX, SchedulingSignature, Score,
     affinity::SpreadConstraint,
     cluster::{Class, Cluster},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
-        Registration, Request, SCORE_MAX, SchedulingSignature, Score,
-    },
     labels::Labels,
     node::Node,
     pod::{Pod, Template},
     workload::{self, ReplicaSet, ReplicationController, Service, StatefulSet},
 };
-use koord_resource::controller::ResourceKind;
 
 use self::spreading::Spreading;
 

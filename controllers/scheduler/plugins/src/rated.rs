@@ -1,6 +1,6 @@
 //! Scores of nodes by what is requested on them.
 
-use koord_engine::{cluster::Cluster, columns::Row, framework::NodeScore};
+use koord_scheduler_framework::{NodeScore, cluster::Cluster, columns::Row};
 use koord_scheduling::ResourceId;
 
 use crate::allocation::{CountedTwice, is_counted_once};

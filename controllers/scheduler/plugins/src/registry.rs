@@ -3,12 +3,8 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{ElasticQuotaArgs, Point, Resolved, SchedulerConfiguration};
-use koord_engine::{
-    cycle::Profile,
-    extender::Extender,
-    framework::{FeatureGates, Plugin, Registration},
-};
 use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{FeatureGates, Plugin, Profile, Registration, extender::Extender};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
@@ -237,9 +233,9 @@ pub fn reads() -> BTreeSet<ResourceKind> {
 #[cfg(test)]
 mod tests {
     use koord_config::Kind;
-    use koord_engine::{
+    use koord_scheduler_framework::{
+        Code, Request,
         cluster::Cluster,
-        framework::{Code, Request},
         pod::{Pod, Template},
     };
     use serde_json::{Value, json};
@@ -264,7 +260,7 @@ mod tests {
     fn every_plugin_of_the_configuration_is_known_and_has_its_own_name() {
         let known: Vec<&str> = REGISTRY.iter().map(|(name, _)| *name).collect();
         let profile = SchedulerConfiguration::without_document().profiles[0].resolved();
-        assert!(known.len() < usize::from(koord_engine::queue::PluginSet::PLUGINS_MAX));
+        assert!(known.len() < usize::from(koord_scheduler_framework::PluginSet::PLUGINS_MAX));
         assert_eq!(known.iter().filter(|name| Point::of(name).is_empty()).count(), 0);
         for (name, entry) in REGISTRY {
             if let Built(make) = entry {

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use koord_engine::{
-    cluster::Cluster,
-    event::Events,
-    framework::{EnqueueExtensions, Plugin, PreEnqueue, Reason, ReasonCode, Registration},
-    pod::Pod,
+use koord_scheduler_framework::{
+    EnqueueExtensions, Plugin, PreEnqueue, Reason, ReasonCode, Registration, cluster::Cluster, event::Events, pod::Pod,
 };
 
 /// Holds back pods whose `spec.schedulingGates` is not empty.

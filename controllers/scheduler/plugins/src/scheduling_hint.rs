@@ -7,14 +7,9 @@ use koord_api::{
     protocol::ProtocolError,
 };
 use koord_config::scheduler::SchedulingHintArgs;
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    event::Events,
-    framework::{
-        BeforePreFilter, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration, Rejection, Request,
-        SchedulingHintSource, SchedulingSignature, SignatureFields,
-    },
+use koord_scheduler_framework::{
+    BeforePreFilter, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration, Rejection, Request,
+    SchedulingHintSource, SchedulingSignature, SignatureFields, cluster::Cluster, columns::Row, event::Events,
     pod::Template,
 };
 
@@ -101,13 +96,8 @@ fn hint_of(template: &Template) -> Result<Option<Hint>, ProtocolError> {
 #[cfg(test)]
 mod tests {
     use koord_core::{clock::Moment, random::Random};
-    use koord_engine::{
-        cycle::Profile,
-        engine::{Engine, Outcome},
-        labels::Labels,
-        pod::Pod,
-        queue::Timings,
-    };
+    use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+    use koord_scheduler_framework::{Profile, labels::Labels, pod::Pod};
     use serde_json::{Value, json};
 
     use super::*;

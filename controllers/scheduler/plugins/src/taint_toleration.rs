@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Toleration;
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Request, SCORE_MAX, Scale, SchedulingSignature, Score, SignatureFields,
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, NodeScore, Plugin, PreparedFilter, Reason, ReasonCode, Refusal,
-        Registration, Request, SCORE_MAX, Scale, SchedulingSignature, Score, SignatureFields, lowest_is_best,
-    },
+    lowest_is_best,
     node::Node,
     pod::Pod,
 };
@@ -112,7 +111,11 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::{clock::Moment, random::Random};
-    use koord_engine::{cycle::Profile, engine::Engine, pod::Pod, pod::Template, queue::Timings};
+    use koord_scheduler_engine::{Engine, queue::Timings};
+    use koord_scheduler_framework::{
+        Profile,
+        pod::{Pod, Template},
+    };
     use serde_json::{Value, json};
 
     use super::*;

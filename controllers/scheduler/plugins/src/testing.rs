@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::{
+    Filter, NodeFilter, PreparedFilter, Reason, Refusal, Request, Score,
     cluster::Cluster,
     columns::Row,
-    engine::Engine,
-    framework::{Filter, NodeFilter, PreparedFilter, Reason, Refusal, Request, Score},
     hold::Holds,
     labels::Labels,
     node::Node,

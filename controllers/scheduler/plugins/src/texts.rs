@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 use parking_lot::Mutex;
 
 /// Words of refusals, each with its number.

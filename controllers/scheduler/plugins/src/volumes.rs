@@ -1,7 +1,7 @@
 //! The plugins for pods with volumes: what a claim is bound to, or may be bound to, decides where its pod can run.
 //!
 //! Claims, volumes and their classes are objects that others change, so answers for a pod with claims are asked anew in each
-//! attempt ([`is_individual`](koord_engine::framework::SchedulingSignature::is_individual)). Read first: [`VolumeBinding`].
+//! attempt ([`is_individual`](koord_scheduler_framework::SchedulingSignature::is_individual)). Read first: [`VolumeBinding`].
 
 mod binding;
 mod limits;

@@ -6,7 +6,7 @@ mod scenarios;
 use std::sync::Arc;
 
 use allocations::allocations;
-use koord_engine::pod::Template;
+use koord_scheduler_framework::pod::Template;
 use scenarios::{Scenario, among_others, batch, cpu_bound, gangs, on_gpus, owners, plain, sizes};
 
 const NODES: usize = 200;

@@ -7,11 +7,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::Namespace;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_framework::{
+    Filter, Found, PreparedFilter, Profile, Request,
     cluster::Cluster,
     columns::Row,
-    cycle::{Found, Memory, Profile},
-    framework::{Filter, PreparedFilter, Request},
+    cycle::Memory,
     hold::Holds,
     labels::Labels,
     node::Node,

@@ -7,13 +7,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    engine::{Engine, Outcome},
+use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
     labels::Labels,
     node::Node,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
 };
 use koord_scheduler_plugins::build;
 use serde_json::{Value, json};

@@ -13,7 +13,6 @@ use std::{
 };
 
 use koord_config::scheduler::SchedulerConfiguration;
-use koord_engine::{engine::Engine, queue::Timings};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
@@ -23,6 +22,7 @@ use koord_runtime::{
     random::Random,
     store::Sink,
 };
+use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_plugins::build;
 use koord_scheduler_runtime::{Next, Scheduler, feed::Feed};
 

@@ -16,7 +16,6 @@ use std::{
     sync::Arc,
 };
 
-use koord_engine::framework;
 use koord_runtime::{clock::Moment, key::ObjectKey, uid::Uid};
 
 use self::record::Record;
@@ -51,7 +50,7 @@ pub(crate) struct Subject<'a> {
     /// Whether scheduling gates hold it back.
     pub(crate) is_gated: bool,
     /// What it is scheduled together with.
-    pub(crate) together: Option<&'a framework::Workload>,
+    pub(crate) together: Option<&'a koord_scheduler_framework::Workload>,
 }
 
 impl Subject<'_> {
@@ -261,7 +260,7 @@ impl Auditor {
         }
     }
 
-    fn complete(&mut self, workload: &Workload, together: Option<&framework::Workload>, now: Moment) {
+    fn complete(&mut self, workload: &Workload, together: Option<&koord_scheduler_framework::Workload>, now: Moment) {
         let (Some(together), Some(audited)) = (together, self.audited.get_mut(workload)) else { return };
         let had_enough = std::mem::replace(&mut audited.has_enough_pods, together.has_enough_pods);
         if together.has_enough_pods && !had_enough {

@@ -15,7 +15,6 @@ use koord_api::{
     gang::name_of_pod,
     schedule_explanation::{ScheduleExplanation, ScheduleExplanationStatus},
 };
-use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::{
     controller,
     controller::{ControllerSpec, ResourceKind},
@@ -31,6 +30,7 @@ use koord_runtime::{
     store::Store,
     write::{Action, Write},
 };
+use koord_scheduler_framework::{labels::Labels, pod::Pod};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};

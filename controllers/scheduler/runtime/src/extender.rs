@@ -16,12 +16,12 @@ use std::{
 
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
-use koord_engine::extender::{Answer, Extender, NodeVictims, Nodes, Question, Victims};
 use koord_runtime::{
     error::{Fault, ReconcileError, in_one_line},
     key::ObjectKey,
     uid::Uid,
 };
+use koord_scheduler_framework::extender::{Answer, Extender, NodeVictims, Nodes, Question, Victims};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

@@ -7,12 +7,6 @@ mod shown;
 use std::{any::TypeId, sync::Arc};
 
 use koord_api::elastic_quota::ElasticQuota;
-use koord_engine::{
-    engine::{Engine, Reads},
-    node::Node,
-    object::Object,
-    pod::Pod,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core, Watch,
@@ -24,6 +18,8 @@ use koord_runtime::{
     store::{Sink, Store},
     uid::Uid,
 };
+use koord_scheduler_engine::{Engine, Reads};
+use koord_scheduler_framework::{node::Node, object::Object, pod::Pod};
 
 use self::object::{Kind, Whole};
 pub(crate) use self::pods::{Pods, Said};

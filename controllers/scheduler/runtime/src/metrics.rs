@@ -11,13 +11,12 @@ mod workloads;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use koord_engine::{
-    engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
-    framework::Registration,
-    queue::{Arrivals, Depths, PluginSet},
-    timing::PluginLatency,
-};
 use koord_runtime::{clock::Moment, metrics::Registries};
+use koord_scheduler_engine::{
+    Attempt, Ended as JobEnded, Engine, Outcome, Refused,
+    queue::{Arrivals, Depths},
+};
+use koord_scheduler_framework::{PluginSet, Registration, timing::PluginLatency};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
 
 pub use self::families::METRICS;
@@ -357,8 +356,8 @@ fn number(size: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::queue::Timings;
     use koord_runtime::random::Random;
+    use koord_scheduler_engine::queue::Timings;
 
     use super::*;
 

@@ -5,17 +5,11 @@ mod verdicts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    engine::Engine,
-    framework::{NoAnswer, Query},
-    node::Node,
-    pod::Pod,
-    shown,
-    volume::Volume,
-};
 use koord_runtime::clock::Moment;
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::{
+    NoAnswer, Query, cluster::Cluster, columns::Row, node::Node, pod::Pod, shown, volume::Volume,
+};
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use koord_engine::pod::Pod;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     events::{Event, EventType, Regarded},
     key::ObjectKey,
     write::{Action, Write},
 };
+use koord_scheduler_framework::pod::Pod;
 use serde_json::{Value, json};
 
 /// The longest note of an event.
@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn the_condition_of_a_victim_names_the_job_that_evicts_it() {
         let pod = |name: &str| Pod { key: ObjectKey::new("ns", name), ..Pod::default() };
-        let template = koord_engine::pod::Template { scheduler: "koord-scheduler".into(), ..Default::default() };
+        let template =
+            koord_scheduler_framework::pod::Template { scheduler: "koord-scheduler".into(), ..Default::default() };
         let trigger = Pod { template: template.into(), ..pod("p2") };
         let message = |preemptor: Option<&str>| {
             let write = condemned((&pod("l1"), 0), &trigger, preemptor, jiff::Timestamp::UNIX_EPOCH);

@@ -22,15 +22,13 @@ use std::{
     time::Duration,
 };
 
-use koord_engine::{
-    engine::{Attempt, Engine, Outcome, PartLatency},
-    pod::Pod,
-};
 use koord_runtime::{
     clock::{Moment, SharedClock},
     events::EventSink,
     trace::Tracer,
 };
+use koord_scheduler_engine::{Attempt, Engine, Outcome, PartLatency};
+use koord_scheduler_framework::pod::Pod;
 use tokio::sync::mpsc;
 
 pub(crate) use self::asking::Answered;

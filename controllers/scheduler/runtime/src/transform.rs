@@ -14,8 +14,8 @@ use koord_api::{
     qos::{QOS_LABEL, QosClass},
     resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
 };
-use koord_engine::{labels::Labels, pod::Template};
 use koord_resource::{Quantity, ResourceList, quantity::Format};
+use koord_scheduler_framework::{labels::Labels, pod::Template};
 
 /// The label that names another scheduler than the pod itself.
 const SCHEDULER_NAME: &str = "scheduling.koordinator.sh/scheduler-name";

@@ -7,19 +7,19 @@ mod wire;
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use koord_api::reservation_protocol::OPERATING_MODE;
-use koord_engine::{
-    dynamic::GeneratedClaim,
-    labels::Labels,
-    pod::{FurtherOwner, Owner, Pod},
-    template::{is_given, is_wish},
-    workload::Controller,
-};
 use koord_resource::{Time, controller::ResourceKind};
 use koord_runtime::{
     intern::{Interner, Kept},
     key::ObjectKey,
     projection::{DecodeError, Projection, Text, WireObject},
     uid::Uid,
+};
+use koord_scheduler_framework::{
+    dynamic::GeneratedClaim,
+    labels::Labels,
+    pod::{FurtherOwner, Owner, Pod},
+    template::{is_given, is_wish},
+    workload::Controller,
 };
 use serde_json::value::RawValue;
 

@@ -4,7 +4,7 @@ mod room;
 
 use std::collections::BTreeMap;
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_scheduler_framework::{cluster::Cluster, columns::Row};
 use koord_scheduler_plugins::device_share::{Device, DeviceAmounts, DeviceResource, Devices, Kind};
 
 pub(crate) use self::room::Rooms;

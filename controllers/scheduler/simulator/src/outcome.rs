@@ -9,8 +9,9 @@ mod waits;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use koord_engine::{columns::Row, engine::Engine, node::Node};
 use koord_runtime::key::ObjectKey;
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::{columns::Row, node::Node};
 use serde::Serialize;
 
 pub use self::{

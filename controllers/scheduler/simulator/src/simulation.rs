@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::{Result, bail, ensure};
-use koord_engine::engine::Engine;
 use koord_runtime::{
     Core,
     clock::{Clock as _, ManualClock, Moment, SharedClock},
@@ -16,6 +15,7 @@ use koord_runtime::{
     metrics::Metrics,
     random::Random,
 };
+use koord_scheduler_engine::Engine;
 use koord_scheduler_runtime::{Next, Scheduler, Transformers, feed::Feed};
 use serde_json::Value;
 

@@ -6,11 +6,6 @@ use std::{
 };
 
 use anyhow::Result;
-use koord_engine::{
-    engine::Engine,
-    pod::{Pod, Template},
-    queue::Timings,
-};
 use koord_openb::Demand;
 use koord_runtime::{
     Core,
@@ -19,6 +14,8 @@ use koord_runtime::{
     metrics::Metrics,
     random::Random,
 };
+use koord_scheduler_engine::{Engine, queue::Timings};
+use koord_scheduler_framework::pod::{Pod, Template};
 use koord_scheduler_plugins::device_share;
 use koord_scheduler_runtime::feed::Feed;
 use koord_scheduling::{NodeAffinity, count};

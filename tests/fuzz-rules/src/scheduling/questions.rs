@@ -2,8 +2,8 @@
 
 use koord_api::schedule_explanation::ScheduleExplanationSpec;
 use koord_core::clock::Moment;
-use koord_engine::engine::Engine;
 use koord_scheduler::{amend, transformers};
+use koord_scheduler_engine::Engine;
 use serde_json::{Value, json};
 use tokio::runtime;
 

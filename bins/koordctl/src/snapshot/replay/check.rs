@@ -2,14 +2,11 @@
 
 use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
-use koord_engine::{
-    cycle::OnNode,
-    engine::{Engine, Outcome, Why},
-    framework::Reason,
-};
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{clock::Moment, uid::Uid};
 use koord_scheduler::{Configuration, amend, snapshot, transformers};
+use koord_scheduler_engine::{Engine, Outcome, Why};
+use koord_scheduler_framework::{Reason, cycle::OnNode};
 use serde_json::Value;
 
 use super::{Decision, Replay, Replayed, is_over, node_of, scheduler_of};

@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use jiff::Timestamp;
 use koord_api::{quota, reservation::Reservation};
-use koord_engine::{
-    cluster::{Cluster, Placed},
-    columns::Row,
-    cycle::OnNode,
-    engine::{Decision, Engine, Outcome},
-    framework::ReasonCode,
-    pod::Pod,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::uid::Uid;
 use koord_scheduler::reservation::lifecycle::expires_at;
+use koord_scheduler_engine::{Decision, Engine, Outcome};
+use koord_scheduler_framework::{
+    ReasonCode,
+    cluster::{Cluster, Placed},
+    columns::Row,
+    cycle::OnNode,
+    pod::Pod,
+};
 use koord_scheduling::count;
 use serde_json::json;
 

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::{PodSpec, Taint};
 use koord_api::node_annotations::USAGE_THRESHOLDS;
-use koord_engine::{cluster::Cluster, columns::Row, node::Node, pod::Pod};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
+use koord_scheduler_framework::{cluster::Cluster, columns::Row, node::Node, pod::Pod};
 use koord_scheduling::{Effect, NodeAffinity, tolerates};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Result;
-use koord_engine::engine::{Engine, Outcome};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, key::ObjectKey, uid::Uid};
+use koord_scheduler_engine::{Engine, Outcome};
 use serde_json::Value;
 
 use super::change::{Change, Edit};

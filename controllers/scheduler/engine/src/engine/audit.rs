@@ -1,11 +1,12 @@
 //! The audit: what is summed up is compared with what the objects amount to.
 
-use super::Engine;
-use crate::{
+use koord_scheduler_framework::{
     cluster::{Mismatch, Turn},
     columns::Row,
     cycle::Memory,
 };
+
+use super::Engine;
 
 impl Engine {
     /// Compares sums with what the objects amount to, of so many rows or of a part of the cluster as a whole, and sets right what

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use koord_core::clock::Moment;
-
-use crate::pod::Pod;
+use koord_scheduler_framework::pod::Pod;
 
 /// A pod, and since when it is being tried.
 type Begun = (Arc<Pod>, Moment);

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
-
-use super::{CurrentAttempt, Engine, Outcome, Tried, latency::Latencies, verdicts::Verdicts};
-use crate::{
+use koord_scheduler_framework::{
+    Reason, ReasonCode, Rejection, Request,
     columns::Row,
     cycle::{Memory, OnNode},
-    framework::{Reason, ReasonCode, Rejection, Request},
     pod::Pod,
 };
+
+use super::{CurrentAttempt, Engine, Outcome, Tried, latency::Latencies, verdicts::Verdicts};
 
 /// What an engine says about one pod, and what it would do.
 #[derive(Clone, Debug)]

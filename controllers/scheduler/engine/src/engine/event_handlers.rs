@@ -3,16 +3,16 @@
 use std::{any::TypeId, sync::Arc};
 
 use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
-
-use super::{Engine, queueing_hints::PluginHints};
-use crate::{
+use koord_scheduler_framework::{
+    ReservePodState,
     cluster::Placed,
     event::Event,
-    framework::ReservePodState,
     node::Node,
     object::{Object, ObjectChange},
     pod::Pod,
 };
+
+use super::{Engine, queueing_hints::PluginHints};
 
 impl Engine {
     /// A node was added or changed.

@@ -6,14 +6,14 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
+use koord_scheduler_framework::{
+    Request,
+    extender::{Answer, Answers, Question},
+    pod::Pod,
+};
 
 use super::{Attempt, Engine, Outcome};
-use crate::{
-    extender::{Answer, Answers, Question},
-    framework::Request,
-    pod::Pod,
-    queue::Tried,
-};
+use crate::queue::Tried;
 
 /// The pod that an extender is called about, and those that wait for their turn.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::clock::Moment;
+use koord_scheduler_framework::{
+    Alike, Code, Found, Operands, Orders, PluginSet, Profile, Rejection, Request, Verdict, cluster::Cluster,
+    columns::Row, extender::Victims, pod::Pod, unavailable,
+};
 
 use super::{
     Engine, PreemptionOutcome, Refused,
@@ -10,15 +14,7 @@ use super::{
     preemption::PostFilterOutcome,
     verdicts::{NodeClass, Why},
 };
-use crate::{
-    cluster::Cluster,
-    columns::Row,
-    cycle::{Found, Profile, Verdict},
-    extender::Victims,
-    framework::{Alike, Code, Operands, Orders, Rejection, Request, unavailable},
-    pod::Pod,
-    queue::{PluginSet, Return},
-};
+use crate::queue::Return;
 
 impl Engine {
     /// No node takes the pod: it preempts others, if there is a candidate. An error where extenders are to be called about these victims first.
@@ -31,8 +27,8 @@ impl Engine {
     ) -> Result<(PluginSet, Refused), Victims> {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let (refused_by, mut message) = profile.words(&request, found, &self.cluster);
-        let by = profile.refused_by(&request, found, &self.cluster);
+        let (refused_by, mut message) = words(profile, &request, found, &self.cluster);
+        let by = node_classes(profile, &request, found, &self.cluster);
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.include_all();
             let orders = self.after_refusal(&request, found);
@@ -108,7 +104,7 @@ pub(super) fn rejected(profile: &Profile, plugin: u8, rejection: Rejection) -> (
     let is_error = rejection.code == Code::Error;
     let each = || rejection.reasons.iter().map(|reason| (reason.text.clone(), 1)).collect();
     let message = if is_error { rejection.message() } else { unavailable(&each(), 1) };
-    let by = Arc::from([profile.whole(plugin, rejection)]);
+    let by = Arc::from([refused_as_a_whole(profile, plugin, rejection)]);
     (PluginSet::of(plugin), Refused { message, is_error, by, ..Refused::default() })
 }
 
@@ -118,41 +114,39 @@ impl Refused {
     }
 }
 
-impl Profile {
-    /// Who refused the pod, by alike nodes.
-    fn refused_by(&self, request: &Request<'_>, found: &Found, cluster: &Cluster) -> Arc<[NodeClass]> {
-        let class = |(verdict, alike): (&Verdict, &Alike)| NodeClass {
-            plugin: self.name_of(verdict.plugin),
-            nodes: Some(alike.nodes),
-            example: cluster.node(alike.example).map(|node| Arc::clone(&node.name)),
-            input_age: self.input_age(verdict.plugin, cluster, alike.example),
-            details: verdict.details(request, cluster, alike.example),
-            why: Why::Verdict(*verdict),
-        };
-        match found {
-            Found::Node { .. } => Arc::default(),
-            Found::Never(plugin, rejection) => Arc::from([self.whole(*plugin, rejection.clone())]),
-            Found::Nothing(refusals) => refusals.iter().map(class).collect(),
+/// Who refused the pod, by alike nodes.
+fn node_classes(profile: &Profile, request: &Request<'_>, found: &Found, cluster: &Cluster) -> Arc<[NodeClass]> {
+    let class = |(verdict, alike): (&Verdict, &Alike)| NodeClass {
+        plugin: profile.name_of(verdict.plugin),
+        nodes: Some(alike.nodes),
+        example: cluster.node(alike.example).map(|node| Arc::clone(&node.name)),
+        input_age: profile.input_age(verdict.plugin, cluster, alike.example),
+        details: verdict.details(request, cluster, alike.example),
+        why: Why::Verdict(*verdict),
+    };
+    match found {
+        Found::Node { .. } => Arc::default(),
+        Found::Never(plugin, rejection) => Arc::from([refused_as_a_whole(profile, *plugin, rejection.clone())]),
+        Found::Nothing(refusals) => refusals.iter().map(class).collect(),
+    }
+}
+
+/// A plugin refused the pod as a whole.
+fn refused_as_a_whole(profile: &Profile, plugin: u8, rejection: Rejection) -> NodeClass {
+    let why = Why::Reasons(rejection.reasons);
+    let (plugin, details) = (profile.name_of(plugin), Operands::new());
+    NodeClass { plugin, nodes: None, example: None, input_age: None, details, why }
+}
+
+/// Who refused the pod, and what is said about it.
+fn words(profile: &Profile, request: &Request<'_>, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
+    let refused_by = match found {
+        _ if cluster.is_empty() => PluginSet::default(),
+        Found::Node { .. } => PluginSet::default(),
+        Found::Never(plugin, _) => profile.rejecting(*plugin, request, cluster),
+        Found::Nothing(refusals) => {
+            refusals.iter().fold(PluginSet::default(), |set, (verdict, _)| set.union(verdict.plugins()))
         }
-    }
-
-    /// A plugin refused the pod as a whole.
-    fn whole(&self, plugin: u8, rejection: Rejection) -> NodeClass {
-        let why = Why::Reasons(rejection.reasons);
-        let (plugin, details) = (self.name_of(plugin), Operands::new());
-        NodeClass { plugin, nodes: None, example: None, input_age: None, details, why }
-    }
-
-    /// Who refused the pod, and what is said about it.
-    fn words(&self, request: &Request<'_>, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
-        let refused_by = match found {
-            _ if cluster.is_empty() => PluginSet::default(),
-            Found::Node { .. } => PluginSet::default(),
-            Found::Never(plugin, _) => self.rejecting(*plugin, request, cluster),
-            Found::Nothing(refusals) => {
-                refusals.iter().fold(PluginSet::default(), |set, (verdict, _)| set.union(verdict.plugins()))
-            }
-        };
-        (refused_by, found.words(&self.plugins, cluster))
-    }
+    };
+    (refused_by, found.words(&profile.plugins, cluster))
 }

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 
 use koord_core::clock::Moment;
+use koord_scheduler_framework::{Figure, JobMark, Workload, pod::Pod};
 
 use super::Engine;
-use crate::{
-    framework::{Figure, JobMark, Workload},
-    pod::Pod,
-};
 
 /// Jobs that have begun, and those that have ended, which are kept until somebody takes them.
 const KEPT_MAX: usize = 1024;

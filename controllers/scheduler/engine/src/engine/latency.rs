@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use koord_core::clock::{Moment, SharedClock};
-
-use super::Engine;
-use crate::{
-    framework::Registration,
+use koord_scheduler_framework::{
+    Registration,
     timing::{Answer, PluginLatency, Point, Stopwatch, Timing},
 };
+
+use super::Engine;
 
 /// A part of an attempt, under the name that the scheduling framework has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

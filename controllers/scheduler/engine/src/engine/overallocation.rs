@@ -5,12 +5,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::Engine;
-use crate::{
+use koord_scheduler_framework::{
+    DoubleAllocation, Figure,
     cluster::{Cluster, Placed, Subject, Turn},
     columns::Row,
-    framework::{DoubleAllocation, Figure},
 };
+
+use super::Engine;
 
 /// How many things are given twice, by what they are and whose pods have them.
 const GIVEN_TWICE: &str = "koord_scheduler_given_twice";

@@ -3,17 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
-
-use super::{Engine, queueing_hints::PluginHints};
-use crate::{
-    columns::Row,
-    cycle::{Found, Profile},
-    event::Event,
-    extender::Victims,
-    framework::{Attempted, PostFilterResult, Request},
-    pod::Pod,
+use koord_scheduler_framework::{
+    Attempted, Found, PostFilterResult, Profile, Request, columns::Row, event::Event, extender::Victims, pod::Pod,
     timing::Point,
 };
+
+use super::{Engine, queueing_hints::PluginHints};
 
 /// What came of preemption for a pod that no node takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

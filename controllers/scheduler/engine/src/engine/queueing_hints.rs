@@ -3,15 +3,9 @@
 use std::sync::Arc;
 
 use koord_core::uid::Uid;
+use koord_scheduler_framework::{PluginSet, Profile, Registration, cluster::Cluster, event::Event, pod::Pod};
 
-use crate::{
-    cluster::Cluster,
-    cycle::Profile,
-    event::Event,
-    framework::Registration,
-    pod::Pod,
-    queue::{PluginSet, QueueingHints},
-};
+use crate::queue::QueueingHints;
 
 /// The profiles, with the cluster that their plugins look at.
 pub(super) struct PluginHints<'a> {

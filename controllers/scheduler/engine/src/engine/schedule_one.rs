@@ -5,23 +5,22 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_core::clock::Moment;
+use koord_scheduler_framework::{
+    Found, Orders, Patch, PermitResult, PreBindProgress, Profile, Reason, Rejection, Request, Verdict,
+    cluster::{Cluster, ExcludedPods},
+    columns::Row,
+    event::Event,
+    extender::Question,
+    hold::{Holds, Resized},
+    pod::{Pod, Template},
+    timing::Point,
+};
 
 use super::{
     Attempt, Engine, Outcome, failure_handler::rejected, latency::AttemptPart, queueing_hints::PluginHints,
     waiting_pods::Waiting,
 };
-use crate::{
-    cluster::{Cluster, ExcludedPods},
-    columns::Row,
-    cycle::{Found, Profile, Verdict},
-    event::Event,
-    extender::Question,
-    framework::{Orders, Patch, PermitResult, PreBindProgress, Reason, Rejection, Request},
-    hold::{Holds, Resized},
-    pod::{Pod, Template},
-    queue::{Return, Tried},
-    timing::Point,
-};
+use crate::queue::{Return, Tried};
 
 /// How long a pod waits after Permit at most, whatever plugins want.
 const PERMIT_WAIT_MAX: Duration = Duration::from_mins(15);
@@ -137,7 +136,7 @@ impl Engine {
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => {
                 self.cluster.exclude_all();
-                if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
+                if let Some(rejected) = refusal_of_reserve(&profile, &found, &self.cluster) {
                     self.fail_in_reserve(&profile, &pod, tried, rejected, now)
                 } else {
                     match self.refuse(&profile, &pod, &found, now) {
@@ -351,16 +350,14 @@ impl Engine {
     }
 }
 
-impl Profile {
-    /// The refusal of Reserve among those of nodes, if there is one.
-    pub(super) fn of_reserve(&self, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
-        let Found::Nothing(refusals) = found else { return None };
-        refusals.iter().find_map(|(Verdict { plugin, refusal }, _)| {
-            let filter = self.plugins.get(usize::from(*plugin))?.filter.as_ref()?;
-            let is_of_reserve = filter.is_of_reserve(refusal);
-            is_of_reserve.then(|| (*plugin, Rejection::unschedulable(filter.reasons(refusal, cluster))))
-        })
-    }
+/// The refusal of Reserve among those of nodes, if there is one.
+fn refusal_of_reserve(profile: &Profile, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
+    let Found::Nothing(refusals) = found else { return None };
+    refusals.iter().find_map(|(Verdict { plugin, refusal }, _)| {
+        let filter = profile.plugins.get(usize::from(*plugin))?.filter.as_ref()?;
+        let is_of_reserve = filter.is_of_reserve(refusal);
+        is_of_reserve.then(|| (*plugin, Rejection::unschedulable(filter.reasons(refusal, cluster))))
+    })
 }
 
 /// The pod as it requests what it was given.

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 
 use koord_core::write::Write;
+use koord_scheduler_framework::{Explanation, Upkeep, pod::Pod};
 
 use super::Engine;
-use crate::{
-    framework::{Explanation, Upkeep},
-    pod::Pod,
-};
 
 impl Engine {
     /// What plugins want to be written. A plugin of several profiles is asked once.

@@ -2,28 +2,23 @@ mod named;
 mod overallocation;
 mod timing;
 
-use std::sync::Arc;
-
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_scheduling::ResourceId;
-
-use super::*;
-use crate::{
-    cluster::Placed,
+use koord_scheduler_framework::{
+    AllocationRestore, Attempted, EnqueueExtensions, Filter, NodeFilter, Operands, Orders, Permit, PermitResult,
+    Plugin, PluginState, PostFilter, PostFilterResult, PreBind, PreEnqueue, PreFilter, PreparedFilter, Reason,
+    ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
+    cluster::{Placed, state::State},
     columns::Row,
     event::Events,
-    framework::{
-        AllocationRestore, Attempted, EnqueueExtensions, Filter, NodeFilter, Operands, Orders, Permit, PermitResult,
-        Plugin, PluginState, PostFilter, PostFilterResult, PreBind, PreEnqueue, PreFilter, PreparedFilter, Reason,
-        ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
-    },
     hold::Holds,
     node::Node,
     pod::Template,
-    state::State,
 };
+use koord_scheduling::ResourceId;
+
+use super::*;
 
 /// Fits pods by their number.
 struct PodLimit;
@@ -457,7 +452,7 @@ fn who_waits_in_its_place_gives_it_to_another_and_waits_for_what_helps_the_plugi
     let withdrawn: Vec<&str> = refused.withdrawn.iter().map(|pod| pod.key.name()).collect();
     assert_eq!((refused.nominated.as_deref(), withdrawn, refused.victims.len()), (Some("n1"), vec!["a"], 0));
     let stopped: Vec<_> = engine.queue().refusals().map(|(pod, by)| (pod.key.name(), by)).collect();
-    assert!(stopped.contains(&("a", crate::queue::PluginSet::of(2))), "{stopped:?}");
+    assert!(stopped.contains(&("a", koord_scheduler_framework::PluginSet::of(2))), "{stopped:?}");
 }
 
 #[test]
@@ -527,7 +522,7 @@ fn a_plugin_rejects_a_pod_as_a_whole_or_on_the_node_that_was_chosen() {
 fn why_a_pod_has_a_node_and_another_has_none() {
     let nodes = |why: &Why| -> Vec<String> {
         let decision = why.decision.as_ref().unwrap();
-        let said = |on: &crate::cycle::OnNode| {
+        let said = |on: &koord_scheduler_framework::cycle::OnNode| {
             let refusals = on.refusals.iter().map(|one| format!(" {}: {}", one.plugin, Reason::joined(&one.reasons)));
             format!("{}{}", on.node, refusals.collect::<String>())
         };

@@ -8,13 +8,9 @@ use std::{collections::VecDeque, mem::size_of, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_core::{key::ObjectKey, uid::Uid};
+use koord_scheduler_framework::{Operands, Profile, Reason, Verdict, cluster::Cluster, pod::Pod};
 
 use super::{Attempt, Outcome};
-use crate::{
-    cluster::Cluster,
-    framework::{Operands, Profile, Reason, Verdict},
-    pod::Pod,
-};
 
 /// Attempts that a ring keeps.
 const ATTEMPTS_MAX: usize = 8192;
@@ -234,9 +230,11 @@ impl Verdicts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{engine::Refused, framework::ReasonCode, queue::Tried};
     use koord_core::clock::Moment;
+    use koord_scheduler_framework::ReasonCode;
+
+    use super::*;
+    use crate::{engine::Refused, queue::Tried};
 
     fn attempt(name: &str, number: u32, outcome: Outcome) -> Attempt {
         let pod = Pod { key: ObjectKey::new("ns", name), uid: Uid::from(name), ..Pod::default() };

@@ -7,13 +7,10 @@ use std::{
 };
 
 use koord_core::{clock::Moment, uid::Uid};
+use koord_scheduler_framework::{Orders, Reason, ReasonCode, Rejection, pod::Pod};
 
 use super::{Attempt, Engine, Outcome, failure_handler::rejected};
-use crate::{
-    framework::{Orders, Reason, ReasonCode, Rejection},
-    pod::Pod,
-    queue::{Return, Tried},
-};
+use crate::queue::{Return, Tried};
 
 /// A reserved pod that is not bound yet.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::{any::TypeId, collections::BTreeMap};
 
-use crate::event::{Event, Events};
+use koord_scheduler_framework::event::{Event, Events};
 
 /// A part of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,12 +145,12 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::{key::ObjectKey, uid::Uid};
-
-    use super::*;
-    use crate::{
+    use koord_scheduler_framework::{
         node::Node,
         object::{Object, ObjectChange},
     };
+
+    use super::*;
 
     #[test]
     fn a_change_of_a_node_is_counted_by_what_has_changed() {

@@ -3,57 +3,9 @@
 use std::{cmp::Reverse, sync::Arc};
 
 use koord_core::clock::Moment;
+use koord_scheduler_framework::{PluginSet, pod::Pod};
 
 use super::{Order, Return, Timings};
-use crate::pod::Pod;
-
-/// Plugins of a profile, by their index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PluginSet(u64);
-
-impl PluginSet {
-    /// More plugins than any profile has.
-    pub const PLUGINS_MAX: u8 = 64;
-
-    /// One plugin.
-    pub fn of(plugin: u8) -> Self {
-        Self(1_u64.checked_shl(u32::from(plugin)).unwrap_or(0))
-    }
-
-    /// With another plugin.
-    #[must_use]
-    pub fn with(self, plugin: u8) -> Self {
-        Self(self.0 | Self::of(plugin).0)
-    }
-
-    /// The set of these bits.
-    pub(crate) fn of_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    /// A bit for each plugin.
-    pub(crate) fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// With all of another set.
-    #[must_use]
-    pub(crate) fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The plugins, in order.
-    pub fn iter(self) -> impl Iterator<Item = u8> {
-        let first = |bits: u64| (bits != 0).then_some(bits);
-        std::iter::successors(first(self.0), move |bits| first(bits & (bits - 1)))
-            .filter_map(|bits| u8::try_from(bits.trailing_zeros()).ok())
-    }
-}
 
 /// What was tried with a pod so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,13 +89,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn a_set_gives_back_its_plugins() {
-        let set = PluginSet::of(3).with(63).with(3).with(200);
-        assert_eq!(set.iter().collect::<Vec<_>>(), [3, 63]);
-        assert!(PluginSet::default().is_empty() && !set.is_empty());
-    }
 
     #[test]
     fn pauses_double_up_to_ten_seconds() {

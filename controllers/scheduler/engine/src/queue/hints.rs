@@ -1,9 +1,7 @@
 //! What the queue asks of plugins.
 
 use koord_core::uid::Uid;
-
-use super::PluginSet;
-use crate::{event::Event, pod::Pod};
+use koord_scheduler_framework::{PluginSet, event::Event, pod::Pod};
 
 /// PreEnqueue and queueing hints of the plugins of a pod's profile.
 pub trait QueueingHints {

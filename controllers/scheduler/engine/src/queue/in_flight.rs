@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::uid::Uid;
-
-use crate::pod::Pod;
+use koord_scheduler_framework::pod::Pod;
 
 /// A pod that is being tried, or bound.
 #[derive(Clone, Debug)]

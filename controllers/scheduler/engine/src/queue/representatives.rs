@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use koord_core::clock::Moment;
+use koord_scheduler_framework::pod::Pod;
 
-use super::{Queue, QueueingHints, arrivals::Admission, entry::Entry, entry::Place};
-use crate::pod::Pod;
+use super::{
+    Queue, QueueingHints,
+    arrivals::Admission,
+    entry::{Entry, Place},
+};
 
 impl Queue {
     /// An event may help a pod: it is tried again, or the one that is tried on its behalf.

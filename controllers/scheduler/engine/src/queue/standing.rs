@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use koord_core::clock::Moment;
+use koord_scheduler_framework::{PluginSet, pod::Pod};
 
-use super::{Entry, Place, PluginSet, Queue, Tried};
-use crate::pod::Pod;
+use super::{Entry, Place, Queue, Tried};
 
 /// A part of the queue, or beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

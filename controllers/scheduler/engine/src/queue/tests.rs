@@ -1,7 +1,7 @@
 use koord_core::key::ObjectKey;
+use koord_scheduler_framework::{event::Events, node::Node, pod::Template};
 
 use super::*;
-use crate::{event::Events, node::Node, pod::Template};
 
 pub(super) fn pod(name: &str, priority: i32) -> Arc<Pod> {
     Arc::new(Pod {

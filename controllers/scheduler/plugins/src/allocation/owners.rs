@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use koord_api::reservation::{ReservationControllerReference, ReservationOwner};
-use koord_engine::pod::Pod;
+use koord_scheduler_framework::pod::Pod;
 use koord_scheduling::{Selector, SelectorError};
 
 /// The owner terms of a reservation, of which one must match.
@@ -135,7 +135,7 @@ fn is_owned_by(wanted: &ReservationControllerReference, pod: &Pod) -> bool {
 #[cfg(test)]
 mod tests {
     use koord_core::{key::ObjectKey, uid::Uid};
-    use koord_engine::pod::{FurtherOwner, Owner, Template};
+    use koord_scheduler_framework::pod::{FurtherOwner, Owner, Template};
     use serde_json::{Value, json};
 
     use super::*;

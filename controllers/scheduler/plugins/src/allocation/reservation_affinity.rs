@@ -10,8 +10,8 @@ use koord_api::{
         ReservationAffinity,
     },
 };
-use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::ResourceList;
+use koord_scheduler_framework::{labels::Labels, pod::Pod};
 use koord_scheduling::{Effect, NodeTerm, tolerates, untolerated};
 
 use super::ReservationInfo;

@@ -14,16 +14,15 @@ use koord_api::{
     reservation_protocol::{OPERATING_MODE, PodOperatingMode},
 };
 use koord_core::uid::Uid;
-use koord_engine::{
-    cluster::{Cluster, ExcludedPods, Mismatch, Placed},
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
+    cluster::{Cluster, ExcludedPods, Mismatch, Placed, state::State},
     columns::Row,
     hold::Resized,
     node::Node,
     object::ObjectChange,
     pod::Pod,
-    state::State,
 };
-use koord_resource::ResourceList;
 use koord_scheduling::{ResourceId, ResourceVector};
 
 use self::matching::{Changes, Matching};

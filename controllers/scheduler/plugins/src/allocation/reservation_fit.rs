@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::{AllocatePolicy, ReservationInfo, ResourceAmounts};
 

@@ -15,8 +15,8 @@ use koord_api::{
     },
 };
 use koord_core::uid::Uid;
-use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::{ResourceList, quantity::Format};
+use koord_scheduler_framework::{labels::Labels, pod::Pod};
 use koord_scheduling::quantity;
 
 use super::{Owners, ResourceAmounts};

@@ -11,11 +11,11 @@ use koord_api::{
     reservation::{Reservation, ReservationPhase, ReservationStatus},
 };
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_resource::{ResourceList, controller::ResourceKind, quantity::ParseQuantityError};
+use koord_scheduler_framework::{
     pod::{Pod, Reference, Template},
     template::given,
 };
-use koord_resource::{ResourceList, controller::ResourceKind, quantity::ParseQuantityError};
 
 /// Annotation: it stands for a Reservation.
 const RESERVE_POD: &str = "scheduling.koordinator.sh/reserve-pod";

@@ -9,10 +9,10 @@ use std::{
 };
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_framework::{
+    AllocationSource,
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::AllocationSource,
     hold::Holds,
     pod::Template,
 };

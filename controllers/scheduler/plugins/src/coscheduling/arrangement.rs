@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, iter::repeat_n, sync::Arc};
 
 use koord_api::gang::NetworkTopologySpec;
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_scheduler_framework::{
+    Profile, ReasonCode, Refusals, Rejection,
     cluster::Cluster,
     columns::Row,
-    cycle::{Filled, NotNext, Profile, Rehearsal},
-    framework::{ReasonCode, Refusals, Rejection, unavailable},
+    cycle::{Filled, NotNext, Rehearsal},
     pod::Pod,
+    unavailable,
 };
 
 use super::{

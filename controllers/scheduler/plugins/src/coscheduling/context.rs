@@ -6,13 +6,12 @@ use std::{collections::VecDeque, sync::Arc};
 
 use koord_api::{cluster_network_topology::ClusterNetworkTopology, gang::NetworkTopologySpec, pod_group::PodGroup};
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+use koord_scheduler_framework::{
+    JobMark, Orders, PermitResult, Reason, ReasonCode, Rejection,
+    cluster::{Cluster, Mismatch, Placed, state::State},
     columns::Row,
-    framework::{JobMark, Orders, PermitResult, Reason, ReasonCode, Rejection},
     object::ObjectChange,
     pod::Pod,
-    state::State,
 };
 
 use super::{

@@ -10,8 +10,8 @@ use koord_api::{
     protocol::{Key, Text},
 };
 use koord_core::key::ObjectKey;
-use koord_engine::labels::Labels;
 use koord_resource::Duration;
+use koord_scheduler_framework::labels::Labels;
 
 use super::group::GangGroup;
 

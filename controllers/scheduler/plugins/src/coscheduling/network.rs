@@ -6,10 +6,11 @@ use std::{
 };
 
 use koord_api::{cluster_network_topology::ClusterNetworkTopology, pod_annotations::NETWORK_TOPOLOGY_SELECTOR};
-use koord_engine::{
+use koord_scheduler_framework::{
+    NodeScore,
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::{NodeScore, lowest_is_best, normalize},
+    lowest_is_best, normalize,
     pod::Template,
 };
 

@@ -9,22 +9,20 @@ use koord_api::{
 };
 use koord_config::scheduler::{CoschedulingArgs, MatchPolicy as ConfiguredPolicy};
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    Attempted, BeforePreFilter, Code, EnqueueExtensions, FailureHandler, Figure, FindOneNode, Found, MetricSource,
+    NextPod, NoAnswer, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation, PostFilter,
+    PostFilterResult, PreBind, PreEnqueue, Profile, Query, Reason, ReasonCode, Registration, Rejection, Request,
+    Reserve, Score, ServiceEndpoint, StatusWriter, Upkeep, Workload, WorkloadSource,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
-    cycle::{Found, Profile, Rehearsal},
+    cycle::Rehearsal,
     event::{Event, Events},
-    framework::{
-        Attempted, BeforePreFilter, Code, EnqueueExtensions, FailureHandler, Figure, FindOneNode, MetricSource,
-        NextPod, NoAnswer, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation,
-        PostFilter, PostFilterResult, PreBind, PreEnqueue, Query, Reason, ReasonCode, Registration, Rejection, Request,
-        Reserve, Score, ServiceEndpoint, StatusWriter, Upkeep, Workload, WorkloadSource, unavailable,
-    },
     pod::Pod,
     preemption::refuse_reserve_pod,
-    state::State,
+    unavailable,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{

@@ -10,13 +10,14 @@ use std::{
 
 use koord_api::{gang::NetworkTopologySpec, pod_annotations::DISABLE_PREEMPTIBLE, quota::PREEMPTIBLE};
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_scheduler_framework::{
+    Attempted, Profile, Request,
     cluster::{Cluster, Placed},
     columns::Row,
-    cycle::{Profile, Rehearsal},
-    framework::{Attempted, Request, unavailable},
+    cycle::Rehearsal,
     pod::{Pod, Template},
     preemption::is_unresolvable,
+    unavailable,
 };
 
 use super::arrangement::{Arrangement, arrange_in, tree};

@@ -7,7 +7,7 @@ use std::{
 
 use koord_api::gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT};
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::group::GangGroup;
 

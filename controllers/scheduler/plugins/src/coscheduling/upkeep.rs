@@ -8,8 +8,8 @@ use koord_core::{
     key::ObjectKey,
     write::{Action, Write},
 };
-use koord_engine::{cluster::Cluster, framework::Upkeep};
 use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{Upkeep, cluster::Cluster};
 use serde_json::{Value, json};
 
 use super::{context::Context, network::DEFAULT};

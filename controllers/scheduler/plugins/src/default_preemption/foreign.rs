@@ -1,7 +1,7 @@
 //! Preemption beside another scheduler.
 
 use koord_core::key::ObjectKey;
-use koord_engine::policy::Policy;
+use koord_scheduler_framework::policy::Policy;
 
 use super::tests::*;
 

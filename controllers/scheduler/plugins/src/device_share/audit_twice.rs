@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_scheduler_framework::{
+    DoubleAllocation,
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::DoubleAllocation,
 };
 
 use super::{
@@ -87,12 +87,12 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::key::ObjectKey;
-    use koord_engine::{
+    use koord_resource::controller::ResourceKind;
+    use koord_scheduler_framework::{
         hold::Holds,
         object::Object,
         pod::{Pod, Reference},
     };
-    use koord_resource::controller::ResourceKind;
     use serde_json::json;
 
     use super::*;

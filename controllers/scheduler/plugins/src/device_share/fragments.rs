@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{NodeScore, SCORE_MAX, Scale},
-};
+use koord_scheduler_framework::{NodeScore, SCORE_MAX, Scale, cluster::Cluster, columns::Row};
 use koord_scheduling::ResourceId;
 use parking_lot::Mutex;
 use smallvec::SmallVec;

@@ -5,7 +5,7 @@ mod audit;
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::uid::Uid;
-use koord_engine::{cluster::Cluster, columns::Row, node::Node, pod::Pod};
+use koord_scheduler_framework::{cluster::Cluster, columns::Row, node::Node, pod::Pod};
 use koord_scheduling::NodeAffinity;
 
 use super::outlook::{Demand, Outlook};

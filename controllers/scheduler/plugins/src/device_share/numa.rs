@@ -1,6 +1,6 @@
 //! The NUMA nodes that have devices for a pod (`spec/scheduler.md` 3F.6).
 
-use koord_engine::framework::NumaHint;
+use koord_scheduler_framework::NumaHint;
 use koord_scheduling::NumaMask;
 
 use super::{

@@ -4,7 +4,7 @@
 //! left without CPU for the pods that would take them. And a node with some whole GPUs may have too few of them, or too
 //! little CPU, for the pods that want several. A pod belongs where it adds least to the sum, or takes most from it.
 
-use koord_engine::pod::Template;
+use koord_scheduler_framework::pod::Template;
 
 use super::{
     amounts::{DeviceAmounts, DeviceResource},

@@ -13,22 +13,18 @@ use koord_api::{
     reservation_protocol::{RESERVATION_IGNORED, RESERVATION_RESIZE_ALLOCATABLE, ReservationResizeAllocatable},
 };
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NoAnswer, NodeFilter,
+    NodeNumaHints, NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress,
+    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter,
+    Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields, SourceFilter,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NoAnswer, NodeFilter,
-        NodeNumaHints, NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress,
-        PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
-        ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
-        SourceFilter,
-    },
     hold::{Holds, Resized},
     pod::{Pod, Template},
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use self::wanted::{Compared, IN_PARTS, KEPT, Step, UNHEALTHY, UNSHAREABLE, Wanted};

@@ -1,6 +1,6 @@
 //! Why a node's devices do not do for a pod.
 
-use koord_engine::framework::{Reason, ReasonCode, Refusal};
+use koord_scheduler_framework::{Reason, ReasonCode, Refusal};
 
 use super::request::Kind;
 

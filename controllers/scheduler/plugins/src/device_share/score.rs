@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::framework::share;
+use koord_scheduler_framework::share;
 
 use super::{
     amounts::{DeviceAmounts, DeviceResource},

@@ -1,6 +1,6 @@
 //! What is known of the devices of nodes, for people, under the names of the original.
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_scheduler_framework::{cluster::Cluster, columns::Row};
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -12,14 +12,13 @@ use koord_api::{
     device::Device as ApiDevice,
     node_annotations::{GPU_PARTITION_POLICY, GpuPartitionPolicy},
 };
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed, Subject},
+use koord_resource::{ResourceList, yaml};
+use koord_scheduler_framework::{
+    cluster::{Cluster, Mismatch, Placed, Subject, state::State},
     columns::Row,
     object::ObjectChange,
     pod::Pod,
-    state::State,
 };
-use koord_resource::{ResourceList, yaml};
 
 use super::{allocation::Allocation, mix::Mix, node::NodeDevices, template::GpuTemplates};
 

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use koord_api::device::Device as ApiDevice;
-use koord_engine::framework::NumaHint;
 use koord_resource::ResourceList;
+use koord_scheduler_framework::NumaHint;
 use koord_scheduling::NumaMask;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use koord_engine::{cluster::Cluster, columns::Row, framework::AllocationSource};
+use koord_scheduler_framework::{AllocationSource, cluster::Cluster, columns::Row};
 
 use super::{
     allocate::Limits, allocation::Allocation, amounts::DeviceAmounts, node::NodeDevices, refusal::Refused,

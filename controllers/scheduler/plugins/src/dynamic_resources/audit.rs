@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_framework::{
+    DoubleAllocation,
     cluster::{Cluster, Mismatch, Subject},
     dynamic::{DeviceId, ResourceClaim},
-    framework::DoubleAllocation,
 };
 
 use super::{
@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use koord_core::uid::Uid;
-    use koord_engine::framework::Audit as _;
+    use koord_scheduler_framework::Audit as _;
     use serde_json::{Value, json};
 
     use crate::dynamic_resources::{

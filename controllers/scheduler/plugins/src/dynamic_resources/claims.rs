@@ -1,7 +1,7 @@
 //! The claims of a pod, as they are known.
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_framework::{
     dynamic::{PodResourceClaim, ResourceClaim},
     object::Objects,
     pod::Pod,

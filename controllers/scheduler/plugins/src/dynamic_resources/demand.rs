@@ -1,7 +1,7 @@
 //! What a claim without devices asks for, checked.
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_framework::{
     dynamic::{DeviceAsk, DeviceClass, DeviceConfiguration, DeviceConstraint, DeviceRequest, Selector},
     object::Objects,
 };

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeSelector;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_framework::{
     dynamic::{AllocatedDevice, Allocation, DeviceId, ResourceClaim},
     object::{Object, ObjectChange, Objects},
 };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use koord_core::key::ObjectKey;
-use koord_engine::{
+use koord_scheduler_framework::{
     dynamic::{ResourceSlice, SliceSpec},
     node::Node,
     object::{ObjectChange, Objects},
@@ -236,7 +236,7 @@ impl Pools {
 #[cfg(test)]
 mod tests {
     use koord_core::uid::Uid;
-    use koord_engine::{cluster::Cluster, object::Object};
+    use koord_scheduler_framework::{cluster::Cluster, object::Object};
     use serde_json::{Value, json};
 
     use super::*;

@@ -3,7 +3,7 @@
 mod given;
 mod taints;
 
-use koord_engine::{
+use koord_scheduler_framework::{
     dynamic::{Device, DeviceAttribute, DeviceConstraint, DeviceTaint, ResourceSlice},
     node::Node,
     object::Objects,

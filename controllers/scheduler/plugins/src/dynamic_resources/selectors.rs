@@ -7,8 +7,8 @@ use std::{
 };
 
 use koord_core::key::ObjectKey;
-use koord_engine::dynamic::{DeviceAttribute, ResourceSlice};
 use koord_resource::schema::cel::{Attribute, Device, DeviceSelector};
+use koord_scheduler_framework::dynamic::{DeviceAttribute, ResourceSlice};
 use parking_lot::Mutex;
 
 use super::pools::Part;

@@ -7,13 +7,12 @@ use std::{
 
 use jiff::Timestamp;
 use koord_core::{key::ObjectKey, uid::Uid, write::Write};
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+use koord_scheduler_framework::{
+    cluster::{Cluster, Mismatch, Placed, state::State},
     columns::Row,
     dynamic::{ResourceClaim, ResourceSlice},
     object::ObjectChange,
     pod::Pod,
-    state::State,
 };
 
 use super::{

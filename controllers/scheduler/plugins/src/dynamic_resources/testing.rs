@@ -7,11 +7,11 @@ use koord_core::{
     uid::Uid,
     write::{Action, Write},
 };
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions, Patch, PluginState, PreBind, PreFilter, Request, Reserve,
     cluster::Cluster,
     dynamic::{DeviceClass, GeneratedClaim, ResourceClaim, ResourceSlice},
     event::Event,
-    framework::{EnqueueExtensions, Patch, PluginState, PreBind, PreFilter, Request, Reserve},
     hold::Holds,
     object::{Object, ObjectChange},
     pod::Pod,

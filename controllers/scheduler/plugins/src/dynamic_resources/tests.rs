@@ -7,14 +7,10 @@ use koord_core::{
     random::Random,
     write::{Action, Write},
 };
-use koord_engine::{
-    engine::{Engine, Outcome},
-    framework::{
-        BeforePreFilter, EnqueueExtensions, Filter, Plugin, PodActivation, PostFilter, Refusals, Registration, Reserve,
-        StatusWriter, Upkeep,
-    },
-    pod::Template,
-    queue::Timings,
+use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    BeforePreFilter, EnqueueExtensions, Filter, Plugin, PodActivation, PostFilter, Refusals, Registration, Reserve,
+    StatusWriter, Upkeep, pod::Template,
 };
 use serde_json::{Value, json};
 
@@ -57,10 +53,11 @@ fn a_pod_waits_until_its_claims_are_there_and_its_own() {
     world.claim("c", &owned);
     assert_eq!(held(&world, &pod_with_template("p", Some("c"))), "");
     let claim: ResourceClaim = serde_json::from_value(owned).unwrap();
-    let deleting = koord_engine::object::Object::new(ObjectKey::new("ns", "c"), "c".into(), true, Arc::new(claim));
+    let deleting =
+        koord_scheduler_framework::object::Object::new(ObjectKey::new("ns", "c"), "c".into(), true, Arc::new(claim));
     world.cluster.set_object(deleting);
     assert_eq!(held(&world, &pod("p", &["c"])), "resourceclaim \"c\" is being deleted");
-    let reference = koord_engine::pod::Reference { kind: ResourceKind::POD, key: ObjectKey::cluster("r") };
+    let reference = koord_scheduler_framework::pod::Reference { kind: ResourceKind::POD, key: ObjectKey::cluster("r") };
     let reserve_pod = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&pod("p", &["c"])) };
     assert_eq!(held(&world, &reserve_pod), "a Reservation cannot have resource claims");
 }

@@ -4,8 +4,8 @@ use koord_core::{
     key::ObjectKey,
     write::{Action, Write},
 };
-use koord_engine::{dynamic::ResourceClaim, pod::Pod};
 use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{dynamic::ResourceClaim, pod::Pod};
 use serde_json::{Value, json};
 
 use super::{

@@ -10,13 +10,11 @@ use std::{any::TypeId, sync::Arc, time::Duration};
 use koord_api::elastic_quota::ElasticQuota;
 use koord_config::scheduler::{CoschedulingArgs, DefaultPreemptionArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Engine, Outcome, Refused},
-    framework::{Plugin, PreFilter as _, ServiceEndpoint as _},
+use koord_scheduler_engine::{Engine, Outcome, Refused, queue::Timings};
+use koord_scheduler_framework::{
+    Plugin, PreFilter as _, Profile, ServiceEndpoint as _,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
 };
 use serde_json::{Value, json};
 

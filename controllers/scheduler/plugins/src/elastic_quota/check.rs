@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use koord_engine::framework::{Reason, ReasonCode};
 use koord_resource::{Quantity, ResourceList};
+use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::{Counted, Forest, Node, Settings, sums::masked};
 

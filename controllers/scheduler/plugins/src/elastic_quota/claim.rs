@@ -3,8 +3,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use koord_api::quota;
-use koord_engine::pod::Template;
 use koord_resource::ResourceList;
+use koord_scheduler_framework::pod::Template;
 
 use super::Settings;
 

@@ -7,12 +7,9 @@ use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
 use koord_api::elastic_quota::ElasticQuota;
 use koord_core::uid::Uid;
-use koord_engine::{
-    framework::{Reason, ReasonCode},
-    pod::Pod,
-};
 use koord_quota::Quota;
 use koord_resource::schema::patch::merge;
+use koord_scheduler_framework::{Reason, ReasonCode, pod::Pod};
 use serde_json::{Value, json};
 
 pub use self::factory::{HookError, HookFactories};

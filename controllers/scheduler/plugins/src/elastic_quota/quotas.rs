@@ -14,16 +14,15 @@ use koord_api::{
     resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
 };
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+use koord_quota::Quota;
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
+    cluster::{Cluster, Mismatch, Placed, state::State},
     columns::Row,
     node::Node,
     object::ObjectChange,
     pod::{Pod, Template},
-    state::State,
 };
-use koord_quota::Quota;
-use koord_resource::ResourceList;
 
 use super::{
     Claim, Counted, Deleting, Forest, Hook, HookRefusal, Ledger, Overuse, QuotaStatus, QuotaUpdate, Settings, Shortage,

@@ -7,12 +7,12 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
     cluster::{Cluster, Placed},
     pod::Pod,
     preemption::by_importance,
 };
-use koord_resource::ResourceList;
 
 use super::{Forest, Quotas, forest::is_special, is_preemptible, settings::Revocation, sums::masked};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use koord_config::scheduler::ElasticQuotaArgs;
-use koord_engine::framework::FeatureGates;
 use koord_quota::Quota;
 use koord_resource::{Duration, ResourceList};
+use koord_scheduler_framework::FeatureGates;
 
 /// How quotas limit pods.
 #[derive(Clone, Debug, PartialEq)]

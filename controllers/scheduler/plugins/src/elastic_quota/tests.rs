@@ -9,9 +9,9 @@ use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{DEFAULT_QUOTA, ROOT_QUOTA},
 };
-use koord_engine::framework::ReasonCode;
 use koord_quota::Quota;
 use koord_resource::ResourceList;
+use koord_scheduler_framework::ReasonCode;
 use serde_json::{Value, json};
 
 use super::{Claim, Counted, Forest, Ledger, QuotaStatus, Settings, check};

@@ -2,13 +2,11 @@ use std::collections::BTreeSet;
 
 use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    NextPod, Profile,
     extender::{Answer, Question},
-    framework::NextPod,
     pod::Template,
-    queue::Timings,
 };
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::{
+use koord_scheduler_framework::{
     cluster::{Cluster, Domain, Residents, TopologyId},
     columns::Row,
     pod::Template,

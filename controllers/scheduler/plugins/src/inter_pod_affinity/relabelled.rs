@@ -1,7 +1,7 @@
 //! A namespace whose labels have changed: terms that select namespaces mean the pods in it, or do so no more.
 
 use k8s_openapi::api::core::v1::Namespace;
-use koord_engine::{
+use koord_scheduler_framework::{
     affinity::PodTerm,
     cluster::Cluster,
     labels::Labels,

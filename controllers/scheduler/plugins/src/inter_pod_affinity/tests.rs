@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    framework::{EnqueueExtensions as _, Filter as _, Score as _},
+use koord_scheduler_framework::{
+    EnqueueExtensions as _, Filter as _, Score as _,
     hold::Holds,
     object::{Object, ObjectChange},
 };

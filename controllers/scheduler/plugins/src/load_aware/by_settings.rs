@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use koord_api::node_metric;
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_scheduler_framework::{
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     object::ObjectChange,
-    state::State,
 };
 
 use super::{Loads, Settings};

@@ -10,7 +10,7 @@ use koord_api::{
     priority::PRIORITY_CLASS_LABEL,
     qos::QOS_LABEL,
 };
-use koord_engine::{
+use koord_scheduler_framework::{
     cluster::Placed,
     hold::Holds,
     pod::{Pod, Template},

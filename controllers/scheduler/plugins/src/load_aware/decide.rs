@@ -1,6 +1,6 @@
 //! Whether a node takes a pod by its load, and how good it is (`spec/scheduler.md` 3A.4 and 3A.5).
 
-use koord_engine::framework::SCORE_MAX;
+use koord_scheduler_framework::SCORE_MAX;
 
 use super::{Amounts, Expired, Measure, NodeLoad, NodeMetric, Settings, Thresholds, node_load::plus};
 

@@ -14,7 +14,7 @@ use koord_api::{
     node_metric,
     priority::PriorityClass,
 };
-use koord_engine::{
+use koord_scheduler_framework::{
     cluster::{Class, ClassId, Cluster, Placed, ReservedId},
     columns::Row,
     node::Node,

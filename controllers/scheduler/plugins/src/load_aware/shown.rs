@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use koord_engine::{
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
+    Operands, Reason, ReasonCode, Refusal,
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::{Operands, Reason, ReasonCode, Refusal},
     pod::Pod,
     shown,
 };
-use koord_resource::ResourceList;
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -6,13 +6,11 @@ use jiff::Timestamp;
 use koord_api::node_metric;
 use koord_config::{Args as _, scheduler::DefaultPreemptionArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Engine, Outcome},
-    framework::ServiceEndpoint as _,
+use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    Profile, ServiceEndpoint as _,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
 };
 use serde_json::{Value, json};
 

@@ -1,10 +1,6 @@
 //! The score of a node: how much of it is requested with the pod, by the strategy.
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{SCORE_MAX, share},
-};
+use koord_scheduler_framework::{SCORE_MAX, cluster::Cluster, columns::Row, share};
 use koord_scheduling::ResourceId;
 
 use super::Strategy;

@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(super) mod tests;
 
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use koord_scheduling::{CpuSet, NumaMask, ResourceId, ResourceVector};

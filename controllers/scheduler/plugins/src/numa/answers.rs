@@ -1,9 +1,7 @@
 //! The answers of a pod's wishes to filters, scores, and the plugins that ask beside them.
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{AllocationSource, NodeFilter, NodeNumaAffinity, NodeScore, Refusal, SourceFilter},
+use koord_scheduler_framework::{
+    AllocationSource, NodeFilter, NodeNumaAffinity, NodeScore, Refusal, SourceFilter, cluster::Cluster, columns::Row,
 };
 use koord_scheduling::NumaMask;
 

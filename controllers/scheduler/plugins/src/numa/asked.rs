@@ -5,13 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{AllocationSource, NodeNumaHints, ReasonCode},
-    pod::Template,
-};
 use koord_resource::ResourceList;
+use koord_scheduler_framework::{
+    AllocationSource, NodeNumaHints, ReasonCode, cluster::Cluster, columns::Row, pod::Template,
+};
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 use smallvec::{SmallVec, smallvec};
 

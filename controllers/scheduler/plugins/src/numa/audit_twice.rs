@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::{
+use koord_scheduler_framework::{
+    DoubleAllocation,
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::DoubleAllocation,
 };
 use koord_scheduling::CpuSet;
 
@@ -47,11 +47,11 @@ mod tests {
 
     use koord_api::reservation_protocol::OPERATING_MODE;
     use koord_core::key::ObjectKey;
-    use koord_engine::{
+    use koord_resource::controller::ResourceKind;
+    use koord_scheduler_framework::{
         hold::Holds,
         pod::{Pod, Reference},
     };
-    use koord_resource::controller::ResourceKind;
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 use std::{borrow::Cow, ops::Range};
 
 use koord_scheduling::NumaMask;

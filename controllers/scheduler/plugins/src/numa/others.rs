@@ -1,9 +1,7 @@
 //! Plugins beside this one that allocate from NUMA nodes: all of them must find what a pod wants on the same ones (`spec/scheduler.md` 2.12 and 3F.6).
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{AllocationSource, NodeNumaHints, NumaHint, NumaHints, Reason},
+use koord_scheduler_framework::{
+    AllocationSource, NodeNumaHints, NumaHint, NumaHints, Reason, cluster::Cluster, columns::Row,
 };
 use koord_scheduling::NumaMask;
 

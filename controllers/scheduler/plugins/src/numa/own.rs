@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use koord_engine::framework::Reason;
+use koord_scheduler_framework::Reason;
 use koord_scheduling::{NumaMask, ResourceId};
 
 use super::{

@@ -16,22 +16,19 @@ use koord_api::{
     reservation_protocol::RESERVATION_IGNORED,
 };
 use koord_config::scheduler::{CpuBindPolicy, NodeNumaResourceArgs, ScoringStrategy, ScoringType};
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer,
+    NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin, PluginState,
+    PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
+    ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    SourceFilter,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer,
-        NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin,
-        PluginState, PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection,
-        Request, ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint,
-        SignatureFields, SourceFilter,
-    },
     hold::Holds,
     pod::{Pod, Template},
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{

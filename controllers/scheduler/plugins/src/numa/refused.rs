@@ -1,6 +1,6 @@
 //! Why a pod does not get what it wants of a node.
 
-use koord_engine::framework::Reason;
+use koord_scheduler_framework::Reason;
 
 use super::wanted::Mismatch;
 

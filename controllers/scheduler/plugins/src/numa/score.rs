@@ -1,6 +1,6 @@
 //! How full nodes and NUMA nodes are, as a score (`spec/scheduler.md` 3B.10).
 
-use koord_engine::framework::share;
+use koord_scheduler_framework::share;
 use koord_scheduling::ResourceId;
 
 use super::policy::Fill;

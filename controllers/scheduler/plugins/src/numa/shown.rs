@@ -5,13 +5,8 @@ use koord_api::{
     node_resource_topology::v1alpha1::NodeResourceTopology,
     numa::KUBELET_CPU_MANAGER_POLICY,
 };
-use koord_engine::{
-    cluster::Cluster,
-    framework::{NoAnswer, Operands, ReasonCode},
-    pod::Pod,
-    shown,
-};
 use koord_resource::ResourceList;
+use koord_scheduler_framework::{NoAnswer, Operands, ReasonCode, cluster::Cluster, pod::Pod, shown};
 use koord_scheduling::{Cpu, ResourceVector};
 use serde_json::{Map, Value, json};
 

@@ -9,13 +9,12 @@ use koord_api::{
     node_resource_topology::v1alpha1::NodeResourceTopology,
     numa::{NumaNodeResource, RESOURCE_STATUS, ResourceSpec, ResourceStatus},
 };
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     object::ObjectChange,
-    state::State,
 };
-use koord_resource::ResourceList;
 use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
 
 use super::{

@@ -6,7 +6,7 @@ use koord_api::{
     protocol::ProtocolError,
     qos::{QOS_LABEL, QosClass},
 };
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::{
     accumulator::CpuPolicies,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use koord_engine::framework::AllocationSource;
+use koord_scheduler_framework::AllocationSource;
 use koord_scheduling::ResourceVector;
 
 use super::{

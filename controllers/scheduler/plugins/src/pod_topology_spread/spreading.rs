@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{
+use koord_scheduler_framework::{
     affinity::SpreadConstraint,
     cluster::{Cluster, Domain, Residents, TopologyId},
     columns::Row,
@@ -147,8 +147,9 @@ impl Tally {
 
     /// Which of the classes count, by their index.
     fn classes(&self, template: &Template, cluster: &Cluster) -> Vec<bool> {
-        let is_counted =
-            |class: &Arc<koord_engine::cluster::Class>| counts(&self.constraint, template, class.template());
+        let is_counted = |class: &Arc<koord_scheduler_framework::cluster::Class>| {
+            counts(&self.constraint, template, class.template())
+        };
         cluster.classes().map(|class| class.is_some_and(is_counted)).collect()
     }
 

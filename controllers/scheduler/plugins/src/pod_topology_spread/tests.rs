@@ -1,8 +1,5 @@
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    framework::{EnqueueExtensions as _, Filter as _},
-    object::Object,
-};
+use koord_scheduler_framework::{EnqueueExtensions as _, Filter as _, object::Object};
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{AllocationSource, NodeFilter, NodeScore, PreparedFilter, Reason, ReasonCode, Refusal, SourceFilter},
+use koord_scheduler_framework::{
+    AllocationSource, NodeFilter, NodeScore, PreparedFilter, Reason, ReasonCode, Refusal, SourceFilter,
+    cluster::Cluster, columns::Row,
 };
 
 use super::{nominate, over_pods::OverPods, reservation_score, scores};

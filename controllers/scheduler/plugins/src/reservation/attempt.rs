@@ -3,7 +3,7 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use koord_core::uid::Uid;
-use koord_engine::{cluster::Cluster, framework::Rejection, pod::Pod};
+use koord_scheduler_framework::{Rejection, cluster::Cluster, pod::Pod};
 use parking_lot::Mutex;
 
 use super::{ask::Chosen, over_pods::OverPods};

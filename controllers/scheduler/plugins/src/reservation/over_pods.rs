@@ -16,13 +16,13 @@ use koord_core::{
     uid::Uid,
     write::{Action, Write},
 };
-use koord_engine::{
+use koord_resource::{ResourceList, controller::ResourceKind};
+use koord_scheduler_framework::{
+    Reason, ReasonCode, Rejection,
     cluster::{Cluster, Placed},
     columns::Row,
-    framework::{Reason, ReasonCode, Rejection},
     pod::Pod,
 };
-use koord_resource::{ResourceList, controller::ResourceKind};
 use serde_json::json;
 
 use super::{Candidate, PreAllocation, pre_allocate, reservation_score};

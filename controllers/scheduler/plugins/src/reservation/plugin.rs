@@ -9,24 +9,21 @@ use koord_api::{
 };
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
 use koord_core::{uid::Uid, write::Write};
-use koord_engine::{
-    cluster::{Cluster, ExcludedPods, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    AllocationRestore, BeforePreFilter, Bind, EnqueueExtensions, Explanation, FailureHandler, Figure, Filter, Found,
+    MetricSource, NoAnswer, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult, PreBind,
+    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
+    ReservationRestore, Reserve, ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint,
+    SignatureFields, StatusWriter, Upkeep,
+    cluster::{Cluster, ExcludedPods, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        AllocationRestore, BeforePreFilter, Bind, EnqueueExtensions, Explanation, FailureHandler, Figure, Filter,
-        Found, MetricSource, NoAnswer, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult,
-        PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
-        ReservationRestore, Reserve, ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint,
-        SignatureFields, StatusWriter, Upkeep,
-    },
     hold::Holds,
     object::Object,
     pod::Pod,
     preemption::{Attempted, Evaluator, Width},
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{

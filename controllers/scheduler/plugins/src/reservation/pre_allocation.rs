@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::uid::Uid;
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::reservation_score;
 use crate::allocation::{ReservationInfo, ResourceAmounts, UnreservedResources, full, insufficient_by_node};

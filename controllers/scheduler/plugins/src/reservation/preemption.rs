@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use koord_api::pod_annotations::DISABLE_PREEMPTIBLE;
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_scheduler_framework::{
+    PostFilterResult, Request,
     cluster::{Cluster, Placed},
-    framework::{PostFilterResult, Request},
     preemption::{Attempted, Evaluator, LowerPriority, Rules},
 };
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use koord_engine::framework::{highest_is_best, normalize, share};
+use koord_scheduler_framework::{highest_is_best, normalize, share};
 
 use crate::allocation::{ReservationInfo, ResourceAmounts};
 

@@ -5,8 +5,8 @@ use koord_api::{
     reservation_protocol::RESERVATION_OWNERS,
 };
 use koord_core::uid::Uid;
-use koord_engine::{cluster::Cluster, pod::Pod, shown};
 use koord_resource::ResourceList;
+use koord_scheduler_framework::{cluster::Cluster, pod::Pod, shown};
 use koord_scheduling::quantity;
 use serde_json::{Value, json};
 

@@ -1,13 +1,8 @@
 //! Why a pod that asks for a reservation matches none of them.
 
 use koord_api::reservation::{Reservation, ReservationPhase};
-use koord_engine::{
-    cluster::Cluster,
-    framework::{Reason, ReasonCode},
-    labels::Labels,
-    pod::Pod,
-};
 use koord_resource::ResourceList;
+use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, labels::Labels, pod::Pod};
 
 use super::ask::NO_MATCH;
 use crate::allocation::{ReservationInfo, ReservationSelector};
@@ -68,7 +63,7 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::{key::ObjectKey, uid::Uid};
-    use koord_engine::{object::Object, pod::Template};
+    use koord_scheduler_framework::{object::Object, pod::Template};
     use serde_json::{Value, json};
 
     use super::*;

@@ -12,13 +12,13 @@ use koord_core::{
     uid::Uid,
     write::{Action, Deletion, Write},
 };
-use koord_engine::{
+use koord_resource::{controller::ResourceKind, schema::patch::merge};
+use koord_scheduler_framework::{
+    Upkeep,
     cluster::{Cluster, Placed},
-    framework::Upkeep,
     hold::Resized,
     pod::Pod,
 };
-use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use serde_json::{Value, json};
 
 use super::{

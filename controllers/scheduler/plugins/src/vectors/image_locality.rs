@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use koord_engine::node::Node;
+use koord_scheduler_framework::node::Node;
 use serde_json::json;
 
 use crate::{

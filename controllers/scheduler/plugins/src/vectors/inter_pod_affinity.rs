@@ -1,5 +1,5 @@
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{cluster::Cluster, object::Object};
+use koord_scheduler_framework::{cluster::Cluster, object::Object};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

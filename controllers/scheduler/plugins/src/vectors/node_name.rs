@@ -1,11 +1,8 @@
 use std::sync::Arc;
 
 use koord_core::{clock::Moment, random::Random};
-use koord_engine::{
-    engine::{Engine, Outcome},
-    pod::{Pod, Template},
-    queue::Timings,
-};
+use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::pod::{Pod, Template};
 use serde_json::json;
 
 use crate::{

@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, hold::Holds};
+use koord_scheduler_framework::{EnqueueExtensions as _, cluster::Cluster, event::Event, hold::Holds};
 use serde_json::{Value, json};
 
 use crate::{

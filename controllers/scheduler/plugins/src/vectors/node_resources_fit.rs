@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, node::Node};
+use koord_scheduler_framework::{EnqueueExtensions as _, cluster::Cluster, event::Event, node::Node};
 use serde_json::json;
 use std::sync::Arc;
 

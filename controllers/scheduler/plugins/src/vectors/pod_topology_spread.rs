@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use koord_config::scheduler::PodTopologySpreadArgs;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{cluster::Cluster, object::Object, pod::Pod, workload::Service};
+use koord_scheduler_framework::{cluster::Cluster, object::Object, pod::Pod, workload::Service};
 use serde_json::{Value, json};
 
 use crate::{

@@ -1,4 +1,4 @@
-use koord_engine::columns::Row;
+use koord_scheduler_framework::columns::Row;
 use serde_json::{Value, json};
 
 use super::pod_topology_spread::{over, spec, spread};

@@ -3,13 +3,11 @@ use std::sync::Arc;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
-    framework::Plugin,
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    Plugin, Profile,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
 };
 use serde_json::{Value, json};
 

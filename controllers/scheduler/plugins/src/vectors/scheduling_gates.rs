@@ -1,7 +1,7 @@
-use koord_engine::{
+use koord_scheduler_framework::{
+    EnqueueExtensions as _, PreEnqueue as _,
     cluster::Cluster,
     event::{Event, Events},
-    framework::{EnqueueExtensions as _, PreEnqueue as _},
     pod::Pod,
 };
 use serde_json::json;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _, node::Node};
+use koord_scheduler_framework::{EnqueueExtensions as _, cluster::Cluster, event::Event, node::Node};
 use serde_json::{Value, json};
 
 use crate::{

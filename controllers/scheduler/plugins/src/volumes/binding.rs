@@ -13,21 +13,18 @@ use k8s_openapi::api::{
     storage::v1::{CSIDriver, CSIStorageCapacity, StorageClass},
 };
 use koord_config::scheduler::VolumeBindingArgs;
-use koord_engine::{
-    cluster::{Cluster, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter,
+    PreparedFilter, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature,
+    cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter,
-        PreparedFilter, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature,
-    },
     hold::Holds,
     node::Node,
     object::ObjectChange,
     pod::Pod,
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 
 use self::{
     assumed::{Assumed, VolumesHeld},

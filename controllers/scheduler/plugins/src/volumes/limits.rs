@@ -13,20 +13,17 @@ use k8s_openapi::api::{
     storage::v1::{CSINode, StorageClass, VolumeAttachment},
 };
 use koord_core::key::ObjectKey;
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, Plugin, PluginState, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Request, SchedulingSignature,
+    cluster::{Cluster, Mismatch, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, Plugin, PluginState, PreparedFilter, Reason, ReasonCode, Refusal,
-        Registration, Request, SchedulingSignature,
-    },
     object::ObjectChange,
     pod::Pod,
-    state::State,
     volume::Disk,
 };
-use koord_resource::controller::ResourceKind;
 
 use self::csi::CsiVolume;
 use super::storage::is_claim_of;
@@ -259,7 +256,7 @@ fn raises_a_limit(old: &CSINode, new: &CSINode) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::{hold::Holds, node::Node};
+    use koord_scheduler_framework::{hold::Holds, node::Node};
     use serde_json::{Value, json};
 
     use super::*;

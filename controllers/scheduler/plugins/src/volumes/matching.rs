@@ -7,8 +7,8 @@ use std::{
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use koord_core::key::ObjectKey;
-use koord_engine::node::Node;
 use koord_resource::Quantity;
+use koord_scheduler_framework::node::Node;
 use koord_scheduling::Selector;
 
 use super::storage::{Reach, capacity, class_of_claim, class_of_volume, host, hosts, requested};

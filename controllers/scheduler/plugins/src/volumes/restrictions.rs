@@ -6,18 +6,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use koord_core::key::ObjectKey;
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, Plugin, PluginState, PreFilter, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Rejection, Request, SchedulingSignature,
+    cluster::{Cluster, Mismatch, Placed, state::State},
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, Plugin, PluginState, PreFilter, PreparedFilter, Reason, ReasonCode,
-        Refusal, Registration, Rejection, Request, SchedulingSignature,
-    },
     pod::Pod,
-    state::State,
 };
-use koord_resource::controller::ResourceKind;
 
 use super::storage::{is_claim_of, stored};
 
@@ -186,7 +183,7 @@ mod tests {
         volumes::testing::{answers, change, cluster, place, with_claims},
     };
 
-    fn nodes() -> Vec<Arc<koord_engine::node::Node>> {
+    fn nodes() -> Vec<Arc<koord_scheduler_framework::node::Node>> {
         vec![node("a", &json!({})), node("b", &json!({}))]
     }
 
@@ -231,7 +228,7 @@ mod tests {
         let mut cluster = cluster(&VolumeRestrictions, &nodes(), &claims);
         let first = pod("first", &with_claims(&["one"]));
         let elsewhere = Pod { key: ObjectKey::new("elsewhere", "first"), ..Pod::clone(&first) };
-        cluster.place(Arc::new(elsewhere), &"a".into(), koord_engine::hold::Holds::default());
+        cluster.place(Arc::new(elsewhere), &"a".into(), koord_scheduler_framework::hold::Holds::default());
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&["one"])), ["", ""]);
     }
 

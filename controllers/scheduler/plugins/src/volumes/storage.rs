@@ -10,8 +10,10 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity as ApiQuantity, apis::meta::v1::ObjectMeta},
 };
 use koord_core::key::ObjectKey;
-use koord_engine::{event::Event, labels::Labels, node::Node, object::Objects, pod::Pod, volume::PodClaim};
 use koord_resource::Quantity;
+use koord_scheduler_framework::{
+    event::Event, labels::Labels, node::Node, object::Objects, pod::Pod, volume::PodClaim,
+};
 use koord_scheduling::NodeTerm;
 
 /// The node for which a volume is to be made; the provisioner waits for it.

@@ -10,13 +10,8 @@ use k8s_openapi::api::{
     storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment},
 };
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    cluster::Cluster,
-    event::Event,
-    framework::{Filter, Plugin, Rejection, Request},
-    hold::Holds,
-    node::Node,
-    object::Object,
+use koord_scheduler_framework::{
+    Filter, Plugin, Rejection, Request, cluster::Cluster, event::Event, hold::Holds, node::Node, object::Object,
     pod::Pod,
 };
 use serde_json::{Value, json};

@@ -8,17 +8,15 @@ use k8s_openapi::api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     storage::v1::StorageClass,
 };
-use koord_engine::{
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    EnqueueExtensions, Filter, NodeFilter, Plugin, PreFilter, PreparedFilter, Reason, ReasonCode, Refusal,
+    Registration, Rejection, Request, SchedulingSignature,
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    framework::{
-        EnqueueExtensions, Filter, NodeFilter, Plugin, PreFilter, PreparedFilter, Reason, ReasonCode, Refusal,
-        Registration, Rejection, Request, SchedulingSignature,
-    },
     pod::Pod,
 };
-use koord_resource::controller::ResourceKind;
 
 use super::storage::{class_of_claim, is_claim_of, stored, volume_of, waits_for_consumer};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::{
     columns::Row,
     cycle::{Filled, NotNext, Rehearsal},
-    engine::Engine,
     pod::{Pod, Template},
 };
 use proptest::prelude::*;

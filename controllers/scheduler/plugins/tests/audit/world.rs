@@ -19,14 +19,13 @@ use koord_api::{
 };
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
     dynamic::{DeviceClass, ResourceClaim, ResourceSlice},
-    engine::{Attempt, Engine, Outcome},
     labels::Labels,
     node::Node,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
     template::given,
 };
 use koord_scheduler_plugins::build;

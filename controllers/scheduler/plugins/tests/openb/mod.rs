@@ -13,17 +13,11 @@ use std::{
 use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Engine, Outcome},
-    labels::Labels,
-    node as engine_node,
-    object::Object,
-    pod as engine_pod,
-    pod::Template,
-    queue::Timings,
-};
 use koord_openb::{NODES, Node, Pod, Request, arrivals, pods_file, read};
+use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    Profile, labels::Labels, node as engine_node, object::Object, pod as engine_pod, pod::Template,
+};
 use koord_scheduler_plugins::build;
 use serde_json::{Value, json};
 

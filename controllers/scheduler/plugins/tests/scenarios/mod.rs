@@ -9,15 +9,14 @@ use koord_api::{
 };
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    Profile,
     cluster::Turn,
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
     labels::Labels,
     node::Node,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
 };
 use koord_scheduler_plugins::{build, default_profile};
 use serde_json::{Value, json};

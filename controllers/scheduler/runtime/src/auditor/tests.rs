@@ -12,8 +12,8 @@ fn pod(name: &str) -> (ObjectKey, Uid) {
     (ObjectKey::new("ns", name), Uid::from(name))
 }
 
-fn gang(name: &str, has_enough_pods: bool) -> framework::Workload {
-    framework::Workload { name: name.into(), has_enough_pods }
+fn gang(name: &str, has_enough_pods: bool) -> koord_scheduler_framework::Workload {
+    koord_scheduler_framework::Workload { name: name.into(), has_enough_pods }
 }
 
 /// An auditor, and what it has found out, as text.
@@ -21,14 +21,26 @@ fn gang(name: &str, has_enough_pods: bool) -> framework::Workload {
 struct Audit(Auditor);
 
 impl Audit {
-    fn create(&mut self, name: &str, is_gated: bool, together: Option<&framework::Workload>, second: u64) -> &mut Self {
+    fn create(
+        &mut self,
+        name: &str,
+        is_gated: bool,
+        together: Option<&koord_scheduler_framework::Workload>,
+        second: u64,
+    ) -> &mut Self {
         let (key, uid) = pod(name);
         let subject = Subject { key: &key, uid: &uid, is_gated, together };
         self.0.created(&subject, || Arc::from([name.to_owned()]), at(second));
         self
     }
 
-    fn change(&mut self, name: &str, is_gated: bool, together: Option<&framework::Workload>, second: u64) -> &mut Self {
+    fn change(
+        &mut self,
+        name: &str,
+        is_gated: bool,
+        together: Option<&koord_scheduler_framework::Workload>,
+        second: u64,
+    ) -> &mut Self {
         let (key, uid) = pod(name);
         self.0.changed(&Subject { key: &key, uid: &uid, is_gated, together }, at(second));
         self

@@ -13,13 +13,9 @@ use koord_api::{
         ScheduleExplanationStatus, ScheduleResult,
     },
 };
-use koord_engine::{
-    cycle::OnNode,
-    engine::{Decision, Engine, Outcome, Refused},
-    framework::{Query, Reason},
-    pod::Pod,
-};
 use koord_runtime::{clock::Moment, key::ObjectKey};
+use koord_scheduler_engine::{Decision, Engine, Outcome, Refused};
+use koord_scheduler_framework::{Query, Reason, cycle::OnNode, pod::Pod};
 use serde_json::Map;
 
 use super::{Asked, domains::domains, template::PodMaker};

@@ -13,8 +13,9 @@ use koord_api::{
     gang::{Gather, NETWORK_TOPOLOGY_SPEC},
     pod_group::PodGroup,
 };
-use koord_engine::{engine::Engine, node::Node, pod::Pod};
 use koord_runtime::{clock::Moment, key::ObjectKey};
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::{node::Node, pod::Pod};
 
 use super::gang_of;
 

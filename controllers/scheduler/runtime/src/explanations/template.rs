@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use koord_engine::pod::Pod;
 use koord_runtime::{intern::Interner, key::ObjectKey, projection::WireObject, uid::Uid};
+use koord_scheduler_framework::pod::Pod;
 use serde_json::{Value, json};
 
 use super::view::PriorityClassView;

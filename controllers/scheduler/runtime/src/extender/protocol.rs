@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::extender::{Extender, NodeVictims, Victims, Words};
 use koord_runtime::uid::Uid;
+use koord_scheduler_framework::extender::{Extender, NodeVictims, Victims, Words};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use koord_engine::{
+use koord_scheduler_framework::{
+    SCORE_MAX,
     extender::{Extender, RATING_MAX, Victims, Words},
-    framework::SCORE_MAX,
 };
 
 use super::protocol::{self, Bound, Filtered, Preempted, Rated};

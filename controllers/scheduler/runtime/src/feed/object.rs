@@ -12,17 +12,17 @@ use koord_api::{
     elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
     node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
 };
-use koord_engine::{
-    dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
-    object::Object,
-    workload::{ReplicaSet, ReplicationController, Service, StatefulSet},
-};
 use koord_resource::controller::{ObjectScope, ResourceKind};
 use koord_runtime::{
     cache::{Change, Entry},
     intern::Interner,
     projection::{DecodeError, Metadata, MetadataOnly, Projection, WireMetadata},
     store::Store,
+};
+use koord_scheduler_framework::{
+    dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
+    object::Object,
+    workload::{ReplicaSet, ReplicationController, Service, StatefulSet},
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::value::RawValue;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use koord_engine::pod::Pod;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core, Watch,
@@ -11,6 +10,7 @@ use koord_runtime::{
     reflector::Selection,
     store::{Sink as _, Store},
 };
+use koord_scheduler_framework::pod::Pod;
 
 use super::Delta;
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use koord_engine::queue::{Cause, Change, Part};
 use koord_runtime::metrics::{Description, Unit, exponential_buckets};
+use koord_scheduler_engine::queue::{Cause, Change, Part};
 
 use crate::feed::object;
 

@@ -3,14 +3,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use koord_engine::{
-    engine::{Attempt, Ended, Engine},
-    framework::Figure,
-};
 use koord_runtime::{
     clock::Moment,
     metrics::{Description, Registries, Unit, exponential_buckets},
 };
+use koord_scheduler_engine::{Attempt, Ended, Engine};
+use koord_scheduler_framework::Figure;
 use prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Result};
 
 use super::{families, requests};
@@ -224,13 +222,9 @@ fn job_size(pods: usize) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use koord_engine::{
-        cluster::Cluster,
-        framework::{MetricSource, Plugin, Profile, Registration},
-        node::Node,
-        queue::Timings,
-    };
     use koord_runtime::{metrics::Audience, random::Random};
+    use koord_scheduler_engine::queue::Timings;
+    use koord_scheduler_framework::{MetricSource, Plugin, Profile, Registration, cluster::Cluster, node::Node};
 
     use super::*;
 

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{engine::Engine, framework::Figure, queue::Stands};
+use koord_scheduler_engine::{Engine, queue::Stands};
+use koord_scheduler_framework::Figure;
 
 use super::families::REQUESTS;
 

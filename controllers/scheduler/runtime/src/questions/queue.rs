@@ -2,16 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use koord_engine::{
-    cluster::Cluster,
-    cycle::Profile,
-    engine::Engine,
-    event::Events,
-    framework::{Query, Registration},
-    pod::Pod,
+use koord_runtime::clock::Moment;
+use koord_scheduler_engine::{
+    Engine,
     queue::{Depths, Standing, Stands},
 };
-use koord_runtime::clock::Moment;
+use koord_scheduler_framework::{Profile, Query, Registration, cluster::Cluster, event::Events, pod::Pod};
 use serde_json::{Value, json};
 
 /// Pods that one answer shows.

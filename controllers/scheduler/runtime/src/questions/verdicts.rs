@@ -1,10 +1,8 @@
 //! What came of the last attempts of a pod, for people.
 
-use koord_engine::{
-    engine::{Ending, Engine, NodeClass, Record},
-    framework::{Reason, ReasonCode},
-};
 use koord_runtime::key::ObjectKey;
+use koord_scheduler_engine::{Ending, Engine, NodeClass, Record};
+use koord_scheduler_framework::{Reason, ReasonCode};
 use serde_json::{Value, json};
 
 /// The attempts of pods of this name, the newest first, and why the one that waits is not tried; none where nothing is known.

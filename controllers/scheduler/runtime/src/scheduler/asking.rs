@@ -3,16 +3,16 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use koord_api::reservation::Reservation;
-use koord_engine::{
-    engine::{Attempt, Outcome},
-    extender::{Answer, Question},
-    pod::Pod,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     api::Api,
     error::ReconcileError,
     write::{Action, Write},
+};
+use koord_scheduler_engine::{Attempt, Outcome};
+use koord_scheduler_framework::{
+    extender::{Answer, Question},
+    pod::Pod,
 };
 
 use super::{

@@ -3,10 +3,6 @@
 
 use std::time::Duration;
 
-use koord_engine::{
-    cluster::{Mismatch, Subject, Turn},
-    engine::{Overallocation, Whose},
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     clock::Moment,
@@ -14,6 +10,8 @@ use koord_runtime::{
     key::ObjectKey,
     uid::Uid,
 };
+use koord_scheduler_engine::{Overallocation, Whose};
+use koord_scheduler_framework::cluster::{Mismatch, Subject, Turn};
 
 use super::{COMPONENT, Scheduler};
 

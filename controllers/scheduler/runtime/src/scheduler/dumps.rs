@@ -5,11 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use koord_engine::{
-    cycle::OnNode,
-    engine::{Attempt, Outcome},
-    framework::Reason,
-};
+use koord_scheduler_engine::{Attempt, Outcome};
+use koord_scheduler_framework::{Reason, cycle::OnNode};
 
 use super::Scheduler;
 

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use koord_engine::{engine::Engine, pod::Pod};
 use koord_runtime::clock::Moment;
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::pod::Pod;
 
 use super::Scheduler;
 use crate::{feed::Delta, report};

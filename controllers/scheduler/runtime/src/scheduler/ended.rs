@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use koord_engine::{
-    engine::{Attempt, Outcome, Refused},
-    framework::Explanation,
-    pod::Pod,
-};
 use koord_runtime::{
     clock::Moment,
     error::{Fault, ReconcileError},
 };
+use koord_scheduler_engine::{Attempt, Outcome, Refused};
+use koord_scheduler_framework::{Explanation, pod::Pod};
 
 use super::{
     COMPONENT, Doubtful, Next, Scheduler,

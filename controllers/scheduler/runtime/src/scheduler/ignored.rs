@@ -11,9 +11,10 @@ use std::{
 };
 
 use koord_api::{catalogue, node_resource_topology::v1alpha1::NodeResourceTopology, protocol::ProtocolError};
-use koord_engine::{columns::Row, engine::Attempt};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::clock::Moment;
+use koord_scheduler_engine::Attempt;
+use koord_scheduler_framework::columns::Row;
 
 use self::{
     kinds::KINDS,

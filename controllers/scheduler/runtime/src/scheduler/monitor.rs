@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use koord_engine::{cluster::Cluster, engine::Attempt, pod::Pod};
 use koord_runtime::{clock::Moment, uid::Uid};
+use koord_scheduler_engine::Attempt;
+use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
 
 use crate::metrics::Timeouts;
 
@@ -68,13 +69,9 @@ pub(super) fn report(pod: &Pod, what: &'static str, lasts: Duration, timeouts: O
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::{
-        engine::{Outcome, Refused},
-        hold::Holds,
-        node::Node,
-        queue::Tried,
-    };
     use koord_runtime::key::ObjectKey;
+    use koord_scheduler_engine::{Outcome, Refused, queue::Tried};
+    use koord_scheduler_framework::{hold::Holds, node::Node};
 
     use super::*;
 

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use koord_engine::{
-    engine::{Attempt, Outcome},
-    framework::{Patch, PreBindProgress},
-};
 use koord_runtime::{clock::Moment, uid::Uid};
+use koord_scheduler_engine::{Attempt, Outcome};
+use koord_scheduler_framework::{Patch, PreBindProgress};
 
 use super::{
     Scheduler,

@@ -5,12 +5,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use koord_engine::engine::{Attempt, Outcome};
 use koord_runtime::{
     clock::{Moment, SharedClock},
     trace::{Open, Role, Tracer},
     uid::Uid,
 };
+use koord_scheduler_engine::{Attempt, Outcome};
 
 use crate::metrics::Ended;
 
@@ -140,7 +140,6 @@ fn about(attempt: &Attempt) -> Vec<(&'static str, String)> {
 mod tests {
     use std::sync::Arc;
 
-    use koord_engine::{engine::Refused, framework::Patch, pod::Pod, queue::Tried};
     use koord_runtime::{
         clock::{Clock as _, ManualClock},
         key::ObjectKey,
@@ -148,6 +147,8 @@ mod tests {
         random::Random,
         trace::Span,
     };
+    use koord_scheduler_engine::{Refused, queue::Tried};
+    use koord_scheduler_framework::{Patch, pod::Pod};
 
     use super::*;
 

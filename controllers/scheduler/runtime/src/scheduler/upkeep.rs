@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use koord_api::elastic_quota::ElasticQuota;
-use koord_engine::framework::Upkeep;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
+use koord_scheduler_framework::Upkeep;
 
 use super::{
     Scheduler,

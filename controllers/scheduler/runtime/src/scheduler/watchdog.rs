@@ -8,8 +8,8 @@ use std::{
     thread,
 };
 
-use koord_engine::engine::CurrentAttempt;
 use koord_runtime::clock::SharedClock;
+use koord_scheduler_engine::CurrentAttempt;
 
 use super::{Monitoring, Scheduler, monitor::report};
 use crate::metrics::{Measures, Timeouts};
@@ -71,21 +71,19 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use koord_engine::{
-        cluster::Cluster,
-        cycle::Profile,
-        engine::Engine,
-        framework::{Plugin, PreFilter, Registration, Rejection, Request},
-        node::Node,
-        pod::{Pod, Template},
-        queue::Timings,
-    };
     use koord_runtime::{
         clock::{Clock as _, ManualClock},
         key::ObjectKey,
         metrics::Registries,
         random::Random,
         uid::Uid,
+    };
+    use koord_scheduler_engine::{Engine, queue::Timings};
+    use koord_scheduler_framework::{
+        Plugin, PreFilter, Profile, Registration, Rejection, Request,
+        cluster::Cluster,
+        node::Node,
+        pod::{Pod, Template},
     };
 
     use super::*;

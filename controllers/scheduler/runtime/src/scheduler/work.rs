@@ -6,12 +6,6 @@ use std::{
 };
 
 use koord_api::reservation::{Reservation, ReservationPhase};
-use koord_engine::{
-    cluster::Cluster,
-    engine::{Attempt, Outcome},
-    framework::Patch,
-    pod::Pod,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     api::Priority,
@@ -19,6 +13,8 @@ use koord_runtime::{
     uid::Uid,
     write::{Action, Deletion, Write},
 };
+use koord_scheduler_engine::{Attempt, Outcome};
+use koord_scheduler_framework::{Patch, cluster::Cluster, pod::Pod};
 use serde_json::json;
 
 use crate::{extender::Webhook, report};

@@ -8,11 +8,9 @@ use koord_api::{
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     reservation::Reservation,
 };
-use koord_engine::{
-    engine::{Attempt, Ended, Engine, Outcome, PreemptionOutcome, Refused},
-    pod::Pod,
-};
 use koord_runtime::{clock::Moment, metrics::Registries, uid::Uid};
+use koord_scheduler_engine::{Attempt, Ended, Engine, Outcome, PreemptionOutcome, Refused};
+use koord_scheduler_framework::pod::Pod;
 use prometheus::Result;
 
 use super::Scheduler;
@@ -238,7 +236,7 @@ impl Scheduler {
     }
 }
 
-fn subject<'a>(pod: &'a Pod, together: Option<&'a koord_engine::framework::Workload>) -> Subject<'a> {
+fn subject<'a>(pod: &'a Pod, together: Option<&'a koord_scheduler_framework::Workload>) -> Subject<'a> {
     Subject { key: &pod.key, uid: &pod.uid, is_gated: !pod.gates.is_empty(), together }
 }
 

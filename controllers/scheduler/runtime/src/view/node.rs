@@ -7,12 +7,12 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use koord_api::node_annotations::NODE_RESERVATION;
-use koord_engine::{node::Node, template::of_koordinator};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Projection, WireObject},
 };
+use koord_scheduler_framework::{node::Node, template::of_koordinator};
 use serde::Deserialize;
 
 use super::{labels, texts};

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use std::collections::BTreeSet;
 
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Subject},
-    columns::Row,
-    framework::{Audit, DoubleAllocation, Plugin, PluginState, Registration},
-    pod::Pod,
-    state::State,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::metrics::Audience;
+use koord_scheduler_framework::{
+    Audit, DoubleAllocation, Plugin, PluginState, Registration,
+    cluster::{Cluster, Mismatch, Subject, state::State},
+    columns::Row,
+    pod::Pod,
+};
 
 use super::*;
 

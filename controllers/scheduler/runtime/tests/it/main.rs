@@ -13,7 +13,6 @@ use envtest::{
 };
 use http::Method;
 use jiff::Timestamp;
-use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_runtime::{
     Core,
     clock::{ScaledClock, SharedClock},
@@ -24,6 +23,8 @@ use koord_runtime::{
     random::Random,
     recorder::Recorder,
 };
+use koord_scheduler_engine::{Engine, queue::Timings};
+use koord_scheduler_framework::Profile;
 use koord_scheduler_plugins::default_profile;
 use koord_scheduler_runtime::{
     Measures, Questions, Scheduler, SyncBarrier, Transformers, explain, feed::Feed, install,

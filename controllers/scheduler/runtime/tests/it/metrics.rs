@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{Diagnostics, Plugin, Registration},
-};
 use koord_runtime::metrics::Audience;
+use koord_scheduler_framework::{Diagnostics, Plugin, Registration, cluster::Cluster, columns::Row};
 
 use super::*;
 

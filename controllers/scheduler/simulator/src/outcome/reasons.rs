@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_engine::{
-    engine::Engine,
-    pod::{Pod, Template},
+use koord_runtime::key::ObjectKey;
+use koord_scheduler_engine::{
+    Engine,
     queue::{Standing, Stands},
 };
-use koord_runtime::key::ObjectKey;
+use koord_scheduler_framework::pod::{Pod, Template};
 use serde::Serialize;
 
 use crate::{

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use koord_resource::controller::ResourceKind;
-
-use super::*;
-use crate::{
+use koord_scheduler_framework::{
+    Audit, DoubleAllocation, Plugin, Registration,
     cluster::{Subject, Turn},
-    engine::{Overallocation, Whose},
-    framework::{Audit, DoubleAllocation, Plugin, Registration},
     pod::Reference,
 };
+
+use super::*;
+use crate::engine::{Overallocation, Whose};
 
 /// Gives each pod of a node the same thing, and all pods of the cluster another one.
 struct Careless;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use koord_core::clock::{ManualClock, SharedClock};
-
-use super::*;
-use crate::{
-    framework::{BeforePreFilter, Filter, NodeScore, Permit, Plugin, PreBind, PreFilter, Registration, Reserve, Score},
+use koord_scheduler_framework::{
+    BeforePreFilter, Filter, NodeScore, Permit, Plugin, PreBind, PreFilter, Registration, Reserve, Score,
     timing::PluginLatency,
 };
+
+use super::*;
 
 /// Takes a different number of milliseconds at each extension point.
 struct Slow(Arc<ManualClock>);

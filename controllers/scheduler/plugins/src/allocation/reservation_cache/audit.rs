@@ -2,11 +2,11 @@
 
 use koord_api::reservation::Reservation;
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
 };
-use koord_resource::controller::ResourceKind;
 
 use super::{Allocated, Known, ReservationCache, ResourceAmounts, assumed_on, is_keeper, is_over};
 
@@ -119,7 +119,7 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::key::ObjectKey;
-    use koord_engine::{hold::Holds, object::Object, pod::Pod};
+    use koord_scheduler_framework::{hold::Holds, object::Object, pod::Pod};
     use serde_json::{Value, json};
 
     use super::*;

@@ -8,10 +8,10 @@ use std::{
 };
 
 use koord_core::uid::Uid;
-use koord_engine::{
+use koord_scheduler_framework::{
+    Request,
     cluster::{ClassId, Cluster, ReservedId},
     columns::Row,
-    framework::Request,
     node::Node,
 };
 use parking_lot::Mutex;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use koord_api::pod_group::PodGroup;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::cluster::{Cluster, Mismatch, Subject};
+use koord_scheduler_framework::cluster::{Cluster, Mismatch, Subject};
 
 use super::{Context, Declaration};
 
@@ -84,7 +84,7 @@ impl Context {
 mod tests {
     use std::sync::Arc;
 
-    use koord_engine::{hold::Holds, object::Object, pod::Pod};
+    use koord_scheduler_framework::{hold::Holds, object::Object, pod::Pod};
     use serde_json::json;
 
     use super::*;
@@ -97,9 +97,9 @@ mod tests {
 
     fn member(name: &str, gang: &str, is_bound: bool) -> Arc<Pod> {
         let pod = labelled("ns", name, &[(GROUP, gang)], &json!({}));
-        let template = koord_engine::pod::Template {
+        let template = koord_scheduler_framework::pod::Template {
             annotations: [("scheduling.koordinator.sh/network-topology-selector", "s")].into_iter().collect(),
-            ..koord_engine::pod::Template::clone(&pod.template)
+            ..koord_scheduler_framework::pod::Template::clone(&pod.template)
         };
         let node = is_bound.then(|| "n".into());
         Arc::new(Pod { node, template: Arc::new(template), ..Pod::clone(&pod) })

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::{GangGroup, Gangs, Group, Member, Stage};
 

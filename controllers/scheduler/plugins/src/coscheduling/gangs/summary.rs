@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use koord_api::{gang::GangMode, pod_group::PodGroup};
 use koord_core::key::ObjectKey;
-use koord_engine::{object::Objects, shown};
+use koord_scheduler_framework::{object::Objects, shown};
 use serde_json::{Map, Value, json};
 
 use super::{Gang, GangGroup, Gangs, Group, Member, Stage};
@@ -117,8 +117,8 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::uid::Uid;
-    use koord_engine::{cluster::Cluster, object::Object};
     use koord_resource::Duration;
+    use koord_scheduler_framework::{cluster::Cluster, object::Object};
 
     use super::*;
     use crate::coscheduling::Declaration;

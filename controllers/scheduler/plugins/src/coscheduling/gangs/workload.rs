@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use koord_core::uid::Uid;
-use koord_engine::framework::Workload;
+use koord_scheduler_framework::Workload;
 
 use super::Gangs;
 

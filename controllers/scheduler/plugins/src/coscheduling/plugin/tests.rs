@@ -12,12 +12,11 @@ use std::{any::TypeId, collections::BTreeMap, sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::PodSpec;
 use koord_api::pod_group::PodGroup;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    Profile,
     object::Object,
     pod::{Reference, Template},
-    queue::Timings,
 };
 use serde_json::{Value, json};
 

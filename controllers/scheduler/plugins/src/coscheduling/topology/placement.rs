@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use koord_api::gang::{Gather, NetworkTopologySpec};
-use koord_engine::framework::abridged;
+use koord_scheduler_framework::abridged;
 
 use super::tree::{Place, Tree};
 

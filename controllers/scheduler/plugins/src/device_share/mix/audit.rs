@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use koord_core::uid::Uid;
-use koord_engine::{cluster::Cluster, pod::Pod};
+use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
 
 use super::{Demand, Mix};
 

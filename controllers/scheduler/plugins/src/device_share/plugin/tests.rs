@@ -9,14 +9,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
-    framework::{AllocationSource, NumaHints},
-    labels::Labels,
-    object::Object,
-    queue::Timings,
-};
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{AllocationSource, NumaHints, Profile, labels::Labels, object::Object};
 use koord_scheduling::NumaMask;
 use serde_json::{Value, json};
 
@@ -170,7 +164,7 @@ fn pod(name: &str, members: &Value) -> Arc<Pod> {
         uid: Uid::from(name),
         template: Arc::new(template),
         node: members["node"].as_str().map(Arc::from),
-        given: koord_engine::template::given(&annotations),
+        given: koord_scheduler_framework::template::given(&annotations),
         ..Pod::default()
     })
 }

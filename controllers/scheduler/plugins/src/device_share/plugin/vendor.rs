@@ -11,11 +11,11 @@ use koord_core::{
     key::ObjectKey,
     write::{Action, Write},
 };
-use koord_engine::{
-    cluster::{Cluster, Placed},
-    framework::{Patch, Plugin as _, PreBindProgress},
-};
 use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    Patch, Plugin as _, PreBindProgress,
+    cluster::{Cluster, Placed},
+};
 use serde_json::json;
 
 use super::DeviceShare;

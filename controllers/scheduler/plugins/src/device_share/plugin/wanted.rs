@@ -3,15 +3,9 @@
 use std::sync::Arc;
 
 use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
-use koord_engine::{
-    cluster::Cluster,
-    columns::Row,
-    framework::{
-        AllocationSource, NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaHints, Operands, Reason, Refusal,
-        Scale, SourceFilter, highest_is_best,
-    },
-    node::Node,
-    pod::Template,
+use koord_scheduler_framework::{
+    AllocationSource, NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaHints, Operands, Reason, Refusal,
+    Scale, SourceFilter, cluster::Cluster, columns::Row, highest_is_best, node::Node, pod::Template,
 };
 use koord_scheduling::NumaMask;
 

@@ -1,7 +1,7 @@
 //! The devices of a node, counted anew.
 
 use koord_api::device::Device as ApiDevice;
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_scheduler_framework::{cluster::Cluster, columns::Row};
 
 use super::{Devices, NodeDevices};
 use crate::device_share::allocation::Allocation;
@@ -47,7 +47,7 @@ mod tests {
     use std::sync::Arc;
 
     use koord_core::{key::ObjectKey, uid::Uid};
-    use koord_engine::{hold::Holds, object::Object};
+    use koord_scheduler_framework::{hold::Holds, object::Object};
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
-use koord_engine::dynamic::{AllocatedDevice, DeviceConfiguration, DeviceId};
+use koord_scheduler_framework::dynamic::{AllocatedDevice, DeviceConfiguration, DeviceId};
 use serde_json::{Value, json};
 
 use super::{Choice, Search};

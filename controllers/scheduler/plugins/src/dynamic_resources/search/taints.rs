@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_engine::dynamic::{
+use koord_scheduler_framework::dynamic::{
     DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceSlice, Selector, TaintedDevices,
 };
 

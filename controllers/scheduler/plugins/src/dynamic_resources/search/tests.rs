@@ -1,4 +1,4 @@
-use koord_engine::{columns::Row, dynamic::DeviceTaintRule};
+use koord_scheduler_framework::{columns::Row, dynamic::DeviceTaintRule};
 use serde_json::{Value, json};
 
 use crate::{
@@ -220,13 +220,16 @@ fn a_search_without_end_is_given_up() {
 fn drivers_are_told_what_class_and_claim_say_and_nodes_what_devices_need() {
     let mut world = World::of(&["a", "b"]);
     let told = |driver: &str, what: &str| json!({"opaque": {"driver": driver, "parameters": {"what": what}}});
-    world.set::<koord_engine::dynamic::DeviceClass>("gpu", &json!({"spec": {"config": [told(DRIVER, "class")]}}));
+    world.set::<koord_scheduler_framework::dynamic::DeviceClass>(
+        "gpu",
+        &json!({"spec": {"config": [told(DRIVER, "class")]}}),
+    );
     let test = json!({"key": "host", "operator": "In", "values": ["a", "b"]});
     let reach = json!({"nodeSelectorTerms": [{"matchExpressions": [test]}]});
     let pool = json!({"name": "net", "generation": 1, "resourceSliceCount": 1});
     let spec =
         json!({"driver": DRIVER, "pool": pool, "nodeSelector": reach, "devices": [{"name": "x"}, {"name": "y"}]});
-    world.set::<koord_engine::dynamic::ResourceSlice>("net", &json!({ "spec": spec }));
+    world.set::<koord_scheduler_framework::dynamic::ResourceSlice>("net", &json!({ "spec": spec }));
     let mut of_claim = told(DRIVER, "claim");
     of_claim["requests"] = json!(["s"]);
     let config = json!([of_claim, {"requests": ["other"], "opaque": {}}]);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use koord_api::elastic_quota::ElasticQuota;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{
     cluster::{Cluster, Mismatch, Subject},
     pod::Template,
 };
-use koord_resource::ResourceList;
 
 use super::{Deleting, Quotas, Read, counted};
 use crate::elastic_quota::{Ledger, ledger::Times};
@@ -104,7 +104,7 @@ impl Quotas {
 mod tests {
     use std::sync::Arc;
 
-    use koord_engine::{hold::Holds, object::Object, pod::Pod};
+    use koord_scheduler_framework::{hold::Holds, object::Object, pod::Pod};
     use serde_json::json;
 
     use super::*;

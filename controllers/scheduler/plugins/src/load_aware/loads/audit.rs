@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_scheduler_framework::{cluster::Cluster, columns::Row};
 
 use super::{Known, Loads};
 
@@ -51,7 +51,7 @@ mod tests {
     use koord_api::node_metric;
     use koord_config::{Args as _, scheduler::LoadAwareSchedulingArgs};
     use koord_core::{key::ObjectKey, uid::Uid};
-    use koord_engine::{hold::Holds, object::Object};
+    use koord_scheduler_framework::{hold::Holds, object::Object};
     use serde_json::json;
 
     use super::*;

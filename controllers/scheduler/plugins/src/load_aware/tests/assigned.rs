@@ -1,6 +1,6 @@
 //! Which pods of a node count, and since when.
 
-use koord_engine::{framework::Filter as _, pod::Reference};
+use koord_scheduler_framework::{Filter as _, pod::Reference};
 
 use super::*;
 

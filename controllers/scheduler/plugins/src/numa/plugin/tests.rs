@@ -10,7 +10,8 @@ mod world;
 use std::time::Duration;
 
 use koord_core::uid::Uid;
-use koord_engine::{engine::Outcome, framework::Score as _};
+use koord_scheduler_engine::Outcome;
+use koord_scheduler_framework::Score as _;
 use serde_json::json;
 
 use self::world::{CpuRequest, Machine, World, pod};

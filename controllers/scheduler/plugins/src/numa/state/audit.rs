@@ -1,6 +1,6 @@
 //! The CPUs and NUMA nodes of a node, counted anew.
 
-use koord_engine::{cluster::Cluster, columns::Row};
+use koord_scheduler_framework::{cluster::Cluster, columns::Row};
 
 use super::{Ledger, NumaHold, NumaState};
 
@@ -29,7 +29,7 @@ impl NumaState {
 
 #[cfg(test)]
 mod tests {
-    use koord_engine::hold::Holds;
+    use koord_scheduler_framework::hold::Holds;
     use serde_json::json;
 
     use super::*;

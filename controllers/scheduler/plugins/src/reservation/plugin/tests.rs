@@ -5,15 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_config::scheduler::NodeNumaResourceArgs;
 use koord_core::write::Action;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random};
-use koord_engine::labels::Labels;
-use koord_engine::{
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
-    object::Object,
-    pod::Template,
-    queue::Timings,
-};
 use koord_resource::{ResourceList, schema::patch::merge};
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::labels::Labels;
+use koord_scheduler_framework::{Profile, object::Object, pod::Template};
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 

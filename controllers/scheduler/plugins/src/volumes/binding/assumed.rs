@@ -10,10 +10,9 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use koord_core::key::ObjectKey;
-use koord_engine::{
-    cluster::{Cluster, Mismatch, Placed},
+use koord_scheduler_framework::{
+    cluster::{Cluster, Mismatch, Placed, state::State},
     object::Objects,
-    state::State,
 };
 
 use super::find::Found;

@@ -5,11 +5,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::{
-    framework::{ReasonCode, Rejection},
-    object::Objects,
-    pod::Pod,
-};
+use koord_scheduler_framework::{ReasonCode, Rejection, object::Objects, pod::Pod};
 
 use crate::volumes::storage::{class_of_claim, is_fully_bound, stored, volume_of, waits_for_consumer};
 

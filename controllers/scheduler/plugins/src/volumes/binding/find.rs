@@ -1,6 +1,6 @@
 //! What the claims of a pod would be bound to on a node, and why they cannot be.
 
-use koord_engine::framework::{Reason, ReasonCode};
+use koord_scheduler_framework::{Reason, ReasonCode};
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{
@@ -8,8 +8,8 @@ use k8s_openapi::api::{
     storage::v1::{CSIDriver, CSIStorageCapacity, StorageClass},
 };
 use koord_core::key::ObjectKey;
-use koord_engine::{cluster::Cluster, node::Node, pod::Pod};
 use koord_resource::Quantity;
+use koord_scheduler_framework::{cluster::Cluster, node::Node, pod::Pod};
 use koord_scheduling::Selector;
 
 use super::{assumed::Assumed, claims};

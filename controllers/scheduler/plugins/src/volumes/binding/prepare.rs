@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use koord_core::write::{Action, Write};
-use koord_engine::{
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_framework::{
+    PreBindProgress,
     cluster::{Cluster, Placed},
-    framework::PreBindProgress,
     object::Objects,
 };
-use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
 
 use super::assumed::{Binding, Provision, VolumesHeld, revision};

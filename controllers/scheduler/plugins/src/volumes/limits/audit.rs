@@ -7,7 +7,7 @@ use std::{
 
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use koord_core::key::ObjectKey;
-use koord_engine::{
+use koord_scheduler_framework::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
 };

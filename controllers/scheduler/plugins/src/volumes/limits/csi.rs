@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     storage::v1::{CSINode, StorageClass, VolumeAttachment},
 };
 use koord_core::key::ObjectKey;
-use koord_engine::{
+use koord_scheduler_framework::{
     object::Objects,
     volume::{Disk, DiskKind},
 };

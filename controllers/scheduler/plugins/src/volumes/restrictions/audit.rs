@@ -1,7 +1,7 @@
 //! How many pods use each claim, counted anew.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use koord_engine::cluster::{Cluster, Mismatch, Subject};
+use koord_scheduler_framework::cluster::{Cluster, Mismatch, Subject};
 
 use super::ClaimsInUse;
 

@@ -1,4 +1,4 @@
-use koord_engine::{cluster::Cluster, event::Event, framework::EnqueueExtensions as _};
+use koord_scheduler_framework::{EnqueueExtensions as _, cluster::Cluster, event::Event};
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use koord_api::pod_group::PodGroup;
-use koord_engine::{
-    framework::{Reason, ReasonCode},
-    pod::Pod,
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::uid::Uid;
+use koord_scheduler_framework::{Reason, ReasonCode, pod::Pod};
 
 use super::told::Part;
 use crate::{report, scheduler::Scheduler};

@@ -11,8 +11,8 @@ use koord_api::{
     pod_group::PodGroup,
     reservation::Reservation,
 };
-use koord_engine::object::Objects;
 use koord_resource::controller::{ObjectScope, ResourceKind};
+use koord_scheduler_framework::object::Objects;
 
 use super::{ROWS, ignored};
 use crate::scheduler::audit::Named;

@@ -6,7 +6,7 @@ use koord_api::{
     catalogue,
     gang::{DEPRECATED_MIN_AVAILABLE, MIN_AVAILABLE},
 };
-use koord_engine::{framework::ReasonCode, pod::Pod};
+use koord_scheduler_framework::{ReasonCode, pod::Pod};
 
 use super::{ROWS, findings, told::Part, unreadable};
 use crate::{

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use koord_api::reservation::Reservation;
 use koord_core::key::ObjectKey;
-use koord_engine::{
+use koord_scheduler_framework::{
     hold::Holds,
     labels::Labels,
     object::Object,
@@ -190,7 +190,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
         Delta::NoKeeper(number) => _ = cluster.remove_pod(&Uid::from(&*format!("k{number}"))),
         Delta::Trial(number, of) => {
             let Some(row) = cluster.row("n0") else { return Ok(()) };
-            let classes: Vec<Arc<koord_engine::cluster::Class>> =
+            let classes: Vec<Arc<koord_scheduler_framework::cluster::Class>> =
                 templates.iter().map(|template| cluster.class(template)).collect();
             let mut trial = cluster.trial();
             trial.place(owner(number), row, allocated(of));

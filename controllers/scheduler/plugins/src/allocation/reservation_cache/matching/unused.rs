@@ -2,7 +2,7 @@
 
 use koord_api::reservation::{Reservation, ReservationReason};
 use koord_core::uid::Uid;
-use koord_engine::framework::{Found, ReasonCode};
+use koord_scheduler_framework::{Found, ReasonCode};
 
 use super::{ReservationCache, ReservationMatch, ReservationQuery};
 use crate::allocation::ReservationMismatch;

@@ -3,7 +3,7 @@
 
 use koord_api::cluster_network_topology::ClusterNetworkTopology;
 use koord_config::scheduler::DefaultPreemptionArgs;
-use koord_engine::framework::PreFilter;
+use koord_scheduler_framework::PreFilter;
 
 use super::*;
 use crate::DefaultPreemption;

@@ -1,6 +1,6 @@
 //! Room for whole gangs.
 
-use koord_engine::pod::Reference;
+use koord_scheduler_framework::pod::Reference;
 
 use super::{
     network::{gathered, must},

@@ -1,6 +1,7 @@
 //! What is said of a refusal beside its words.
 
-use koord_engine::{engine::Ending, framework::Permit as _};
+use koord_scheduler_engine::Ending;
+use koord_scheduler_framework::Permit as _;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! What is written beside attempts.
 
 use koord_core::write::Action;
-use koord_engine::pod::{FurtherOwner, Owner};
+use koord_scheduler_framework::pod::{FurtherOwner, Owner};
 
 use super::*;
 use crate::coscheduling::statuses::GONE_AFTER;

@@ -1,6 +1,6 @@
 //! Devices of pods that are bound, and of such that are not.
 
-use koord_engine::pod::Reference;
+use koord_scheduler_framework::pod::Reference;
 
 use super::*;
 

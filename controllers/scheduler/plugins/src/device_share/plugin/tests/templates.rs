@@ -1,6 +1,6 @@
 //! The templates by which GPUs are divided.
 
-use koord_engine::framework::Filter as _;
+use koord_scheduler_framework::Filter as _;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! NUMA nodes with devices.
 
 use koord_core::key::ObjectKey;
-use koord_engine::{framework::Score as _, object::Object};
+use koord_scheduler_framework::{Score as _, object::Object};
 
 use super::{world::requesting, *};
 use crate::{DeviceShare, device_share::testing::report};

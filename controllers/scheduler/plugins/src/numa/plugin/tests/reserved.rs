@@ -1,7 +1,7 @@
 //! Nodes that keep something for the owners of a Reservation.
 
 use koord_core::key::ObjectKey;
-use koord_engine::{framework::Score as _, object::Object};
+use koord_scheduler_framework::{Score as _, object::Object};
 
 use super::*;
 

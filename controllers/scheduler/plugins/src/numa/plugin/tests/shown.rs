@@ -1,6 +1,6 @@
 //! What is answered about a node.
 
-use koord_engine::framework::ServiceEndpoint as _;
+use koord_scheduler_framework::ServiceEndpoint as _;
 
 use super::*;
 

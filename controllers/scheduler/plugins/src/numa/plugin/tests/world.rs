@@ -5,14 +5,12 @@ use std::{sync::Arc, time::Duration};
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_config::scheduler::{DefaultPreemptionArgs, NodeNumaResourceArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_engine::{
-    cycle::Profile,
-    engine::{Attempt, Engine, Outcome},
-    framework::Plugin,
+use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
+use koord_scheduler_framework::{
+    Plugin, Profile,
     labels::Labels,
     object::Object,
     pod::{Pod, Template},
-    queue::Timings,
     template::given,
 };
 use serde_json::{Value, json};
@@ -70,7 +68,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn node(&self) -> Arc<koord_engine::node::Node> {
+    pub(super) fn node(&self) -> Arc<koord_scheduler_framework::node::Node> {
         let metadata = json!({"labels": self.labels, "annotations": self.annotations});
         testing::node(self.name, &json!({"metadata": metadata, "status": {"allocatable": self.allocatable}}))
     }

@@ -8,7 +8,7 @@ fn restricted(node: &str) -> Value {
 }
 
 /// A node that takes so many pods.
-fn narrow(pods: u32) -> Arc<koord_engine::node::Node> {
+fn narrow(pods: u32) -> Arc<koord_scheduler_framework::node::Node> {
     let allocatable = json!({"cpu": "16", "memory": "1Ti", "pods": pods.to_string()});
     node("n1", &json!({"status": {"allocatable": allocatable}}))
 }

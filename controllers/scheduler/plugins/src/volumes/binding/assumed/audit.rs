@@ -1,6 +1,6 @@
 //! What pods in their places hold of volumes, counted anew.
 
-use koord_engine::cluster::{Cluster, Mismatch, Subject};
+use koord_scheduler_framework::cluster::{Cluster, Mismatch, Subject};
 
 use super::{Assumed, Counts};
 
@@ -35,7 +35,7 @@ fn holders<K>(counts: &Counts<K>) -> u32 {
 mod tests {
     use koord_config::scheduler::VolumeBindingArgs;
     use koord_core::key::ObjectKey;
-    use koord_engine::hold::Holds;
+    use koord_scheduler_framework::hold::Holds;
     use serde_json::json;
 
     use super::*;
