@@ -9,7 +9,7 @@
 //! Use these through `koord_resource` (or the facade `koord`). The crate knows Rust syntax and the words of its attributes, and
 //! nothing of what the code that it makes does. Read first: the page of `Resource`, then that of `Schema`; each lists what its
 //! macro takes (`words`, `docs`).
-
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admission;

@@ -1,3 +1,4 @@
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 //! The types of the kinds that every API server has, as data: fields, formats, defaults and merge keys of Kubernetes 1.34, and the OpenAPI
 //! documents that publish them. Descriptions are left out.

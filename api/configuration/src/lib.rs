@@ -39,7 +39,7 @@
 //!
 //! The crate opens no files: a text is passed in, or a document as a JSON value. Read first: [`Configuration`], [`Source`],
 //! [`Problem`].
-
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod bounded;

@@ -31,6 +31,7 @@
 //! | [`koord_builtins`] | the types of the kinds that every API server has, as data |
 //! | [`koord_resource`] | what a declared type is: identity, schema, validation, mutation, conversion, handlers, roles |
 //! | [`koord_macros`] | the derives and attributes that implement it |
+#![warn(missing_docs)]
 #![cfg_attr(feature = "configuration", doc = "| [`koord_configuration`] | configuration files as declared types |")]
 #![cfg_attr(feature = "runtime", doc = "| [`koord_core`] | caches, list and watch, queues, elections, plans: no I/O |")]
 #![cfg_attr(feature = "runtime", doc = "| [`koord_metrics`] | metrics as data, and their registries |")]

@@ -6,7 +6,7 @@
 //! made of. It does no I/O, is not async and knows nothing of Koordinator.
 //!
 //! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`mod@admission`] (what a webhook handler is).
-
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod admission;

@@ -14,7 +14,7 @@
 //! assert!(selector.selects(label));
 //! # Ok::<(), String>(())
 //! ```
-
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod cpu_set;

@@ -1,3 +1,4 @@
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value))]
 //! Structural schemas and the algorithms that a Kubernetes API server runs over them.
 //!

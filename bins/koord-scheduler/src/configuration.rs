@@ -10,7 +10,7 @@ use koord_config::{
 use koord_configuration::{LeaderElection, Problem, Problems, Source, read};
 use koord_program::files::read_configuration;
 use koord_resource::yaml::{parse, to_text};
-use koord_scheduler_plugins::elastic_quota::HookFactories;
+use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
 use serde_json::{Value, json};
 
 use crate::options::Options;
@@ -123,7 +123,7 @@ fn empty() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use koord_scheduler_plugins::elastic_quota::QuotaHook;
+    use koord_scheduler_plugins_koordinator::elastic_quota::QuotaHook;
 
     use super::*;
     use crate::{Settings, run::profiles};

@@ -34,7 +34,6 @@ pub use gates::{GATES, transformers};
 pub use identity::{BUILD, NAME};
 pub use koord_runtime::metrics::Exposition;
 pub use koord_scheduler_framework::ReasonCode;
-pub use koord_scheduler_plugins::{allocation, elastic_quota, reservation};
 pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;
 pub use options::{Checked, Options};

@@ -64,7 +64,7 @@ pub fn rbac_rules() -> Vec<RbacRule> {
 
 /// The same for a program whose further plugins read these kinds.
 pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
-    let read = koord_scheduler_plugins::reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
+    let read = koord_scheduler_assembly::reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
     let read: BTreeSet<ResourceKind> = read.chain(further.iter().copied()).collect();
     let read = read.into_iter().map(|kind| {
         let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };

@@ -14,9 +14,10 @@ use koord_program::{
 use koord_runtime::{
     key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint, random::Random,
 };
+use koord_scheduler_assembly::{self as registry, BuiltProfile, build_with};
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
-use koord_scheduler_plugins::{self as registry, BuiltProfile, build_with, elastic_quota::HookFactories};
+use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
 use koord_scheduler_runtime::{
     AuditorSettings, Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
 };

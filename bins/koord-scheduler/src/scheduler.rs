@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use koord_program::logs;
 use koord_resource::rbac::RbacRule;
 use koord_scheduler_framework::Plugin;
-use koord_scheduler_plugins::elastic_quota::QuotaHook;
+use koord_scheduler_plugins_koordinator::elastic_quota::QuotaHook;
 use serde_json::Value;
 
 use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_with_plugins};

@@ -3,6 +3,7 @@
 //! What is sent and what an answer means is decided in [`koord_core`]; this crate sends it, and decides nothing.
 //!
 //! Read first: [`api::Api`] (how a write is sent), [`recorder::Recorder`] (how events are recorded), [`connect`], [`clock`].
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod api;

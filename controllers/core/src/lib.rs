@@ -6,6 +6,7 @@
 //!
 //! Read first: [`projection::Projection`] (what is kept of an object), [`store::Store`] (a shared cache),
 //! [`outcome::Outcome`] (the desired state, from which the writes are computed).
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod cache;

@@ -8,6 +8,7 @@
 //! The crate knows nothing of Kubernetes. Time is tokio's, because a limit protects against other machines.
 //!
 //! Read first: [`Server`], [`Limits`], [`read`] (how a handler reads a body within the budget).
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod body;

@@ -3,6 +3,7 @@
 //!
 //! Read first: [`Description`] (a metric as a constant), [`Registries`] (what is served), [`ExpiringGauge`] (a series per
 //! object), [`Exposition`] (which of them are shown).
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod description;

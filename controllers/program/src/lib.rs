@@ -9,6 +9,7 @@
 //! [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
 //!
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 #[cfg(feature = "controllers")]

@@ -7,6 +7,7 @@
 //!
 //! Read first: [`projection::Projection`] (what is kept of an object), [`controller::Controller`] (what is decided),
 //! [`Core`] (how both are wired).
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod caches;

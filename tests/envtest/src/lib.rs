@@ -19,6 +19,7 @@
 //! 5. HTTP and streams around the core
 //! 6. what stands around it: webhooks, authentication, documents, TLS
 //! 7. a whole server, as programs start it
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub use koord_resource::yaml;

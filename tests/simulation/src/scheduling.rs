@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::Method;
 use koord_runtime::{Core, events::EventSink, random::Random};
+use koord_scheduler_assembly::default_profile;
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
-use koord_scheduler_plugins::default_profile;
 use koord_scheduler_runtime::{Scheduler, feed::Feed};
 use koord_simulation::{Companion, Scenario, Witness};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use http::Method;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::yaml;
 use koord_runtime::{Core, events::EventSink, random::Random};
-use koord_scheduler_plugins::build;
+use koord_scheduler_assembly::build;
 use koord_scheduler_runtime::Scheduler;
 use koord_simulation::{Companion, Scenario, Witness};
 use serde_json::{Value, json};

@@ -34,6 +34,7 @@
 //!
 //! Read first: [`Trial`] (an operator and what must hold), [`Scenario`] (the same for what needs more), [`Simulation`] (its
 //! runs), [`Fault`] (what goes wrong).
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod companion;

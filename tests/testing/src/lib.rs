@@ -22,6 +22,7 @@
 //! either. The crate knows nothing of the kinds that it serves.
 //!
 //! Read first: [`Cluster`], then [`Answers`] (webhooks of the operator) and [`Failure`] (what a test shows that waited in vain).
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod cluster;

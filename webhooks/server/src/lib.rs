@@ -6,7 +6,7 @@
 //! handlers are pure functions of a request and a snapshot, registered by the program.
 //!
 //! Read first: [`review`] (what is exchanged), [`ServiceBuilder`] (the routing table), [`Server`] (the whole).
-
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod certificates;

@@ -50,6 +50,7 @@ pub mod policy;
 pub mod preemption;
 pub mod shown;
 pub mod template;
+pub mod texts;
 pub mod timing;
 pub mod volume;
 pub mod workload;

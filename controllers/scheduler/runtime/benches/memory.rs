@@ -22,8 +22,8 @@ use koord_runtime::{
     random::Random,
     store::Sink,
 };
+use koord_scheduler_assembly::build;
 use koord_scheduler_engine::{Engine, queue::Timings};
-use koord_scheduler_plugins::build;
 use koord_scheduler_runtime::{Next, Scheduler, feed::Feed};
 
 fn main() {

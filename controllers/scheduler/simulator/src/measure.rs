@@ -4,8 +4,8 @@ mod room;
 
 use std::collections::BTreeMap;
 
+use koord_scheduler_allocation::devices::{Device, DeviceAmounts, DeviceResource, Devices, Kind};
 use koord_scheduler_framework::{cluster::Cluster, columns::Row};
-use koord_scheduler_plugins::device_share::{Device, DeviceAmounts, DeviceResource, Devices, Kind};
 
 pub(crate) use self::room::Rooms;
 

@@ -14,9 +14,9 @@ use koord_runtime::{
     metrics::Metrics,
     random::Random,
 };
+use koord_scheduler_allocation::devices;
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::pod::{Pod, Template};
-use koord_scheduler_plugins::device_share;
 use koord_scheduler_runtime::feed::Feed;
 use koord_scheduling::{NodeAffinity, count};
 
@@ -113,7 +113,7 @@ fn amounts(template: &Template) -> BTreeMap<String, i64> {
 
 fn demand(template: &Template) -> Demand {
     let cpu_milli = template.requests.amount("cpu").milli_value();
-    match device_share::Demand::of(template) {
+    match devices::Demand::of(template) {
         Some(demand) => Demand { each_milli: 10 * i64::from(demand.percent), gpus: i64::from(demand.count), cpu_milli },
         None => Demand { each_milli: 0, gpus: 0, cpu_milli },
     }

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use koord_api::{quota, reservation::Reservation};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::uid::Uid;
-use koord_scheduler::reservation::lifecycle::expires_at;
 use koord_scheduler_engine::{Decision, Engine, Outcome};
 use koord_scheduler_framework::{
     ReasonCode,
@@ -19,6 +18,7 @@ use koord_scheduler_framework::{
     cycle::OnNode,
     pod::Pod,
 };
+use koord_scheduler_plugins_koordinator::reservation::lifecycle::expires_at;
 use koord_scheduling::count;
 use serde_json::json;
 

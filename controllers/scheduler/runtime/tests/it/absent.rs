@@ -1,7 +1,7 @@
 //! Servers that do not have all kinds that plugins read: pods are scheduled all the same.
 
 use koord_config::scheduler::SchedulerConfiguration;
-use koord_scheduler_plugins::build;
+use koord_scheduler_assembly::build;
 
 use super::*;
 

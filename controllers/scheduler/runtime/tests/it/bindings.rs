@@ -11,7 +11,7 @@ use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
-use koord_scheduler_plugins::build;
+use koord_scheduler_assembly::build;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

@@ -10,7 +10,7 @@ use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
-use koord_scheduler_plugins::build;
+use koord_scheduler_assembly::build;
 
 use super::*;
 

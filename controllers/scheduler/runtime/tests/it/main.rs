@@ -23,9 +23,9 @@ use koord_runtime::{
     random::Random,
     recorder::Recorder,
 };
+use koord_scheduler_assembly::default_profile;
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
-use koord_scheduler_plugins::default_profile;
 use koord_scheduler_runtime::{
     Measures, Questions, Scheduler, SyncBarrier, Transformers, explain, feed::Feed, install,
 };

@@ -8,7 +8,7 @@ use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
-use koord_scheduler_plugins::build;
+use koord_scheduler_assembly::build;
 use koord_scheduler_runtime::Controllers;
 
 use super::*;

@@ -1,0 +1,44 @@
+//! What of a node is allocated to which pods, beside what they request of it: reserved resources, CPUs and NUMA nodes, devices.
+//!
+//! The plugins that filter and score by reservations, and those that allocate CPUs and devices, share this; none of them knows another. So does what shows
+//! the allocations of a cluster without scheduling.
+//!
+//! - [`numa`]: the CPUs and NUMA nodes of a node, what pods have of them, and the CPU accumulator.
+//! - [`devices`]: the devices of a node, what pods have of them, and the allocator.
+//! - Reservations:
+//! Read first: [`ReservationInfo`] (what a reservation reserves, and who uses it), [`ReservationSelector`] (which reservations a pod may use). `ReservationCache` has the reservations of a
+//! cluster, `ReservedResources` what is reserved on one node.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod amounts;
+pub mod devices;
+pub mod numa;
+mod owners;
+mod reservation_affinity;
+mod reservation_cache;
+mod reservation_fit;
+mod reservation_info;
+mod reserve_pod;
+mod reserved_resources;
+
+pub use amounts::ResourceAmounts;
+pub use owners::Owners;
+pub use reservation_affinity::{ReservationMatch, ReservationMismatch, ReservationSelector, Summary};
+pub use reservation_cache::{
+    Allocated, Assumed, CountedTwice, Matched, ReservationCache, ReservationQuery, Unused, is_counted_once, keeps,
+    object_of,
+};
+pub use reservation_fit::{FitOptions, Unfit, UnreservedResources, fits};
+pub use reservation_fit::{full, has_room, insufficient_by_node};
+pub use reservation_info::{AllocatePolicy, ReservationInfo};
+pub use reserve_pod::is_over;
+pub use reserve_pod::{ReservePod, ReservePodError};
+pub use reserved_resources::{
+    Choice, ReservationRequirement, ReservedResources, TakenOver, are_too_small, choices, have_room, is_unreserved,
+    reservations_with, reserved, source, users,
+};
+
+#[cfg(test)]
+mod testing {
+    pub(crate) use super::{amounts::amounts, reservation_info::tests::reservation};
+}

@@ -1,0 +1,98 @@
+//! A node's devices as the owner of a reservation sees them, and as others see them (`spec/scheduler.md` 3F.5).
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use koord_scheduler_allocation::{
+    Choice, ReservationRequirement, ReservedResources, choices,
+    devices::{
+        allocate::Limits, allocation::Allocation, amounts::DeviceAmounts, node::NodeDevices, refusal::Refused,
+        request::Kind,
+    },
+    reserved,
+};
+use koord_scheduler_framework::{AllocationSource, cluster::Cluster, columns::Row};
+
+/// A way to take devices of a node: the devices as they are then, and which of them the pod keeps to.
+pub(super) struct Way<'a> {
+    pub(super) node: Cow<'a, NodeDevices>,
+    pub(super) limits: Limits,
+    /// Devices all of which must be taken.
+    required: BTreeSet<(Kind, i32)>,
+}
+
+/// What a reservation has, and what its owners do not use of it.
+struct Held<'l, 'c> {
+    lot: &'l ReservedResources<'c>,
+    rest: Allocation,
+    /// What the owners use of it, which counts twice while the reservation is not hidden.
+    used: Allocation,
+}
+
+/// The ways in which a pod may take devices of a node; the first that has enough counts.
+pub(super) fn ways<'a>(
+    cluster: &'a Cluster,
+    row: Row,
+    node: &'a NodeDevices,
+    asks: &ReservationRequirement,
+    source: &AllocationSource,
+) -> Vec<Way<'a>> {
+    let reserved = reserved(cluster, row);
+    let held: Vec<Held<'_, '_>> = reserved.iter().filter_map(Held::of).collect();
+    choices(&reserved, asks, source).into_iter().map(|choice| way(node, &held, &choice)).collect()
+}
+
+fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>) -> Way<'a> {
+    let is_chosen = |held: &&Held<'_, '_>| choice.reserved.iter().any(|lot| std::ptr::eq(*lot, held.lot));
+    let mut seen = Cow::Borrowed(node);
+    for other in held.iter().filter(|held| !is_chosen(held)) {
+        if other.lot.is_restored {
+            seen.to_mut().allocate(&other.rest);
+        } else if !other.lot.owners.is_empty() {
+            seen.to_mut().release(&other.used);
+        }
+    }
+    let (mut limits, mut required) = (Limits::default(), BTreeSet::new());
+    for held in held.iter().filter(is_chosen) {
+        let shares = || held.rest.iter().map(|(kind, share)| ((kind, share.minor), share));
+        limits.preferred.extend(shares().filter(|(_, share)| !share.amounts.is_zero()).map(|(device, _)| device));
+        if held.lot.info.is_none() {
+            required.extend(shares().map(|(device, _)| device));
+        } else if choice.is_only {
+            let only: &mut BTreeMap<(Kind, i32), DeviceAmounts> = limits.only.get_or_insert_default();
+            for (device, share) in shares() {
+                let most = only.entry(device).or_default();
+                *most = most.plus(&share.amounts);
+            }
+        }
+    }
+    Way { node: seen, limits, required }
+}
+
+impl Way<'_> {
+    /// Whether it does not leave open which devices are taken.
+    pub(super) fn requires_devices(&self) -> bool {
+        !self.required.is_empty()
+    }
+
+    /// The devices, if they are all that must be taken.
+    pub(super) fn complete(&self, allocation: Allocation) -> Result<Allocation, Refused> {
+        let is_missing = |(kind, minor): &&(Kind, i32)| allocation.of(*kind).iter().all(|share| share.minor != *minor);
+        match self.required.iter().find(is_missing) {
+            None => Ok(allocation),
+            Some((Kind::Gpu, _)) => Err(Refused::Gpus),
+            Some((kind, _)) => Err(Refused::Devices(*kind)),
+        }
+    }
+}
+
+impl<'l, 'c> Held<'l, 'c> {
+    fn of(lot: &'l ReservedResources<'c>) -> Option<Self> {
+        let all: &Allocation = lot.holder.holds.get()?;
+        let owners: Vec<&Allocation> = lot.owners.iter().filter_map(|owner| owner.holds.get()).collect();
+        let used = all.shared_with(&owners);
+        Some(Self { lot, rest: all.without(&used), used })
+    }
+}

@@ -1,0 +1,335 @@
+//! The plugin NodeNUMAResource (`spec/scheduler.md` 3B).
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use koord_api::{
+    device::Device,
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    numa::{RESOURCE_SPEC, RESOURCE_STATUS, ResourceSpec},
+    priority::PRIORITY_CLASS_LABEL,
+    protocol::Text,
+    qos::QOS_LABEL,
+    reservation::Reservation,
+    reservation_protocol::RESERVATION_IGNORED,
+};
+use koord_config::scheduler::{CpuBindPolicy, NodeNumaResourceArgs, ScoringStrategy, ScoringType};
+use koord_resource::controller::ResourceKind;
+use koord_scheduler_allocation::{
+    ReservationRequirement,
+    numa::{
+        policy::{Bind, Exclusive, Fill},
+        state::{NumaHold, NumaState},
+    },
+    source,
+};
+use koord_scheduler_framework::{
+    AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer,
+    NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin, PluginState,
+    PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
+    ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    SourceFilter,
+    cluster::{Cluster, Placed, state::State},
+    columns::Row,
+    event::{Event, Events},
+    hold::Holds,
+    pod::{Pod, Template},
+    texts::Texts,
+};
+use serde_json::Value;
+
+use super::{
+    asked::{Asked, Configured, Place},
+    refused::Refused,
+    shown,
+    wanted::{Invalid, Wanted},
+};
+
+const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
+
+/// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
+#[derive(Debug)]
+pub struct NodeNumaResource {
+    settings: Arc<Configured>,
+    texts: Arc<Texts>,
+}
+
+// === impl NodeNumaResource ===
+
+impl NodeNumaResource {
+    /// The plugin with these arguments.
+    pub fn new(mut args: NodeNumaResourceArgs) -> Self {
+        koord_config::Args::complete(&mut args);
+        let bind = match args.default_cpu_bind_policy.unwrap_or(CpuBindPolicy::FullPcpus) {
+            CpuBindPolicy::Unset => None,
+            CpuBindPolicy::FullPcpus => Some(Bind::FullPcpus),
+            CpuBindPolicy::SpreadByPcpus => Some(Bind::SpreadByPcpus),
+        };
+        let fill = |strategy: &ScoringStrategy| match strategy.type_ {
+            ScoringType::MostAllocated => Fill::MostAllocated,
+            ScoringType::LeastAllocated | ScoringType::BalancedAllocation | ScoringType::LeastFragmented => {
+                Fill::LeastAllocated
+            }
+        };
+        let scoring = args.scoring_strategy.unwrap_or_default();
+        let settings = Configured {
+            bind,
+            fill: fill(&scoring),
+            numa_fill: fill(&args.numa_scoring_strategy.unwrap_or_default()),
+            // QUIRK: NUMA nodes are compared by the resources of nodes
+            // (spec/scheduler.md 1.1; `numa_nodes_are_compared_by_the_resources_of_nodes`).
+            weights: scoring.resources.into_iter().map(|one| (one.name, one.weight.0)).collect(),
+        };
+        Self { settings: Arc::new(settings), texts: Arc::default() }
+    }
+
+    /// What a pod wants. None where it requests nothing, and has no part in all this.
+    fn asked(&self, request: &Request<'_>) -> Result<Option<Asked>, Invalid> {
+        let providers = request.each(|plugin| &plugin.numa_hint_provider);
+        let others = providers.filter_map(|provider| provider.prepare_numa_hints(request)).collect();
+        self.asked_of(request.template(), others)
+    }
+
+    fn asked_of(
+        &self,
+        template: &Arc<Template>,
+        others: Vec<Box<dyn NodeNumaHints>>,
+    ) -> Result<Option<Asked>, Invalid> {
+        let wanted = wanted(template, self.settings.bind)?;
+        if template.requests.is_zero() {
+            return Ok(None);
+        }
+        let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
+        let (template, asks, of_nodes) = (Arc::clone(template), ReservationRequirement::of(template), Vec::new());
+        let numbered = OnceLock::new();
+        Ok(Some(Asked { wanted, template, asks, others, of_nodes, numbered, settings, texts }))
+    }
+}
+
+/// What a Reservation itself says about CPUs.
+fn own_spec(name: &str, cluster: &Cluster) -> ResourceSpec {
+    let object = cluster.objects().get::<Reservation>(name);
+    let annotations = object.and_then(|object| object.metadata.annotations.as_ref());
+    annotations.and_then(|annotations| RESOURCE_SPEC.get(annotations).ok().flatten()).unwrap_or_default()
+}
+
+fn wanted(template: &Template, default_bind: Option<Bind>) -> Result<Wanted, Invalid> {
+    let cpu = template.requests.amount("cpu").milli_value();
+    let (label, annotation) = (|key: &str| template.labels.get(key), |key: &str| template.annotations.get(key));
+    Wanted::of(label, annotation, template.priority, cpu, default_bind)
+}
+
+impl Plugin for NodeNumaResource {
+    fn name(&self) -> &'static str {
+        "NodeNUMAResource"
+    }
+
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self)
+            .reads(const { &[ResourceKind::typed::<NodeResourceTopology>()] })
+            .enqueue_extensions(&self)
+            .pre_filter(&self)
+            .filter(&self)
+            .score(&self)
+            .numa_topology_manager(&self)
+            .reservation_filter(&self)
+            .reserve(&self)
+            .pre_bind(&self)
+            .allocation_restore(&self)
+            .state(&self)
+            .service_endpoint(&self)
+            .audit(&self)
+            .scheduling_signature(&self)
+    }
+}
+
+impl EnqueueExtensions for NodeNumaResource {
+    fn events_to_register(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS | Events::POD_CHANGED
+    }
+
+    fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        match event {
+            // A node whose NUMA nodes are not reported yet helps nobody who needs them.
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
+                let asked = self.asked_of(&pod.template, Vec::new()).ok().flatten();
+                let row = cluster.row(&node.name);
+                asked.zip(row).is_none_or(|(asked, row)| asked.filter(cluster, row).is_ok())
+            }
+            Event::Object(change) => change.of::<NodeResourceTopology>().is_some() || change.of::<Device>().is_some(),
+            _ => true,
+        }
+    }
+}
+
+impl PreFilter for NodeNumaResource {
+    fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        let wanted = wanted(request.template(), self.settings.bind);
+        if let Err(Invalid::Annotation { key, reason }) = &wanted {
+            let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
+            return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message).with("annotation", key)));
+        }
+        let status = request.pod.given.get(RESOURCE_STATUS.name()).filter(|_| !request.template().requests.is_zero());
+        if let Some(Err(error)) = status.map(|text| RESOURCE_STATUS.read(text)) {
+            let reason = ReasonCode::CpuRequestInvalid.says(error.reason).with("annotation", error.key);
+            return Err(Rejection::unresolvable(reason));
+        }
+        let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
+        wanted.map(drop).map_err(fractional)
+    }
+}
+
+impl Filter for NodeNumaResource {
+    fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
+        match self.asked(request) {
+            Ok(Some(asked)) => PreparedFilter::Nodes(Box::new(asked)),
+            Ok(None) | Err(_) => PreparedFilter::Skip,
+        }
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        self.texts.get(refusal.operand, "node(s) NUMA nodes do not fit")
+    }
+
+    fn details(&self, refusal: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
+        let reasons = self.reasons(refusal, cluster);
+        let (Some(reason), Some(place), Ok(Some(asked))) =
+            (reasons.first(), Place::of(cluster, row), self.asked(request))
+        else {
+            return Operands::new();
+        };
+        shown::details(reason.code, &asked, place)
+    }
+
+    fn is_of_reserve(&self, refusal: &Refusal) -> bool {
+        refusal.reason == Refused::OF_RESERVE
+    }
+}
+
+impl Score for NodeNumaResource {
+    fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
+        let asked = self.asked(request).ok()??;
+        Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
+    }
+}
+
+impl NumaTopologyManager for NodeNumaResource {
+    fn prepare_numa_affinity(&self, request: &Request<'_>) -> Option<Box<dyn NodeNumaAffinity>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn NodeNumaAffinity> { Box::new(asked) })
+    }
+}
+
+impl ReservationFilter for NodeNumaResource {
+    fn prepare_reservation_filter(&self, request: &Request<'_>) -> Option<Box<dyn SourceFilter>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn SourceFilter> { Box::new(asked) })
+    }
+}
+
+impl Reserve for NodeNumaResource {
+    fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        let Ok(Some(mut asked)) = self.asked(request) else { return Ok(()) };
+        if let Some(reference) = &request.pod.reservation {
+            // What is decided is written into the Reservation, beside what that says itself and not its template.
+            asked.wanted.spec = own_spec(reference.key.as_str(), cluster);
+        }
+        let Some(place) = Place::of(cluster, row) else { return Ok(()) };
+        let source = source(holds, &asked.asks);
+        let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
+            AllocationSource::Only(_) if !request.pod.is_reservation() => {
+                Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))
+            }
+            _ => {
+                let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
+                Rejection { code, reasons: refused.reasons }
+            }
+        })?;
+        if let Some(hold) = reserved {
+            // Plugins that reserve after this one follow it.
+            if let Some(affinity) = hold.affinity {
+                holds.set(ReservedNumaAffinity(affinity));
+            }
+            holds.set(hold);
+        }
+        Ok(())
+    }
+}
+
+impl PreBind for NodeNumaResource {
+    fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
+        let Some(hold) = placed.holds.get::<NumaHold>() else {
+            if placed.pod.given.get(RESOURCE_STATUS.name()).is_some() && !placed.pod.is_reservation() {
+                // It is left of a binding that has failed, perhaps to another node.
+                patch.annotations.insert(RESOURCE_STATUS.name().to_owned(), None);
+            }
+            return;
+        };
+        let (name, status) = hold.status();
+        patch.annotate(name, status);
+        if let Some(spec) = &hold.spec {
+            patch.annotate(RESOURCE_SPEC.name(), spec.write());
+        }
+    }
+}
+
+impl AllocationRestore for NodeNumaResource {
+    /// What the pod does not share is what it says, also where its class binds no CPUs.
+    ///
+    /// QUIRK: what cannot be read changes nothing, so that its CPUs are free only after a restart
+    /// (`annotations_that_cannot_be_read_change_nothing`).
+    fn restore_allocation(&self, pod: &Pod, holds: &mut Holds) {
+        let status = pod.given.get(RESOURCE_STATUS.name()).and_then(|text| RESOURCE_STATUS.read(text).ok());
+        let spec = pod.template.annotations.get(RESOURCE_SPEC.name()).map(|text| RESOURCE_SPEC.read(text));
+        let (Some(status), Ok(spec)) = (status, spec.transpose()) else { return };
+        let exclusive = Exclusive::of_pod(spec.unwrap_or_default().preferred_cpu_exclusive_policy.as_ref());
+        if let Some(hold) = NumaHold::of(&status, exclusive) {
+            holds.set(hold);
+        }
+    }
+
+    /// A pod has nothing any more that its annotation, which is gone, said.
+    fn update_allocation(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
+        let is_written = |pod: &Pod| pod.given.get(RESOURCE_STATUS.name()).is_some();
+        if is_written(&was.pod) && !is_written(pod) {
+            holds.remove::<NumaHold>();
+        }
+    }
+}
+
+impl PluginState for NodeNumaResource {
+    fn state(&self) -> Box<dyn State> {
+        Box::<NumaState>::default()
+    }
+}
+
+impl ServiceEndpoint for NodeNumaResource {
+    fn paths(&self) -> &'static [&'static str] {
+        &["nodes/:nodeName"]
+    }
+
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+        match (path, cluster.state()) {
+            (["nodes", node], Some(state)) => shown::on_node(state, cluster, node),
+            _ => Err(NoAnswer::UnknownPath),
+        }
+    }
+}
+
+impl Audit for NodeNumaResource {
+    fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
+        row.map(|row| koord_scheduler_allocation::numa::double_allocations::double_allocations(cluster, row))
+            .unwrap_or_default()
+    }
+}
+
+impl SchedulingSignature for NodeNumaResource {
+    fn signature(&self) -> SignatureFields {
+        const { SignatureFields::Labels(&[QOS_LABEL, PRIORITY_CLASS_LABEL, RESERVATION_IGNORED.name()]) }
+    }
+
+    /// A pod may request a resource that NUMA nodes report only now.
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<NumaState>().map_or(0, |state| state.names().len() as u64)
+    }
+}
