@@ -4,7 +4,7 @@
 left_nominated.py CASES OUTPUT
 
 A pod has several victims on a node, and the plugin that refused it counts the deletion of one of them alone, such as NodePorts the one with its port. If that is
-not the last one, kube-scheduler hears of it while it still deletes the others, and tries the pod again after five minutes (docs/divergences.md).
+not the last one, kube-scheduler hears of it while it still deletes the others, and tries the pod again after five minutes (docs/reference/divergences.md).
 """
 import json, os, re, sys
 

@@ -17,7 +17,7 @@ use crate::{
     manager, monitoring,
 };
 
-/// Folders in which every file is generated.
+/// Folders in which every file is generated, but for [`WRITTEN_BY_HAND`].
 const FOLDERS: &[&str] = &[
     "config/crd/bases",
     "config/samples/skeletons",
@@ -27,6 +27,9 @@ const FOLDERS: &[&str] = &[
     monitoring::CHART,
     configuration::SCHEMAS,
 ];
+
+/// Pages of these folders that are written by hand.
+const WRITTEN_BY_HAND: [&str; 2] = ["docs/reference/divergences.md", "docs/reference/scheduler-cases.md"];
 
 /// All generated files, in the order of kinds.
 pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
@@ -72,7 +75,8 @@ pub fn leftovers(root: &Path, documents: &[Document]) -> Result<Vec<String>> {
         for entry in entries {
             let entry = entry.with_context(|| format!("{folder} cannot be read"))?;
             let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            if !root.join(&path).is_dir() && documents.iter().all(|document| document.path != path) {
+            let is_by_hand = WRITTEN_BY_HAND.contains(&&*path);
+            if !is_by_hand && !root.join(&path).is_dir() && documents.iter().all(|document| document.path != path) {
                 leftovers.push(path);
             }
         }
@@ -135,5 +139,6 @@ fn index() -> String {
             writeln!(text, "| [{}]({}.md) | {} | {:?} |", info.kind, info.kind.to_lowercase(), info.group, info.scope);
     }
     text += "\nFor operators: metrics and alerts [of koord-manager](metrics.md) and [of koord-scheduler](scheduler-metrics.md), [values of the chart](values.md), [the configuration of koord-scheduler](scheduler-configuration.md), [codes of why pods wait](scheduling-reasons.md).\n";
+    text += "\nFor contributors: [differences from the originals](divergences.md), each with its test, and [the cases of the original's tests](scheduler-cases.md) with the tests that hold them.\n";
     text
 }

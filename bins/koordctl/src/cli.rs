@@ -106,21 +106,21 @@ Examples:
 A cluster is only read, with one list per collection. Exit code: 0 when nothing would be written, 1 when something
 would, 2 when it cannot be determined.")]
     Plan(PlanArgs),
-    /// Say why a pod is on its node, or on none: what every plugin of koord-scheduler says about every node now
+    /// Show why a pod is on its node, or on none: the verdict of every plugin of koord-scheduler on every node now
     #[command(after_help = "\
 Examples:
   koordctl why web-0 -n shop                       # what koord-scheduler would do now in this cluster
-  koordctl why web-0 -n shop --node n1             # every plugin's words about one node
+  koordctl why web-0 -n shop --node n1             # the message of every plugin about one node
   koordctl why web-0 -n shop -f objects.yaml       # … if these were all objects
   koordctl why web-0 --config scheduler.yaml -o json
   koordctl why --file pod.yaml                     # of a pod that does not exist yet
   koordctl why gang shop/train                     # which members have their places, which wait, and why
   koordctl why reservation r-1                     # of a Reservation
-  koordctl why web-0 -n shop --history             # what the scheduler that runs has found out in its last attempts
+  koordctl why web-0 -n shop --history             # the results of its last attempts in the running scheduler
   koordctl why gang shop/train --history           # … of all members of a gang
 
-A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
-none. For a pod that waits the smallest changes are named with which it would be placed, and the pods whose end would let it in; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
+A cluster is only read, with one list per collection; nothing is written. A pod that has a node is evaluated as if it had
+none. For a pod that waits, the answer lists the smallest changes with which it would be placed, and the pods after whose end it would be; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
     /// Play what koord-scheduler would make of pods in virtual time, and compare configurations
     #[command(after_help = "\

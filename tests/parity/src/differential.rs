@@ -49,7 +49,7 @@ struct Known {
     pattern: Regex,
     /// What is compared instead.
     shown: String,
-    /// Why it stays; docs/divergences.md has the row.
+    /// Why it stays; docs/reference/divergences.md has the row.
     #[serde(rename = "why")]
     _why: String,
 }

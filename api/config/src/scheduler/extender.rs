@@ -23,10 +23,10 @@ pub struct Extender {
     pub weight: i64,
     /// The verb that binds pods; empty if it does not. Only one extender may.
     pub bind_verb: String,
-    /// Whether a certificate is accepted that nobody vouches for, unless tlsConfig names an authority.
+    /// Whether certificates are accepted without verification, unless tlsConfig names a certificate authority.
     #[serde(rename = "enableHTTPS")]
     pub enable_https: bool,
-    /// How the extender and this program know each other.
+    /// TLS settings of the connection: certificates of the extender and of this program.
     pub tls_config: Option<ExtenderTls>,
     /// How long an answer may take. Default 5s.
     #[schemars(with = "Option<DurationText>")]
@@ -39,7 +39,7 @@ pub struct Extender {
     pub ignorable: bool,
 }
 
-/// How an extender and the program know each other.
+/// TLS settings of the connection to an extender.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExtenderTls {
@@ -51,13 +51,13 @@ pub struct ExtenderTls {
     pub cert_file: String,
     /// The key of that certificate.
     pub key_file: String,
-    /// The authorities that may vouch for the extender.
+    /// The certificate authorities that verify the certificate of the extender.
     pub ca_file: String,
     /// The certificate of the program, in base64.
     pub cert_data: String,
     /// The key of that certificate, in base64.
     pub key_data: String,
-    /// The authorities that may vouch for the extender, in base64.
+    /// The certificate authorities that verify the certificate of the extender, in base64.
     pub ca_data: String,
 }
 
@@ -67,7 +67,7 @@ pub struct ExtenderTls {
 pub struct ManagedResource {
     /// Its name.
     pub name: String,
-    /// Whether the scheduler does not look at how much of it nodes have.
+    /// Whether the scheduler leaves the resource out when it filters nodes.
     pub ignored_by_scheduler: bool,
 }
 

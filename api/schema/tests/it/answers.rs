@@ -52,7 +52,7 @@ fn checked(document: &Value) -> (Vec<String>, Option<(Schema, Rules)>) {
     (sorted(&errors), usable)
 }
 
-/// Rules of which the answer is known to differ; docs/divergences.md has a row for each reason.
+/// Rules of which the answer is known to differ; docs/reference/divergences.md has a row for each reason.
 fn differs(document: &Value) -> Option<&'static str> {
     let rule = document.pointer("/properties/spec/x-kubernetes-validations/0/rule")?.as_str()?;
     Some(match rule {

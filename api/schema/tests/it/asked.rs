@@ -18,7 +18,7 @@ fn comparable(errors: Vec<String>) -> Vec<String> {
     errors
 }
 
-/// Rules of which the answer is known to differ; docs/divergences.md has a row for each reason.
+/// Rules of which the answer is known to differ; docs/reference/divergences.md has a row for each reason.
 const KNOWN: [(&str, &str); 5] = [
     ("[1, 2u] == []", "the place of a literal"),
     ("self.l.filter(x, x)", "the place of a macro"),

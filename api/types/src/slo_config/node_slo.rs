@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(system_of(NODE_BANDWIDTH, &[], &[(NETWORK_BANDWIDTH, "fast")]), "none");
     }
 
-    /// The original resets it to 0 there (docs/divergences.md).
+    /// The original resets it to 0 there (docs/reference/divergences.md).
     #[test]
     fn a_strategy_without_bandwidth_inherits_it() {
         let config = r#"{"clusterStrategy":{"totalNetworkBandwidth":"20M"},"nodeStrategies":[{"nodeSelector":{},"minFreeKbytesFactor":5}]}"#;

@@ -14,19 +14,19 @@ pub struct WhyArgs {
     /// Name of the pod, or NAMESPACE/NAME; or gang NAMESPACE/NAME; or reservation NAME
     #[arg(value_name = "[KIND] NAME", num_args = 0..=2, value_parser = name_or_key)]
     pub what: Vec<String>,
-    /// Namespace of the pod or gang, where its name does not say it [default: default]
+    /// Namespace of the pod or gang, unless the name contains one [default: default]
     #[arg(short, long, value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
     /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The last attempts of the pod, or of the members of the gang, instead, as the scheduler that runs has kept them, newest first
+    /// Show the last attempts of the pod, or of the members of the gang, that the running scheduler has recorded, newest first
     #[arg(long, conflicts_with_all = ["file", "node", "filename", "at"])]
     pub history: bool,
-    /// URL of a port of the scheduler that is asked for --history; in a cluster that of its secure port, after kubectl port-forward
+    /// URL of the running scheduler, for --history; in a cluster that of its secure port, after kubectl port-forward
     #[arg(long = "scheduler", default_value = "http://127.0.0.1:10251", value_name = "URL", requires = "history")]
     pub running: String,
-    /// The only node that is asked about, with the words of every plugin
+    /// Evaluate this node alone, and show the message of every plugin
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub node: Option<String>,
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
@@ -35,7 +35,7 @@ pub struct WhyArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub scheduler: SchedulerArgs,
-    /// The time for which it is said, such as 2026-01-02T03:04:05Z; without it now
+    /// Evaluate at this time, such as 2026-01-02T03:04:05Z; without it now
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub at: Option<Timestamp>,
     #[command(flatten)]

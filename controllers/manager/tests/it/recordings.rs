@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{START, Stage, paths};
 
-/// Recordings with which we differ on purpose; each has its row in docs/divergences.md.
+/// Recordings with which we differ on purpose; each has its row in docs/reference/divergences.md.
 pub(crate) const DIVERGENCES: &[&str] = &[
     // A strategy for some nodes that names no bandwidth inherits it; the original sets it to 0.
     "nodeslo/system-node",

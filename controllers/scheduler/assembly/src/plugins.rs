@@ -30,13 +30,13 @@ pub struct Dependencies<'d> {
 
 type Make = fn(&Resolved, Dependencies<'_>) -> Result<Arc<dyn Plugin>, ArgsError>;
 
-/// What the scheduler has of a plugin.
+/// How the scheduler implements a plugin.
 enum Entry {
-    /// All of it: made from the arguments of a profile.
+    /// As a plugin of its own, made from the arguments of a profile.
     Built(Make),
-    /// The engine does the same without a plugin.
+    /// As a part of the engine.
     InEngine,
-    /// Nothing: it would only have chosen among nodes or pods.
+    /// Not at all: a profile without it works, and only chooses otherwise.
     NotBuilt,
 }
 
@@ -90,15 +90,15 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("SchedulingHint", Built(|profile, _| Ok(Arc::new(SchedulingHint::new(&profile.args()?))))),
 ];
 
-/// A profile, and what of its configuration is idle.
+/// A profile, and the plugins of its configuration that are not implemented.
 pub struct BuiltProfile {
     /// The profile.
     pub profile: Profile,
-    /// Plugins that the configuration names and that are not built.
+    /// Plugins that the configuration names and that are not implemented.
     pub idle: Vec<Idle>,
 }
 
-/// A plugin that a configuration names and that is not built. Its text is for the log.
+/// A plugin that a configuration names and that is not implemented. Its text is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
     /// Its name.
@@ -130,7 +130,7 @@ impl BuiltProfile {
 
 impl fmt::Display for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "plugin {} is not built: it has no say", self.plugin)
+        write!(f, "plugin {} is not implemented and has no effect", self.plugin)
     }
 }
 
@@ -345,7 +345,7 @@ mod tests {
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(idle(&json!({})), [""; 0]);
-        let features = "plugin NodeDeclaredFeatures is not built: it has no say".to_owned();
+        let features = "plugin NodeDeclaredFeatures is not implemented and has no effect".to_owned();
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
         assert!(idle(&with_features).contains(&features));
     }

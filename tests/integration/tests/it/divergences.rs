@@ -1,4 +1,4 @@
-//! Each row of docs/divergences.md names a test that exists and can show the difference.
+//! Each row of docs/reference/divergences.md names a test that exists and can show the difference.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,9 +8,9 @@ use std::{
 
 use integration::installed::repository;
 
-const PAGE: &str = "docs/divergences.md";
+const PAGE: &str = "docs/reference/divergences.md";
 /// Which test holds which case of others' tests.
-const CASES: &str = "docs/scheduler-cases.md";
+const CASES: &str = "docs/reference/scheduler-cases.md";
 
 /// What a row may say about the direction.
 const DIRECTIONS: [&str; 3] = ["stricter", "laxer", "different"];

@@ -15,7 +15,7 @@ struct Recordings {
     /// Those that agree in everything, and those that agree in where pods are placed.
     everything: BTreeSet<String>,
     placement: BTreeSet<String>,
-    /// Those that are meant to differ, each with the begin of its row in docs/divergences.md.
+    /// Those that are meant to differ, each with the begin of its row in docs/reference/divergences.md.
     known: BTreeMap<String, String>,
     /// How these differ: the lines of the driver, one for each path.
     differs: BTreeMap<String, Vec<String>>,
@@ -74,9 +74,10 @@ fn what_is_meant_to_differ_is_compared_too() {
 
 #[test]
 fn every_recording_that_places_pods_elsewhere_is_explained() {
-    let (recordings, divergences, page) = (recordings(), file("docs/divergences.md"), file("docs/development.md"));
+    let (recordings, divergences, page) =
+        (recordings(), file("docs/reference/divergences.md"), file("docs/development.md"));
     for (name, row) in &recordings.known {
-        assert!(divergences.contains(&format!("\n| {row}")), "{name}: docs/divergences.md has no row {row}");
+        assert!(divergences.contains(&format!("\n| {row}")), "{name}: docs/reference/divergences.md has no row {row}");
     }
     let named = recordings.elsewhere().into_iter().chain(recordings.uncounted.keys());
     let missing: Vec<_> = named.filter(|name| !page.contains(&format!("| `{name}` |"))).collect();

@@ -1,4 +1,4 @@
-//! Of a ConfigMap `slo-controller-config` that is admitted: what it says and what has no effect.
+//! Warnings about an admitted ConfigMap `slo-controller-config`: keys, fields and entries without an effect.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) fn of_admitted<'d>(changed: impl Iterator<Item = (&'d str, &'d str)>)
     for (key, text) in changed {
         let mut say = |what: String| warnings.push(format!("data[{key}]: {what}"));
         if !KEYS.contains(&key) {
-            say("nobody reads this key".to_owned());
+            say("the key is unknown and has no effect".to_owned());
             continue;
         }
         if let Some(error) = unreadable(key, text) {
@@ -28,7 +28,7 @@ pub(crate) fn of_admitted<'d>(changed: impl Iterator<Item = (&'d str, &'d str)>)
         if let Ok(draft) = Draft::read(key, text) {
             unknown(key, &written, &draft).into_iter().for_each(&mut say);
             if key == COLOCATION_CONFIG && is_off_with_settings(&draft) {
-                say("enable is true nowhere, so the rest counts only on nodes that an annotation of theirs enables"
+                say("no node has colocation enabled; the rest counts only on nodes whose annotation enables it"
                     .to_owned());
             }
         }
@@ -36,7 +36,7 @@ pub(crate) fn of_admitted<'d>(changed: impl Iterator<Item = (&'d str, &'d str)>)
     warnings
 }
 
-/// Why the manager does not take the value of a key. The webhook checks only some of them.
+/// Why the manager cannot use the value of a key. The webhook validates only some of the keys.
 fn unreadable(key: &str, text: &str) -> Option<String> {
     match key {
         CPU_NORMALIZATION_CONFIG => CpuNormalizationConfig::parse(Some(text)).err().map(|error| error.to_string()),
@@ -59,7 +59,7 @@ fn field<'v>(object: &'v Map<String, Value>, name: &str) -> Option<(&'v str, &'v
         .map(|(written, value)| (written.as_str(), value))
 }
 
-/// What is said about some nodes: the field's name as it was written, and the list.
+/// The list of settings for some nodes, with the name of its field as it was written.
 fn about_nodes(section: &Value) -> Option<(&str, &Vec<Value>)> {
     let section = section.as_object()?;
     let (name, list) = field(section, "nodeStrategies").or_else(|| field(section, "nodeConfigs"))?;
@@ -89,7 +89,7 @@ fn never_chosen(section: &Value) -> Vec<String> {
     hidden.collect()
 }
 
-/// Fields that nobody reads.
+/// Fields that the controllers do not have.
 fn unknown(key: &str, written: &Value, draft: &Draft) -> Vec<String> {
     let Some(section) = written.as_object() else { return Vec::new() };
     let mut found = Vec::new();
@@ -113,10 +113,10 @@ fn unknown(key: &str, written: &Value, draft: &Draft) -> Vec<String> {
             }
         }
     }
-    found.into_iter().map(|field| format!("nobody reads {field}")).collect()
+    found.into_iter().map(|field| format!("unknown field {field}")).collect()
 }
 
-/// What was written is compared with what was read. Null and empty values say nothing, read or not.
+/// Compares the text with what was decoded from it, and collects the fields that were not decoded. Null and empty values are left out.
 fn compare(at: &str, written: &Value, read: Option<&Value>, unknown: &mut Vec<String>) {
     match (written, read) {
         (Value::Object(written), Some(Value::Object(read))) => {
@@ -155,32 +155,32 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_fields_that_nobody_reads_are_told() {
-        assert_eq!(warned("colocation-confg", "{}"), ["data[colocation-confg]: nobody reads this key"]);
+    fn unknown_keys_and_fields_are_reported() {
+        assert_eq!(warned("colocation-confg", "{}"), ["data[colocation-confg]: the key is unknown and has no effect"]);
         let text = r#"{"clusterStrategy": {"ENABLE": true, "cpuSuppressThresholdPercnt": 60, "extra": null},
             "nodeStrategies": [{"name": "a", "nodeSelector": {"matchLabels": {"a": "b"}}, "memoryEvictTresholdPercent": 1}], "nodeStrategy": [1]}"#;
         assert_eq!(
             warned(RESOURCE_THRESHOLD_CONFIG, text),
             [
-                "data[resource-threshold-config]: nobody reads clusterStrategy.cpuSuppressThresholdPercnt",
-                "data[resource-threshold-config]: nobody reads nodeStrategy",
-                "data[resource-threshold-config]: nobody reads nodeStrategies[0].memoryEvictTresholdPercent",
+                "data[resource-threshold-config]: unknown field clusterStrategy.cpuSuppressThresholdPercnt",
+                "data[resource-threshold-config]: unknown field nodeStrategy",
+                "data[resource-threshold-config]: unknown field nodeStrategies[0].memoryEvictTresholdPercent",
             ]
         );
         let colocation = r#"{"enable": true, "cpuReclaimTresholdPercent": 65, "nodeConfigs": [{"nodeSelector": {"matchLabels": {"a": "b"}}, "x": 1}]}"#;
         assert_eq!(
             warned(COLOCATION_CONFIG, colocation),
             [
-                "data[colocation-config]: nobody reads cpuReclaimTresholdPercent",
-                "data[colocation-config]: nobody reads nodeConfigs[0].x"
+                "data[colocation-config]: unknown field cpuReclaimTresholdPercent",
+                "data[colocation-config]: unknown field nodeConfigs[0].x"
             ]
         );
         let qos = r#"{"clusterStrategy": {"beClass": {"cpuQOS": {"enable": true, "groupIdentiy": 0}, "blkioQOS": {"enable": true, "blocks": [{"name": "x", "nam": 1}]}}}}"#;
         assert_eq!(
             warned(RESOURCE_QOS_CONFIG, qos),
             [
-                "data[resource-qos-config]: nobody reads clusterStrategy.beClass.blkioQOS.blocks[0].nam",
-                "data[resource-qos-config]: nobody reads clusterStrategy.beClass.cpuQOS.groupIdentiy",
+                "data[resource-qos-config]: unknown field clusterStrategy.beClass.blkioQOS.blocks[0].nam",
+                "data[resource-qos-config]: unknown field clusterStrategy.beClass.cpuQOS.groupIdentiy",
             ]
         );
     }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn settings_of_a_colocation_that_is_off_are_told() {
-        let off = "data[colocation-config]: enable is true nowhere, so the rest counts only on nodes that an annotation of theirs enables";
+        let off = "data[colocation-config]: no node has colocation enabled; the rest counts only on nodes whose annotation enables it";
         assert_eq!(warned(COLOCATION_CONFIG, r#"{"cpuReclaimThresholdPercent": 65}"#), [off]);
         for quiet in ["{}", r#"{"enable": false}"#, r#"{"enable": true, "cpuReclaimThresholdPercent": 65}"#] {
             assert_eq!(warned(COLOCATION_CONFIG, quiet), [""; 0]);

@@ -1,4 +1,4 @@
-//! Differences from the original that no recording shows (docs/divergences.md).
+//! Differences from the original that no recording shows (docs/reference/divergences.md).
 
 use std::{collections::BTreeSet, sync::Arc};
 

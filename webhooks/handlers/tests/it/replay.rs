@@ -16,7 +16,7 @@ use crate::{
     recordings::{Recording, own, shared},
 };
 
-/// Recordings with which we differ on purpose; each has its row in docs/divergences.md.
+/// Recordings with which we differ on purpose; each has its row in docs/reference/divergences.md.
 const DIFFERENT: [&str; 9] = [
     // Memory has no thousandths of bytes.
     "node/mutate-memory-fraction",
@@ -34,7 +34,7 @@ const DIFFERENT: [&str; 9] = [
     "pod-mutate/selector-in-without-values",
 ];
 
-/// Recordings whose message differs on purpose: it names a Go type (docs/divergences.md, type errors of a decoder).
+/// Recordings whose message differs on purpose: it names a Go type (docs/reference/divergences.md, type errors of a decoder).
 const DIFFERENT_TEXTS: [&str; 1] = ["reservation/patch-bad"];
 
 pub(crate) fn gate(list: &str) -> impl Fn(&str) -> bool + Clone + '_ {

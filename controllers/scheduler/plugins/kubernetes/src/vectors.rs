@@ -1,4 +1,4 @@
-//! The cases of kube-scheduler's own table tests, by plugin: `docs/scheduler-cases.md` lists which table is held by which test.
+//! The cases of kube-scheduler's own table tests, by plugin: `docs/reference/scheduler-cases.md` lists which table is held by which test.
 //! Those of volumes are beside the plugins of volumes.
 
 mod balanced_allocation;

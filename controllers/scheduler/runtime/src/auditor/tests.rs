@@ -179,7 +179,7 @@ fn a_gate_ends_intervals_and_the_wait_for_the_next_result() {
     assert!(!found.iter().any(|finding| finding.contains("after victims")));
 }
 
-/// As the original describes it; it does not have the interval before the first attempt (docs/divergences.md).
+/// As the original describes it; it does not have the interval before the first attempt (docs/reference/divergences.md).
 #[test]
 fn the_first_interval_begins_when_the_pod_is_created() {
     let mut audit = Audit::default();
@@ -226,7 +226,7 @@ fn a_gang_group_is_one_workload() {
     assert_eq!(audit.schedule("a", 13).gone("b", 14).all_found(), [""; 0]);
 }
 
-/// The original keeps what it knows of a gang group until its PodGroups are gone (docs/divergences.md).
+/// The original keeps what it knows of a gang group until its PodGroups are gone (docs/reference/divergences.md).
 #[test]
 fn a_gang_group_ends_with_the_last_of_its_pods_that_wait() {
     let group = gang("ns/g", false);
