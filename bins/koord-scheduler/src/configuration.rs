@@ -1,120 +1,54 @@
-//! The configuration: read, checked and completed before anything is contacted.
+//! The configuration of the flags: read, checked and completed before anything is contacted.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use koord_config::{
-    Args as _, Kind,
-    scheduler::{ElasticQuotaArgs, Profile, SchedulerConfiguration},
-};
-use koord_configuration::{LeaderElection, Problem, Problems, Source, read};
+use koord_config::Kind;
+use koord_configuration::{LeaderElection, Source};
 use koord_program::files::read_configuration;
 use koord_resource::yaml::{parse, to_text};
+use koord_scheduler_assembly::Configuration;
 use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
 use serde_json::{Value, json};
 
 use crate::options::Options;
 
-/// The configuration that Koordinator ships.
-const SHIPPED: &str = include_str!("../koord-scheduler.config.yaml");
-
-/// A configuration that was found right, with all that is not set.
-#[derive(Clone, Debug)]
-pub struct Configuration {
-    /// What is in force.
-    pub values: SchedulerConfiguration,
-    document: Value,
+/// The configuration of the flags: their file or preset, or that of kube-scheduler without one.
+pub fn configuration(options: &Options) -> Result<Configuration> {
+    with_hooks(options, &HookFactories::new())
 }
 
-impl Configuration {
-    /// The configuration of the flags: their file or preset, or that of kube-scheduler without one.
-    pub fn of_flags(options: &Options) -> Result<Self> {
-        Self::with_hooks(options, &HookFactories::new())
+/// The same for a program that has these hooks of quotas.
+pub(crate) fn with_hooks(options: &Options, hooks: &HookFactories) -> Result<Configuration> {
+    if let Some(preset) = options.preset {
+        let mut document = parse(preset.text())?;
+        options.apply_to(&mut document, true);
+        let name = format!("the preset {}", preset.name());
+        return Configuration::of_document(document, &Source::new(&name, preset.text()), hooks);
     }
-
-    /// The same for a program that has these hooks of quotas.
-    pub(crate) fn with_hooks(options: &Options, hooks: &HookFactories) -> Result<Self> {
-        if let Some(preset) = options.preset {
-            let mut document = parse(preset.text())?;
-            options.apply_to(&mut document, true);
-            let name = format!("the preset {}", preset.name());
-            return Self::of_document(document, &Source::new(&name, preset.text()), hooks);
-        }
-        let Some(file) = &options.config else {
-            let mut document = empty();
-            options.apply_to(&mut document, true);
-            return Self::of_document(document, &Source::new("the flags", ""), hooks);
-        };
-        let text = read_configuration(file).with_context(|| format!("--config {} cannot be read", file.display()))?;
-        let name = file.display().to_string();
-        let source = Source::new(&name, &text);
-        let mut document = LeaderElection::without_unset(&source.parse()?);
-        options.apply_to(&mut document, false);
-        Self::of_document(document, &source, hooks)
-    }
-
-    /// The configuration that Koordinator ships, with a further profile for pods that name no scheduler.
-    pub fn shipped_for_all_pods() -> Result<Self> {
-        let mut document = parse(SHIPPED)?;
-        document["leaderElection"] = json!({"leaderElect": false});
-        if let Some(profiles) = document["profiles"].as_array_mut() {
-            profiles.push(json!({"schedulerName": "default-scheduler"}));
-        }
-        Self::of_document(document, &Source::new("the shipped configuration", SHIPPED), &HookFactories::new())
-    }
-
-    /// The profiles.
-    pub fn profiles(&self) -> &[Profile] {
-        &self.values.profiles
-    }
-
-    /// What of it has no effect.
-    pub fn warnings(&self) -> Vec<Problem> {
-        Kind::Scheduler.warnings(&self.document)
-    }
-
-    /// All of it, with everything that is not set.
-    pub fn effective(&self) -> Result<Value> {
-        Ok(Kind::Scheduler.effective(&self.document)?.value)
-    }
-
-    /// Writes it, with everything that is not set, to a file.
-    pub fn write_to(&self, file: &Path) -> Result<()> {
-        // A disk that is full leaves no half of it.
-        let part = file.with_added_extension("part");
-        let written = std::fs::write(&part, to_text(&self.effective()?)).and_then(|()| std::fs::rename(&part, file));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
-    }
-
-    fn of_document(document: Value, source: &Source<'_>, hooks: &HookFactories) -> Result<Self> {
-        let values: SchedulerConfiguration = read(&document).map_err(|problems| source.error(problems))?;
-        let problems = unknown_hooks(&values, hooks);
-        if !problems.is_empty() {
-            return Err(source.error(problems).into());
-        }
-        Ok(Self { values, document })
-    }
+    let Some(file) = &options.config else {
+        let mut document = empty();
+        options.apply_to(&mut document, true);
+        return Configuration::of_document(document, &Source::new("the flags", ""), hooks);
+    };
+    let text = read_configuration(file).with_context(|| format!("--config {} cannot be read", file.display()))?;
+    let name = file.display().to_string();
+    let source = Source::new(&name, &text);
+    let mut document = LeaderElection::without_unset(&source.parse()?);
+    options.apply_to(&mut document, false);
+    Configuration::of_document(document, &source, hooks)
 }
 
-/// The hooks of quotas that the program does not have, or whose arguments it does not take.
-fn unknown_hooks(values: &SchedulerConfiguration, hooks: &HookFactories) -> Vec<Problem> {
-    let mut problems = Problems::default();
-    for (index, profile) in values.profiles.iter().enumerate() {
-        let place = profile.plugin_config.iter().position(|config| config.name == ElasticQuotaArgs::PLUGIN);
-        let args = profile.resolved().args::<ElasticQuotaArgs>();
-        let (Some(place), Ok(args)) = (place, args) else { continue };
-        for (hook, configured) in args.hook_plugins.iter().enumerate() {
-            let Err(error) = hooks.hook(configured) else { continue };
-            let [index, place, hook] = [index, place, hook].map(|index| index.to_string());
-            let keys: [&str; 8] =
-                ["profiles", &index, "pluginConfig", &place, "args", "hookPlugins", &hook, error.field()];
-            problems.add(&keys, error.to_string());
-        }
+/// Writes a configuration, with everything that is not set, to a file.
+pub(crate) fn write_to(configuration: &Configuration, file: &Path) -> Result<()> {
+    // A disk that is full leaves no half of it.
+    let part = file.with_added_extension("part");
+    let written =
+        std::fs::write(&part, to_text(&configuration.effective()?)).and_then(|()| std::fs::rename(&part, file));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&part);
     }
-    problems.into_vec()
+    written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
 }
 
 fn empty() -> Value {
@@ -126,7 +60,8 @@ mod tests {
     use koord_scheduler_plugins_koordinator::elastic_quota::QuotaHook;
 
     use super::*;
-    use crate::{Settings, run::profiles};
+    use koord_program::gates::Gates;
+    use koord_scheduler_assembly::{GATES, SHIPPED, profiles};
 
     fn configured(text: &str) -> Result<Configuration, String> {
         configured_with(text, &HookFactories::new())
@@ -137,7 +72,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, text).unwrap();
         let arguments = ["koord-scheduler".to_owned(), format!("--config={}", file.display())];
-        let configuration = Configuration::with_hooks(&Options::from_arguments(arguments).unwrap(), hooks);
+        let configuration = with_hooks(&Options::from_arguments(arguments).unwrap(), hooks);
         let folder = format!("{}/", folder.path().display());
         configuration.map_err(|error| format!("{error:#}").replace(&folder, ""))
     }
@@ -279,7 +214,7 @@ mod tests {
     fn how_many_nodes_are_compared_is_configured_for_all_profiles_or_for_one() {
         let percents = |all: &str, own: &str| {
             let text = format!("{HEAD}{all}profiles:\n- schedulerName: a\n{own}- schedulerName: b\n");
-            let profiles = profiles(&Settings::within(configured(&text).unwrap())).unwrap();
+            let profiles = profiles(&configured(&text).unwrap(), &Gates::new(GATES), &HookFactories::new()).unwrap();
             profiles.iter().map(|built| built.profile.sampled_percent).collect::<Vec<_>>()
         };
         let (all, own) = ("percentageOfNodesToScore: 30\n", "  percentageOfNodesToScore: 5\n");
@@ -292,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_shipped_configuration_is_right() {
-        let Configuration { values, .. } = configured(SHIPPED).unwrap();
+        let values = configured(SHIPPED).unwrap().values;
         assert_eq!(values.leader_election.resource_name.as_deref(), Some("koord-scheduler"));
         let all = Configuration::shipped_for_all_pods().unwrap();
         let names: Vec<&str> = all.profiles().iter().map(|profile| &*profile.scheduler_name).collect();
@@ -303,7 +238,7 @@ mod tests {
     fn what_is_written_is_complete_and_can_be_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("complete.yaml");
-        configured(SHIPPED).unwrap().write_to(&file).unwrap();
+        write_to(&configured(SHIPPED).unwrap(), &file).unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains("parallelism: 16") && text.contains("gcDurationSeconds: 86400"), "{text}");
         assert_eq!(configured(&text).unwrap().values.profiles.len(), 1);

@@ -5,8 +5,7 @@ use koord_runtime::{
     key::ObjectKey,
     metrics::{Description, Unit},
 };
-
-use crate::gates::GATES;
+use koord_scheduler_assembly::GATES;
 
 /// The field manager of its writes, and the name of its default profile.
 pub const NAME: &str = "koord-scheduler";

@@ -1,9 +1,9 @@
 //! koord-scheduler as a library: `koordctl up` runs it in its own process, the program is a thin main around it.
 //!
-//! Flags, configuration and wiring. Nodes are chosen in [`koord_scheduler_engine`] by the plugins of [`koord_scheduler_plugins`]; what is
-//! written of it is in [`koord_scheduler_runtime`].
+//! Flags and wiring. The configuration and the profiles are in [`koord_scheduler_assembly`]; nodes are chosen in [`koord_scheduler_engine`], and
+//! what is written of it is in [`koord_scheduler_runtime`].
 //!
-//! Read first: [`Scheduler`] (the program), [`Options`] (the flags), [`Configuration`] (the file), [`run_with`] (what is wired).
+//! Read first: [`Scheduler`] (the program), [`Options`] (the flags), [`run_with`] (what is wired).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod accepted;
@@ -12,8 +12,6 @@ mod authentication;
 mod configuration;
 mod debug;
 mod exposition;
-mod extenders;
-mod gates;
 mod hooks;
 mod identity;
 mod metrics;
@@ -26,15 +24,12 @@ mod run;
 mod scheduler;
 mod secure;
 mod services;
-mod snapshot;
 mod version;
 
-pub use configuration::Configuration;
-pub use gates::{GATES, transformers};
+pub use configuration::configuration;
 pub use identity::{BUILD, NAME};
 pub use koord_runtime::metrics::Exposition;
 pub use koord_scheduler_framework::ReasonCode;
-pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::{GATED, Gated, rbac_rules};
@@ -42,4 +37,3 @@ pub use preset::Preset;
 pub use run::{Settings, run, run_with};
 pub use scheduler::Scheduler;
 pub use secure::{CertificateFiles, FrontProxy, NamedCertificate, Secure};
-pub use snapshot::{amend, engine, objects, snapshot};

@@ -38,13 +38,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     use koord_config::scheduler::{Point, Resolved, SchedulerConfiguration};
+    use koord_program::gates::Gates;
+    use koord_scheduler_assembly::{Configuration, GATES, profiles};
+    use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
 
     use super::*;
-    use crate::{Configuration, Options, Settings, run::profiles};
+    use crate::{Options, configuration::configuration as of_flags};
 
     fn configuration(flags: &str) -> Configuration {
         let arguments = std::iter::once("koord-scheduler").chain(flags.split_whitespace()).map(str::to_owned);
-        Configuration::of_flags(&Options::from_arguments(arguments).unwrap()).unwrap()
+        of_flags(&Options::from_arguments(arguments).unwrap()).unwrap()
     }
 
     #[test]
@@ -69,7 +72,7 @@ mod tests {
                 let runs = |resolved: &Resolved| resolved.at(point).iter().any(|name| name == feature);
                 assert_eq!(runs(&resolved), runs(&shipped), "{feature} at {}", point.name());
             }
-            let built = profiles(&Settings::within(configuration)).unwrap();
+            let built = profiles(&configuration, &Gates::new(GATES), &HookFactories::new()).unwrap();
             assert_eq!(&*built[0].profile.scheduler, "koord-scheduler");
         }
     }

@@ -2,19 +2,16 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use axum::{Router, routing::get};
-use koord_config::scheduler::SchedulerConfiguration;
 use koord_configuration::LeaderElection;
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
     kubeconfig::{Selection, config, server_url},
 };
-use koord_runtime::{
-    key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint, random::Random,
-};
-use koord_scheduler_assembly::{self as registry, BuiltProfile, build_with};
+use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint};
+use koord_scheduler_assembly::{BuiltProfile, Configuration, extended_profiles, gates, timings, webhooks};
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
 use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
@@ -26,7 +23,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Configuration, Exposition, Secure, debug, extenders, gates,
+    Exposition, Secure,
+    configuration::{with_hooks, write_to},
+    debug,
     hooks::Stopwatch,
     identity::{BUILD, own_pod},
     options::{Checked, Options},
@@ -122,9 +121,9 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
     for (flag, why) in &options.without_effect {
         tracing::warn!(flag, "the flag has no effect: {why}");
     }
-    let configuration = Configuration::with_hooks(&options, plugins.hooks.factories())?;
+    let configuration = with_hooks(&options, plugins.hooks.factories())?;
     if let Some(file) = &options.write_config_to {
-        return configuration.write_to(file);
+        return write_to(&configuration, file);
     }
     let settings = Settings {
         configuration,
@@ -145,7 +144,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         hooks: plugins.hooks.factories().clone(),
     };
     // What cannot be built is said before anything is contacted.
-    let mut profiles = extended_profiles(&settings)?;
+    let mut profiles = extended_profiles(&settings.configuration, &settings.gates, &settings.hooks)?;
     profiles.iter_mut().try_for_each(|built| plugins.add_to(&mut built.profile))?;
     let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
     Box::pin(run_profiles(profiles, settings, plugins.hooks.stopwatch(), dependencies, stop)).await
@@ -153,7 +152,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
 
 /// Runs a scheduler with given dependencies until `stop`.
 pub async fn run_with(settings: Settings, dependencies: Dependencies, stop: CancellationToken) -> Result<()> {
-    let profiles = extended_profiles(&settings)?;
+    let profiles = extended_profiles(&settings.configuration, &settings.gates, &settings.hooks)?;
     Box::pin(run_profiles(profiles, settings, &Stopwatch::default(), dependencies, stop)).await
 }
 
@@ -170,7 +169,7 @@ async fn run_profiles(
         parked_max, monitoring, controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, ..
     } = settings;
     let configz = configz(&configuration.effective()?);
-    let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
+    let (webhooks, transformers) = (webhooks(&configuration)?, gates::transformers(&gates));
     let policy = gates::policy(&gates, own_pod);
     let values = configuration.values;
     let program = ControllerSettings {
@@ -227,45 +226,6 @@ fn configz(effective: &Value) -> Router {
         async move { ([("content-type", "application/json")], text) }
     };
     Router::new().route("/configz", get(answer))
-}
-
-/// The timings of the queue, as configured.
-fn timings(values: &SchedulerConfiguration, parked_max: Duration) -> Timings {
-    let seconds = |configured: Option<i64>, default: Duration| {
-        configured.and_then(|seconds| u64::try_from(seconds).ok()).map_or(default, Duration::from_secs)
-    };
-    let defaults = Timings::default();
-    Timings {
-        backoff: seconds(values.pod_initial_backoff_seconds, defaults.backoff),
-        backoff_max: seconds(values.pod_max_backoff_seconds, defaults.backoff_max),
-        parked_max,
-    }
-}
-
-/// The engine of a scheduler that runs with these settings, without objects. Nobody is asked by it.
-pub(crate) fn engine(settings: &Settings, random: Random) -> Result<Engine> {
-    let profiles: Vec<Profile> = profiles(settings)?.into_iter().map(|built| built.profile).collect();
-    let policy = gates::policy(&settings.gates, settings.own_pod.clone());
-    Ok(Engine::new(profiles, timings(&settings.configuration.values, settings.parked_max), random).with_policy(policy))
-}
-
-/// The profiles of a configuration, with the extenders.
-fn extended_profiles(settings: &Settings) -> Result<Vec<BuiltProfile>> {
-    let extenders = extenders::extenders(&settings.configuration);
-    Ok(profiles(settings)?.into_iter().map(|built| built.extended_by(&extenders)).collect())
-}
-
-/// The profiles of a configuration, which ask nobody.
-pub(crate) fn profiles(Settings { configuration, gates, hooks, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
-    let ignored = extenders::ignored_resources(configuration);
-    let of_all = configuration.values.percentage_of_nodes_to_score;
-    let of = |profile: &koord_config::scheduler::Profile| -> Result<BuiltProfile> {
-        let with = registry::Dependencies { gates: &|gate| gates.enabled(gate), hooks };
-        let built = build_with(&profile.resolved().ignoring(&ignored), with)
-            .with_context(|| format!("profile {}", profile.scheduler_name))?;
-        Ok(built.sampling(profile.percentage_of_nodes_to_score.or(of_all)))
-    };
-    configuration.profiles().iter().map(of).collect()
 }
 
 /// Says what of the configuration has no effect.

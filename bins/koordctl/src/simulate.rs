@@ -12,7 +12,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context as _, Result};
 use koord_program::gates::Gates;
 use koord_runtime::{clock::SystemClock, random::Random};
-use koord_scheduler::{Configuration, engine, transformers};
+use koord_scheduler_assembly::{Configuration, engine, transformers};
 use koord_simulator::Outcome;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ pub async fn run(args: &SimulateArgs, screen: Screen) -> Result<Answer> {
         let scenario = input.scenario(scheduler)?;
         (played.nodes, played.pods) = (scenario.nodes(), scenario.arrivals.len());
         let transformers = transformers(&gates);
-        let engine = engine(&configuration, gates, Random::seeded(args.seed))?;
+        let engine = engine(&configuration, &gates, Random::seeded(args.seed))?;
         let bar = Bar::shown(&name, scenario.arrivals.len());
         let began = clock.moment();
         let outcome = koord_simulator::run(engine, transformers, &scenario, |progress| bar.show(progress))?;

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use koord_program::{output::OutputFormat, plan::Source};
 use koord_runtime::clock::SystemClock;
-use koord_scheduler::snapshot;
+use koord_scheduler_assembly::snapshot;
 use serde_json::{Value, json};
 
 use self::redact::redacted;
@@ -38,10 +38,10 @@ async fn save(args: &SnapshotSaveArgs) -> Result<Answer> {
     let (configuration, gates) = configuration(&args.scheduler)?;
     let schedulers: Vec<&str> = configuration.profiles().iter().map(|profile| &*profile.scheduler_name).collect();
     let now = SystemClock::shared().now();
-    let engine = snapshot(&configuration, gates, Source::Files(Vec::new()), now).await?;
+    let engine = snapshot(&configuration, &gates, Source::Files(Vec::new()), now).await?;
     let mut objects = if args.filename.is_empty() {
         let client = connect::client(&args.cluster).await?;
-        koord_scheduler::objects(&engine.reads(), &client, now).await?
+        koord_scheduler_assembly::objects(&engine.reads(), &client, now).await?
     } else {
         files::objects(&args.filename)?
     };

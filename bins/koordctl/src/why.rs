@@ -19,7 +19,8 @@ use koord_runtime::{
     clock::{Moment, SystemClock},
     uid::Uid,
 };
-use koord_scheduler::{Configuration, Options, snapshot};
+use koord_scheduler::Options;
+use koord_scheduler_assembly::{Configuration, snapshot};
 use koord_scheduler_engine::{Engine, Why};
 use koord_scheduler_framework::{Query, pod::Pod};
 use serde_json::{Value, json};
@@ -94,8 +95,8 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
         (Source::Files(objects), None, known)
     };
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
-    objects.transformers = koord_scheduler::transformers(&gates);
-    let mut engine = snapshot(&configuration, gates, source, now).await?;
+    objects.transformers = koord_scheduler_assembly::transformers(&gates);
+    let mut engine = snapshot(&configuration, &gates, source, now).await?;
     let uid = match asked {
         Asked::Gang(gang) => return gang::explain(&engine, &mut objects, gang, args, screen).await,
         Asked::Pod(name) => pod(&engine, name, args)?,
@@ -208,7 +209,7 @@ pub(crate) fn configuration(SchedulerArgs { config, feature_gates }: &SchedulerA
         anyhow!("{}", text.trim().trim_start_matches("error: "))
     })?;
     let configuration = match config {
-        Some(_) => Configuration::of_flags(&checked.options)?,
+        Some(_) => koord_scheduler::configuration(&checked.options)?,
         None => Configuration::shipped_for_all_pods()?,
     };
     Ok((configuration, checked.gates))

@@ -21,7 +21,9 @@ use std::time::Duration;
 use anyhow::Result;
 use koord_program::gates::Gates;
 use koord_runtime::random::Random;
-use koord_scheduler::{BUILD, Configuration, Transformers, engine};
+use koord_scheduler::BUILD;
+use koord_scheduler_assembly::{Configuration, engine};
+use koord_scheduler_runtime::Transformers;
 use koord_simulator::{End, Scenario, play};
 
 use self::facts::Facts;
@@ -97,7 +99,7 @@ pub fn check(seed: u64) -> Result<Seen, String> {
 /// What a scheduler with the configuration that is shipped makes of a scenario.
 pub fn played(scenario: &Scenario) -> Result<End> {
     let configuration = Configuration::shipped_for_all_pods()?;
-    let engine = engine(&configuration, Gates::new(BUILD.gates), Random::seeded(scenario.seed))?;
+    let engine = engine(&configuration, &Gates::new(BUILD.gates), Random::seeded(scenario.seed))?;
     play(engine, Transformers::default(), scenario, |_| {})
 }
 

@@ -12,8 +12,8 @@ use koord_config::{Kind, scheduler::SchedulerConfiguration};
 use koord_core::clock::Moment;
 use koord_program::plan::Source;
 use koord_resource::yaml;
-use koord_scheduler::snapshot;
 use koord_scheduler_assembly::build;
+use koord_scheduler_assembly::snapshot;
 use koord_scheduler_engine::{Engine, Outcome};
 use koord_schema::patch;
 use serde_json::{Value, json};
@@ -138,5 +138,5 @@ pub fn configuration(data: &[u8]) {
 fn engine(objects: Vec<Value>, Switches { configuration, gates }: &Switches) -> Option<Engine> {
     let runtime = runtime::Builder::new_current_thread().build().expect("a runtime");
     let now = "2026-01-02T03:04:05Z".parse().expect("a time");
-    runtime.block_on(snapshot(configuration, gates.clone(), Source::Files(objects), now)).ok()
+    runtime.block_on(snapshot(configuration, gates, Source::Files(objects), now)).ok()
 }

@@ -24,7 +24,7 @@ const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/e
 const GANGS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups";
 const RESERVATIONS: &str = "/apis/scheduling.koordinator.sh/v1alpha1/reservations";
 /// The configuration that Koordinator ships.
-const SHIPPED: &str = include_str!("../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+const SHIPPED: &str = include_str!("../../../config/koord-scheduler.config.yaml");
 /// Few names, so that things that happen to one name meet.
 const NODE_NAMES: u64 = 3;
 const POD_NAMES: u64 = 14;

@@ -32,7 +32,7 @@ const NAMESPACE: &str = "koordinator-system";
 pub(crate) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/koordinator-system/leases";
-const SHIPPED: &str = include_str!("../../koord-scheduler.config.yaml");
+const SHIPPED: &str = include_str!("../../../../config/koord-scheduler.config.yaml");
 
 /// Rights that may stay unused here, each with the reason why they are needed all the same: resource (none for every one), verb.
 const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[

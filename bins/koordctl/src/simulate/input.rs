@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use jiff::Timestamp;
 use koord_program::plan::Source;
 use koord_runtime::clock::SystemClock;
-use koord_scheduler::snapshot;
+use koord_scheduler_assembly::snapshot;
 use koord_simulator::{Replay, Scenario, Trace};
 use kube::Client;
 use serde_json::Value;
@@ -67,8 +67,8 @@ impl<'a> Input<'a> {
 async fn of_cluster(args: &SimulateArgs, client: &Client, now: Timestamp) -> Result<Vec<Value>> {
     let scheduler = SchedulerArgs { config: None, feature_gates: args.feature_gates.clone() };
     let (configuration, gates) = configuration(&scheduler)?;
-    let engine = snapshot(&configuration, gates, Source::Files(Vec::new()), now).await?;
-    koord_scheduler::objects(&engine.reads(), client, now).await
+    let engine = snapshot(&configuration, &gates, Source::Files(Vec::new()), now).await?;
+    koord_scheduler_assembly::objects(&engine.reads(), client, now).await
 }
 
 /// Pods of files have the priority of their class.

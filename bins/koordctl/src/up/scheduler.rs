@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use anyhow::{Context as _, Result};
 use koord_program::Dependencies;
 use koord_runtime::{clock::SharedClock, manager::ListenAddress, random::Random};
-use koord_scheduler::{Configuration, Settings, run_with};
+use koord_scheduler::{Settings, run_with};
+use koord_scheduler_assembly::Configuration;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 

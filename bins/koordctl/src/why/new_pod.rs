@@ -51,7 +51,7 @@ pub(super) async fn add(engine: &mut Engine, objects: &mut Objects, args: &WhyAr
     let uid = format!("new:{key}");
     pod["metadata"]["uid"] = json!(uid);
     prioritize(&mut pod, objects).await?;
-    koord_scheduler::amend(engine, vec![pod.clone()], objects.transformers).await?;
+    koord_scheduler_assembly::amend(engine, vec![pod.clone()], objects.transformers).await?;
     objects.add(pod);
     let uid = Uid::from(&*uid);
     if super::pods(engine).all(|pod| pod.uid != uid) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
-use koord_scheduler::Transformers;
+use koord_scheduler_runtime::Transformers;
 use kube::Client;
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 const MOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/simulation/most-allocated.yaml");
-const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../koord-scheduler/koord-scheduler.config.yaml");
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/koord-scheduler.config.yaml");
 
 struct Saved(PathBuf);
 

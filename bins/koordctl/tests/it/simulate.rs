@@ -36,7 +36,7 @@ fn row<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
 
 #[test]
 fn configurations_are_compared_on_the_same_pods() {
-    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../koord-scheduler/koord-scheduler.config.yaml");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/koord-scheduler.config.yaml");
     let most = example("most-allocated.yaml");
     let answer = simulated(&["-f", EXAMPLES, "--config", shipped, "--config", &most]).unwrap();
     assert_eq!(answer.code, 0);

@@ -1,10 +1,20 @@
-//! The scheduler put together: every plugin by its name, and the profiles of a configuration.
+//! The scheduler put together: configuration, feature gates, plugins by name, profiles, and an engine with the objects of a cluster.
 //!
-//! Read first: [`build`].
+//! Read first: [`Configuration`] (the file), [`build`] (a profile), [`snapshot`](fn@snapshot) (an engine that knows a cluster).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod configuration;
+mod engine;
+mod extenders;
+pub mod gates;
 mod plugins;
+mod snapshot;
 
+pub use configuration::{Configuration, SHIPPED};
+pub use engine::{engine, extended_profiles, profiles, timings};
+pub use extenders::webhooks;
+pub use gates::{GATES, transformers};
 pub use plugins::{
     ArgsError, BuiltProfile, Dependencies, Idle, ProfileError, build, build_with, default_profile, reads,
 };
+pub use snapshot::{amend, objects, snapshot};

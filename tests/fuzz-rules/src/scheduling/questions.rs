@@ -2,7 +2,7 @@
 
 use koord_api::schedule_explanation::ScheduleExplanationSpec;
 use koord_core::clock::Moment;
-use koord_scheduler::{amend, transformers};
+use koord_scheduler_assembly::{amend, transformers};
 use koord_scheduler_engine::Engine;
 use serde_json::{Value, json};
 use tokio::runtime;

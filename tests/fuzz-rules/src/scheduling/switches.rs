@@ -3,7 +3,8 @@
 use std::{path::Path, sync::LazyLock};
 
 use koord_program::gates::Gates;
-use koord_scheduler::{BUILD, Configuration, Options};
+use koord_scheduler::{BUILD, Options};
+use koord_scheduler_assembly::Configuration;
 
 /// A configuration and feature gates.
 pub(super) struct Switches {
@@ -27,7 +28,7 @@ pub(super) static ALL_ON: LazyLock<Switches> = LazyLock::new(|| {
     let gates: Vec<String> =
         BUILD.gates.iter().map(|gate| gate.name).filter(is_on).map(|name| format!("{name}=true")).collect();
     Switches {
-        configuration: Configuration::of_flags(&options).expect("it is right"),
+        configuration: koord_scheduler::configuration(&options).expect("it is right"),
         gates: Gates::parse(BUILD.gates, &gates.join(",")).expect("they are gates"),
     }
 });

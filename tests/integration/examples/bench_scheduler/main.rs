@@ -271,7 +271,7 @@ async fn requests_alone(kubeconfig: &Path, client: &Client, row: &Row) -> Result
 
 /// Starts a scheduler without leader election and without a limit on its requests.
 fn start(program: &Program<'_>, kubeconfig: &Path, folder: &Path) -> Result<Running> {
-    const SHIPPED: &str = include_str!("../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+    const SHIPPED: &str = include_str!("../../../../config/koord-scheduler.config.yaml");
     let (file, mut configuration) = match program {
         Program::Ours(file) => (file, yaml::parse(SHIPPED)?),
         Program::Theirs(file) => (

@@ -27,7 +27,7 @@ struct Program {
 const SCHEDULER: Program = Program {
     lease: "koord-scheduler",
     start: |scene| {
-        const SHIPPED: &str = include_str!("../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+        const SHIPPED: &str = include_str!("../../../../config/koord-scheduler.config.yaml");
         let configuration = SHIPPED.replace("koordinator-system", &scene.namespace);
         let arguments = [
             "koord-scheduler".to_owned(),

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use jiff::Timestamp;
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{clock::Moment, uid::Uid};
-use koord_scheduler::{Configuration, amend, snapshot, transformers};
+use koord_scheduler_assembly::{Configuration, amend, snapshot, transformers};
 use koord_scheduler_engine::{Engine, Outcome, Why};
 use koord_scheduler_framework::{Reason, cycle::OnNode};
 use serde_json::Value;
@@ -66,7 +66,7 @@ async fn decide(
     let (transformers, without) =
         (transformers(&gates), |object: &Value| if is_ours(object) { taken_out(object) } else { object.clone() });
     let source = Source::Files(objects.iter().map(without).collect());
-    let mut engine = snapshot(configuration, gates, source, at).await?;
+    let mut engine = snapshot(configuration, &gates, source, at).await?;
     let mut decided = Vec::new();
     for pod in objects.iter().filter(|object| is_ours(object)) {
         decided.push(again(&engine, pod)?);

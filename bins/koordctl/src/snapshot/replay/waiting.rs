@@ -6,7 +6,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use koord_program::gates::Gates;
 use koord_runtime::random::Random;
-use koord_scheduler::{Configuration, engine, transformers};
+use koord_scheduler_assembly::{Configuration, engine, transformers};
 use koord_simulator::{Arrival, Outcome, Scenario, outcome::Placement};
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub(super) fn replay(
     let mut outcomes = Vec::new();
     for (_, configuration, gates) in configurations {
         let transformers = transformers(&gates);
-        let engine = engine(&configuration, gates, Random::seeded(seed))?;
+        let engine = engine(&configuration, &gates, Random::seeded(seed))?;
         outcomes.push(koord_simulator::run(engine, transformers, &scenario, |_| {})?);
     }
     replay.pods = pods(&outcomes);

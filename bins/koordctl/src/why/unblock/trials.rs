@@ -86,7 +86,7 @@ impl<'a> Trials<'a> {
         let added = changes.iter().flat_map(|change| change.added.iter().cloned());
         let mut engine = self.engine.copy();
         let changed = changed.into_values().chain(added).collect();
-        koord_scheduler::amend(&mut engine, changed, self.objects.transformers).await?;
+        koord_scheduler_assembly::amend(&mut engine, changed, self.objects.transformers).await?;
         for uid in changes.iter().flat_map(|change| &change.ended) {
             engine.remove_pod(uid, Moment::default());
         }

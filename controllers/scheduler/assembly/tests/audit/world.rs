@@ -128,7 +128,7 @@ pub(crate) fn holds(cast: &Cast, steps: &[Step]) -> Result<(), TestCaseError> {
 
 const NODES: u8 = 3;
 const PODS: u8 = 6;
-const CONFIGURATION: &str = include_str!("../../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+const CONFIGURATION: &str = include_str!("../../../../../config/koord-scheduler.config.yaml");
 
 /// A pod as it is stored.
 #[derive(Clone, Debug)]

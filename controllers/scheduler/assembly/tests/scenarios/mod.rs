@@ -47,7 +47,7 @@ impl Scenario {
 
     /// The same with arguments of a further plugin.
     pub(crate) fn with_arguments(nodes: usize, arguments: Option<(&str, Value)>) -> Self {
-        const CONFIGURATION: &str = include_str!("../../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+        const CONFIGURATION: &str = include_str!("../../../../../config/koord-scheduler.config.yaml");
         let mut document = koord_resource::yaml::parse(CONFIGURATION).unwrap();
         if let Some((name, args)) = arguments {
             let plugins = document["profiles"][0]["pluginConfig"].as_array_mut().unwrap();

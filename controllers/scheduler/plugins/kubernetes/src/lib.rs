@@ -40,3 +40,39 @@ pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
 pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;
 pub use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};
+
+#[cfg(test)]
+mod testing {
+    use std::sync::Arc;
+
+    use koord_config::scheduler::SchedulerConfiguration;
+    use koord_scheduler_framework::{Plugin, Profile};
+
+    use super::*;
+
+    /// The profile of kube-scheduler, for pods that name the scheduler `test`. Only what tests ask for is in it.
+    pub(crate) fn default_profile() -> Profile {
+        let resolved = SchedulerConfiguration::without_document().profiles.swap_remove(0).resolved();
+        let plugins: [(Arc<dyn Plugin>, i64); 14] = [
+            (Arc::new(NodeUnschedulable), 0),
+            (Arc::new(TaintToleration), 3),
+            (Arc::new(NodeAffinity::new(resolved.args().unwrap()).unwrap()), 2),
+            (Arc::new(NodePorts), 0),
+            (Arc::new(NodeResourcesFit::new(resolved.args().unwrap())), 1),
+            (Arc::new(VolumeRestrictions), 0),
+            (Arc::new(NodeVolumeLimits), 0),
+            (Arc::new(VolumeBinding::new(&resolved.args().unwrap())), 1),
+            (Arc::new(PodTopologySpread::new(&resolved.args().unwrap())), 2),
+            (Arc::new(InterPodAffinity::new(&resolved.args().unwrap())), 2),
+            (Arc::new(DynamicResources::new(&|_| false)), 2),
+            (Arc::new(DefaultPreemption::new(&resolved.args().unwrap())), 0),
+            (Arc::new(BalancedAllocation::new(resolved.args().unwrap())), 1),
+            (Arc::new(ImageLocality), 1),
+        ];
+        let mut profile = Profile { scheduler: "test".into(), ..Profile::default() };
+        for (plugin, weight) in plugins {
+            profile.add(plugin.register(), weight).unwrap();
+        }
+        profile
+    }
+}

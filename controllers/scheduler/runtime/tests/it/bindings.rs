@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{explanations::profile_with, *};
 
 pub(crate) fn gangs() -> Profile {
-    const SHIPPED: &str = include_str!("../../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+    const SHIPPED: &str = include_str!("../../../../../config/koord-scheduler.config.yaml");
     let configuration = SchedulerConfiguration::of(&koord_resource::yaml::parse(SHIPPED).unwrap()).unwrap();
     build(&configuration.profiles[0].resolved(), &|_| false).unwrap().profile
 }

@@ -33,7 +33,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        const CONFIGURATION: &str = include_str!("../../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+        const CONFIGURATION: &str = include_str!("../../../../../config/koord-scheduler.config.yaml");
         let configuration = SchedulerConfiguration::of(&koord_resource::yaml::parse(CONFIGURATION).unwrap()).unwrap();
         let profile = build(&configuration.profiles[0].resolved(), &|_| false).unwrap().profile;
         let (clock, events): (_, Arc<dyn EventSink>) = (SystemClock::shared(), Arc::new(NoopSink));

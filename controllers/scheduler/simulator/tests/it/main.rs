@@ -10,7 +10,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use koord_program::gates::Gates;
 use koord_runtime::random::Random;
-use koord_scheduler::{BUILD, Configuration, engine};
+use koord_scheduler::BUILD;
+use koord_scheduler_assembly::{Configuration, engine};
 use koord_scheduler_runtime::Transformers;
 use koord_simulator::{DURATION, Outcome, Scenario, run};
 use serde_json::{Value, json};
@@ -49,13 +50,13 @@ fn scenario(objects: Vec<Value>) -> Scenario {
 
 fn played(scenario: &Scenario) -> Outcome {
     let configuration = Configuration::shipped_for_all_pods().unwrap();
-    let engine = engine(&configuration, Gates::new(BUILD.gates), Random::seeded(scenario.seed)).unwrap();
+    let engine = engine(&configuration, &Gates::new(BUILD.gates), Random::seeded(scenario.seed)).unwrap();
     run(engine, Transformers::default(), scenario, |_| {}).unwrap()
 }
 
 fn fails(scenario: &Scenario) -> String {
     let configuration = Configuration::shipped_for_all_pods().unwrap();
-    let engine = engine(&configuration, Gates::new(BUILD.gates), Random::seeded(1)).unwrap();
+    let engine = engine(&configuration, &Gates::new(BUILD.gates), Random::seeded(1)).unwrap();
     run(engine, Transformers::default(), scenario, |_| {}).unwrap_err().to_string()
 }
 

@@ -329,7 +329,7 @@ fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
 #[test]
 fn where_no_room_is_made_the_plugin_says_so_or_knows_nothing_of_the_pod() {
     let said = |spec: &Value| {
-        let profile = koord_scheduler_assembly::default_profile("test").unwrap();
+        let profile = crate::testing::default_profile();
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         for name in ["a", "b"] {
             let status = json!({"allocatable": {"cpu": "1", "pods": "9"}});

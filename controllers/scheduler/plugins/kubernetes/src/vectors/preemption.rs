@@ -3,7 +3,6 @@ use std::sync::Arc;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_scheduler_assembly::default_profile;
 use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
     Plugin, Profile,
@@ -13,7 +12,7 @@ use koord_scheduler_framework::{
 use koord_scheduler_testing::{labelled, node};
 use serde_json::{Value, json};
 
-use crate::{DefaultPreemption, NodeResourcesFit};
+use crate::{DefaultPreemption, NodeResourcesFit, testing::default_profile};
 
 const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
@@ -26,7 +25,7 @@ impl Stage {
     /// Nodes by the cores that they have, and pods such as `a n1 2 5 100`: the name, the node, the cores, the priority, and when
     /// it was started. A pod has a label of its name.
     pub(super) fn new(nodes: &[(&str, &str)], pods: &[&str]) -> Self {
-        Self::of(default_profile("test").unwrap(), 1, nodes, pods)
+        Self::of(default_profile(), 1, nodes, pods)
     }
 
     fn of(profile: Profile, seed: u64, nodes: &[(&str, &str)], pods: &[&str]) -> Self {

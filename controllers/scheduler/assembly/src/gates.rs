@@ -128,7 +128,7 @@ pub fn transformers(gates: &Gates) -> Transformers {
 }
 
 /// How pods of other schedulers and nominated pods are treated, by a scheduler that runs in this pod.
-pub(crate) fn policy(gates: &Gates, own_pod: Option<ObjectKey>) -> Policy {
+pub fn policy(gates: &Gates, own_pod: Option<ObjectKey>) -> Policy {
     Policy {
         evicts_foreign: gates.enabled("CrossSchedulerPreemption"),
         keeps_foreign_nominations: gates.enabled("CrossSchedulerNomination"),
@@ -138,7 +138,7 @@ pub(crate) fn policy(gates: &Gates, own_pod: Option<ObjectKey>) -> Policy {
 }
 
 /// Gates that are set otherwise than by default, and have no effect.
-pub(crate) fn without_effect(gates: &Gates) -> impl Iterator<Item = &'static str> {
+pub fn without_effect(gates: &Gates) -> impl Iterator<Item = &'static str> {
     let changed = gates.iter().filter(|(gate, is_on)| gate.default != *is_on).map(|(gate, _)| gate.name);
     changed.filter(|name| !BUILT.contains(name))
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_documentation_says_why_a_gate_has_no_effect() {
-        let page = include_str!("../../../docs/scheduler.md");
+        let page = include_str!("../../../../docs/scheduler.md");
         let section = page.split("### Gates without effect").nth(1).and_then(|rest| rest.split("\n## ").next());
         let documented: Vec<&str> = section.unwrap().split('\n').filter(|line| line.starts_with("| `")).collect();
         for Gate { name, .. } in GATES {

@@ -7,22 +7,20 @@ use koord_program::{
     gates::Gates,
     plan::{self, Source},
 };
-use koord_runtime::{Core, clock::Moment, random::Random};
+use koord_runtime::{Core, clock::Moment};
 use koord_scheduler_engine::{Engine, Reads};
 use koord_scheduler_runtime::{Transformers, feed::Feed};
 use kube::Client;
 use serde_json::Value;
 
-use crate::{Configuration, Settings, gates::transformers, identity::NAME, run};
+use crate::{Configuration, engine, gates::transformers};
 
-/// An engine that knows no objects yet.
-pub fn engine(configuration: &Configuration, gates: Gates, random: Random) -> Result<Engine> {
-    run::engine(&Settings { gates, ..Settings::within(configuration.clone()) }, random)
-}
+/// The name under which objects are read.
+const NAME: &str = "koord-scheduler";
 
 /// An engine that knows the objects of a source, at this time.
-pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
-    let transformers = transformers(&gates);
+pub async fn snapshot(configuration: &Configuration, gates: &Gates, source: Source, now: Timestamp) -> Result<Engine> {
+    let transformers = transformers(gates);
     let (mut core, _) = plan::core(NAME, now)?;
     let mut engine = engine(configuration, gates, core.random().clone())?;
     engine.tick(now);

@@ -20,7 +20,7 @@ pub(crate) fn extenders(configuration: &Configuration) -> Arc<[Extender]> {
 }
 
 /// The ways to them, in the same order.
-pub(crate) fn webhooks(configuration: &Configuration) -> Result<Vec<Webhook>> {
+pub fn webhooks(configuration: &Configuration) -> Result<Vec<Webhook>> {
     let of = |configured| webhook(configured).with_context(|| format!("extender {}", configured.url_prefix));
     in_order(configuration).map(of).collect()
 }
