@@ -82,11 +82,11 @@ fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Resu
 async fn of_cluster(args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
     let client = connect::client(&args.answer.cluster).await?;
     let (namespace, name) = (&args.configuration.config_namespace, &args.configuration.slo_config_name);
-    let found = connect::get(&client, &ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await?;
+    let found = koord_program::listing::get(&client, &ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await?;
     let node = match &args.node {
         None => None,
         Some(node) => {
-            let found = connect::get(&client, &ResourceKind::NODE.url_path("", Some(node))).await?;
+            let found = koord_program::listing::get(&client, &ResourceKind::NODE.url_path("", Some(node))).await?;
             Some(found.ok_or_else(|| anyhow!("there is no node {node}; `kubectl get nodes` shows those that are"))?)
         }
     };

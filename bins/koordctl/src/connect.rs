@@ -2,7 +2,6 @@
 
 use std::{io, time::Duration};
 
-use anyhow::Context as _;
 use http::{HeaderMap, StatusCode, header};
 use jiff::{Timestamp, fmt::rfc2822};
 use koord_program::{
@@ -70,15 +69,6 @@ pub async fn reach(cluster: &ClusterArgs) -> Result<Server, Unreachable> {
 /// A client of a server that has answered.
 pub async fn client(cluster: &ClusterArgs) -> Result<Client, Unreachable> {
     reach(cluster).await.map(|server| server.client)
-}
-
-/// An object; none where there is none.
-pub async fn get(client: &Client, path: &str) -> anyhow::Result<Option<Value>> {
-    let request = http::Request::get(path).body(Vec::new())?;
-    match client.request(request).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        result => result.map(Some).with_context(|| format!("{path} cannot be read")),
-    }
 }
 
 /// Why a server did not answer with its version.

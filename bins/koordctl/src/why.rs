@@ -6,9 +6,7 @@ mod answer;
 mod gang;
 mod history;
 mod new_pod;
-mod objects;
 mod owners;
-mod unblock;
 
 use std::sync::Arc;
 
@@ -22,11 +20,11 @@ use koord_runtime::{
 use koord_scheduler::Options;
 use koord_scheduler_assembly::{Configuration, snapshot};
 use koord_scheduler_engine::{Engine, Why};
-use koord_scheduler_framework::{Query, pod::Pod};
+use koord_scheduler_framework::pod::Pod;
+use koord_scheduler_what_if::{Objects, Unblocked, unblock};
 use serde_json::{Value, json};
 
-use self::unblock::Unblocked;
-pub(crate) use self::{new_pod::prioritize, objects::Objects};
+pub(crate) use self::new_pod::prioritize;
 use crate::{
     Answer,
     cli::{OutputFormat, SchedulerArgs, WhyArgs},
@@ -118,7 +116,7 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let unblocked = if answer::is_placed(&why) || args.node.is_some() {
         Unblocked::default()
     } else {
-        unblock::unblock(&engine, &mut objects, &why).await?
+        unblock(&engine, &mut objects, &why).await?
     };
     let usage = match asked {
         Asked::Reservation(name) if args.node.is_none() => owners::usage(&engine, name),
@@ -219,13 +217,6 @@ pub(crate) fn configuration(SchedulerArgs { config, feature_gates }: &SchedulerA
 fn pods(engine: &Engine) -> impl Iterator<Item = &Arc<Pod>> {
     let cluster = engine.cluster();
     cluster.pods().map(|placed| &placed.pod).chain(cluster.pending())
-}
-
-/// What a plugin answers about a path; none where no profile has it, or it has no answer.
-fn service(engine: &Engine, plugin: &str, path: &[&str]) -> Option<Value> {
-    let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    let endpoint = plugins.find(|known| known.name() == plugin)?.service_endpoint.as_ref()?;
-    endpoint.serve(path, &Query::default(), engine.cluster()).ok()
 }
 
 /// The uid of a pod.

@@ -1,11 +1,11 @@
-//! Whole collections of a cluster, read once and page by page.
+//! Whole collections of a cluster, read once and page by page, and single objects.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use koord_core::list::Page;
 use kube::Client;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// Objects per request.
 const PAGE: u32 = 500;
@@ -46,6 +46,15 @@ pub async fn each(
             return Ok(());
         }
         token = page.metadata.token;
+    }
+}
+
+/// The object at a path of the API; none where there is none.
+pub async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
+    let request = http::Request::get(path).body(Vec::new())?;
+    match client.request(request).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        result => result.map(Some).with_context(|| format!("{path} cannot be read")),
     }
 }
 

@@ -45,7 +45,7 @@ async fn gather(args: &AllocationsArgs) -> Result<Allocations> {
     let client = connect::client(&args.answer.cluster).await?;
     let mut missing = Missing::default();
     for info in [Device::INFO, NodeResourceTopology::INFO] {
-        match connect::get(&client, &ResourceKind::of(&info).url_path("", Some(&args.node))).await {
+        match koord_program::listing::get(&client, &ResourceKind::of(&info).url_path("", Some(&args.node))).await {
             Ok(Some(object)) => allocations.add(info.kind, &object.to_string())?,
             Ok(None) => {}
             Err(error) => missing.note(error)?,

@@ -71,14 +71,14 @@ impl Objects {
         let name = args.node.as_str();
         let mut missing = Missing::default();
         for kind in [NodeView::KIND, NodeMetricView::KIND, TopologyView::KIND, DeviceView::KIND, NodeSloView::KIND] {
-            match connect::get(&client, &kind.url_path("", Some(name))).await {
+            match koord_program::listing::get(&client, &kind.url_path("", Some(name))).await {
                 Ok(Some(object)) => self.add(kind.kind, object)?,
                 Ok(None) => {}
                 Err(error) => missing.note(error)?,
             }
         }
         let kind = ConfigMapView::KIND;
-        match connect::get(&client, &kind.url_path(&source.namespace, Some(&source.name))).await {
+        match koord_program::listing::get(&client, &kind.url_path(&source.namespace, Some(&source.name))).await {
             Ok(Some(object)) => self.add(kind.kind, object)?,
             Ok(None) => {}
             Err(error) => missing.note(error)?,

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use koord_program::plan::Source;
 use koord_runtime::clock::SystemClock;
 use koord_scheduler_assembly::snapshot;
+use koord_scheduler_what_if::Objects;
 use koord_simulator::{Replay, Scenario, Trace};
 use kube::Client;
 use serde_json::Value;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::{
     cli::{SchedulerArgs, SimulateArgs},
     connect, files,
-    why::{Objects, configuration, prioritize},
+    why::{configuration, prioritize},
 };
 
 /// What is simulated, whichever scheduler it is.

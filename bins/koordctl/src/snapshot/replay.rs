@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use koord_resource::yaml::place::{Step, steps};
 use koord_runtime::clock::SystemClock;
+use koord_scheduler_what_if::Objects;
 use serde_json::Value;
 
 use crate::{
@@ -16,7 +17,6 @@ use crate::{
     files,
     screen::Screen,
     simulate::{complete, configurations},
-    why::Objects,
 };
 
 /// What became of a pod under one configuration.

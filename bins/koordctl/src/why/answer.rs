@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use koord_scheduler_engine::{Decision, Outcome, Refused, Why};
 use koord_scheduler_framework::{Reason, ReasonCode, cycle::OnNode, pod::Pod};
+use koord_scheduler_what_if::{Unblock, Unblocked};
 use serde_json::{Value, json};
 
-use super::unblock::{Unblock, Unblocked};
 use crate::{names::few, screen::Screen, table};
 
 /// Whether the pod has a node, or would be given one.

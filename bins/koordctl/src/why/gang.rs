@@ -6,14 +6,10 @@ use anyhow::{Result, anyhow, bail};
 use koord_runtime::clock::Moment;
 use koord_scheduler_engine::{Engine, Outcome, Why};
 use koord_scheduler_framework::pod::Pod;
+use koord_scheduler_what_if::{Objects, Unblock, Unblocked, service, unblock};
 use serde_json::{Value, json};
 
-use super::{
-    answer,
-    objects::Objects,
-    service,
-    unblock::{Unblock, Unblocked, unblock},
-};
+use super::answer;
 use crate::{
     Answer,
     cli::{OutputFormat, WhyArgs},

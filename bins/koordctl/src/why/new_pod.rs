@@ -14,9 +14,9 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{key::ObjectKey, uid::Uid};
 use koord_scheduler_engine::Engine;
+use koord_scheduler_what_if::Objects;
 use serde_json::{Value, json};
 
-use super::objects::Objects;
 use crate::{cli::WhyArgs, files};
 
 /// Adds the pod of `--file` to the engine. Its uid.

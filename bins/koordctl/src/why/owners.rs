@@ -8,9 +8,10 @@ use koord_scheduler_allocation::{Owners, ReservationInfo, ReservationMatch, Rese
 use koord_scheduler_engine::{Decision, Engine, Outcome};
 use koord_scheduler_framework::{Reason, ReasonCode, labels::Labels, pod::Pod};
 use koord_scheduler_plugins_koordinator::reservation::lifecycle::missing;
+use koord_scheduler_what_if::service;
 use serde_json::{Value, json};
 
-use super::{pods, service};
+use super::pods;
 use crate::{screen::Screen, table};
 
 /// Pods that are named.

@@ -9,24 +9,22 @@ use koord_scheduler_runtime::Transformers;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::connect;
-
 /// Looks objects up: those of a cluster when they are asked for, and once.
-pub(crate) struct Objects {
+pub struct Objects {
     cluster: Option<Client>,
     known: BTreeMap<(String, ObjectKey), Option<Value>>,
     /// What the scheduler makes of pods.
-    pub(crate) transformers: Transformers,
+    pub transformers: Transformers,
 }
 
 impl Objects {
     /// Those of a cluster.
-    pub(crate) fn of_cluster(client: Client) -> Self {
+    pub fn of_cluster(client: Client) -> Self {
         Self { cluster: Some(client), known: BTreeMap::new(), transformers: Transformers::default() }
     }
 
     /// These.
-    pub(crate) fn of_files(objects: &[Value]) -> Self {
+    pub fn of_files(objects: &[Value]) -> Self {
         let mut all = Self { cluster: None, known: BTreeMap::new(), transformers: Transformers::default() };
         for object in objects {
             all.add(object.clone());
@@ -35,20 +33,22 @@ impl Objects {
     }
 
     /// One more.
-    pub(crate) fn add(&mut self, object: Value) {
+    pub fn add(&mut self, object: Value) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let key = ObjectKey::new(text("/metadata/namespace"), text("/metadata/name"));
         self.known.insert((text("/kind").to_owned(), key), Some(object));
     }
 
     /// An object; none where there is none.
-    pub(crate) async fn get(&mut self, kind: ResourceKind, key: &ObjectKey) -> Result<Option<Value>> {
+    pub async fn get(&mut self, kind: ResourceKind, key: &ObjectKey) -> Result<Option<Value>> {
         let known = (kind.kind.to_owned(), key.clone());
         if let Some(object) = self.known.get(&known) {
             return Ok(object.clone());
         }
         let object = match &self.cluster {
-            Some(client) => connect::get(client, &kind.url_path(key.namespace(), Some(key.name()))).await?,
+            Some(client) => {
+                koord_program::listing::get(client, &kind.url_path(key.namespace(), Some(key.name()))).await?
+            }
             // A file may leave the default namespace out.
             None if kind.namespaced && key.namespace() == "default" => {
                 let bare = ObjectKey::new("", key.name());

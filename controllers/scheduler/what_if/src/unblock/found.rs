@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{change::Change, trials::Placement};
 
 /// What would unblock a pod: verified changes, with where the pod would then go.
-pub(in crate::why) struct Unblock {
+pub struct Unblock {
     pub(super) changes: Vec<Change>,
     pub(super) placement: Placement,
     /// How many nodes the same holds for, as far as their refusals say.
@@ -14,14 +14,14 @@ pub(in crate::why) struct Unblock {
 
 /// What would unblock a pod, the smallest changes first.
 #[derive(Default)]
-pub(in crate::why) struct Unblocked {
-    pub(in crate::why) answers: Vec<Unblock>,
+pub struct Unblocked {
+    pub answers: Vec<Unblock>,
     /// What is said where not everything was tried.
-    pub(in crate::why) limits: Vec<String>,
+    pub limits: Vec<String>,
 }
 
 impl Unblock {
-    pub(in crate::why) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let texts: Vec<&str> = self.changes.iter().map(|change| &*change.text).collect();
         let Placement { node, waits } = &self.placement;
         let waits = if *waits { ", and wait there for its gang," } else { "" };
@@ -29,7 +29,7 @@ impl Unblock {
         format!("would be placed on {node}{waits} if {}{nodes}", texts.join(" and "))
     }
 
-    pub(in crate::why) fn document(&self) -> Value {
+    pub fn document(&self) -> Value {
         let changes: Vec<Value> = self.changes.iter().map(Change::document).collect();
         let Placement { node, waits } = &self.placement;
         json!({"node": node, "waitsForGang": waits, "alike": self.nodes, "text": self.to_text(), "changes": changes})

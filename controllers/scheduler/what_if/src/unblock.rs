@@ -25,7 +25,7 @@ use koord_scheduler_engine::{Decision, Engine, Outcome, Why};
 use koord_scheduler_framework::{cycle::OnNode, pod::Pod};
 use serde_json::{Value, json};
 
-pub(super) use self::found::{Unblock, Unblocked};
+pub use self::found::{Unblock, Unblocked};
 use self::{
     change::Change,
     ended::{Ends, ends},
@@ -33,7 +33,7 @@ use self::{
     requests::Subject,
     trials::{Placement, Trials},
 };
-use crate::why::objects::Objects;
+use crate::Objects;
 
 /// Answers that are given.
 const ANSWERS_MAX: usize = 5;
@@ -53,7 +53,7 @@ struct Combination {
 }
 
 /// What would unblock a pod that waits: at most five changes, and then at most two ends of others.
-pub(super) async fn unblock(engine: &Engine, objects: &mut Objects, why: &Why) -> Result<Unblocked> {
+pub async fn unblock(engine: &Engine, objects: &mut Objects, why: &Why) -> Result<Unblocked> {
     let Ok(decision) = &why.decision else { return Ok(Unblocked::default()) };
     let Some(subject) = subject(&why.pod, objects).await? else { return Ok(Unblocked::default()) };
     let (mut answers, is_short) = {

@@ -11,7 +11,7 @@ use super::{
     change::{Change, Edit},
     requests::Subject,
 };
-use crate::why::service;
+use crate::service;
 
 /// Smaller gangs that are tried.
 const MEMBERS_MAX: usize = 16;

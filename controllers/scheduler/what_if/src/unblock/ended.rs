@@ -29,7 +29,7 @@ use super::{
     quota::exceeded,
     trials::Trials,
 };
-use crate::why::{objects::Objects, service};
+use crate::{Objects, service};
 
 /// Answers that are given.
 const ANSWERS_MAX: usize = 2;

@@ -6,7 +6,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use serde_json::Value;
 
-use crate::why::objects::Objects;
+use crate::Objects;
 
 /// The earlier of the deadlines of a pod and of the Job that controls it; none where neither has one, or none can be read.
 pub(super) async fn of_pod(objects: &mut Objects, key: &ObjectKey) -> Option<Timestamp> {

@@ -7,7 +7,7 @@ use koord_scheduler_engine::Engine;
 use serde_json::{Value, json};
 
 use super::change::{Change, Edit, escaped};
-use crate::why::service;
+use crate::service;
 
 /// A quota that is short, by the words of the refusal.
 struct Short<'a> {

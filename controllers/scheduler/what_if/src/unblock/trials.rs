@@ -9,7 +9,7 @@ use koord_scheduler_engine::{Engine, Outcome};
 use serde_json::Value;
 
 use super::change::{Change, Edit};
-use crate::why::objects::Objects;
+use crate::Objects;
 
 /// Attempts of other pods that are played before a gang is given up.
 const ATTEMPTS_MAX: usize = 2000;
