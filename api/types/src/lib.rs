@@ -22,8 +22,8 @@
 //! | [`koord_scheduler_engine`](../koord_scheduler_engine/index.html) | the queue of pods, and what is done with one, from the queue to the binding |
 //! | [`koord_scheduler_plugins`](../koord_scheduler_plugins/index.html) | the plugins of the scheduler |
 //! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |
-//! | [`koord_openb`](../koord_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |
-//! | [`koord_simulator`](../koord_simulator/index.html) | what a scheduler makes of a cluster in virtual time |
+//! | [`koord_scheduler_openb`](../koord_scheduler_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |
+//! | [`koord_scheduler_simulator`](../koord_scheduler_simulator/index.html) | what a scheduler makes of a cluster in virtual time |
 //!
 //! The programs, with little more than flags and wiring in them, and what is written with the library as other projects would:
 //!

@@ -1,6 +1,6 @@
 //! `koordctl simulate`: what the scheduler makes of pods in virtual time, under one configuration or several.
 //!
-//! The simulation is [`koord_simulator::run`]; here are what goes in and how it is shown.
+//! The simulation is [`koord_scheduler_simulator::run`]; here are what goes in and how it is shown.
 
 mod input;
 mod progress;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use koord_program::gates::Gates;
 use koord_runtime::{clock::SystemClock, random::Random};
 use koord_scheduler_assembly::{Configuration, engine, transformers};
-use koord_simulator::Outcome;
+use koord_scheduler_simulator::Outcome;
 use serde_json::{Value, json};
 
 pub(crate) use self::input::complete;
@@ -57,7 +57,7 @@ pub async fn run(args: &SimulateArgs, screen: Screen) -> Result<Answer> {
         let engine = engine(&configuration, &gates, Random::seeded(args.seed))?;
         let bar = Bar::shown(&name, scenario.arrivals.len());
         let began = clock.moment();
-        let outcome = koord_simulator::run(engine, transformers, &scenario, |progress| bar.show(progress))?;
+        let outcome = koord_scheduler_simulator::run(engine, transformers, &scenario, |progress| bar.show(progress))?;
         runs.push(Run { config: name, outcome, took: clock.moment().since(began) });
     }
     if let Some(target) = report {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use koord_runtime::random::Random;
-use koord_simulator::{Arrival, Scenario};
+use koord_scheduler_simulator::{Arrival, Scenario};
 use serde_json::{Map, Value, json};
 
 use crate::RUNS_MIN;

@@ -24,7 +24,7 @@ use koord_runtime::random::Random;
 use koord_scheduler::BUILD;
 use koord_scheduler_assembly::{Configuration, engine};
 use koord_scheduler_runtime::Transformers;
-use koord_simulator::{End, Scenario, play};
+use koord_scheduler_simulator::{End, Scenario, play};
 
 use self::facts::Facts;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_simulator::Outcome;
+use koord_scheduler_simulator::Outcome;
 
 use crate::{
     facts::{Amounts, Facts, GpuRequest, Node, Pod, Request, Reservation},

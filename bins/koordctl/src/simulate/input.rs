@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use koord_program::plan::Source;
 use koord_runtime::clock::SystemClock;
 use koord_scheduler_assembly::snapshot;
+use koord_scheduler_simulator::{Replay, Scenario, Trace};
 use koord_scheduler_what_if::Objects;
-use koord_simulator::{Replay, Scenario, Trace};
 use kube::Client;
 use serde_json::Value;
 

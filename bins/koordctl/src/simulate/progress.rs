@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use koord_simulator::Progress;
+use koord_scheduler_simulator::Progress;
 
 /// A bar on standard error; gone when it is dropped.
 pub(super) struct Bar(Option<ProgressBar>);

@@ -4,7 +4,7 @@ mod chart;
 mod nodes;
 mod table;
 
-use koord_simulator::outcome::{Sample, Served};
+use koord_scheduler_simulator::outcome::{Sample, Served};
 
 use self::{
     chart::{Chart, Line, bars},

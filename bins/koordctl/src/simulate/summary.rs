@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use koord_simulator::outcome::{Placement, Served, Utilisation};
+use koord_scheduler_simulator::outcome::{Placement, Served, Utilisation};
 
 use super::{Played, Run};
 use crate::{screen::Screen, table};
@@ -89,7 +89,7 @@ fn head(runs: &[Run]) -> Vec<String> {
 
 pub(super) fn reasons(run: &Run) -> Vec<Vec<String>> {
     let head = ["PODS", "REFUSED BY", "EXAMPLE", "WHY"].map(str::to_owned).to_vec();
-    let row = |reason: &koord_simulator::outcome::Reason| {
+    let row = |reason: &koord_scheduler_simulator::outcome::Reason| {
         let plugins = if reason.plugins.is_empty() { "-".to_owned() } else { reason.plugins.join(", ") };
         vec![reason.pods.to_string(), plugins, reason.example.clone(), reason.reason.clone()]
     };

@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::Result;
-use koord_openb::Demand;
 use koord_runtime::{
     Core,
     clock::{ManualClock, Moment},
@@ -17,6 +16,7 @@ use koord_runtime::{
 use koord_scheduler_allocation::devices;
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::pod::{Pod, Template};
+use koord_scheduler_openb::Demand;
 use koord_scheduler_runtime::feed::Feed;
 use koord_scheduling::{NodeAffinity, count};
 

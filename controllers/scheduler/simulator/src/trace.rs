@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::{Result, bail, ensure};
 use jiff::Timestamp;
-use koord_openb::{NODES, Node, Pod, Request, arrivals, pods_file, read};
 use koord_runtime::random::Random;
+use koord_scheduler_openb::{NODES, Node, Pod, Request, arrivals, pods_file, read};
 use serde_json::{Value, json};
 
 use crate::{Arrival, Scenario};

@@ -1,6 +1,6 @@
 //! A strip of all nodes: the fuller, the darker.
 
-use koord_simulator::outcome::NodeState;
+use koord_scheduler_simulator::outcome::NodeState;
 
 use super::{Run, chart::figure, escaped, percent};
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use koord_program::gates::Gates;
 use koord_runtime::random::Random;
 use koord_scheduler_assembly::{Configuration, engine, transformers};
-use koord_simulator::{Arrival, Outcome, Scenario, outcome::Placement};
+use koord_scheduler_simulator::{Arrival, Outcome, Scenario, outcome::Placement};
 use serde_json::Value;
 
 use super::{Decision, Replay, Replayed, is_over, node_of, scheduler_of};
@@ -43,7 +43,7 @@ pub(super) fn replay(
     for (_, configuration, gates) in configurations {
         let transformers = transformers(&gates);
         let engine = engine(&configuration, &gates, Random::seeded(seed))?;
-        outcomes.push(koord_simulator::run(engine, transformers, &scenario, |_| {})?);
+        outcomes.push(koord_scheduler_simulator::run(engine, transformers, &scenario, |_| {})?);
     }
     replay.pods = pods(&outcomes);
     replay.evicted = outcomes.into_iter().map(|outcome| outcome.displaced).collect();

@@ -13,12 +13,12 @@ use std::{
 use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
-use koord_openb::{NODES, Node, Pod, Request, arrivals, pods_file, read};
 use koord_scheduler_assembly::build;
 use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
     Profile, labels::Labels, node as engine_node, object::Object, pod as engine_pod, pod::Template,
 };
+use koord_scheduler_openb::{NODES, Node, Pod, Request, arrivals, pods_file, read};
 use serde_json::{Value, json};
 
 /// What came of a replay.

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_openb::Demand;
 use koord_scheduler_framework::{
     cluster::{Cluster, Position},
     columns::Row,
     node::Node,
 };
+use koord_scheduler_openb::Demand;
 use koord_scheduling::ResourceId;
 
 use super::{GPUS, gpus};

@@ -1,7 +1,7 @@
 //! No node ever has more than it offers, and the same seed gives the same outcome.
 
 use koord_runtime::random::Random;
-use koord_simulator::{Outcome, Scenario};
+use koord_scheduler_simulator::{Outcome, Scenario};
 use serde_json::Value;
 
 use crate::{ending, node, played, pod, scenario};

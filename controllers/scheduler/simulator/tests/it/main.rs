@@ -13,7 +13,7 @@ use koord_runtime::random::Random;
 use koord_scheduler::BUILD;
 use koord_scheduler_assembly::{Configuration, engine};
 use koord_scheduler_runtime::Transformers;
-use koord_simulator::{DURATION, Outcome, Scenario, run};
+use koord_scheduler_simulator::{DURATION, Outcome, Scenario, run};
 use serde_json::{Value, json};
 
 fn node(name: &str, cpu: u32) -> Value {

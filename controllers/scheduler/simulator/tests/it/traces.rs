@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use koord_simulator::{Replay, Scenario, Trace};
+use koord_scheduler_simulator::{Replay, Scenario, Trace};
 use serde_json::json;
 
 use crate::{node, played};
