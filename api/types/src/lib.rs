@@ -20,7 +20,9 @@
 //! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
 //! | [`koord_scheduler_framework`](../koord_scheduler_framework/index.html) | what a plugin is, the state of a cluster, and the search for a node |
 //! | [`koord_scheduler_engine`](../koord_scheduler_engine/index.html) | the queue of pods, and what is done with one, from the queue to the binding |
-//! | [`koord_scheduler_plugins`](../koord_scheduler_plugins/index.html) | the plugins of the scheduler |
+//! | [`koord_scheduler_allocation`](../koord_scheduler_allocation/index.html) | what of a node is allocated to which pods |
+//! | [`koord_scheduler_plugins_kubernetes`](../koord_scheduler_plugins_kubernetes/index.html), [`koord_scheduler_plugins_koordinator`](../koord_scheduler_plugins_koordinator/index.html) | the plugins of the scheduler |
+//! | [`koord_scheduler_assembly`](../koord_scheduler_assembly/index.html) | a scheduler put together of a configuration |
 //! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |
 //! | [`koord_scheduler_openb`](../koord_scheduler_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |
 //! | [`koord_scheduler_simulator`](../koord_scheduler_simulator/index.html) | what a scheduler makes of a cluster in virtual time |

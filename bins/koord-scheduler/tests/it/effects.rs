@@ -55,10 +55,10 @@ fn camel(name: &str) -> String {
 #[test]
 fn every_field_of_the_configuration_is_read_or_said_to_have_no_effect() {
     let mut read = String::new();
-    for folder in ["controllers/scheduler/plugins/src", "controllers/scheduler/runtime/src", "bins/koord-scheduler/src"]
-    {
-        sources(&Path::new(ROOT).join(folder), &mut read);
+    for folder in ["plugins/kubernetes", "plugins/koordinator", "runtime", "assembly"] {
+        sources(&Path::new(ROOT).join("controllers/scheduler").join(folder).join("src"), &mut read);
     }
+    sources(&Path::new(ROOT).join("bins/koord-scheduler/src"), &mut read);
     let mut declared = fields(&fs::read_to_string(Path::new(ROOT).join("api/config/src/scheduler.rs")).unwrap());
     for entry in fs::read_dir(Path::new(ROOT).join("api/config/src/scheduler")).unwrap() {
         let path = entry.unwrap().path();

@@ -229,7 +229,7 @@ fn every_table_of_kube_scheduler_names_tests_that_exist_and_every_restated_case_
     }
     assert_eq!(of_packages, IN_TREE.map(str::to_owned).into());
     let mut files = Vec::new();
-    modules(&packages["koord-scheduler-plugins"].join("src"), &[], &mut files);
+    modules(&packages["koord-scheduler-plugins-kubernetes"].join("src"), &[], &mut files);
     for (module, file) in files.iter().filter(|(module, _)| module.iter().any(|part| part == "vectors")) {
         let text = fs::read_to_string(file).unwrap();
         let functions = text.lines().filter_map(|line| line.strip_prefix("fn ")?.strip_suffix("() {"));
