@@ -22,7 +22,7 @@ use koord_quota::Quota;
 use koord_resource::ResourceList;
 use koord_scheduler_allocation::numa::accumulator::CpuCase;
 use koord_scheduler_framework::{
-    PreparedFilter, Registration, Request,
+    AttemptState, PreparedFilter, Registration, Request,
     cluster::Cluster,
     columns::Row,
     hold::Holds,
@@ -73,7 +73,11 @@ impl<'s> Asking<'s> {
         let pod = pod("asks", template);
         let class = self.cluster.class(template);
         let plugins = &self.scenario.engine().profiles().next().unwrap().plugins;
-        with(self.plugin, &Request { pod: &pod, class: &class, plugins }, &mut self.cluster)
+        with(
+            self.plugin,
+            &Request { pod: &pod, class: &class, plugins, state: &AttemptState::default() },
+            &mut self.cluster,
+        )
     }
 
     /// How long the plugin takes to filter a node, and to rate one, where all take the pod.

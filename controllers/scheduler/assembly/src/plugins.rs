@@ -309,7 +309,8 @@ mod tests {
             let pod = Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) });
             let mut cluster = Cluster::default();
             let class = cluster.class(&pod.template);
-            let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+            let request =
+                Request { pod: &pod, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
             let (plugin, rejection) = profile.admit(&request, &cluster).unwrap();
             (profile.plugins[usize::from(plugin)].name(), rejection.code)
         };

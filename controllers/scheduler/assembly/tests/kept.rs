@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_assembly::default_profile;
 use koord_scheduler_framework::{
-    Filter, Found, PreparedFilter, Profile, Request,
+    AttemptState, Filter, Found, PreparedFilter, Profile, Request,
     cluster::Cluster,
     columns::Row,
     cycle::Memory,
@@ -204,7 +204,7 @@ proptest! {
         }
         for (plugin, template) in plugins.into_iter().flat_map(|plugin| templates.iter().map(move |template| (plugin, template))) {
             let (pod_of, class) = (pod(99, template), cluster.class(template));
-            let request = Request { pod: &pod_of, class: &class, plugins: &[] };
+            let request = Request { pod: &pod_of, class: &class, plugins: &[], state: &AttemptState::default() };
             let PreparedFilter::Nodes(mut filter) = plugin.prepare_filter(&request, &cluster) else { continue };
             let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
             let before: Vec<_> = rows.iter().map(|row| filter.filter(&cluster, *row)).collect();

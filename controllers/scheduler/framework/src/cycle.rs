@@ -24,13 +24,12 @@ pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
 use self::{candidates::Candidates, plan::Plan};
 use crate::{
-    Code, Reason, Rejection, Request,
+    AttemptState, Code, Found, Profile, Reason, Rejection, Request, Verdict,
     cluster::Cluster,
     columns::Row,
     pod::Pod,
     timing::{Timing, Untimed},
 };
-pub use crate::{Found, Profile, Verdict};
 
 impl Profile {
     /// Searches a node for a pod. `draw` gives a number below its argument, for the choice among equals.
@@ -41,20 +40,21 @@ impl Profile {
         memory: &mut Memory,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
-        self.search_timed(pod, cluster, memory, draw, &mut Untimed)
+        self.search_timed(pod, &AttemptState::default(), cluster, memory, draw, &mut Untimed)
     }
 
-    /// The same, with the time that single plugins take.
+    /// The same in an attempt that has begun, with the time that single plugins take.
     pub fn search_timed<T: Timing>(
         &self,
         pod: &Arc<Pod>,
+        state: &AttemptState,
         cluster: &mut Cluster,
         memory: &mut Memory,
         draw: impl FnOnce(u32) -> u32,
         timing: &mut T,
     ) -> Found {
         let class = cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &self.plugins };
+        let request = Request { pod, class: &class, plugins: &self.plugins, state };
         if let Some((plugin, rejection)) = self.admit_timed(&request, cluster, timing) {
             return Found::Never(plugin, rejection);
         }

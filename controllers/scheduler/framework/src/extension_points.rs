@@ -1,6 +1,7 @@
 //! The extension points, one file each, and what plugins answer.
 
 mod among;
+mod attempt_state;
 mod audit;
 mod before_pre_filter;
 mod bind;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 
 pub(crate) use self::among::Among;
 pub use self::{
+    attempt_state::AttemptState,
     audit::{Audit, DoubleAllocation},
     before_pre_filter::BeforePreFilter,
     bind::Bind,
@@ -112,6 +114,8 @@ pub struct Request<'a> {
     pub class: &'a Arc<Class>,
     /// All plugins of its profile.
     pub plugins: &'a [Registration],
+    /// What plugins have found about the pod in this attempt.
+    pub state: &'a AttemptState,
 }
 
 impl<'a> Request<'a> {

@@ -1,33 +1,47 @@
-//! The words of refusals by number: they name amounts and resources, and a refusal has no place for them.
+//! The texts of refusals by number: they name amounts and resources, which a refusal has no place for.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{Reason, ReasonCode};
 use parking_lot::Mutex;
 
-/// Words of refusals, each with its number.
+use crate::{Reason, ReasonCode};
+
+/// Texts of refusals, each with its number. Refusals outlive the attempt in which they are made: nodes are asked again only when they change.
 #[derive(Debug, Default)]
-pub struct Texts(Mutex<BTreeMap<Vec<Reason>, u64>>);
+pub struct Texts(Mutex<Numbered>);
+
+#[derive(Debug, Default)]
+struct Numbered {
+    numbers: BTreeMap<Arc<[Reason]>, u64>,
+    /// By number.
+    reasons: Vec<Arc<[Reason]>>,
+}
 
 impl Texts {
-    /// Words beyond are replaced.
+    /// Further texts have no number.
     const TEXTS_MAX: usize = 1 << 16;
 
-    /// The number of these words.
+    /// The number of a text.
     pub fn number(&self, reasons: Vec<Reason>) -> u64 {
-        let mut texts = self.0.lock();
-        let next = texts.len() as u64;
-        if texts.len() >= Self::TEXTS_MAX {
-            return texts.get(&reasons).copied().unwrap_or(u64::MAX);
+        let mut known = self.0.lock();
+        if let Some(number) = known.numbers.get(&*reasons) {
+            return *number;
         }
-        *texts.entry(reasons).or_insert(next)
+        let next = known.reasons.len();
+        if next >= Self::TEXTS_MAX {
+            return u64::MAX;
+        }
+        let (reasons, number) = (Arc::<[Reason]>::from(reasons), next as u64);
+        known.reasons.push(Arc::clone(&reasons));
+        known.numbers.insert(reasons, number);
+        number
     }
 
-    /// The words of a number; these where they are lost.
+    /// The text of a number, or another where it has none.
     pub fn get(&self, number: u64, otherwise: &str) -> Vec<Reason> {
-        let texts = self.0.lock();
-        let known = texts.iter().find(|(_, known)| **known == number).map(|(reasons, _)| reasons.clone());
-        known.unwrap_or_else(|| ReasonCode::PluginSpecific.says(otherwise).into())
+        let known = self.0.lock();
+        let reasons = usize::try_from(number).ok().and_then(|number| known.reasons.get(number));
+        reasons.map_or_else(|| ReasonCode::PluginSpecific.says(otherwise).into(), |reasons| reasons.to_vec())
     }
 }
 
@@ -36,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_words_have_the_same_number() {
+    fn the_same_text_has_the_same_number() {
         let texts = Texts::default();
         let words = |text: &str| vec![ReasonCode::PluginSpecific.says(text)];
         let numbers: Vec<u64> = ["a", "b", "a"].iter().map(|text| texts.number(words(text))).collect();

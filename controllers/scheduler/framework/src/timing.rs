@@ -107,7 +107,7 @@ pub trait Timing {
 }
 
 /// Calls plugins without a clock.
-pub(crate) struct Untimed;
+pub struct Untimed;
 
 impl Timing for Untimed {
     const IS_ON: bool = false;

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
 use koord_scheduler_engine::Engine;
 use koord_scheduler_framework::{
-    Filter, NodeFilter, PreparedFilter, Reason, Refusal, Request, Score,
+    AttemptState, Filter, NodeFilter, PreparedFilter, Reason, Refusal, Request, Score,
     cluster::Cluster,
     columns::Row,
     hold::Holds,
@@ -150,7 +150,7 @@ pub fn filtered_in(plugin: &dyn Filter, cluster: &mut Cluster, spec: &Value) -> 
 
 pub fn filtered_pod(plugin: &dyn Filter, cluster: &mut Cluster, pod: &Arc<Pod>) -> Vec<String> {
     let class = cluster.class(&pod.template);
-    let request = Request { pod, class: &class, plugins: &[] };
+    let request = Request { pod, class: &class, plugins: &[], state: &AttemptState::default() };
     let said = |refusal: Refusal| {
         let status = if refusal.resolvable { "U" } else { "UU" };
         format!("{status} {}", Reason::joined(&plugin.reasons(&refusal, cluster)))
@@ -184,7 +184,8 @@ pub fn scored_in(plugin: &dyn Score, cluster: &mut Cluster, spec: &Value) -> Opt
 /// The scores of these nodes, where no others have passed the filters.
 pub fn scored_pod(plugin: &dyn Score, cluster: &mut Cluster, pod: &Arc<Pod>, rows: &[Row]) -> Option<Vec<i64>> {
     let class = cluster.class(&pod.template);
-    let mut score = plugin.prepare_score(&Request { pod, class: &class, plugins: &[] }, cluster)?;
+    let mut score = plugin
+        .prepare_score(&Request { pod, class: &class, plugins: &[], state: &AttemptState::default() }, cluster)?;
     score.compare(cluster, rows);
     let mut scores: Vec<i64> = rows.iter().map(|row| score.score(cluster, *row)).collect();
     score.normalize(&mut scores);
@@ -199,11 +200,12 @@ pub fn scored_pod(plugin: &dyn Score, cluster: &mut Cluster, pod: &Arc<Pod>, row
 pub fn followed(plugin: &dyn Filter, cluster: &mut Cluster, pod: &Arc<Pod>, node: usize, other: &Arc<Pod>, what: &str) {
     let class = cluster.class(&pod.template);
     let row = cluster.row(&format!("n{node}")).unwrap();
-    let prepared =
-        |cluster: &Cluster| match plugin.prepare_filter(&Request { pod, class: &class, plugins: &[] }, cluster) {
-            PreparedFilter::Nodes(filter) => Some(filter),
-            _ => None,
-        };
+    let prepared = |cluster: &Cluster| match plugin
+        .prepare_filter(&Request { pod, class: &class, plugins: &[], state: &AttemptState::default() }, cluster)
+    {
+        PreparedFilter::Nodes(filter) => Some(filter),
+        _ => None,
+    };
     let answers = |filter: &dyn NodeFilter, cluster: &Cluster| -> Vec<Result<(), Refusal>> {
         cluster.rows().map(|(row, _)| filter.filter(cluster, row)).collect()
     };

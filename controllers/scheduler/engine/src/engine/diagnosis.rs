@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 use koord_scheduler_framework::{
-    Reason, ReasonCode, Rejection, Request,
+    AttemptState, Reason, ReasonCode, Rejection, Request,
     columns::Row,
     cycle::{Memory, OnNode},
     pod::Pod,
@@ -163,10 +163,11 @@ impl Engine {
     fn say(&mut self, index: usize, pod: &Arc<Pod>) -> Decision {
         let profile = Arc::clone(&self.profiles[index]);
         self.cluster.exclude_pod(&pod.uid);
-        self.restore_reservations(&profile, pod);
+        let state = &AttemptState::default();
+        self.restore_reservations(&profile, pod, state);
         self.cluster.exclude_all();
         let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod, class: &class, plugins: &profile.plugins, state };
         let held = self.held(index, pod);
         let rejected = profile.admit(&request, &self.cluster);
         let rejected = rejected.or_else(|| profile.unnamed(&request, &self.cluster));

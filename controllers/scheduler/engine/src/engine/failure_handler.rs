@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::clock::Moment;
 use koord_scheduler_framework::{
-    Alike, Code, Found, Operands, Orders, PluginSet, Profile, Rejection, Request, Verdict, cluster::Cluster,
-    columns::Row, extender::Victims, pod::Pod, unavailable,
+    Alike, AttemptState, Code, Found, Operands, Orders, PluginSet, Profile, Rejection, Request, Verdict,
+    cluster::Cluster, columns::Row, extender::Victims, pod::Pod, unavailable,
 };
 
 use super::{
@@ -23,10 +23,11 @@ impl Engine {
         profile: &Arc<Profile>,
         pod: &Arc<Pod>,
         found: &Found,
+        state: &AttemptState,
         now: Moment,
     ) -> Result<(PluginSet, Refused), Victims> {
         let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod, class: &class, plugins: &profile.plugins, state };
         let (refused_by, mut message) = words(profile, &request, found, &self.cluster);
         let by = node_classes(profile, &request, found, &self.cluster);
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {

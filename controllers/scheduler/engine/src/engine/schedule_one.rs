@@ -6,14 +6,14 @@ use std::{sync::Arc, time::Duration};
 
 use koord_core::clock::Moment;
 use koord_scheduler_framework::{
-    Found, Orders, Patch, PermitResult, PreBindProgress, Profile, Reason, Rejection, Request, Verdict,
+    AttemptState, Found, Orders, Patch, PermitResult, PreBindProgress, Profile, Reason, Rejection, Request, Verdict,
     cluster::{Cluster, ExcludedPods},
     columns::Row,
     event::Event,
     extender::Question,
     hold::{Holds, Resized},
     pod::{Pod, Template},
-    timing::Point,
+    timing::{Point, Untimed},
 };
 
 use super::{
@@ -115,16 +115,17 @@ impl Engine {
         self.current_attempt.set(Some((Arc::clone(&pod), now)));
         let profile = Arc::clone(&self.profiles[index]);
         self.latencies.begin();
-        self.restore_reservations(&profile, &pod);
-        let mut found = self.search(index, &profile, &pod);
+        let state = &AttemptState::default();
+        self.restore_reservations(&profile, &pod, state);
+        let mut found = self.search(index, &profile, &pod, state);
         if found.is_outdated() {
             self.forget_answers();
-            found = self.search(index, &profile, &pod);
+            found = self.search(index, &profile, &pod, state);
         }
         self.latencies.end(AttemptPart::Filter, matches!(found, Found::Node { .. }));
         let searched = found.searched();
         let class = self.cluster.class(&pod.template);
-        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins, state };
         let outcome = match found {
             Found::Node { .. } if self.calls_extenders(&request) => {
                 self.cluster.exclude_all();
@@ -133,13 +134,13 @@ impl Engine {
                 let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
                 self.ask(&pod, tried, Question::Nodes(nodes), now)
             }
-            Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
+            Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), state, now),
             found => {
                 self.cluster.exclude_all();
                 if let Some(rejected) = refusal_of_reserve(&profile, &found, &self.cluster) {
-                    self.fail_in_reserve(&profile, &pod, tried, rejected, now)
+                    self.fail_in_reserve(&profile, &pod, tried, rejected, state, now)
                 } else {
-                    match self.refuse(&profile, &pod, &found, now) {
+                    match self.refuse(&profile, &pod, &found, state, now) {
                         Ok((refused_by, refused)) => {
                             self.give_back(&pod, tried, refused.why(refused_by), now);
                             Outcome::Refused(refused)
@@ -154,20 +155,20 @@ impl Engine {
         Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
     }
 
-    fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>) -> Found {
+    fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>, state: &AttemptState) -> Found {
         let Self { cluster, memories, random, latencies, .. } = self;
         let memory = &mut memories[index];
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         match latencies.stopwatch() {
-            None => profile.search(pod, cluster, memory, draw),
-            Some(mut stopwatch) => profile.search_timed(pod, cluster, memory, draw, &mut stopwatch),
+            None => profile.search_timed(pod, state, cluster, memory, draw, &mut Untimed),
+            Some(mut stopwatch) => profile.search_timed(pod, state, cluster, memory, draw, &mut stopwatch),
         }
     }
 
     /// Restores what is reserved for this pod, until it is decided about it.
-    pub(super) fn restore_reservations(&mut self, profile: &Profile, pod: &Arc<Pod>) {
+    pub(super) fn restore_reservations(&mut self, profile: &Profile, pod: &Arc<Pod>, state: &AttemptState) {
         let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod, class: &class, plugins: &profile.plugins, state };
         let points = profile.each(|plugin| &plugin.reservation_restore);
         let excluded: Vec<ExcludedPods> = points.filter_map(|point| point.restore(&request, &self.cluster)).collect();
         self.cluster.exclude(excluded);
@@ -180,10 +181,11 @@ impl Engine {
         pod: &Arc<Pod>,
         tried: Tried,
         (row, score, ties): (Row, i64, u32),
+        state: &AttemptState,
         now: Moment,
     ) -> Outcome {
         let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod, class: &class, plugins: &profile.plugins, state };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
         self.cluster.exclude_on(row);
         let mut holds = Holds::default();
@@ -194,7 +196,7 @@ impl Engine {
         let refused = given.find_map(Result::err);
         self.latencies.end(AttemptPart::Reserve, refused.is_none());
         if let Some(refused) = refused {
-            return self.fail_in_reserve(profile, pod, tried, refused, now);
+            return self.fail_in_reserve(profile, pod, tried, refused, state, now);
         }
         self.cluster.include_all();
         self.cluster.nominate(pod, None);
@@ -255,11 +257,12 @@ impl Engine {
         pod: &Arc<Pod>,
         tried: Tried,
         (index, rejection): (u8, Rejection),
+        state: &AttemptState,
         now: Moment,
     ) -> Outcome {
         self.cluster.include_all();
         let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod, class: &class, plugins: &profile.plugins, state };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
         self.nominate(pod, None, now);
         self.apply_orders(orders, now);
@@ -278,7 +281,8 @@ impl Engine {
         let (mut patch, mut instead) = (Patch::default(), None);
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
         if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
-            let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
+            let state = &AttemptState::default();
+            let request = Request { pod, class: &placed.class, plugins: &profile.plugins, state };
             for (_, plugin, point) in profile.at(&profile.pre_binds, |plugin| &plugin.pre_bind) {
                 let write = || point.pre_bind(&request, placed, &self.cluster, &mut patch);
                 self.latencies.call(plugin, Point::PreBind, write);

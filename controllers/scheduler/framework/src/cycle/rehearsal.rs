@@ -6,7 +6,7 @@ use koord_core::uid::Uid;
 
 use super::{Prepared, Profile, Verdict};
 use crate::{
-    Rejection, Request,
+    AttemptState, Rejection, Request,
     cluster::{Class, Cluster, Mark, Placed, Trial},
     columns::Row,
     hold::Holds,
@@ -29,6 +29,7 @@ pub struct Rehearsal<'c> {
 struct Asked {
     pod: Arc<Pod>,
     class: Arc<Class>,
+    state: AttemptState,
     prepared: usize,
     /// How many pods of which the same is asked come from this one on.
     alike: usize,
@@ -68,13 +69,16 @@ impl<'c> Rehearsal<'c> {
             let is_individual = profile.is_individual(pod, cluster);
             let alike = known.iter().find(|(id, _)| !is_individual && *id == class.id()).map(|(_, index)| *index);
             let index = alike.unwrap_or_else(|| {
-                prepared.push(profile.prepare(&Request { pod, class: &class, plugins: &profile.plugins }, cluster));
+                let request =
+                    Request { pod, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
+                prepared.push(profile.prepare(&request, cluster));
                 prepared.len() - 1
             });
             if !is_individual {
                 known.push((class.id(), index));
             }
-            asked.push(Asked { pod: Arc::clone(pod), class, prepared: index, alike: 1 });
+            let (pod, state) = (Arc::clone(pod), AttemptState::default());
+            asked.push(Asked { pod, class, state, prepared: index, alike: 1 });
         }
         for at in (1..asked.len()).rev() {
             if asked[at - 1].prepared == asked[at].prepared {
@@ -229,6 +233,6 @@ impl<'c> Rehearsal<'c> {
 
 impl Asked {
     fn request<'a>(&'a self, profile: &'a Profile) -> Request<'a> {
-        Request { pod: &self.pod, class: &self.class, plugins: &profile.plugins }
+        Request { pod: &self.pod, class: &self.class, plugins: &profile.plugins, state: &self.state }
     }
 }

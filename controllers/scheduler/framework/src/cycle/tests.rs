@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    BeforePreFilter, Filter, FindOneNode, NodeFilter, NodeScore, Plugin, PreFilter, PreferNodes, PreparedFilter,
-    Reason, ReasonCode, Refusal, Registration, Reserve, SCORE_MAX, Scale, Score, Searched,
+    AttemptState, BeforePreFilter, Filter, FindOneNode, NodeFilter, NodeScore, Plugin, PreFilter, PreferNodes,
+    PreparedFilter, Reason, ReasonCode, Refusal, Registration, Reserve, SCORE_MAX, Scale, Score, Searched,
     hold::Holds,
     lowest_is_best,
     node::Node,
@@ -207,7 +207,7 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     assert_eq!(refusals(profile(true).search(&large, &mut cluster, &mut memory, |_| 0)), expected);
     assert_eq!(refusals(profile(false).search(&large, &mut cluster, &mut Memory::default(), |_| 0)), expected);
     let class = cluster.class(&large.template);
-    let request = Request { pod: &large, class: &class, plugins: &[] };
+    let request = Request { pod: &large, class: &class, plugins: &[], state: &AttemptState::default() };
     assert_eq!(profile(true).ask(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
     let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut memory, |_| 0);
     assert_eq!(found, Found::Never(0, Rejection::unresolvable(Vec::new())));
@@ -261,7 +261,7 @@ fn who_might_help_by_evictions_is_remembered_until_somebody_rejects_the_pod_for_
         let pod = pod(1, &template("1"));
         let mut cluster = Cluster::default();
         let class = cluster.class(&pod.template);
-        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
         let (plugin, rejection) = profile.admit(&request, &cluster).unwrap();
         (profile.plugins[usize::from(plugin)].name(), rejection.code)
     };
@@ -283,7 +283,7 @@ fn who_rejects_a_pod_beforehand_comes_before_all_others() {
     let pod = pod(1, &template("1"));
     let mut cluster = Cluster::default();
     let class = cluster.class(&pod.template);
-    let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+    let request = Request { pod: &pod, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
     let (plugin, rejection) = profile.admit(&request, &cluster).unwrap();
     assert_eq!((profile.plugins[usize::from(plugin)].name(), rejection.code), ("b", Code::Unschedulable));
 }
@@ -321,7 +321,7 @@ fn a_plugin_that_is_added_is_called_at_what_it_implements_and_may_name_the_only_
     let (pod, mut cluster) = (pod(1, &template("1")), Cluster::default());
     cluster.set_node(node(0, 1000));
     let class = cluster.class(&pod.template);
-    let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+    let request = Request { pod: &pod, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
     let (plugin, rejection) = profile.unnamed(&request, &cluster).unwrap();
     assert_eq!((plugin, &*rejection.message()), (0, "node(s) didn't satisfy plugin names"));
 }
@@ -368,7 +368,7 @@ fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_
         cluster.set_node(node(1, 2000));
         let pod = pod(1, &template("1"));
         let class = cluster.class(&pod.template);
-        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
         let whole = profile.unnamed(&request, &cluster).unwrap();
         let rejecting = profile.rejecting(whole.0, &request, &cluster);
         let rejecting: String = rejecting.iter().map(|plugin| profile.name_of(plugin)).collect();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use koord_api::reservation::Reservation;
 use koord_core::key::ObjectKey;
 use koord_scheduler_framework::{
+    AttemptState,
     hold::Holds,
     labels::Labels,
     object::Object,
@@ -145,7 +146,7 @@ fn ask(cluster: &mut Cluster, templates: &[Arc<Template>]) -> Result<usize, Test
         let key = ObjectKey::new("ns", name);
         let pod = Arc::new(Pod { key, uid: Uid::from(name), template: Arc::clone(template), ..Pod::default() });
         let class = cluster.class(template);
-        let request = Request { pod: &pod, class: &class, plugins: &[] };
+        let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
         let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
         let kept = cluster.state::<ReservationCache>().unwrap();
         for has_node_labels in [true, false] {
@@ -195,7 +196,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
             for class in &classes {
                 let template = class.template();
                 let pod = Arc::new(Pod { template: Arc::clone(template), ..Pod::default() });
-                let request = Request { pod: &pod, class, plugins: &[] };
+                let request = Request { pod: &pod, class, plugins: &[], state: &AttemptState::default() };
                 let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
                 let asks = ReservationQuery { request: &request, wish: &wish, cluster: &trial, has_node_labels: true };
                 let kept = trial.state::<ReservationCache>().unwrap();

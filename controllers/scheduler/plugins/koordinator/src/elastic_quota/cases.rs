@@ -12,7 +12,7 @@ use koord_config::scheduler::{CoschedulingArgs, DefaultPreemptionArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_engine::{Engine, Outcome, Refused, queue::Timings};
 use koord_scheduler_framework::{
-    Plugin, PreFilter as _, Profile, ServiceEndpoint as _,
+    AttemptState, Plugin, PreFilter as _, Profile, ServiceEndpoint as _,
     object::Object,
     pod::{Pod, Template},
 };
@@ -130,7 +130,7 @@ fn profiles_share_the_quotas_by_the_arguments_of_the_first() {
         plugins.iter().map(PluginState::state).for_each(|state| cluster.add_state(state));
         let pod = pod("p", "", "10", 0);
         let class = cluster.class(&pod.template);
-        let request = Request { pod: &pod, class: &class, plugins: &[] };
+        let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
         plugins.map(|plugin| plugin.pre_filter(&request, &cluster).is_ok())
     };
     assert_eq!((admitted(["1", "20"]), admitted(["20", "1"])), ([false, false], [true, true]));

@@ -33,7 +33,7 @@ use serde_json::Value;
 
 use super::{
     ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, TERMINATING, Taking, Wanted, among},
-    attempt::Attempt,
+    attempt::ReservationsFound,
     conditions::Conditions,
     figures::figures,
     lifecycle::{self, Garbage},
@@ -54,7 +54,6 @@ pub struct Reservation {
     preemption: Option<Evaluator>,
     /// What feature gates change.
     changes: Changes,
-    attempt: Attempt,
     texts: Arc<Texts>,
 }
 
@@ -98,14 +97,13 @@ impl Reservation {
                 cleans_owners: gates("CleanExpiredReservationAllocated"),
                 conditions: Conditions(gates("ReservationConditions")),
             },
-            attempt: Attempt::default(),
             texts: Arc::default(),
         }
     }
 
     /// What a pod wants, and the reservations that it matches; none where there are none.
     fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<Chosen>> {
-        self.attempt.chosen(request.pod, cluster, || {
+        let find = || {
             let wish = wish(request.pod).ok()?;
             let kept = cluster.state::<ReservationCache>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
             let matched = kept.matched(&self.asks(request, &wish, cluster));
@@ -116,8 +114,9 @@ impl Reservation {
                 others.extend(plugins.filter_map(|plugin| plugin.prepare_reservation_filter(request)));
             }
             let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
-            Some(Chosen { wish, requests, matched, ignored, trusts_node, others })
-        })
+            Some(Arc::new(Chosen { wish, requests, matched, ignored, trusts_node, others }))
+        };
+        ReservationsFound::of(request.state, cluster).chosen.get_or_init(find).clone()
     }
 
     fn asks<'a>(
@@ -138,13 +137,14 @@ impl Reservation {
     }
 
     /// The running pods that a Reservation may take over; none where it takes over nothing.
-    fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Result<Option<Arc<OverPods>>, Rejection> {
-        self.attempt.over(pod, cluster, || OverPods::of(pod, cluster, &self.pre_allocation))
+    fn over_pods(&self, request: &Request<'_>, cluster: &Cluster) -> Result<Option<Arc<OverPods>>, Rejection> {
+        let find = || OverPods::of(request.pod, cluster, &self.pre_allocation).map(|over| over.map(Arc::new));
+        ReservationsFound::of(request.state, cluster).over.get_or_init(find).clone()
     }
 
     /// The running pods that a Reservation takes over on its node.
-    fn taken_over(&self, pod: &Pod, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
-        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster)?, cluster.state::<ReservationCache>()) else {
+    fn taken_over(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
+        let (Some(over), Some(kept)) = (self.over_pods(request, cluster)?, cluster.state::<ReservationCache>()) else {
             return Ok(TakenOver(Vec::new()));
         };
         let chosen = over.chosen(kept, cluster, row).map_err(Rejection::unschedulable)?;
@@ -236,9 +236,8 @@ impl EnqueueExtensions for Reservation {
 
 impl ReservationRestore for Reservation {
     fn restore(&self, request: &Request<'_>, cluster: &Cluster) -> Option<ExcludedPods> {
-        self.attempt.begin();
         if request.pod.is_reservation() {
-            let over = self.over_pods(request.pod, cluster).ok().flatten()?;
+            let over = self.over_pods(request, cluster).ok().flatten()?;
             return Some(ExcludedPods { at_once: over.pods().cloned().collect(), ..ExcludedPods::default() });
         }
         let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>())?;
@@ -262,7 +261,7 @@ impl PreFilter for Reservation {
                 let words = format!("running PreFilter plugin {:?}: {missing}", self.name());
                 return Err(Rejection::error(ReasonCode::ReservationInvalid.says(words)));
             }
-            return self.over_pods(request.pod, cluster).map(drop);
+            return self.over_pods(request, cluster).map(drop);
         }
         let wish = wish(request.pod).map_err(invalid)?;
         if !wish.needs_one() {
@@ -284,7 +283,7 @@ impl Filter for Reservation {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
             let object = object_of(request.pod, cluster);
             let is_default = object.is_none_or(|object| AllocatePolicy::of(object) == AllocatePolicy::Default);
-            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            let over = self.over_pods(request, cluster).ok().flatten();
             let only = over.as_ref().and_then(|over| over.only_on());
             return among(only, Box::new(Wanted { node, is_default, over, texts }));
         }
@@ -315,7 +314,7 @@ impl Filter for Reservation {
 impl Score for Reservation {
     fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         if request.pod.is_reservation() {
-            let over = self.over_pods(request.pod, cluster).ok().flatten().filter(|over| over.is_rated());
+            let over = self.over_pods(request, cluster).ok().flatten().filter(|over| over.is_rated());
             return over.map(|over| -> Box<dyn NodeScore> { Box::new(Taking(over)) });
         }
         self.choose(request, cluster).map(|chosen| -> Box<dyn NodeScore> { Box::new(Rated(chosen)) })
@@ -364,7 +363,7 @@ impl FailureHandler for Reservation {
 impl Reserve for Reservation {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
-            let over = self.taken_over(request.pod, cluster, row)?;
+            let over = self.taken_over(request, cluster, row)?;
             holds.set(Assumed);
             if !over.0.is_empty() {
                 holds.set(over);

@@ -3,7 +3,9 @@
 //! A kube-scheduler with the alpha gate `DRAExtendedResource` makes a claim for a pod that requests such a resource, where nodes do not
 //! offer it themselves. Without the gate it refuses the pod, and so does this scheduler always; who asks why is told of the class.
 
-use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, dynamic::DeviceClass, pod::Template};
+use koord_scheduler_framework::{
+    Reason, ReasonCode, cluster::Cluster, dynamic::DeviceClass, pod::Template,
+};
 use koord_scheduling::count;
 
 /// Before the name of a class: the resource by which every class can be requested.
@@ -37,7 +39,7 @@ fn class_of<'c>(resource: &str, cluster: &'c Cluster) -> Option<&'c str> {
 
 #[cfg(test)]
 mod tests {
-    use koord_scheduler_framework::{Diagnostics as _, Request};
+    use koord_scheduler_framework::{AttemptState, Diagnostics as _, Request};
     use serde_json::json;
 
     use super::*;
@@ -50,7 +52,7 @@ mod tests {
         let remarks = |world: &mut World, requests: &str| -> Vec<String> {
             let pod = koord_scheduler_testing::pod("p", &koord_scheduler_testing::requesting(requests));
             let class = world.cluster.class(&pod.template);
-            let request = Request { pod: &pod, class: &class, plugins: &[] };
+            let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
             world.plugin.remarks(&request, &world.cluster).iter().map(koord_scheduler_testing::code).collect()
         };
         let remark =

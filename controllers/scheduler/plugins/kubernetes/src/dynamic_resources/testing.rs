@@ -8,7 +8,7 @@ use koord_core::{
     write::{Action, Write},
 };
 use koord_scheduler_framework::{
-    EnqueueExtensions, Patch, PluginState, PreBind, PreFilter, Request, Reserve,
+    AttemptState, EnqueueExtensions, Patch, PluginState, PreBind, PreFilter, Request, Reserve,
     cluster::Cluster,
     dynamic::{DeviceClass, GeneratedClaim, ResourceClaim, ResourceSlice},
     event::Event,
@@ -106,7 +106,10 @@ impl World {
     /// Of each node whether a pod may run there; one text where it is not asked.
     pub(super) fn answers(&mut self, pod: &Arc<Pod>) -> Vec<String> {
         let class = self.cluster.class(&pod.template);
-        match self.plugin.pre_filter(&Request { pod, class: &class, plugins: &[] }, &self.cluster) {
+        match self
+            .plugin
+            .pre_filter(&Request { pod, class: &class, plugins: &[], state: &AttemptState::default() }, &self.cluster)
+        {
             Ok(()) => koord_scheduler_testing::filtered_pod(&self.plugin, &mut self.cluster, pod),
             Err(rejection) => vec![format!("{:?}: {}", rejection.code, rejection.message())],
         }
@@ -115,7 +118,7 @@ impl World {
     /// What is given to the claims of a pod on a node, and what is written before it is bound. The pod is in its place then.
     pub(super) fn reserve(&mut self, pod: &Arc<Pod>, node: &str) -> Result<(Vec<String>, Vec<Write>), String> {
         let (class, row) = (self.cluster.class(&pod.template), self.cluster.row(node).unwrap());
-        let request = Request { pod, class: &class, plugins: &[] };
+        let request = Request { pod, class: &class, plugins: &[], state: &AttemptState::default() };
         let mut holds = Holds::default();
         self.plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| rejection.message())?;
         let given = holds.get::<ClaimsHeld>().cloned().unwrap_or_default();

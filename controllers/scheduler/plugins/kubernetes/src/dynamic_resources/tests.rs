@@ -9,8 +9,8 @@ use koord_core::{
 };
 use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
-    BeforePreFilter, EnqueueExtensions, Filter, Plugin, PodActivation, PostFilter, Refusals, Registration, Reserve,
-    StatusWriter, Upkeep, pod::Template,
+    AttemptState, BeforePreFilter, EnqueueExtensions, Filter, Plugin, PodActivation, PostFilter, Refusals,
+    Registration, Reserve, StatusWriter, Upkeep, pod::Template,
 };
 use serde_json::{Value, json};
 
@@ -279,7 +279,7 @@ fn a_pod_follows_the_claim_that_has_its_devices() {
 /// What PostFilter says of a pod that no node takes, and which claims are to lose their devices.
 fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilterResult, Vec<Write>) {
     let class = world.cluster.class(&waiting.template);
-    let request = Request { pod: waiting, class: &class, plugins: &[] };
+    let request = Request { pod: waiting, class: &class, plugins: &[], state: &AttemptState::default() };
     let plugin = Arc::new(DynamicResources::default());
     let PreparedFilter::Nodes(filter) = plugin.prepare_filter(&request, &world.cluster) else { panic!() };
     let mut refusals = Refusals::default();
@@ -319,7 +319,7 @@ fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
     assert_eq!(world.plugin.status_writes(&world.cluster).writes, [], "it has lost them");
     let plain = pod("plain", &[]);
     let class = world.cluster.class(&plain.template);
-    let request = Request { pod: &plain, class: &class, plugins: &[] };
+    let request = Request { pod: &plain, class: &class, plugins: &[], state: &AttemptState::default() };
     let found = Found::Nothing(Refusals::default());
     let (profile, mut draw) = (Profile::default(), |_| 0);
     let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
@@ -387,7 +387,7 @@ fn nothing_is_known_of_a_pod_that_is_rejected_before_pre_filter() {
     let class = world.cluster.class(&waiting.template);
     let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(DynamicResources::default()), Arc::new(Screens)];
     let profile = Profile::of("test", plugins);
-    let request = Request { pod: &waiting, class: &class, plugins: &profile.plugins };
+    let request = Request { pod: &waiting, class: &class, plugins: &profile.plugins, state: &AttemptState::default() };
     let (plugin, rejection) = profile.admit(&request, &world.cluster).unwrap();
     let (found, mut draw) = (Found::Never(plugin, rejection), |_| 0);
     let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };

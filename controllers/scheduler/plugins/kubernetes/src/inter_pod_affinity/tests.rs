@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{
-    EnqueueExtensions as _, Filter as _, Score as _,
+    AttemptState, EnqueueExtensions as _, Filter as _, Score as _,
     hold::Holds,
     object::{Object, ObjectChange},
 };
@@ -306,7 +306,7 @@ fn a_pod_that_no_term_means_is_not_asked_about() {
     let mut is_asked = |labels: &str| {
         let pod = labelled("ns", "tried", &pairs(labels), &NONE);
         let class = cluster.class(&pod.template);
-        let request = Request { pod: &pod, class: &class, plugins: &[] };
+        let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
         assert!(plugin.prepare_score(&request, &cluster).is_none(), "nothing is preferred");
         !matches!(plugin.prepare_filter(&request, &cluster), PreparedFilter::Skip)
     };

@@ -1,5 +1,5 @@
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_scheduler_framework::{EnqueueExtensions as _, Filter as _, object::Object};
+use koord_scheduler_framework::{AttemptState, EnqueueExtensions as _, Filter as _, object::Object};
 use koord_scheduler_testing::{self, filtered_pod, labelled, node, pairs, scored_pod};
 use serde_json::{Value, json};
 
@@ -296,7 +296,10 @@ fn without_constraints_of_its_own_a_pod_is_spread_among_those_of_its_services() 
     let pod = labelled("ns", "tried", &[("bar", "")], &json!({}));
     let class = zoned.class(&pod.template);
     assert!(matches!(
-        plugin.prepare_filter(&Request { pod: &pod, class: &class, plugins: &[] }, &zoned),
+        plugin.prepare_filter(
+            &Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() },
+            &zoned
+        ),
         PreparedFilter::Skip
     ));
 }

@@ -11,8 +11,8 @@ use k8s_openapi::api::{
 };
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{
-    Filter, Plugin, Rejection, Request, cluster::Cluster, event::Event, hold::Holds, node::Node, object::Object,
-    pod::Pod,
+    AttemptState, Filter, Plugin, Rejection, Request, cluster::Cluster, event::Event, hold::Holds, node::Node,
+    object::Object, pod::Pod,
 };
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ pub(super) fn with_claims(claims: &[&str]) -> Value {
 pub(super) fn admitted<P: Plugin + Clone>(plugin: &P, cluster: &mut Cluster, pod: &Arc<Pod>) -> Result<(), Rejection> {
     let class = cluster.class(&pod.template);
     let registered = Arc::new(plugin.clone()).register();
-    let request = Request { pod, class: &class, plugins: &[] };
+    let request = Request { pod, class: &class, plugins: &[], state: &AttemptState::default() };
     registered.pre_filter.map_or(Ok(()), |point| point.pre_filter(&request, cluster))
 }
 

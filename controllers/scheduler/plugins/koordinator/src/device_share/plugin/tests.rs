@@ -11,7 +11,7 @@ use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_allocation::devices::Kind;
 use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
-use koord_scheduler_framework::{AllocationSource, NumaHints, Profile, labels::Labels, object::Object};
+use koord_scheduler_framework::{AllocationSource, AttemptState, NumaHints, Profile, labels::Labels, object::Object};
 use koord_scheduler_plugins_kubernetes::{DefaultPreemption, NodeResourcesFit};
 use koord_scheduler_testing::devices::{list, report};
 use koord_scheduling::NumaMask;
@@ -363,7 +363,7 @@ fn numa_nodes_are_named_and_kept_to() {
     scheduler.engine.set_pod(Arc::clone(&wanted), scheduler.now);
     let mut cluster = scheduler.engine.cluster().clone();
     let class = cluster.class(&wanted.template);
-    let request = Request { pod: &wanted, class: &class, plugins: &[] };
+    let request = Request { pod: &wanted, class: &class, plugins: &[], state: &AttemptState::default() };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
     let any = AllocationSource::Any;
     let of_pod = plugin.prepare_numa_hints(&request).unwrap();

@@ -1,6 +1,7 @@
 //! Resources under names that they had before.
 
 use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
+use koord_scheduler_framework::AttemptState;
 
 use super::*;
 
@@ -77,7 +78,7 @@ fn a_pod_that_names_the_root_counts_in_the_default_quota() {
     assert_eq!([DEFAULT_QUOTA, ROOT_QUOTA].map(used), [3, 3], "as every pod it counts in the sum of all");
     let pod = pod("c", ROOT_QUOTA, "1", 0);
     let class = cluster.class(&pod.template);
-    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
     let remarks = ElasticQuotaPlugin::from(Settings::default()).remarks(&request, &cluster);
     let texts: Vec<&str> = remarks.iter().map(|remark| remark.text.as_str()).collect();
     assert_eq!(texts, ["koordinator-root-quota takes no pods of its own; the pod counts in koordinator-default-quota"]);

@@ -1,6 +1,6 @@
 //! Which pods of a node count, and since when.
 
-use koord_scheduler_framework::{Filter as _, pod::Reference};
+use koord_scheduler_framework::{AttemptState, Filter as _, pod::Reference};
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn rooms(world: &World) -> Vec<&'static str> {
     let mut cluster = world.engine.cluster().clone();
     let pod = sized("p", "5", "1Gi");
     let class = cluster.class(&pod.template);
-    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
     let mut args: LoadAwareSchedulingArgs = serde_json::from_value(thresholds()).unwrap();
     args.complete();
     let PreparedFilter::Nodes(filter) = LoadAwareScheduling::new(&args).prepare_filter(&request, &cluster) else {

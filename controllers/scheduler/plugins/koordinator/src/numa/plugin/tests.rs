@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use koord_core::uid::Uid;
 use koord_scheduler_engine::Outcome;
-use koord_scheduler_framework::Score as _;
+use koord_scheduler_framework::{AttemptState, Score as _};
 use serde_json::json;
 
 use self::world::{CpuRequest, Machine, World, pod};
@@ -394,7 +394,7 @@ fn score_beside(running: CpuRequest<'_>, machine: Machine, wish: CpuRequest<'_>,
     let mut cluster = world.engine.cluster().clone();
     let class = cluster.class(&pod.template);
     let plugin = NodeNumaResource::new(serde_json::from_value(args).unwrap());
-    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
     let row = cluster.row("n1").unwrap();
     plugin.prepare_score(&request, &cluster).unwrap().score(&cluster, row)
 }

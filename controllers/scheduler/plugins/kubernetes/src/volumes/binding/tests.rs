@@ -1,4 +1,5 @@
 use koord_core::{uid::Uid, write::Action};
+use koord_scheduler_framework::AttemptState;
 use koord_scheduler_testing::{node, pod};
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ fn asked(cluster: &mut Cluster, claims: &[&str]) -> Vec<String> {
 fn reserve(cluster: &mut Cluster, name: &str, node: &str, claims: &[&str]) -> Result<Patch, Rejection> {
     let pod = pod(name, &with_claims(claims));
     let class = cluster.class(&pod.template);
-    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
     let mut holds = Holds::default();
     plugin().reserve(&request, cluster, cluster.row(node).unwrap(), &mut holds)?;
     cluster.place(Arc::clone(&pod), &node.into(), holds);

@@ -1,6 +1,6 @@
 //! Devices of pods that are bound, and of such that are not.
 
-use koord_scheduler_framework::pod::Reference;
+use koord_scheduler_framework::{AttemptState, pod::Reference};
 
 use super::*;
 
@@ -79,7 +79,7 @@ fn nothing_is_written_for_the_device_plugin_of_a_reservation() {
     let cluster = scheduler.engine.cluster();
     let written = |placed: &Placed| {
         let mut patch = Patch::default();
-        let request = Request { pod: &placed.pod, class: &placed.class, plugins: &[] };
+        let request = Request { pod: &placed.pod, class: &placed.class, plugins: &[], state: &AttemptState::default() };
         plugin.pre_bind(&request, placed, cluster, &mut patch);
         patch.annotations.into_keys().collect::<Vec<_>>()
     };

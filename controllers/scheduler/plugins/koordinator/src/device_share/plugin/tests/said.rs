@@ -1,6 +1,7 @@
 //! What is said of a refusal beside its words.
 
 use super::*;
+use koord_scheduler_framework::AttemptState;
 
 #[test]
 fn a_refusal_names_unhealthy_devices_and_gpus_that_are_given_out_in_parts() {
@@ -21,7 +22,7 @@ fn a_refusal_names_unhealthy_devices_and_gpus_that_are_given_out_in_parts() {
     let request_of = pod("c", &json!({ "requests": gpus(1) }));
     let mut cluster = scheduler.engine.cluster().clone();
     let class = cluster.class(&request_of.template);
-    let request = Request { pod: &request_of, class: &class, plugins: &alone.plugins };
+    let request = Request { pod: &request_of, class: &class, plugins: &alone.plugins, state: &AttemptState::default() };
     let said = alone.everywhere(&request, &cluster).into_iter().map(|on| {
         let reason = &on.refusals[0].reasons[0];
         format!("{}: {}: {reason}", on.node, koord_scheduler_testing::code(reason))

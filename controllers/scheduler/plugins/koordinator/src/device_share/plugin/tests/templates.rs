@@ -1,6 +1,6 @@
 //! The templates by which GPUs are divided.
 
-use koord_scheduler_framework::Filter as _;
+use koord_scheduler_framework::{AttemptState, Filter as _};
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn each_profile_has_the_templates_of_its_own_config_map() {
     let npu = list("gpu.shared=1 huawei.com/npu-core=2 huawei.com/npu-cpu=1 gpu-memory=6Gi");
     let wanted = pod("p", &json!({"requests": npu}));
     let class = cluster.class(&wanted.template);
-    let request = Request { pod: &wanted, class: &class, plugins: &[] };
+    let request = Request { pod: &wanted, class: &class, plugins: &[], state: &AttemptState::default() };
     let mut taken = |name: &str, cores: u32| {
         let resources =
             format!("{{huawei.com/npu-core: {cores}, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}}");

@@ -1,7 +1,7 @@
 //! NUMA nodes with devices.
 
 use koord_core::key::ObjectKey;
-use koord_scheduler_framework::{Score as _, object::Object};
+use koord_scheduler_framework::{AttemptState, Score as _, object::Object};
 use koord_scheduler_testing::devices::report;
 
 use super::{world::requesting, *};
@@ -63,7 +63,7 @@ fn gpus_are_rated_on_the_numa_nodes_that_were_found_for_the_pod() {
     let numa = Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default())).register();
     let score = |plugins: &[Registration], aligns: bool| {
         let args = json!({"disableDeviceNUMATopologyAlignment": !aligns});
-        let request = Request { pod: &pod, class: &class, plugins };
+        let request = Request { pod: &pod, class: &class, plugins, state: &AttemptState::default() };
         let plugin = DeviceShare::new(&serde_json::from_value(args).unwrap());
         plugin.prepare_score(&request, &cluster).unwrap().score(&cluster, row)
     };

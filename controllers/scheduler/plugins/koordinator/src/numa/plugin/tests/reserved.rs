@@ -1,7 +1,7 @@
 //! Nodes that keep something for the owners of a Reservation.
 
 use koord_core::key::ObjectKey;
-use koord_scheduler_framework::{Score as _, object::Object};
+use koord_scheduler_framework::{AttemptState, Score as _, object::Object};
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn what_owners_have_of_a_numa_node_counts_once_when_it_is_scored() {
     let pod = pod("new", ("LS", "2", &[]), 9500, "16Gi", None);
     let mut cluster = world.engine.cluster().clone();
     let (class, row) = (cluster.class(&pod.template), cluster.row("n1").unwrap());
-    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
     let plugin = NodeNumaResource::new(NodeNumaResourceArgs::default());
     // On NUMA node 0: cpu 4 and 2 of 8, memory 16 of 32.
     assert_eq!(plugin.prepare_score(&request, &cluster).unwrap().score(&cluster, row), i64::midpoint(25, 50));
