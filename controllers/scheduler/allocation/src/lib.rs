@@ -25,16 +25,16 @@ pub use amounts::ResourceAmounts;
 pub use owners::Owners;
 pub use reservation_affinity::{ReservationMatch, ReservationMismatch, ReservationSelector, Summary};
 pub use reservation_cache::{
-    Allocated, Assumed, CountedTwice, Matched, ReservationCache, ReservationQuery, Unused, is_counted_once, keeps,
-    object_of,
+    Allocated, Assumed, CountedTwice, Matched, ReservationCache, ReservationQuery, Unused, has_reservation_mode,
+    is_counted_once, object_of,
 };
 pub use reservation_fit::{FitOptions, Unfit, UnreservedResources, fits};
-pub use reservation_fit::{full, has_room, insufficient_by_node};
+pub use reservation_fit::{exceeded, fits_in, insufficient_by_node};
 pub use reservation_info::{AllocatePolicy, ReservationInfo};
 pub use reserve_pod::is_over;
 pub use reserve_pod::{ReservePod, ReservePodError};
 pub use reserved_resources::{
-    Choice, ReservationRequirement, ReservedResources, TakenOver, are_too_small, choices, have_room, is_unreserved,
+    Choice, ReservationRequirement, ReservedResources, TakenOver, any_fits, are_too_small, choices, is_unreserved,
     reservations_with, reserved, source, users,
 };
 

@@ -212,12 +212,12 @@ impl Affinity {
 
 impl Summary {
     /// Counts one more reservation.
-    pub fn count(&mut self, matched: &ReservationMatch, wish: &ReservationSelector) {
+    pub fn count(&mut self, matched: &ReservationMatch, selector: &ReservationSelector) {
         match matched {
             ReservationMatch::Ignored
             | ReservationMatch::NotOwner
             | ReservationMatch::Mismatch(ReservationMismatch::NotMatchable) => return,
-            ReservationMatch::Matched => self.name_matched += usize::from(wish.name().is_some()),
+            ReservationMatch::Matched => self.name_matched += usize::from(selector.name().is_some()),
             ReservationMatch::Mismatch(mismatch) => *self.mismatches.entry(mismatch.clone()).or_default() += 1,
         }
         self.owner_matched += 1;
@@ -225,8 +225,8 @@ impl Summary {
 
     /// The lines of the message of a pod that found no node (3C.13), with lines about the nodes and reservations that were
     /// tried before the last.
-    pub fn lines(&self, wish: &ReservationSelector, tried: &[String]) -> Vec<String> {
-        if self.owner_matched == 0 && !wish.needs_one() {
+    pub fn lines(&self, selector: &ReservationSelector, tried: &[String]) -> Vec<String> {
+        if self.owner_matched == 0 && !selector.needs_one() {
             return Vec::new();
         }
         let line = |count: usize, words: &str| format!("{count} Reservation(s) {words}");
@@ -256,16 +256,16 @@ mod tests {
 
     use super::{super::testing::reservation, *};
 
-    fn wish(affinity: &str) -> ReservationSelector {
+    fn selector(affinity: &str) -> ReservationSelector {
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter().collect();
         ReservationSelector::new(&Labels::default(), &annotations).unwrap()
     }
 
-    fn matched_by(wish: &ReservationSelector, members: Value) -> ReservationMatch {
+    fn matched_by(selector: &ReservationSelector, members: Value) -> ReservationMatch {
         let pod = Pod { key: ObjectKey::new("ns", "p"), uid: Uid::from("p"), ..Pod::default() };
         let list = |cpu: &str| [("cpu", cpu.parse().unwrap())].into_iter().collect();
         let node_labels = [("zone", "a")].into_iter().collect();
-        wish.matches(&pod, &list("3"), &reservation(members), &list("4"), &node_labels)
+        selector.matches(&pod, &list("3"), &reservation(members), &list("4"), &node_labels)
     }
 
     fn tainted() -> Value {
@@ -297,9 +297,9 @@ mod tests {
     fn without_an_affinity_no_taint_keeps_a_pod_away() {
         assert_eq!(matched_by(&ReservationSelector::default(), tainted()), ReservationMatch::Matched);
         let taint = ReservationMismatch::Taint("gpu".to_owned(), "no".to_owned());
-        assert_eq!(matched_by(&wish("{}"), tainted()), ReservationMatch::Mismatch(taint));
+        assert_eq!(matched_by(&selector("{}"), tainted()), ReservationMatch::Mismatch(taint));
         assert_eq!(
-            matched_by(&wish(r#"{"tolerations":[{"key":"gpu","operator":"Exists"}]}"#), tainted()),
+            matched_by(&selector(r#"{"tolerations":[{"key":"gpu","operator":"Exists"}]}"#), tainted()),
             ReservationMatch::Matched
         );
     }
@@ -307,10 +307,10 @@ mod tests {
     #[test]
     fn a_name_is_all_that_counts() {
         let unschedulable = || json!({"spec": {"unschedulable": true, "taints": tainted()["spec"]["taints"]}});
-        let named = wish(r#"{"name":"r","reservationSelector":{"k":"v"}}"#);
+        let named = selector(r#"{"name":"r","reservationSelector":{"k":"v"}}"#);
         assert_eq!(matched_by(&named, unschedulable()), ReservationMatch::Matched);
         assert_eq!(
-            matched_by(&wish(r#"{"name":"other"}"#), json!({})),
+            matched_by(&selector(r#"{"name":"other"}"#), json!({})),
             ReservationMatch::Mismatch(ReservationMismatch::Name)
         );
     }
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn labels_of_the_node_count_where_the_reservation_has_none() {
         let selects =
-            |affinity: &str, labels: Value| matched_by(&wish(affinity), json!({"metadata": {"labels": labels}}));
+            |affinity: &str, labels: Value| matched_by(&selector(affinity), json!({"metadata": {"labels": labels}}));
         let zone = r#"{"reservationSelector":{"zone":"a"}}"#;
         assert_eq!(selects(zone, json!({})), ReservationMatch::Matched, "affinity-node-labels");
         assert_eq!(selects(zone, json!({"zone": "b"})), ReservationMatch::Mismatch(ReservationMismatch::Affinity));
@@ -328,7 +328,11 @@ mod tests {
         let tolerant =
             r#"{"tolerations":[{"key":"node.kubernetes.io/unschedulable","operator":"Exists","effect":"NoSchedule"}]}"#;
         let unschedulable = json!({"spec": {"unschedulable": true}});
-        assert_eq!(matched_by(&wish(tolerant), unschedulable), ReservationMatch::Matched, "unschedulable-tolerated");
+        assert_eq!(
+            matched_by(&selector(tolerant), unschedulable),
+            ReservationMatch::Matched,
+            "unschedulable-tolerated"
+        );
     }
 
     #[test]
@@ -359,14 +363,14 @@ mod tests {
 
     #[test]
     fn the_summary_counts_what_owners_could_not_use() {
-        let lines = |wish: &ReservationSelector, reservations: Vec<Value>| {
+        let lines = |selector: &ReservationSelector, reservations: Vec<Value>| {
             let mut summary = Summary::default();
             for members in reservations {
-                summary.count(&matched_by(wish, members), wish);
+                summary.count(&matched_by(selector, members), selector);
             }
-            summary.lines(wish, &["tried".to_owned()]).join(", ")
+            summary.lines(selector, &["tried".to_owned()]).join(", ")
         };
-        let affine = wish(r#"{"reservationSelector":{"k":"v"}}"#);
+        let affine = selector(r#"{"reservationSelector":{"k":"v"}}"#);
         assert_eq!(lines(&affine, vec![]), "tried, 0 Reservation(s) matched owner total", "affinity-required-none");
         assert_eq!(lines(&ReservationSelector::default(), vec![]), "");
         assert_eq!(
@@ -374,7 +378,7 @@ mod tests {
             "1 Reservation(s) didn't match affinity rules, 1 Reservation(s) is unschedulable, \
              2 Reservation(s) had untolerated taint {gpu: no}, tried, 4 Reservation(s) matched owner total"
         );
-        let named = wish(r#"{"name":"r"}"#);
+        let named = selector(r#"{"name":"r"}"#);
         assert_eq!(
             lines(
                 &named,

@@ -318,7 +318,7 @@ pub struct CountedTwice<'c>(Option<&'c ResourceVector>);
 impl<'c> CountedTwice<'c> {
     /// On this node.
     pub fn on(cluster: &'c Cluster, row: Row) -> Self {
-        Self(cluster.state::<ReservationCache>().and_then(|kept| kept.twice.get(&row)))
+        Self(cluster.state::<ReservationCache>().and_then(|cache| cache.twice.get(&row)))
     }
 
     /// Of this resource.
@@ -340,13 +340,13 @@ pub fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation>
 }
 
 /// Whether a pod keeps what it has for others, as a reservation does.
-pub fn keeps(pod: &Pod) -> bool {
+pub fn has_reservation_mode(pod: &Pod) -> bool {
     pod.template.labels.get(OPERATING_MODE.name()) == Some(PodOperatingMode::Reservation.as_str())
 }
 
 /// Whether it does so itself, and does not stand for a Reservation.
-fn is_keeper(pod: &Pod) -> bool {
-    keeps(pod) && !pod.is_reservation()
+fn is_reservation_mode(pod: &Pod) -> bool {
+    has_reservation_mode(pod) && !pod.is_reservation()
 }
 
 /// A node, and what a Reservation keeps there of what it was given.
@@ -364,7 +364,7 @@ impl State for ReservationCache {
     }
 
     fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
-        if let Some(node) = cluster.name(placed.row).filter(|_| is_keeper(&placed.pod)) {
+        if let Some(node) = cluster.name(placed.row).filter(|_| is_reservation_mode(&placed.pod)) {
             self.know_pod(cluster, &placed.pod, node);
         }
         if let Some(assumed) = assumed_on(placed, cluster)

@@ -25,13 +25,13 @@ pub struct Unfit {
 /// What a pod needs of reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FitOptions {
-    /// It does not use the node without one.
-    pub one: bool,
-    /// It asks for one, and uses one of which it requests nothing too.
-    pub asks: bool,
-    /// It names one, and is given numbers.
-    pub this_one: bool,
-    /// Of a node with one that it matches, the others' filters have judged.
+    /// The pod does not use the node without a reservation.
+    pub requires_reservation: bool,
+    /// The pod has a reservation affinity, and uses a reservation of which it requests nothing, too.
+    pub has_affinity: bool,
+    /// The pod names a reservation: reasons have numbers.
+    pub names_reservation: bool,
+    /// Filters of other plugins have judged a node with one reservation that the pod matches.
     pub trusts_node: bool,
 }
 
@@ -49,24 +49,24 @@ pub fn fits<'r>(
     let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), Vec::new());
     for info in matched {
         let shares = requests.iter().any(|(name, _)| info.counts(name));
-        if !shares && !needs.asks {
+        if !shares && !needs.has_affinity {
             continue;
         }
         let is_trusted = needs.trusts_node && matched.len() == 1;
         let lacks = if is_trusted { BTreeSet::new() } else { lacking(&info.available()) };
         let is_restricted = info.policy == AllocatePolicy::Restricted;
-        let full = if is_restricted { full(requests, info, needs.this_one) } else { Vec::new() };
-        if lacks.is_empty() && full.is_empty() {
+        let exceeded = if is_restricted { exceeded(requests, info, needs.names_reservation) } else { Vec::new() };
+        if lacks.is_empty() && exceeded.is_empty() {
             taken.push(*info);
         }
         by_node.extend(lacks);
-        by_reservation.extend(full);
+        by_reservation.extend(exceeded);
     }
     if !taken.is_empty() {
         return Ok(taken);
     }
     let refused = |reasons: Vec<Reason>| Err(Unfit { reasons });
-    if needs.one {
+    if needs.requires_reservation {
         let reasons: Vec<Reason> = by_node.into_iter().chain(by_reservation).collect();
         return refused(if reasons.is_empty() {
             ReasonCode::ReservationFull.says("node(s) no reservation(s) to meet the requirements").into()
@@ -103,12 +103,12 @@ pub fn insufficient_by_node(name: &str) -> Reason {
 }
 
 /// Whether a reservation has enough for a pod, where owners take nothing else.
-pub fn has_room(requests: &ResourceAmounts, info: &ReservationInfo) -> bool {
-    info.policy != AllocatePolicy::Restricted || full(requests, info, false).is_empty()
+pub fn fits_in(requests: &ResourceAmounts, info: &ReservationInfo) -> bool {
+    info.policy != AllocatePolicy::Restricted || exceeded(requests, info, false).is_empty()
 }
 
 /// What a reservation has too little of, where owners take nothing else.
-pub fn full(requests: &ResourceAmounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
+pub fn exceeded(requests: &ResourceAmounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
     let assigned = i64::try_from(info.assigned_count()).unwrap_or(i64::MAX);
     let too_many = info.allocatable.has("pods") && assigned.saturating_add(1) > info.allocatable.get("pods");
     let lacks = requests.positive().filter(|(name, _)| info.counts(name)).filter_map(|(name, request)| {
@@ -119,9 +119,10 @@ pub fn full(requests: &ResourceAmounts, info: &ReservationInfo, in_numbers: bool
         } else {
             String::new()
         };
-        let full = || ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}{numbers}"));
-        let numbered = |full: Reason| full.with("requested", request).with("used", used).with("capacity", capacity);
-        (request > capacity.saturating_sub(used)).then(|| numbered(full().with("resource", name)))
+        let exceeded = || ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}{numbers}"));
+        let numbered =
+            |exceeded: Reason| exceeded.with("requested", request).with("used", used).with("capacity", capacity);
+        (request > capacity.saturating_sub(used)).then(|| numbered(exceeded().with("resource", name)))
     });
     let too_many = too_many.then(|| {
         let capacity = info.allocatable.get("pods");
@@ -153,11 +154,12 @@ mod tests {
         milli_cpu: i64,
         free: i64,
         matched: &[&ReservationInfo],
-        (one, this_one): (bool, bool),
+        (one, names_reservation): (bool, bool),
     ) -> Result<usize, String> {
         let room = UnreservedResources { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
         let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
-        let needs = FitOptions { one, asks: one, this_one, ..FitOptions::default() };
+        let needs =
+            FitOptions { requires_reservation: one, has_affinity: one, names_reservation, ..FitOptions::default() };
         let taken = fits(&requests, &room, matched, needs, |_| false);
         taken.map(|taken| taken.len()).map_err(|unfit| Reason::joined(&unfit.reasons))
     }
@@ -252,7 +254,7 @@ mod tests {
         let other = reservation(json!({"status": {"allocatable": {"cpu": "0", "memory": "8"}}}));
         let room = UnreservedResources { free: amounts(&[("x/y", 4)]), pods: 1 };
         let fits = |one| {
-            let needs = FitOptions { one, asks: one, ..FitOptions::default() };
+            let needs = FitOptions { requires_reservation: one, has_affinity: one, ..FitOptions::default() };
             fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len()
         };
         assert_eq!((fits(false), fits(true)), (0, 1));
@@ -278,7 +280,7 @@ mod tests {
             }
             let room = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
             let matched: Vec<&ReservationInfo> = infos.iter().collect();
-            match fits(&amounts(&[("cpu", request)]), &room, &matched, FitOptions { one: needs_one, ..FitOptions::default() }, |_| false) {
+            match fits(&amounts(&[("cpu", request)]), &room, &matched, FitOptions { requires_reservation: needs_one, ..FitOptions::default() }, |_| false) {
                 Ok(taken) => {
                     prop_assert!(!taken.is_empty() || !needs_one && request <= free);
                     for info in taken {

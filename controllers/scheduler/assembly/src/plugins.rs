@@ -237,7 +237,7 @@ pub fn reads() -> BTreeSet<ResourceKind> {
 mod tests {
     use koord_config::Kind;
     use koord_scheduler_framework::{
-        Code, Request,
+        AttemptState, Code, Request,
         cluster::Cluster,
         pod::{Pod, Template},
     };

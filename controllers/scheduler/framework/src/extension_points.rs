@@ -81,7 +81,7 @@ pub use self::{
     score::{NodeScore, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node, share},
     service_endpoint::{NoAnswer, Query, ServiceEndpoint},
     state::PluginState,
-    status_writer::{Explanation, StatusWriter, Upkeep},
+    status_writer::{Explanation, StatusUpdates, StatusWriter},
     workload::{JobMark, Workload, WorkloadSource},
 };
 use crate::{

@@ -11,7 +11,7 @@ mod monitor;
 mod prepare;
 mod repeated;
 mod spans;
-mod upkeep;
+mod status_updates;
 mod watchdog;
 mod work;
 mod workloads;
@@ -42,7 +42,7 @@ use self::{
     prepare::{Preparing, may_take_effect},
     repeated::Repeated,
     spans::Spans,
-    upkeep::Upkeeps,
+    status_updates::PendingStatusUpdates,
     work::{Subject, subject},
     workloads::Workloads,
 };
@@ -72,7 +72,7 @@ pub struct Scheduler {
     /// Bindings before which other objects have been written that have to take effect.
     preparing: Preparing,
     /// Writes beside attempts.
-    upkeeps: Upkeeps,
+    pending_updates: PendingStatusUpdates,
     /// Conditions that say why pods are not tried: the messages.
     held: Repeated<String>,
     /// Writes that are on their way, by object, with those that come after.
@@ -160,7 +160,7 @@ impl Scheduler {
             doubtful: BTreeMap::new(),
             doubts: 0,
             preparing: Preparing::default(),
-            upkeeps: Upkeeps::default(),
+            pending_updates: PendingStatusUpdates::default(),
             held: Repeated::default(),
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
@@ -303,7 +303,7 @@ impl Scheduler {
         self.recover();
         self.is_working = true;
         if !deltas.is_empty() {
-            self.upkeeps.changed();
+            self.pending_updates.changed();
         }
         self.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
@@ -411,7 +411,7 @@ impl Scheduler {
         if let Outcome::ExtenderCall { number, question } = attempt.outcome {
             return self.ask(&attempt.pod, number, question);
         }
-        self.upkeeps.changed();
+        self.pending_updates.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
             self.tell_ignored_of(&attempt);
             self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
@@ -446,7 +446,7 @@ impl Scheduler {
         let is_time = self.engine.tick_at().is_some_and(|at| at <= time);
         let has_write = !self.further.is_empty() || self.has_beside();
         let has_work = is_due || is_time || has_write || self.engine.has_work(now);
-        let has_work = has_work || self.preparing.has_work(now) || self.upkeeps.has_work(now, time);
+        let has_work = has_work || self.preparing.has_work(now) || self.pending_updates.has_work(now, time);
         self.feed.stream.backlog() > 0 || self.feed.is_complete() && has_work
     }
 
@@ -456,11 +456,11 @@ impl Scheduler {
             return None;
         }
         let doubtful = self.doubtful.first_key_value().map(|((at, _), _)| *at);
-        let tick = self.engine.tick_at().into_iter().chain(self.upkeeps.again()).min().map(|at| {
+        let tick = self.engine.tick_at().into_iter().chain(self.pending_updates.again()).min().map(|at| {
             let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();
             self.clock.moment() + left
         });
-        let writes = self.preparing.wake_at().into_iter().chain(self.upkeeps.wake_at());
+        let writes = self.preparing.wake_at().into_iter().chain(self.pending_updates.wake_at());
         doubtful.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
     }
 
@@ -475,8 +475,8 @@ impl Scheduler {
         self.doubtful.clear();
         self.spans.clear();
         self.preparing = Preparing::default();
-        self.upkeeps = Upkeeps::default();
-        self.upkeeps.changed();
+        self.pending_updates = PendingStatusUpdates::default();
+        self.pending_updates.changed();
         self.held = Repeated::default();
         self.further.clear();
         self.beside = Beside::default();

@@ -8,17 +8,17 @@ use koord_scheduler_framework::{
     columns::Row,
 };
 
-use super::{Allocated, Known, ReservationCache, ResourceAmounts, assumed_on, is_keeper, is_over};
+use super::{Allocated, Known, ReservationCache, ResourceAmounts, assumed_on, is_over, is_reservation_mode};
 
 impl ReservationCache {
     /// Compares what counts twice on a node with the reservations there, and sets right what differs.
     pub fn audit_twice(&mut self, cluster: &Cluster, row: Row) -> Option<String> {
         let actual = self.twice_on(cluster, row);
-        let kept = self.twice.get(&row).cloned().unwrap_or_default();
-        (kept != actual).then(|| {
+        let counted = self.twice.get(&row).cloned().unwrap_or_default();
+        (counted != actual).then(|| {
             self.count_twice(cluster, row);
-            let [kept, actual] = [&kept, &actual].map(|twice| serde_json::json!(cluster.resources().list(twice)));
-            format!("{kept} instead of {actual}")
+            let [counted, actual] = [&counted, &actual].map(|twice| serde_json::json!(cluster.resources().list(twice)));
+            format!("{counted} instead of {actual}")
         })
     }
 
@@ -36,9 +36,9 @@ impl ReservationCache {
             Mismatch::new(subject(cluster, uid), "reservations", details)
         };
         let mut wrong: Vec<Mismatch> = uids.into_iter().map(mismatch).collect();
-        let indexes = |kept: &Self| {
-            let sets = (kept.unmarked.clone(), kept.shared.clone());
-            (kept.by_node.clone(), kept.by_mark.clone(), sets, kept.named, kept.pods)
+        let indexes = |cache: &Self| {
+            let sets = (cache.unmarked.clone(), cache.shared.clone());
+            (cache.by_node.clone(), cache.by_mark.clone(), sets, cache.named, cache.pods)
         };
         if wrong.is_empty() && indexes(self) != indexes(&actual) {
             let details = "reservations are found by what they are not found by";
@@ -56,8 +56,8 @@ impl ReservationCache {
 
     /// Whether the same is known of a reservation, and of who uses it.
     fn knows_as(&self, other: &Self, uid: &Uid) -> bool {
-        let known = |kept: &Self| {
-            kept.infos.get(uid).map(|known| (known.info.clone(), known.allocatable.clone(), known.placed))
+        let known = |cache: &Self| {
+            cache.infos.get(uid).map(|known| (known.info.clone(), known.allocatable.clone(), known.placed))
         };
         known(self) == known(other) && self.consumers.get(uid) == other.consumers.get(uid)
     }
@@ -94,7 +94,7 @@ impl ReservationCache {
             let assumed = cluster.pod(&uid).and_then(|placed| assumed_on(placed, cluster));
             actual.know(cluster, object, assumed);
         }
-        for placed in cluster.pods().filter(|placed| is_keeper(&placed.pod)) {
+        for placed in cluster.pods().filter(|placed| is_reservation_mode(&placed.pod)) {
             if let Some(node) = cluster.name(placed.row) {
                 actual.know_pod(cluster, &placed.pod, node);
             }
@@ -168,22 +168,22 @@ mod tests {
         let uid = || Uid::from("r");
         let one = "1 owners of r on n with 1 of cpu=1000";
         let spoil: [(&str, String, Spoil); 6] = [
-            ("reservations", format!("1 owners of r, which is no reservation instead of {one}"), |kept| {
-                kept.infos.clear();
+            ("reservations", format!("1 owners of r, which is no reservation instead of {one}"), |cache| {
+                cache.infos.clear();
             }),
-            ("reservations", format!("1 owners of r on n with 0 of  instead of {one}"), |kept| {
-                kept.infos.values_mut().for_each(|known| known.info.unassign(&Uid::from("p")));
+            ("reservations", format!("1 owners of r on n with 0 of  instead of {one}"), |cache| {
+                cache.infos.values_mut().for_each(|known| known.info.unassign(&Uid::from("p")));
             }),
-            ("reservations", format!("0 owners of r on n with 1 of cpu=1000 instead of {one}"), |kept| {
-                kept.consumers.clear();
+            ("reservations", format!("0 owners of r on n with 1 of cpu=1000 instead of {one}"), |cache| {
+                cache.consumers.clear();
             }),
-            ("reservation_indexes", "reservations are found by what they are not found by".to_owned(), |kept| {
-                kept.by_mark.clear();
+            ("reservation_indexes", "reservations are found by what they are not found by".to_owned(), |cache| {
+                cache.by_mark.clear();
             }),
-            ("reservation_indexes", "reservations are found by what they are not found by".to_owned(), |kept| {
-                kept.shared.clear();
+            ("reservation_indexes", "reservations are found by what they are not found by".to_owned(), |cache| {
+                cache.shared.clear();
             }),
-            ("reserved_twice", r#"{} instead of {"cpu":"1"}"#.to_owned(), |kept| kept.twice.clear()),
+            ("reserved_twice", r#"{} instead of {"cpu":"1"}"#.to_owned(), |cache| cache.twice.clear()),
         ];
         for (sum, details, spoil) in spoil {
             let mut cluster = stage();
@@ -215,8 +215,8 @@ mod tests {
         let mut cluster = empty();
         cluster.place(holder(&[]), &"n".into(), Holds::default());
         cluster.set_node(node("n", &json!({})));
-        let kept = cluster.state::<ReservationCache>().unwrap();
-        assert_eq!(kept.on_node("n").map(|info| &*info.name).collect::<Vec<_>>(), ["keeper"]);
+        let cache = cluster.state::<ReservationCache>().unwrap();
+        assert_eq!(cache.on_node("n").map(|info| &*info.name).collect::<Vec<_>>(), ["keeper"]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Matched(Arc<[(Row, Uid)]>);
 #[derive(Clone, Copy)]
 pub struct ReservationQuery<'a> {
     pub request: &'a Request<'a>,
-    pub wish: &'a ReservationSelector,
+    pub selector: &'a ReservationSelector,
     pub cluster: &'a Cluster,
     /// Whether labels of a node count where its reservations have none of the key.
     pub has_node_labels: bool,
@@ -127,7 +127,7 @@ impl<'a> ReservationQuery<'a> {
     fn scope(&self) -> Scope<'a> {
         let mut sources = self.request.each(|plugin| &plugin.scheduling_hint);
         let hinted = sources.next().map_or_else(Vec::new, |hints| hints.hinted_nodes(self.request.template()));
-        let named = self.wish.name().filter(|_| hinted.is_empty()).and_then(|name| node_of(name, self.cluster));
+        let named = self.selector.name().filter(|_| hinted.is_empty()).and_then(|name| node_of(name, self.cluster));
         Scope { hinted, named }
     }
 
@@ -143,7 +143,7 @@ impl<'a> ReservationQuery<'a> {
             return None;
         }
         let labels = if self.has_node_labels { &node.labels } else { &known.info.labels };
-        Some((row, self.wish.accepts(&template.requests, &known.info, &known.allocatable, labels)))
+        Some((row, self.selector.accepts(&template.requests, &known.info, &known.allocatable, labels)))
     }
 }
 
@@ -195,21 +195,21 @@ impl Matching {
     /// Classes that are kept: as many as the engine keeps answers for in a large cluster.
     const CLASSES_MAX: usize = 64;
 
-    fn of(&self, kept: &ReservationCache, asks: &ReservationQuery<'_>) -> Matched {
-        let (class, mut known) = (asks.request.class, self.0.lock());
-        let key = (class.id(), asks.has_node_labels);
+    fn of(&self, cache: &ReservationCache, query: &ReservationQuery<'_>) -> Matched {
+        let (class, mut known) = (query.request.class, self.0.lock());
+        let key = (class.id(), query.has_node_labels);
         known.asked += 1;
-        let (asked, position) = (known.asked, kept.changes.end());
+        let (asked, position) = (known.asked, cache.changes.end());
         if let Some(of_class) = known.classes.get_mut(&key)
-            && let Some(changed) = kept.changes.since(of_class.position)
+            && let Some(changed) = cache.changes.since(of_class.position)
         {
-            let scope = asks.scope();
-            let changed = changed.into_iter().map(|uid| (uid, kept.matches(uid, asks, &scope)));
+            let scope = query.scope();
+            let changed = changed.into_iter().map(|uid| (uid, cache.matches(uid, query, &scope)));
             of_class.matched.repair(&changed.collect::<Vec<_>>());
             (of_class.position, of_class.asked) = (position, asked);
             return of_class.matched.clone();
         }
-        let matched = kept.matched_anew(asks);
+        let matched = cache.matched_anew(query);
         if known.classes.len() >= Self::CLASSES_MAX {
             let oldest = known.classes.iter().min_by_key(|(_, of_class)| of_class.asked).map(|(key, _)| *key);
             oldest.map(|key| known.classes.remove(&key));
@@ -223,43 +223,43 @@ impl Matching {
 
 impl ReservationCache {
     /// The reservations that a pod matches.
-    pub fn matched(&self, asks: &ReservationQuery<'_>) -> Matched {
-        let scope = asks.scope();
-        let is_alone = !scope.hinted.is_empty() || asks.wish.name().is_some() || self.names(asks.request.pod);
+    pub fn matched(&self, query: &ReservationQuery<'_>) -> Matched {
+        let scope = query.scope();
+        let is_alone = !scope.hinted.is_empty() || query.selector.name().is_some() || self.names(query.request.pod);
         if self.is_empty() {
             Matched::default()
         } else if is_alone {
-            self.matched_anew(asks)
+            self.matched_anew(query)
         } else {
-            self.matching.of(self, asks)
+            self.matching.of(self, query)
         }
     }
 
     /// The same, whatever is known of other pods.
-    pub fn matched_anew(&self, asks: &ReservationQuery<'_>) -> Matched {
-        let scope = asks.scope();
+    pub fn matched_anew(&self, query: &ReservationQuery<'_>) -> Matched {
+        let scope = query.scope();
         let matched =
-            self.asked(asks).into_iter().filter_map(|uid| Some((self.matches(uid, asks, &scope)?, uid.clone())));
+            self.asked(query).into_iter().filter_map(|uid| Some((self.matches(uid, query, &scope)?, uid.clone())));
         matched.collect()
     }
 
     /// How many reservations a pod matches, and why not the others.
-    pub fn summary(&self, asks: &ReservationQuery<'_>) -> Summary {
-        let (mut summary, scope) = (Summary::default(), asks.scope());
-        for uid in self.asked(asks) {
-            if let Some((_, said)) = self.about(uid, asks, &scope) {
-                summary.count(&said, asks.wish);
+    pub fn summary(&self, query: &ReservationQuery<'_>) -> Summary {
+        let (mut summary, scope) = (Summary::default(), query.scope());
+        for uid in self.asked(query) {
+            if let Some((_, said)) = self.about(uid, query, &scope) {
+                summary.count(&said, query.selector);
             }
         }
         summary
     }
 
     /// Whether a reservation that takes further owners has any already, on a node that a pod may use.
-    pub fn is_shared(&self, asks: &ReservationQuery<'_>) -> bool {
-        let scope = asks.scope();
-        let is_near = |(_, node): (Row, &Arc<Node>)| scope.has(&node.name) && asks.selects(node);
+    pub fn is_shared(&self, query: &ReservationQuery<'_>) -> bool {
+        let scope = query.scope();
+        let is_near = |(_, node): (Row, &Arc<Node>)| scope.has(&node.name) && query.selects(node);
         let mut shared = self.shared.iter().filter_map(|uid| self.infos.get(uid));
-        shared.any(|known| known.node(asks.cluster).is_some_and(is_near))
+        shared.any(|known| known.node(query.cluster).is_some_and(is_near))
     }
 
     /// A reservation, or who uses it, has changed: it takes further owners and has some, or not.
@@ -272,27 +272,27 @@ impl ReservationCache {
     }
 
     /// The reservations about which something may be said to a pod.
-    fn asked(&self, asks: &ReservationQuery<'_>) -> Vec<&Uid> {
-        if asks.wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(asks.request.pod) }
+    fn asked(&self, query: &ReservationQuery<'_>) -> Vec<&Uid> {
+        if query.selector.is_ignoring { self.infos.keys().collect() } else { self.candidates(query.request.pod) }
     }
 
     /// The row of a reservation, if a pod matches it.
-    fn matches(&self, uid: &Uid, asks: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<Row> {
-        let about = self.about(uid, asks, scope);
+    fn matches(&self, uid: &Uid, query: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<Row> {
+        let about = self.about(uid, query, scope);
         about
             .filter(|(_, said)| matches!(said, ReservationMatch::Matched | ReservationMatch::Ignored))
             .map(|(row, _)| row)
     }
 
     /// What is to be said about a reservation to a pod that may use it or ignores all, where it is asked about.
-    fn about(&self, uid: &Uid, asks: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<(Row, ReservationMatch)> {
+    fn about(&self, uid: &Uid, query: &ReservationQuery<'_>, scope: &Scope<'_>) -> Option<(Row, ReservationMatch)> {
         let known = self.infos.get(uid)?;
         let owners = known.info.owners.as_ref();
-        if !asks.wish.is_ignoring && !owners.is_some_and(|owners| owners.match_pod(asks.request.pod)) {
+        if !query.selector.is_ignoring && !owners.is_some_and(|owners| owners.match_pod(query.request.pod)) {
             return None;
         }
-        let (row, node) = known.node(asks.cluster).filter(|(_, node)| scope.has(&node.name))?;
-        asks.about(known, row, node)
+        let (row, node) = known.node(query.cluster).filter(|(_, node)| scope.has(&node.name))?;
+        query.about(known, row, node)
     }
 }
 

@@ -3,33 +3,33 @@
 use std::collections::BTreeMap;
 
 use koord_core::write::Write;
-use koord_scheduler_framework::{Explanation, Upkeep, pod::Pod};
+use koord_scheduler_framework::{Explanation, StatusUpdates, pod::Pod};
 
 use super::Engine;
 
 impl Engine {
     /// What plugins want to be written. A plugin of several profiles is asked once.
-    pub fn upkeep(&self) -> Upkeep {
-        self.upkeep_of(|_| true)
+    pub fn status_updates(&self) -> StatusUpdates {
+        self.status_updates_of(|_| true)
     }
 
     /// What some plugins want to be written, by their names.
-    pub fn upkeep_of(&self, is_asked: impl Fn(&str) -> bool) -> Upkeep {
+    pub fn status_updates_of(&self, is_asked: impl Fn(&str) -> bool) -> StatusUpdates {
         let mut plugins = BTreeMap::new();
         let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
         for plugin in all.filter(|plugin| is_asked(plugin.name())) {
             plugins.entry(plugin.name()).or_insert(plugin);
         }
-        plugins.values().fold(Upkeep::default(), |mut all, plugin| {
+        plugins.values().fold(StatusUpdates::default(), |mut all, plugin| {
             let Some(point) = &plugin.status_writer else { return all };
-            let upkeep = point.status_writes(&self.cluster);
-            all.writes.extend(upkeep.writes);
-            all.not_after(upkeep.again);
+            let status_updates = point.status_writes(&self.cluster);
+            all.writes.extend(status_updates.writes);
+            all.not_after(status_updates.again);
             all
         })
     }
 
-    /// What of [`Engine::upkeep_of`] these plugins is not to wait until that is asked again.
+    /// What of [`Engine::status_updates_of`] these plugins is not to wait until that is asked again.
     pub fn urgent_of(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<Write> {
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
         let plugins = plugins.filter(|plugin| is_asked(plugin.name()));

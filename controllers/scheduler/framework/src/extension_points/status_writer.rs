@@ -8,8 +8,8 @@ use crate::{cluster::Cluster, pod::Pod};
 /// Writes statuses. It is asked on the leader alone.
 pub trait StatusWriter: Send + Sync + 'static {
     /// What is to be written by what is known now. It is asked after changes, and at the times that it names.
-    fn status_writes(&self, _cluster: &Cluster) -> Upkeep {
-        Upkeep::default()
+    fn status_writes(&self, _cluster: &Cluster) -> StatusUpdates {
+        StatusUpdates::default()
     }
 
     /// What of [`StatusWriter::status_writes`] must not wait until that is asked again: writes about what has changed since the last call.
@@ -26,14 +26,14 @@ pub trait StatusWriter: Send + Sync + 'static {
 
 /// What a plugin wants to be written, by what is known now. It is wanted again whenever it is still missing.
 #[derive(Clone, Debug, Default)]
-pub struct Upkeep {
+pub struct StatusUpdates {
     /// Writes, in no order, one of each object at most: an object's status, or its deletion.
     pub writes: Vec<Write>,
     /// When there may be something else without a change.
     pub again: Option<Timestamp>,
 }
 
-impl Upkeep {
+impl StatusUpdates {
     /// There may be something else at this time, if not before.
     pub fn not_after(&mut self, time: Option<Timestamp>) {
         self.again = self.again.into_iter().chain(time).min();

@@ -18,9 +18,9 @@ mod plugin;
 mod pod_group;
 mod preemption;
 mod round;
+mod status_updates;
 mod statuses;
 mod topology;
-mod upkeep;
 
 pub use declaration::{Declaration, Defaults, MatchPolicy, gang_of_pod};
 pub use gangs::{Gangs, Member, NotYet};

@@ -5,8 +5,8 @@
 
 pub mod device_plugin;
 mod fragments;
+mod node_views;
 mod plugin;
 mod shown;
-mod ways;
 
 pub use self::plugin::DeviceShare;

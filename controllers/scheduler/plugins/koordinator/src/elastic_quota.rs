@@ -17,11 +17,11 @@ mod quotas;
 mod revoke;
 mod settings;
 mod status;
+mod status_updates;
 mod summary;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod upkeep;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -35,7 +35,7 @@ use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
     Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, NoAnswer, Orders,
     Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Profile, Query, Reason, ReasonCode,
-    Registration, Rejection, Request, ServiceEndpoint, StatusWriter, Upkeep,
+    Registration, Rejection, Request, ServiceEndpoint, StatusUpdates, StatusWriter,
     cluster::{Cluster, Placed, state::State},
     event::{Event, Events},
     pod::Pod,
@@ -190,8 +190,8 @@ impl PluginState for ElasticQuotaPlugin {
 }
 
 impl StatusWriter for ElasticQuotaPlugin {
-    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
-        cluster.state::<Quotas>().map(|quotas| quotas.upkeep(cluster)).unwrap_or_default()
+    fn status_writes(&self, cluster: &Cluster) -> StatusUpdates {
+        cluster.state::<Quotas>().map(|quotas| quotas.status_updates(cluster)).unwrap_or_default()
     }
 }
 

@@ -4,13 +4,13 @@
 //! several plugins about NUMA nodes.
 
 mod answers;
-mod asked;
-mod numbered;
+mod node_views;
+mod numbered_requests;
 mod others;
 mod plugin;
+mod pre_filter_state;
 mod refused;
+mod resource_options;
 mod shown;
-mod wanted;
-mod ways;
 
 pub use plugin::NodeNumaResource;

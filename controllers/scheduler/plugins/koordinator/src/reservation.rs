@@ -3,10 +3,10 @@
 //! [`koord_scheduler_allocation`] says what is reserved and which pods match. Here is what the plugin decides by that: whether a node with its reservations takes a pod,
 //! which of them the pod uses ([`nominate`]), and how nodes compare. [`lifecycle`] is what becomes of a Reservation itself.
 
-mod ask;
 mod attempt;
 mod conditions;
 mod figures;
+mod filters;
 pub mod lifecycle;
 mod message;
 mod over_pods;
@@ -15,8 +15,8 @@ mod pre_allocation;
 mod preemption;
 mod scores;
 mod shown;
+mod status_updates;
 mod unmatched;
-mod upkeep;
 
 pub use plugin::Reservation;
 pub use pre_allocation::{Candidate, PreAllocation, pre_allocate};

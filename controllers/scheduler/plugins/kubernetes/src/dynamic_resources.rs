@@ -24,7 +24,7 @@ use koord_scheduler_framework::{
     Attempted, Audit, Code, Diagnostics, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, Found, NodeFilter,
     NodeScore, Orders, Patch, Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreBind, PreEnqueue,
     PreFilter, PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
-    SchedulingSignature, Score, StatusWriter, Upkeep, Verdict,
+    SchedulingSignature, Score, StatusUpdates, StatusWriter, Verdict,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
@@ -295,11 +295,11 @@ impl PluginState for DynamicResources {
 }
 
 impl StatusWriter for DynamicResources {
-    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
-        let Some(devices) = cluster.state::<Devices>() else { return Upkeep::default() };
+    fn status_writes(&self, cluster: &Cluster) -> StatusUpdates {
+        let Some(devices) = cluster.state::<Devices>() else { return StatusUpdates::default() };
         let mut writes = devices.deallocations(cluster);
         writes.extend(devices.given_back(cluster));
-        Upkeep { writes, again: None }
+        StatusUpdates { writes, again: None }
     }
 }
 

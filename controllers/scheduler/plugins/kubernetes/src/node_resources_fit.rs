@@ -82,7 +82,7 @@ impl NodeResourcesFit {
     }
 
     /// Whether a node would take the pod if no others were there.
-    fn has_room(&self, node: &Node, pod: &Pod) -> bool {
+    fn fits_in(&self, node: &Node, pod: &Pod) -> bool {
         let mut requests =
             pod.template.requests.iter().filter(|(name, amount)| !amount.is_zero() && !self.is_ignored(name));
         node.allocatable.amount("pods").value() > 0
@@ -162,13 +162,13 @@ impl EnqueueExtensions for NodeResourcesFit {
                 let shrank = |name: &str| new.template.requests.amount(name) < old.template.requests.amount(name);
                 pod.template.requests.names().any(|name| lists(pod, name) && shrank(name))
             }
-            Event::NodeAdded(node) => self.has_room(node, pod),
+            Event::NodeAdded(node) => self.fits_in(node, pod),
             Event::Object(_) | Event::NodeRemoved(_) => false,
             Event::NodeChanged { old, new } => {
                 let grew = |name: &str| new.allocatable.amount(name) > old.allocatable.amount(name);
                 let is_larger =
                     grew("pods") || pod.template.requests.names().any(|name| lists(pod, name) && grew(name));
-                is_larger && self.has_room(new, pod)
+                is_larger && self.fits_in(new, pod)
             }
         }
     }

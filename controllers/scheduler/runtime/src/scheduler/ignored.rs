@@ -2,7 +2,7 @@
 
 mod gangs;
 mod kinds;
-mod told;
+mod reported;
 mod waiting;
 
 use std::{
@@ -18,7 +18,7 @@ use koord_scheduler_framework::columns::Row;
 
 use self::{
     kinds::KINDS,
-    told::{Part, Told},
+    reported::{Part, Reported},
 };
 use super::{Scheduler, audit::Named};
 use crate::report;
@@ -46,7 +46,7 @@ pub(super) struct Ignored {
     object: usize,
     /// By kind, how often objects had changed when the last look at all of them began.
     changes: [u64; kinds::COUNT],
-    told: Told,
+    reported: Reported,
 }
 
 impl Scheduler {
@@ -146,7 +146,7 @@ impl Scheduler {
 
     /// Says it, if it was not said of this part of the object as it is.
     fn say_once(&mut self, part: Part, object: &Named, said: Vec<String>) {
-        if self.ignored.told.is_new(part, &object.2, &said) {
+        if self.ignored.reported.is_new(part, &object.2, &said) {
             self.say_ignored(object, said);
         }
     }

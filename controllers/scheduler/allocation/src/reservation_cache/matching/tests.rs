@@ -138,21 +138,21 @@ fn holder(number: usize, on: usize, is_ready: bool) -> Arc<Pod> {
 /// Asks for a pod of each template, and for one that reservations name. Gives how many reservations were matched.
 fn ask(cluster: &mut Cluster, templates: &[Arc<Template>]) -> Result<usize, TestCaseError> {
     let mut found = 0;
-    let kept = cluster.state::<ReservationCache>().unwrap();
+    let cache = cluster.state::<ReservationCache>().unwrap();
     let is_shared = |known: &Known| known.info.is_matchable() && known.info.assigned_count() > 0;
-    let shared: BTreeSet<&Uid> = kept.infos.iter().filter(|(_, known)| is_shared(known)).map(|(uid, _)| uid).collect();
-    prop_assert_eq!(kept.shared.iter().collect::<BTreeSet<_>>(), shared);
+    let shared: BTreeSet<&Uid> = cache.infos.iter().filter(|(_, known)| is_shared(known)).map(|(uid, _)| uid).collect();
+    prop_assert_eq!(cache.shared.iter().collect::<BTreeSet<_>>(), shared);
     for (template, name) in templates.iter().flat_map(|template| [(template, "p"), (template, "named")]) {
         let key = ObjectKey::new("ns", name);
         let pod = Arc::new(Pod { key, uid: Uid::from(name), template: Arc::clone(template), ..Pod::default() });
         let class = cluster.class(template);
         let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
-        let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
-        let kept = cluster.state::<ReservationCache>().unwrap();
+        let selector = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
+        let cache = cluster.state::<ReservationCache>().unwrap();
         for has_node_labels in [true, false] {
-            let asks = ReservationQuery { request: &request, wish: &wish, cluster, has_node_labels };
-            let matched = kept.matched(&asks);
-            prop_assert_eq!(&matched, &kept.matched_anew(&asks), "{:?} {}", template, name);
+            let query = ReservationQuery { request: &request, selector: &selector, cluster, has_node_labels };
+            let matched = cache.matched(&query);
+            prop_assert_eq!(&matched, &cache.matched_anew(&query), "{:?} {}", template, name);
             found += matched.all().len();
         }
     }
@@ -197,10 +197,11 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
                 let template = class.template();
                 let pod = Arc::new(Pod { template: Arc::clone(template), ..Pod::default() });
                 let request = Request { pod: &pod, class, plugins: &[], state: &AttemptState::default() };
-                let wish = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
-                let asks = ReservationQuery { request: &request, wish: &wish, cluster: &trial, has_node_labels: true };
-                let kept = trial.state::<ReservationCache>().unwrap();
-                prop_assert_eq!(kept.matched(&asks), kept.matched_anew(&asks), "{:?} in a trial", template);
+                let selector = ReservationSelector::new(&template.labels, &template.annotations).unwrap();
+                let query =
+                    ReservationQuery { request: &request, selector: &selector, cluster: &trial, has_node_labels: true };
+                let cache = trial.state::<ReservationCache>().unwrap();
+                prop_assert_eq!(cache.matched(&query), cache.matched_anew(&query), "{:?} in a trial", template);
             }
         }
         Delta::Often(number, on) => {

@@ -25,16 +25,17 @@ impl Unused {
 
 impl ReservationCache {
     /// Why a pod that was refused uses none of the Reservations of which it is an owner, and not the one that it names.
-    pub fn unused(&self, asks: &ReservationQuery<'_>, found: &Found) -> Vec<(Uid, Unused)> {
-        if asks.wish.is_ignoring {
+    pub fn unused(&self, query: &ReservationQuery<'_>, found: &Found) -> Vec<(Uid, Unused)> {
+        if query.selector.is_ignoring {
             return Vec::new();
         }
-        let (pod, scope) = (asks.request.pod, asks.scope());
+        let (pod, scope) = (query.request.pod, query.scope());
         let candidates = self.candidates(pod);
-        let words = if candidates.is_empty() { String::new() } else { found.words(asks.request.plugins, asks.cluster) };
+        let words =
+            if candidates.is_empty() { String::new() } else { found.words(query.request.plugins, query.cluster) };
         let owned = candidates.into_iter().filter_map(|uid| {
             self.info(uid).filter(|info| !info.is_pod)?;
-            let unused = match self.about(uid, asks, &scope)?.1 {
+            let unused = match self.about(uid, query, &scope)?.1 {
                 ReservationMatch::Matched => {
                     Unused { reason: ReservationReason::Unschedulable, message: format!("{}: {words}", pod.key) }
                 }
@@ -49,13 +50,13 @@ impl ReservationCache {
             };
             Some((uid.clone(), unused))
         });
-        owned.chain(self.named_by_other(asks)).take(NOTED_MAX).collect()
+        owned.chain(self.named_by_other(query)).take(NOTED_MAX).collect()
     }
 
     /// The Reservation that a pod names without being one of its owners.
-    fn named_by_other(&self, asks: &ReservationQuery<'_>) -> Option<(Uid, Unused)> {
-        let pod = asks.request.pod;
-        let uid = &asks.cluster.objects().entry::<Reservation>(asks.wish.name()?)?.uid;
+    fn named_by_other(&self, query: &ReservationQuery<'_>) -> Option<(Uid, Unused)> {
+        let pod = query.request.pod;
+        let uid = &query.cluster.objects().entry::<Reservation>(query.selector.name()?)?.uid;
         let field = match &self.info(uid)?.owners {
             Some(owners) => owners.mismatch(pod)?,
             None => "spec.owners".to_owned(),

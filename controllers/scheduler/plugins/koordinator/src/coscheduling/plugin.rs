@@ -14,7 +14,7 @@ use koord_scheduler_framework::{
     Attempted, BeforePreFilter, Code, EnqueueExtensions, FailureHandler, Figure, FindOneNode, Found, MetricSource,
     NextPod, NoAnswer, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation, PostFilter,
     PostFilterResult, PreBind, PreEnqueue, Profile, Query, Reason, ReasonCode, Registration, Rejection, Request,
-    Reserve, Score, ServiceEndpoint, StatusWriter, Upkeep, Workload, WorkloadSource,
+    Reserve, Score, ServiceEndpoint, StatusUpdates, StatusWriter, Workload, WorkloadSource,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     cycle::Rehearsal,
@@ -32,7 +32,7 @@ use super::{
     network::{Nearness, selector},
     preemption::{Nominations, preempt, waits_for_victims},
     round::bind_annotations,
-    upkeep::upkeep,
+    status_updates::status_updates,
 };
 
 /// Places the pods of a gang together or not at all.
@@ -376,8 +376,8 @@ impl PluginState for Coscheduling {
 }
 
 impl StatusWriter for Coscheduling {
-    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
-        upkeep(cluster, self.is_aware)
+    fn status_writes(&self, cluster: &Cluster) -> StatusUpdates {
+        status_updates(cluster, self.is_aware)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The plugin.
 
+mod pre_filter_state;
 mod vendor;
-mod wanted;
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ use koord_scheduler_framework::{
 };
 use serde_json::Value;
 
-use self::wanted::{Compared, IN_PARTS, KEPT, Step, UNHEALTHY, UNSHAREABLE, Wanted};
+use self::pre_filter_state::{Compared, IN_PARTS, KEPT, PreFilterState, Step, UNHEALTHY, UNSHAREABLE};
 use super::{
     fragments::{Fragments, Taken},
     shown,
@@ -114,9 +114,9 @@ impl DeviceShare {
         }))
     }
 
-    fn wanted(&self, template: &Arc<Template>) -> Option<Wanted> {
+    fn wanted(&self, template: &Arc<Template>) -> Option<PreFilterState> {
         let request = read(template).ok().flatten()?;
-        Some(Wanted::new(request, template, &self.0))
+        Some(PreFilterState::new(request, template, &self.0))
     }
 }
 
@@ -221,7 +221,7 @@ impl Filter for DeviceShare {
     }
 
     fn details(&self, refusal: &Refusal, _: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
-        if refusal.reason == UNSHAREABLE { Operands::new() } else { wanted::details(refusal, cluster, row) }
+        if refusal.reason == UNSHAREABLE { Operands::new() } else { pre_filter_state::details(refusal, cluster, row) }
     }
 }
 
@@ -255,7 +255,7 @@ impl Reserve for DeviceShare {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let chosen = holds.get::<ReservedNumaAffinity>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
-        match wanted.allocate(cluster, row, (chosen, Step::Reserve), &source(holds, &wanted.asks)) {
+        match wanted.allocate(cluster, row, (chosen, Step::Reserve), &source(holds, &wanted.requirement)) {
             Some(Ok(allocation)) => {
                 if self.0.resizes && request.pod.is_reservation() {
                     holds.set(Resized(allocation.total().list()));

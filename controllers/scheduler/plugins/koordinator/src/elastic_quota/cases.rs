@@ -3,7 +3,7 @@
 mod gates;
 mod hooks;
 mod names;
-mod upkeep;
+mod status_updates;
 
 use std::{any::TypeId, sync::Arc, time::Duration};
 

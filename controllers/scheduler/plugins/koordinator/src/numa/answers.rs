@@ -7,12 +7,12 @@ use koord_scheduler_framework::{
 use koord_scheduling::NumaMask;
 
 use super::{
-    asked::{Asked, Place},
+    pre_filter_state::{NodeInCluster, PreFilterState},
     refused::Refused,
 };
-impl NodeNumaAffinity for Asked {
+impl NodeNumaAffinity for PreFilterState {
     fn affinity(&self, cluster: &Cluster, row: Row) -> Option<NumaMask> {
-        let place = Place::of(cluster, row)?;
+        let place = NodeInCluster::of(cluster, row)?;
         let terms = self.terms(place.node).ok()?;
         // With BestEffort they are chosen when the node is.
         if matches!(terms.policy, Policy::None | Policy::BestEffort) {
@@ -25,13 +25,13 @@ impl NodeNumaAffinity for Asked {
     }
 }
 
-impl SourceFilter for Asked {
+impl SourceFilter for PreFilterState {
     fn filter_source(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> bool {
         self.check(cluster, row, source).is_ok()
     }
 }
 
-impl NodeFilter for Asked {
+impl NodeFilter for PreFilterState {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         self.check(cluster, row, &AllocationSource::Any).map_err(
             |Refused { reasons, is_resolvable, is_of_reserve, .. }| Refusal {
@@ -47,14 +47,14 @@ impl NodeFilter for Asked {
             let terms = self.terms(node);
             node.cpu_ratio > 1.0 || terms.is_ok_and(|terms| terms.policy != Policy::None || terms.cpus.is_some())
         };
-        let is_apart = Place::of(cluster, row).is_none_or(|place| !takes_part(place.node));
+        let is_apart = NodeInCluster::of(cluster, row).is_none_or(|place| !takes_part(place.node));
         is_apart.then(|| NodeFilter::filter(self, cluster, row))
     }
 }
 
-impl NodeScore for Asked {
+impl NodeScore for PreFilterState {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(place) = Place::of(cluster, row) else { return 0 };
+        let Some(place) = NodeInCluster::of(cluster, row) else { return 0 };
         let Ok(terms) = self.terms(place.node) else { return 0 };
         if terms.policy == Policy::None {
             return self.score_of_node(place.node, terms.cpus.is_some(), cluster, row);

@@ -41,10 +41,10 @@ use koord_scheduler_framework::{
 use serde_json::Value;
 
 use super::{
-    asked::{Asked, Configured, Place},
+    pre_filter_state::{Configured, NodeInCluster, PreFilterState},
     refused::Refused,
+    resource_options::{Invalid, ResourceOptions},
     shown,
-    wanted::{Invalid, Wanted},
 };
 
 const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
@@ -86,7 +86,7 @@ impl NodeNumaResource {
     }
 
     /// What a pod wants. None where it requests nothing, and has no part in all this.
-    fn asked(&self, request: &Request<'_>) -> Result<Option<Asked>, Invalid> {
+    fn asked(&self, request: &Request<'_>) -> Result<Option<PreFilterState>, Invalid> {
         let providers = request.each(|plugin| &plugin.numa_hint_provider);
         let others = providers.filter_map(|provider| provider.prepare_numa_hints(request)).collect();
         self.asked_of(request.template(), others)
@@ -96,15 +96,16 @@ impl NodeNumaResource {
         &self,
         template: &Arc<Template>,
         others: Vec<Box<dyn NodeNumaHints>>,
-    ) -> Result<Option<Asked>, Invalid> {
-        let wanted = wanted(template, self.settings.bind)?;
+    ) -> Result<Option<PreFilterState>, Invalid> {
+        let options = options(template, self.settings.bind)?;
         if template.requests.is_zero() {
             return Ok(None);
         }
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
-        let (template, asks, of_nodes) = (Arc::clone(template), ReservationRequirement::of(template), Vec::new());
+        let (template, requirement, of_nodes) =
+            (Arc::clone(template), ReservationRequirement::of(template), Vec::new());
         let numbered = OnceLock::new();
-        Ok(Some(Asked { wanted, template, asks, others, of_nodes, numbered, settings, texts }))
+        Ok(Some(PreFilterState { options, template, requirement, others, of_nodes, numbered, settings, texts }))
     }
 }
 
@@ -115,10 +116,10 @@ fn own_spec(name: &str, cluster: &Cluster) -> ResourceSpec {
     annotations.and_then(|annotations| RESOURCE_SPEC.get(annotations).ok().flatten()).unwrap_or_default()
 }
 
-fn wanted(template: &Template, default_bind: Option<Bind>) -> Result<Wanted, Invalid> {
+fn options(template: &Template, default_bind: Option<Bind>) -> Result<ResourceOptions, Invalid> {
     let cpu = template.requests.amount("cpu").milli_value();
     let (label, annotation) = (|key: &str| template.labels.get(key), |key: &str| template.annotations.get(key));
-    Wanted::of(label, annotation, template.priority, cpu, default_bind)
+    ResourceOptions::of(label, annotation, template.priority, cpu, default_bind)
 }
 
 impl Plugin for NodeNumaResource {
@@ -166,8 +167,8 @@ impl EnqueueExtensions for NodeNumaResource {
 
 impl PreFilter for NodeNumaResource {
     fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        let wanted = wanted(request.template(), self.settings.bind);
-        if let Err(Invalid::Annotation { key, reason }) = &wanted {
+        let options = options(request.template(), self.settings.bind);
+        if let Err(Invalid::Annotation { key, reason }) = &options {
             let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
             return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message).with("annotation", key)));
         }
@@ -177,7 +178,7 @@ impl PreFilter for NodeNumaResource {
             return Err(Rejection::unresolvable(reason));
         }
         let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
-        wanted.map(drop).map_err(fractional)
+        options.map(drop).map_err(fractional)
     }
 }
 
@@ -196,7 +197,7 @@ impl Filter for NodeNumaResource {
     fn details(&self, refusal: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
         let reasons = self.reasons(refusal, cluster);
         let (Some(reason), Some(place), Ok(Some(asked))) =
-            (reasons.first(), Place::of(cluster, row), self.asked(request))
+            (reasons.first(), NodeInCluster::of(cluster, row), self.asked(request))
         else {
             return Operands::new();
         };
@@ -211,7 +212,7 @@ impl Filter for NodeNumaResource {
 impl Score for NodeNumaResource {
     fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         let asked = self.asked(request).ok()??;
-        Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
+        Some(Box::new(PreFilterState { of_nodes: asked.of_nodes(cluster), ..asked }))
     }
 }
 
@@ -232,10 +233,10 @@ impl Reserve for NodeNumaResource {
         let Ok(Some(mut asked)) = self.asked(request) else { return Ok(()) };
         if let Some(reference) = &request.pod.reservation {
             // What is decided is written into the Reservation, beside what that says itself and not its template.
-            asked.wanted.spec = own_spec(reference.key.as_str(), cluster);
+            asked.options.spec = own_spec(reference.key.as_str(), cluster);
         }
-        let Some(place) = Place::of(cluster, row) else { return Ok(()) };
-        let source = source(holds, &asked.asks);
+        let Some(place) = NodeInCluster::of(cluster, row) else { return Ok(()) };
+        let source = source(holds, &asked.requirement);
         let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
             AllocationSource::Only(_) if !request.pod.is_reservation() => {
                 Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))

@@ -2,7 +2,7 @@
 
 use koord_scheduler_framework::Reason;
 
-use super::wanted::Mismatch;
+use super::resource_options::Mismatch;
 
 /// A refusal.
 pub(super) struct Refused {

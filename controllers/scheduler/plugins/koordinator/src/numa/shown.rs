@@ -17,14 +17,14 @@ use koord_scheduler_framework::{NoAnswer, Operands, ReasonCode, cluster::Cluster
 use koord_scheduling::{Cpu, ResourceVector};
 use serde_json::{Map, Value, json};
 
-use super::asked::{Asked, Place};
+use super::pre_filter_state::{NodeInCluster, PreFilterState};
 
 /// What of a node that is refused by this code is left, or what it does not report.
-pub(super) fn details(code: ReasonCode, asked: &Asked, place: Place<'_>) -> Operands {
+pub(super) fn details(code: ReasonCode, asked: &PreFilterState, place: NodeInCluster<'_>) -> Operands {
     match code {
         ReasonCode::CpuTopologyMissing => vec![("cause", missing(place).to_owned())],
         ReasonCode::NumaUnavailable | ReasonCode::CpusUnavailable => {
-            let policy = asked.wanted.policy_on(place.node).unwrap_or_default().word();
+            let policy = asked.options.policy_on(place.node).unwrap_or_default().word();
             vec![("policy", policy.to_owned()), ("free_per_numa", free(asked, place))]
         }
         _ => Operands::new(),
@@ -32,7 +32,7 @@ pub(super) fn details(code: ReasonCode, asked: &Asked, place: Place<'_>) -> Oper
 }
 
 /// What the report of a node lacks.
-fn missing(Place { cluster, row, state, node }: Place<'_>) -> &'static str {
+fn missing(NodeInCluster { cluster, row, state, node }: NodeInCluster<'_>) -> &'static str {
     let is_reported = cluster.node(row).is_some_and(|node| state.is_reported(&node.name));
     match (is_reported, node.cpus_per_core()) {
         (false, _) => "NoNodeResourceTopology",
@@ -42,7 +42,7 @@ fn missing(Place { cluster, row, state, node }: Place<'_>) -> &'static str {
 }
 
 /// What is left of each NUMA node of what the pod requests, and the CPUs that it can have for itself: `0:cpu=2,cpus=1;1:cpu=4,cpus=4`.
-fn free(asked: &Asked, Place { state, node, .. }: Place<'_>) -> String {
+fn free(asked: &PreFilterState, NodeInCluster { state, node, .. }: NodeInCluster<'_>) -> String {
     let requests = &asked.template.requests;
     let available = node.available_cpus();
     let of_node = |zone: &NumaZone| {

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use koord_scheduler_allocation::ReservationCache;
 use koord_scheduler_framework::{AttemptState, Rejection, cluster::Cluster};
 
-use super::{ask::Chosen, over_pods::OverPods};
+use super::{filters::MatchedReservations, over_pods::OverPods};
 
 /// What was found about a pod, as long as no reservation and no owner changes.
 #[derive(Default)]
 pub(super) struct ReservationsFound {
     generation: u64,
     /// The reservations that an owner matches.
-    pub(super) chosen: OnceLock<Option<Arc<Chosen>>>,
+    pub(super) chosen: OnceLock<Option<Arc<MatchedReservations>>>,
     /// The running pods that a Reservation may take over.
     pub(super) over: OnceLock<Result<Option<Arc<OverPods>>, Rejection>>,
 }

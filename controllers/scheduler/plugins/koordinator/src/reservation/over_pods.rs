@@ -142,7 +142,12 @@ impl OverPods {
     }
 
     /// The pods that are taken over on a node; none where it has enough without. Otherwise the reasons.
-    pub(super) fn chosen(&self, kept: &ReservationCache, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<Reason>> {
+    pub(super) fn chosen(
+        &self,
+        cache: &ReservationCache,
+        cluster: &Cluster,
+        row: Row,
+    ) -> Result<Vec<Uid>, Vec<Reason>> {
         let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
         let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
         let requests = |uid: &Uid| {
@@ -151,7 +156,7 @@ impl OverPods {
         };
         let candidates: Vec<Candidate> =
             uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
-        pre_allocate(&self.info, &kept.room(cluster, row, &self.info.allocatable), &candidates, self.how)
+        pre_allocate(&self.info, &cache.room(cluster, row, &self.info.allocatable), &candidates, self.how)
     }
 
     /// Whether nodes are told apart by the pods that are taken over. Of several pods nothing is said, as in the original.
@@ -160,8 +165,8 @@ impl OverPods {
     }
 
     /// How good a node is: the better the pod is used that is taken over.
-    pub(super) fn rate(&self, kept: &ReservationCache, cluster: &Cluster, row: Row) -> i64 {
-        let chosen = self.chosen(kept, cluster, row).unwrap_or_default();
+    pub(super) fn rate(&self, cache: &ReservationCache, cluster: &Cluster, row: Row) -> i64 {
+        let chosen = self.chosen(cache, cluster, row).unwrap_or_default();
         let placed = chosen.first().and_then(|uid| cluster.excluded_pod(uid, row));
         placed.map_or(0, |placed| reservation_score(&ResourceAmounts::from(&placed.pod.template.requests), &self.info))
     }
@@ -182,13 +187,13 @@ pub(super) fn writes<'a>(taken_over: &'a TakenOver, object: &Pod) -> impl Iterat
 /// template requests.
 fn is_allowed(placed: &Placed, info: &ReservationInfo, requests: &ResourceList, cluster: &Cluster) -> bool {
     let template = &placed.pod.template;
-    let (Ok(wish), Some(node)) =
+    let (Ok(selector), Some(node)) =
         (ReservationSelector::new(&template.labels, &template.annotations), cluster.node(placed.row))
     else {
         return false;
     };
     matches!(
-        wish.accepts(&template.requests, info, requests, &node.labels),
+        selector.accepts(&template.requests, info, requests, &node.labels),
         ReservationMatch::Matched | ReservationMatch::Ignored
     )
 }

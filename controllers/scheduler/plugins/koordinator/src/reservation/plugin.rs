@@ -12,14 +12,14 @@ use koord_core::{uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_allocation::{
     AllocatePolicy, Allocated, Assumed, Matched, ReservationCache, ReservationQuery, ReservationSelector, ReservePod,
-    ResourceAmounts, TakenOver, is_over, keeps, object_of,
+    ResourceAmounts, TakenOver, has_reservation_mode, is_over, object_of,
 };
 use koord_scheduler_framework::{
     AllocationRestore, BeforePreFilter, Bind, EnqueueExtensions, Explanation, FailureHandler, Figure, Filter, Found,
     MetricSource, NoAnswer, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult, PreBind,
     PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
     ReservationRestore, Reserve, ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint,
-    SignatureFields, StatusWriter, Upkeep,
+    SignatureFields, StatusUpdates, StatusWriter,
     cluster::{Cluster, ExcludedPods, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -32,15 +32,18 @@ use koord_scheduler_framework::{
 use serde_json::Value;
 
 use super::{
-    ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, TERMINATING, Taking, Wanted, among},
     attempt::ReservationsFound,
     conditions::Conditions,
     figures::figures,
+    filters::{
+        Ignored, MatchedReservations, NO_MATCH, OwnerFilter, OwnerScore, ReservePodFilter, TERMINATING, TakeOverScore,
+        among,
+    },
     lifecycle::{self, Garbage},
     message,
     over_pods::{OverPods, writes},
     preemption::preempt,
-    shown, unmatched, upkeep,
+    shown, status_updates, unmatched,
 };
 
 /// Lets pods use what is reserved for them, and keeps others from it.
@@ -102,11 +105,12 @@ impl Reservation {
     }
 
     /// What a pod wants, and the reservations that it matches; none where there are none.
-    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<Chosen>> {
+    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<MatchedReservations>> {
         let find = || {
-            let wish = wish(request.pod).ok()?;
-            let kept = cluster.state::<ReservationCache>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
-            let matched = kept.matched(&self.asks(request, &wish, cluster));
+            let selector = selector(request.pod).ok()?;
+            let cache =
+                cluster.state::<ReservationCache>().filter(|cache| !cache.is_empty() || selector.needs_one())?;
+            let matched = cache.matched(&self.query(request, &selector, cluster));
             let (mut requests, mut others) = (ResourceAmounts::default(), Vec::new());
             if !matched.is_empty() {
                 requests = ResourceAmounts::from(&request.template().requests);
@@ -114,25 +118,25 @@ impl Reservation {
                 others.extend(plugins.filter_map(|plugin| plugin.prepare_reservation_filter(request)));
             }
             let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
-            Some(Arc::new(Chosen { wish, requests, matched, ignored, trusts_node, others }))
+            Some(Arc::new(MatchedReservations { selector, requests, matched, ignored, trusts_node, others }))
         };
         ReservationsFound::of(request.state, cluster).chosen.get_or_init(find).clone()
     }
 
-    fn asks<'a>(
+    fn query<'a>(
         &self,
         request: &'a Request<'a>,
-        wish: &'a ReservationSelector,
+        selector: &'a ReservationSelector,
         cluster: &'a Cluster,
     ) -> ReservationQuery<'a> {
-        ReservationQuery { request, wish, cluster, has_node_labels: !self.changes.omits_node_labels }
+        ReservationQuery { request, selector, cluster, has_node_labels: !self.changes.omits_node_labels }
     }
 
     /// Whether reservations matter to a pod: those that it matches or waits for, and those that have owners and take more.
-    fn concern(&self, request: &Request<'_>, chosen: &Chosen, cluster: &Cluster) -> bool {
-        let is_shared = |kept: &ReservationCache| kept.is_shared(&self.asks(request, &chosen.wish, cluster));
+    fn concern(&self, request: &Request<'_>, chosen: &MatchedReservations, cluster: &Cluster) -> bool {
+        let is_shared = |cache: &ReservationCache| cache.is_shared(&self.query(request, &chosen.selector, cluster));
         !chosen.matched.is_empty()
-            || chosen.wish.needs_one()
+            || chosen.selector.needs_one()
             || cluster.state::<ReservationCache>().is_some_and(is_shared)
     }
 
@@ -144,10 +148,10 @@ impl Reservation {
 
     /// The running pods that a Reservation takes over on its node.
     fn taken_over(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
-        let (Some(over), Some(kept)) = (self.over_pods(request, cluster)?, cluster.state::<ReservationCache>()) else {
+        let (Some(over), Some(cache)) = (self.over_pods(request, cluster)?, cluster.state::<ReservationCache>()) else {
             return Ok(TakenOver(Vec::new()));
         };
-        let chosen = over.chosen(kept, cluster, row).map_err(Rejection::unschedulable)?;
+        let chosen = over.chosen(cache, cluster, row).map_err(Rejection::unschedulable)?;
         let placed = |uid: &Uid| cluster.excluded_pod(uid, row);
         let taken = chosen.iter().filter_map(placed).map(|placed| (placed.pod.uid.clone(), placed.pod.key.clone()));
         Ok(TakenOver(taken.collect()))
@@ -228,7 +232,7 @@ impl EnqueueExtensions for Reservation {
     fn is_helped_by(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
         match event {
             Event::Object(change) => change.of::<ReservationObject>().is_some(),
-            Event::PodAssigned(pod) => keeps(pod),
+            Event::PodAssigned(pod) => has_reservation_mode(pod),
             _ => true,
         }
     }
@@ -240,8 +244,8 @@ impl ReservationRestore for Reservation {
             let over = self.over_pods(request, cluster).ok().flatten()?;
             return Some(ExcludedPods { at_once: over.pods().cloned().collect(), ..ExcludedPods::default() });
         }
-        let (chosen, kept) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>())?;
-        (!chosen.matched.is_empty()).then(|| kept.hidden(&chosen.matched))
+        let (chosen, cache) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>())?;
+        (!chosen.matched.is_empty()).then(|| cache.hidden(&chosen.matched))
     }
 }
 
@@ -250,7 +254,7 @@ impl BeforePreFilter for Reservation {
         if request.pod.is_reservation() {
             return OverPods::check(request.pod, cluster, &self.pre_allocation);
         }
-        wish(request.pod).map(drop).map_err(invalid)
+        selector(request.pod).map(drop).map_err(invalid)
     }
 }
 
@@ -263,13 +267,13 @@ impl PreFilter for Reservation {
             }
             return self.over_pods(request, cluster).map(drop);
         }
-        let wish = wish(request.pod).map_err(invalid)?;
-        if !wish.needs_one() {
+        let selector = selector(request.pod).map_err(invalid)?;
+        if !selector.needs_one() {
             return Ok(());
         }
         let chosen = self.choose(request, cluster);
         if chosen.is_some_and(|chosen| chosen.matched.is_empty()) {
-            Err(Rejection::unresolvable(unmatched::reason(request.pod, &wish, cluster)))
+            Err(Rejection::unresolvable(unmatched::reason(request.pod, &selector, cluster)))
         } else {
             Ok(())
         }
@@ -285,16 +289,16 @@ impl Filter for Reservation {
             let is_default = object.is_none_or(|object| AllocatePolicy::of(object) == AllocatePolicy::Default);
             let over = self.over_pods(request, cluster).ok().flatten();
             let only = over.as_ref().and_then(|over| over.only_on());
-            return among(only, Box::new(Wanted { node, is_default, over, texts }));
+            return among(only, Box::new(ReservePodFilter { node, is_default, over, texts }));
         }
-        let keeps = keeps(request.pod);
+        let keeps = has_reservation_mode(request.pod);
         let chosen = self.choose(request, cluster);
         // QUIRK: reservations that nobody uses do not matter to a pod that matches none
         // (`a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used`).
         let chosen = chosen.filter(|chosen| !keeps || self.concern(request, chosen, cluster));
         chosen.map_or(PreparedFilter::Skip, |chosen| {
             let only = chosen.only_on(cluster);
-            among(only, Box::new(Asked { chosen, keeps, texts }))
+            among(only, Box::new(OwnerFilter { chosen, keeps, texts }))
         })
     }
 
@@ -315,9 +319,9 @@ impl Score for Reservation {
     fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
         if request.pod.is_reservation() {
             let over = self.over_pods(request, cluster).ok().flatten().filter(|over| over.is_rated());
-            return over.map(|over| -> Box<dyn NodeScore> { Box::new(Taking(over)) });
+            return over.map(|over| -> Box<dyn NodeScore> { Box::new(TakeOverScore(over)) });
         }
-        self.choose(request, cluster).map(|chosen| -> Box<dyn NodeScore> { Box::new(Rated(chosen)) })
+        self.choose(request, cluster).map(|chosen| -> Box<dyn NodeScore> { Box::new(OwnerScore(chosen)) })
     }
 }
 
@@ -334,9 +338,9 @@ impl PostFilter for Reservation {
         let chosen = (!request.pod.is_reservation()).then(|| self.choose(request, cluster)).flatten();
         said.extend(chosen.into_iter().flat_map(|chosen| {
             let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
-            let asks = self.asks(request, &chosen.wish, cluster);
-            let summary = cluster.state::<ReservationCache>().map(|kept| kept.summary(&asks)).unwrap_or_default();
-            summary.lines(&chosen.wish, &of_nodes)
+            let query = self.query(request, &chosen.selector, cluster);
+            let summary = cluster.state::<ReservationCache>().map(|cache| cache.summary(&query)).unwrap_or_default();
+            summary.lines(&chosen.selector, &of_nodes)
         }));
         let said = said.join(", ");
         if has_no_room { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
@@ -348,14 +352,14 @@ impl FailureHandler for Reservation {
         if self.changes.conditions == Conditions::default() || request.pod.is_reservation() {
             return;
         }
-        let Ok(wish) = wish(request.pod) else { return };
+        let Ok(selector) = selector(request.pod) else { return };
         let known = &*cluster;
         let unused = known
             .state::<ReservationCache>()
-            .map(|kept| kept.unused(&self.asks(request, &wish, known), found))
+            .map(|cache| cache.unused(&self.query(request, &selector, known), found))
             .unwrap_or_default();
-        if let Some(kept) = cluster.state_mut::<ReservationCache>() {
-            kept.note_unused(unused);
+        if let Some(cache) = cluster.state_mut::<ReservationCache>() {
+            cache.note_unused(unused);
         }
     }
 }
@@ -370,13 +374,13 @@ impl Reserve for Reservation {
             }
             return Ok(());
         }
-        let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>()) else {
+        let Some((chosen, cache)) = self.choose(request, cluster).zip(cluster.state::<ReservationCache>()) else {
             return Ok(());
         };
-        if chosen.wish.is_ignoring {
+        if chosen.selector.is_ignoring {
             return Ok(());
         }
-        match chosen.nominated(kept, cluster, row) {
+        match chosen.nominated(cache, cluster, row) {
             Some(info) if info.is_terminating => {
                 Err(Rejection::error(ReasonCode::ReservationInvalid.says(TERMINATING)))
             }
@@ -384,7 +388,7 @@ impl Reserve for Reservation {
                 holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
                 Ok(())
             }
-            None if chosen.wish.needs_one() => {
+            None if chosen.selector.needs_one() => {
                 Err(Rejection::unschedulable(ReasonCode::ReservationNotMatched.says(NO_MATCH)))
             }
             None => Ok(()),
@@ -409,7 +413,7 @@ impl PreBind for Reservation {
 
 impl Bind for Reservation {
     fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {
-        upkeep::bound(placed, cluster, self.changes.conditions)
+        status_updates::bound(placed, cluster, self.changes.conditions)
     }
 }
 
@@ -450,31 +454,31 @@ impl PluginState for Reservation {
 
 impl StatusWriter for Reservation {
     fn report_unschedulable(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Explanation {
-        let asks = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
-        let said = asks.then(|| message::of_reservations(message)).flatten();
+        let has_affinity = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
+        let said = has_affinity.then(|| message::of_reservations(message)).flatten();
         Explanation {
-            write: upkeep::unschedulable(pod, message, cluster, self.changes.conditions),
+            write: status_updates::unschedulable(pod, message, cluster, self.changes.conditions),
             events: said.map(|said| ("FailedScheduling-Reservation", said)).into_iter().collect(),
         }
     }
 
-    fn status_writes(&self, cluster: &Cluster) -> Upkeep {
+    fn status_writes(&self, cluster: &Cluster) -> StatusUpdates {
         cluster
             .state::<ReservationCache>()
-            .map(|kept| {
-                let mut upkeep = upkeep::all(kept, cluster, self.garbage, self.changes.conditions);
+            .map(|cache| {
+                let mut status_updates = status_updates::all(cache, cluster, self.garbage, self.changes.conditions);
                 if self.changes.cleans_owners {
-                    upkeep.writes.extend(upkeep::orphans(kept, cluster));
+                    status_updates.writes.extend(status_updates::orphans(cache, cluster));
                 }
-                upkeep
+                status_updates
             })
             .unwrap_or_default()
     }
 
     fn urgent_writes(&self, cluster: &mut Cluster) -> Vec<Write> {
         let uids = cluster.state_mut::<ReservationCache>().map(ReservationCache::take_used_anew).unwrap_or_default();
-        let kept = cluster.state::<ReservationCache>().filter(|_| !uids.is_empty());
-        kept.map(|kept| upkeep::of_owners(&uids, kept, cluster, self.changes.conditions)).unwrap_or_default()
+        let cache = cluster.state::<ReservationCache>().filter(|_| !uids.is_empty());
+        cache.map(|cache| status_updates::of_owners(&uids, cache, cluster, self.changes.conditions)).unwrap_or_default()
     }
 }
 
@@ -484,10 +488,10 @@ impl ServiceEndpoint for Reservation {
     }
 
     fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let kept = cluster.state::<ReservationCache>().ok_or(NoAnswer::UnknownPath)?;
+        let cache = cluster.state::<ReservationCache>().ok_or(NoAnswer::UnknownPath)?;
         match *path {
-            ["nodeReservations", node] => Ok(shown::on_node(kept, cluster, node)),
-            ["reservationSelectorIndex"] => Ok(kept.index(query.is_set("detail"))),
+            ["nodeReservations", node] => Ok(shown::on_node(cache, cluster, node)),
+            ["reservationSelectorIndex"] => Ok(cache.index(query.is_set("detail"))),
             _ => Err(NoAnswer::UnknownPath),
         }
     }
@@ -505,12 +509,12 @@ impl SchedulingSignature for Reservation {
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let names = |kept: &ReservationCache| kept.names(pod);
-        pod.is_reservation() || keeps(pod) || cluster.state::<ReservationCache>().is_some_and(names)
+        let names = |cache: &ReservationCache| cache.names(pod);
+        pod.is_reservation() || has_reservation_mode(pod) || cluster.state::<ReservationCache>().is_some_and(names)
     }
 
     fn epoch(&self, cluster: &Cluster) -> u64 {
-        cluster.state::<ReservationCache>().map_or(0, |kept| u64::from(!kept.is_empty()))
+        cluster.state::<ReservationCache>().map_or(0, |cache| u64::from(!cache.is_empty()))
     }
 }
 
@@ -521,7 +525,7 @@ fn allocated(pod: &Pod) -> Option<Allocated> {
     Some(Allocated { name: name.into(), uid: Uid::from(&*uid) })
 }
 
-fn wish(pod: &Pod) -> Result<ReservationSelector, ProtocolError> {
+fn selector(pod: &Pod) -> Result<ReservationSelector, ProtocolError> {
     ReservationSelector::new(&pod.template.labels, &pod.template.annotations)
 }
 

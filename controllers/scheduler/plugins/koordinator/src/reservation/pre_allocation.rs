@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::uid::Uid;
-use koord_scheduler_allocation::{ReservationInfo, ResourceAmounts, UnreservedResources, full, insufficient_by_node};
+use koord_scheduler_allocation::{
+    ReservationInfo, ResourceAmounts, UnreservedResources, exceeded, insufficient_by_node,
+};
 use koord_scheduler_framework::{Reason, ReasonCode};
 
 use super::reservation_score;
@@ -56,7 +58,7 @@ pub fn pre_allocate(
     for candidate in sorted {
         let mut sum = if how.many { freed.clone() } else { ResourceAmounts::default() };
         sum.add(&candidate.requests);
-        let exceeded = full(&sum, reservation, false);
+        let exceeded = exceeded(&sum, reservation, false);
         if !exceeded.is_empty() {
             by_reservation.extend(exceeded);
             if !how.many {

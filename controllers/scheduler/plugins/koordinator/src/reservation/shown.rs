@@ -12,8 +12,8 @@ use koord_scheduling::quantity;
 use serde_json::{Value, json};
 
 /// The reservations of a node: what they keep, for whom, and who uses them. Nothing where there are none, or no such node.
-pub(super) fn on_node(kept: &ReservationCache, cluster: &Cluster, node: &str) -> Value {
-    let items = kept.exact_on(node).map(|(info, allocatable)| item(info, allocatable, cluster));
+pub(super) fn on_node(cache: &ReservationCache, cluster: &Cluster, node: &str) -> Value {
+    let items = cache.exact_on(node).map(|(info, allocatable)| item(info, allocatable, cluster));
     shown::without_empty(json!({"items": items.collect::<Vec<_>>()}))
 }
 

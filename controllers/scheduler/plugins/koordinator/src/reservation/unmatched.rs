@@ -5,15 +5,15 @@ use koord_resource::ResourceList;
 use koord_scheduler_allocation::{ReservationInfo, ReservationSelector};
 use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, labels::Labels, pod::Pod};
 
-use super::ask::NO_MATCH;
+use super::filters::NO_MATCH;
 
 /// Reservations that are looked at for a reason.
 const LOOKED_MAX: usize = 64;
 
 /// The reason for a pod that matches none: of the reservation that it names, or of one that it selects and comes closest to.
-pub(super) fn reason(pod: &Pod, wish: &ReservationSelector, cluster: &Cluster) -> Reason {
+pub(super) fn reason(pod: &Pod, selector: &ReservationSelector, cluster: &Cluster) -> Reason {
     let objects = cluster.objects();
-    if let Some(name) = wish.name() {
+    if let Some(name) = selector.name() {
         return objects.get::<Reservation>(name).map_or_else(
             || ReasonCode::ReservationNotMatched.says(NO_MATCH).with("reservation", name).with("phase", "absent"),
             |object| of_one(pod, object),
@@ -22,7 +22,7 @@ pub(super) fn reason(pod: &Pod, wish: &ReservationSelector, cluster: &Cluster) -
     let nothing = Labels::default();
     let selected = objects.of::<Reservation>().map(|(_, object)| object).take(LOOKED_MAX).filter(|object| {
         let node = cluster.row(&object.status.node_name).and_then(|row| cluster.node(row));
-        wish.selects(&info(object), node.map_or(&nothing, |node| &node.labels))
+        selector.selects(&info(object), node.map_or(&nothing, |node| &node.labels))
     });
     let reasons = selected.map(|object| of_one(pod, object));
     let closest = reasons.min_by_key(|reason| match reason.code {
@@ -79,8 +79,8 @@ mod tests {
         let template = Template { labels: [("app", "web")].into_iter().collect(), ..Template::default() };
         let pod = Pod { key: ObjectKey::new("ns", "p"), template: Arc::new(template), ..Pod::default() };
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter().collect();
-        let wish = ReservationSelector::new(&Labels::default(), &annotations).unwrap();
-        let reason = reason(&pod, &wish, &cluster);
+        let selector = ReservationSelector::new(&Labels::default(), &annotations).unwrap();
+        let reason = reason(&pod, &selector, &cluster);
         assert_eq!(reason.text, NO_MATCH, "events and conditions say the same whatever the code is");
         koord_scheduler_testing::code(&reason)
     }

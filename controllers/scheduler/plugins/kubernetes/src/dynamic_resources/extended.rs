@@ -3,9 +3,7 @@
 //! A kube-scheduler with the alpha gate `DRAExtendedResource` makes a claim for a pod that requests such a resource, where nodes do not
 //! offer it themselves. Without the gate it refuses the pod, and so does this scheduler always; who asks why is told of the class.
 
-use koord_scheduler_framework::{
-    Reason, ReasonCode, cluster::Cluster, dynamic::DeviceClass, pod::Template,
-};
+use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, dynamic::DeviceClass, pod::Template};
 use koord_scheduling::count;
 
 /// Before the name of a class: the resource by which every class can be requested.

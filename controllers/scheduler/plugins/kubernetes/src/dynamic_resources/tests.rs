@@ -10,7 +10,7 @@ use koord_core::{
 use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
     AttemptState, BeforePreFilter, EnqueueExtensions, Filter, Plugin, PodActivation, PostFilter, Refusals,
-    Registration, Reserve, StatusWriter, Upkeep, pod::Template,
+    Registration, Reserve, StatusUpdates, StatusWriter, pod::Template,
 };
 use serde_json::{Value, json};
 
@@ -293,7 +293,7 @@ fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilterResult, Ve
     let mut draw = |_| 0;
     let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
     let result = plugin.post_filter(&request, &mut attempted);
-    let Upkeep { writes, .. } = plugin.status_writes(&world.cluster);
+    let StatusUpdates { writes, .. } = plugin.status_writes(&world.cluster);
     (result, writes)
 }
 

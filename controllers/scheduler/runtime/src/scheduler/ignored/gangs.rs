@@ -7,7 +7,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::uid::Uid;
 use koord_scheduler_framework::{Reason, ReasonCode, pod::Pod};
 
-use super::told::Part;
+use super::reported::Part;
 use crate::{report, scheduler::Scheduler};
 
 /// How long a member waits before it is reported. Members are created one after the other.
@@ -23,7 +23,7 @@ impl Scheduler {
             return;
         }
         let message = format!("{}; its pods are not tried until then", reason.text);
-        if !self.ignored.told.is_new(Part::Gang, &Uid::from(gang), std::slice::from_ref(&message)) {
+        if !self.ignored.reported.is_new(Part::Gang, &Uid::from(gang), std::slice::from_ref(&message)) {
             return;
         }
         let about = if let Some(group) = self.engine.cluster().objects().entry::<PodGroup>(gang) {

@@ -8,7 +8,7 @@ use koord_api::{
 };
 use koord_scheduler_framework::{ReasonCode, pod::Pod};
 
-use super::{ROWS, findings, told::Part, unreadable};
+use super::{ROWS, findings, reported::Part, unreadable};
 use crate::{
     feed::Said,
     report,
@@ -56,7 +56,7 @@ impl Scheduler {
             self.write_why_it_waits(pod, &holding.join("; "));
         }
         let all: Vec<String> = holding.iter().chain(&others).cloned().collect();
-        if !self.ignored.told.is_new(Part::Wishes, &pod.uid, &all) {
+        if !self.ignored.reported.is_new(Part::Wishes, &pod.uid, &all) {
             return;
         }
         for message in &holding {

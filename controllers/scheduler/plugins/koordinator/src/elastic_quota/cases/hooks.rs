@@ -180,7 +180,7 @@ fn what_a_hook_writes_goes_with_what_the_scheduler_writes() {
     let mut world = world(Settings::default(), Limit::of(9));
     world.quota("q1", "5", "10", &json!({"annotations": {"kept": "yes"}}));
     let patch_of_q1 = |world: &World| {
-        let mut writes = world.engine.upkeep().writes.into_iter();
+        let mut writes = world.engine.status_updates().writes.into_iter();
         writes.find(|write| write.key.as_str() == "ns/q1").map(|write| match write.action {
             Action::Patch { subresource: "", patch } => patch,
             other => panic!("{other:?}"),

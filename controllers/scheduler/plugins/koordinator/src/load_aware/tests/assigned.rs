@@ -31,8 +31,8 @@ fn rooms(world: &World) -> Vec<&'static str> {
     let PreparedFilter::Nodes(filter) = LoadAwareScheduling::new(&args).prepare_filter(&request, &cluster) else {
         panic!("no filter")
     };
-    let has_room = |name: &&str| filter.filter(&cluster, cluster.row(name).unwrap()).is_ok();
-    ["n1", "n2"].into_iter().filter(has_room).collect()
+    let fits_in = |name: &&str| filter.filter(&cluster, cluster.row(name).unwrap()).is_ok();
+    ["n1", "n2"].into_iter().filter(fits_in).collect()
 }
 
 #[test]

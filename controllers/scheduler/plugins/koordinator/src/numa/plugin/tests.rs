@@ -48,8 +48,8 @@ fn shares(cpus: &str, shares: &[(u32, &str, &str)]) -> String {
 /// One after the other on one machine: what each pod wants, and what it gets.
 fn play(machine: Machine, pods: &[(CpuRequest<'_>, String)]) {
     let mut world = World::of(&[machine]);
-    for (index, (wish, expected)) in pods.iter().enumerate() {
-        assert_eq!(world.create(&format!("p{index}"), *wish), *expected, "pod {index}: {wish:?}");
+    for (index, (cpu_request, expected)) in pods.iter().enumerate() {
+        assert_eq!(world.create(&format!("p{index}"), *cpu_request), *expected, "pod {index}: {cpu_request:?}");
     }
     assert_eq!(world.engine.cluster().discrepancies(), []);
 }
@@ -373,24 +373,29 @@ fn trials_are_undone_without_a_trace() {
     assert_eq!(world.create("a", ("LSR", "4", &[FULL])), cpus("0-3"));
     let mut cluster = world.engine.cluster().clone();
     let row = cluster.row("n1").unwrap();
-    let before = Place::of(&cluster, row).unwrap().node.clone();
+    let before = NodeInCluster::of(&cluster, row).unwrap().node.clone();
     let mut trial = cluster.trial();
     trial.remove(&Uid::from("a"));
-    assert_eq!(Place::of(&trial, row).unwrap().node.ledger.cpu_count(), 0);
+    assert_eq!(NodeInCluster::of(&trial, row).unwrap().node.ledger.cpu_count(), 0);
     drop(trial);
-    assert_eq!(*Place::of(&cluster, row).unwrap().node, before);
+    assert_eq!(*NodeInCluster::of(&cluster, row).unwrap().node, before);
 }
 
 /// The score of a node with a running pod of 4 cpus and 16Gi of memory, for one of 16Gi.
-fn score(machine: Machine, wish: CpuRequest<'_>, args: serde_json::Value) -> i64 {
-    score_beside(("LS", "4", &[]), machine, wish, args)
+fn score(machine: Machine, cpu_request: CpuRequest<'_>, args: serde_json::Value) -> i64 {
+    score_beside(("LS", "4", &[]), machine, cpu_request, args)
 }
 
 /// The score of a node with a running pod of 16Gi of memory, for one of 16Gi.
-fn score_beside(running: CpuRequest<'_>, machine: Machine, wish: CpuRequest<'_>, args: serde_json::Value) -> i64 {
+fn score_beside(
+    running: CpuRequest<'_>,
+    machine: Machine,
+    cpu_request: CpuRequest<'_>,
+    args: serde_json::Value,
+) -> i64 {
     let mut world = World::of(&[machine]);
     world.engine.set_pod(pod("old", running, 9500, "16Gi", Some("n1")), world.now);
-    let pod = pod("new", wish, 9500, "16Gi", None);
+    let pod = pod("new", cpu_request, 9500, "16Gi", None);
     let mut cluster = world.engine.cluster().clone();
     let class = cluster.class(&pod.template);
     let plugin = NodeNumaResource::new(serde_json::from_value(args).unwrap());
@@ -401,7 +406,7 @@ fn score_beside(running: CpuRequest<'_>, machine: Machine, wish: CpuRequest<'_>,
 
 #[test]
 fn nodes_are_scored_by_what_is_left_and_numa_nodes_by_what_the_pod_gets() {
-    let score = |machine, wish| score(machine, wish, json!({}));
+    let score = |machine, cpu_request| score(machine, cpu_request, json!({}));
     // cpu 8 of 16, memory 32 of 64.
     assert_eq!(score(Machine::default(), ("LS", "4", &[])), 50);
     // The running pod has nothing of a NUMA node: cpu 4 of 8, memory 16 of 32.

@@ -115,8 +115,8 @@ impl World {
     }
 
     /// What is written beside attempts arrives. Gives how many writes there were.
-    fn upkeep(&mut self) -> usize {
-        let writes = self.engine.upkeep().writes;
+    fn status_updates(&mut self) -> usize {
+        let writes = self.engine.status_updates().writes;
         for write in &writes {
             self.write(write);
         }
@@ -246,7 +246,7 @@ fn an_owner_that_requests_nothing_which_is_kept_uses_the_reservation_all_the_sam
     assert_eq!(world.owner("p", 0, ""), "n1 in r");
     let owner = Pod { node: Some("n1".into()), ..World::of("p", 0, &[("app", "x")], "") };
     world.engine.set_pod(Arc::new(owner), world.now);
-    world.upkeep();
+    world.status_updates();
     assert_eq!(world.status("r"), "Succeeded Scheduled=True Ready=False");
     assert_eq!(world.pod("other", 8, &[], ""), "n1", "nothing is kept any more");
 }
@@ -259,7 +259,7 @@ fn an_owner_that_requests_none_of_the_resources_that_are_kept_uses_no_reservatio
         Template { requests: ResourceList::new(), ..Template::clone(&World::of("p", 0, &[("app", "x")], "").template) };
     let owner = Pod { template: Arc::new(template), ..World::of("p", 0, &[("app", "x")], "") };
     world.engine.set_pod(Arc::new(owner), world.now);
-    assert_eq!((world.attempt(), world.upkeep()), ("n1".to_owned(), 0));
+    assert_eq!((world.attempt(), world.status_updates()), ("n1".to_owned(), 0));
     assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
 }
 
@@ -302,7 +302,7 @@ fn a_bound_owner_is_shown_at_once_in_its_reservation_alone() {
         world.write(&writes[0]);
         assert_eq!(world.objects["r"]["status"]["currentOwners"][0]["name"], owners);
         assert_eq!(world.engine.urgent_of(|_| true), [], "nothing is new");
-        assert_eq!(world.upkeep(), 0, "nothing is left");
+        assert_eq!(world.status_updates(), 0, "nothing is left");
         world.engine.remove_pod(&Uid::from("p"), world.now);
     };
     written(json!("p"));
@@ -429,8 +429,8 @@ fn owners_are_known_whatever_is_seen_first() {
         if !pod_first {
             world.engine.set_pod(Arc::new(owner), world.now);
         }
-        let kept = world.engine.cluster().state::<ReservationCache>().unwrap();
-        (kept.info(&Uid::from("r")).unwrap().available().get("cpu"), world.owner("q", 2, r#"{"name":"r"}"#))
+        let cache = world.engine.cluster().state::<ReservationCache>().unwrap();
+        (cache.info(&Uid::from("r")).unwrap().available().get("cpu"), world.owner("q", 2, r#"{"name":"r"}"#))
     };
     assert_eq!(with(true), with(false));
     assert_eq!(with(true).0, 1000);
@@ -467,12 +467,12 @@ fn a_reservation_tells_what_became_of_it() {
     assert_eq!(world.status("large"), "- Scheduled=False");
     assert_eq!(world.reserve("r", 6, &json!({})), "n1");
     assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
-    assert_eq!(world.upkeep(), 0, "nobody uses it");
+    assert_eq!(world.status_updates(), 0, "nobody uses it");
     let owner = Pod { node: Some("n1".into()), ..World::of("p", 4, &[("app", "x")], "") };
     assert_eq!(world.owner("p", 4, ""), "n1 in r");
-    assert_eq!(world.upkeep(), 0, "it is not bound yet");
+    assert_eq!(world.status_updates(), 0, "it is not bound yet");
     world.engine.set_pod(Arc::new(owner), world.now);
-    assert_eq!((world.upkeep(), world.upkeep()), (1, 0));
+    assert_eq!((world.status_updates(), world.status_updates()), (1, 0));
     assert_eq!(world.status("r"), "Succeeded Scheduled=True Ready=False");
     assert_eq!(world.objects["r"]["status"]["currentOwners"][0]["name"], "p");
     assert_eq!(world.used(), 4000, "the owner alone");
@@ -493,7 +493,7 @@ fn a_template_that_is_none_is_told_in_the_reservation() {
     let object = json!({"metadata": {"name": "r", "uid": "r"}, "spec": spec, "status": {}});
     world.objects.insert("r".to_owned(), object);
     world.update("r", &|_| {});
-    assert_eq!((world.attempt(), world.upkeep(), world.upkeep()), ("-".to_owned(), 1, 0));
+    assert_eq!((world.attempt(), world.status_updates(), world.status_updates()), ("-".to_owned(), 1, 0));
     let message = world.objects["r"]["status"]["conditions"][0]["message"].as_str().unwrap();
     assert!(message.starts_with("spec.template: "), "{message}");
 }
@@ -515,7 +515,7 @@ fn running_pods_are_taken_over() {
     let owner = World::of("p", 4, &[("app", "x")], "");
     world.engine.set_pod(Arc::new(Pod { node: Some("n1".into()), ..owner }), world.now);
     assert_eq!(world.reserve("r", 4, &over("Restricted")), "n1", "prealloc-takes-running");
-    assert_eq!((world.upkeep(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
     assert_eq!(world.objects["r"]["status"]["currentOwners"][0]["name"], "p");
 }
 

@@ -8,7 +8,7 @@ use crate::coscheduling::statuses::GONE_AFTER;
 
 /// The writes that are wanted: key, subresource and patch.
 fn wanted(world: &World) -> Vec<(String, &'static str, Value)> {
-    let writes = world.engine.upkeep().writes.into_iter();
+    let writes = world.engine.status_updates().writes.into_iter();
     let shown = writes.map(|write| match write.action {
         Action::Patch { subresource, patch } => (write.key.to_string(), subresource, patch),
         _ => unreachable!(),
@@ -82,9 +82,9 @@ fn the_status_of_a_pod_group_follows_its_pods() {
     assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1), "the one in its place does not fit");
     world.delete("p2").delete("p3");
     let then = world.engine.cluster().time() + GONE_AFTER;
-    assert_eq!((wanted(&world), world.engine.upkeep().again), (vec![], Some(then)));
+    assert_eq!((wanted(&world), world.engine.status_updates().again), (vec![], Some(then)));
     world.engine.tick(then);
-    assert_eq!((wanted(&world).len(), world.engine.upkeep().again), (1, None));
+    assert_eq!((wanted(&world).len(), world.engine.status_updates().again), (1, None));
     assert_eq!(follow(&mut world, 2), is("Pending", 1, 1));
 }
 

@@ -10,7 +10,7 @@ fn by(type_: &str, resources: &[&str]) -> Value {
 
 #[test]
 fn a_node_is_scored_as_a_whole_where_no_numa_node_gives_anything() {
-    let score = |machine, wish| score(machine, wish, json!({}));
+    let score = |machine, cpu_request| score(machine, cpu_request, json!({}));
     // One NUMA node, of which nothing is recorded: cpu 6 of 16 and not 2 of 8, memory 32 of 64.
     let one = Machine { numa_nodes: 1, ..Machine::labelled(KEEP, "SingleNUMANode") };
     assert_eq!(score(one, ("LS", "2", &[])), i64::midpoint(62, 50));
@@ -32,9 +32,9 @@ fn a_node_with_a_policy_is_chosen_where_it_is_emptier() {
 #[test]
 fn beside_cpus_of_its_own_all_those_of_the_node_count() {
     let kept = |machine: Machine| Machine { labels: json!({KEEP: "SingleNUMANode"}), ..machine };
-    let beside = |machine, wish| {
+    let beside = |machine, cpu_request| {
         let running = ("LSR", "4", &[FULL, (STATUS, r#"{"cpuset":"8-11"}"#)][..]);
-        score_beside(running, kept(machine), wish, json!({}))
+        score_beside(running, kept(machine), cpu_request, json!({}))
     };
     // On NUMA node 0: cpu 4 and 4 of 8, memory 16 of 32; amplified 6 and 3 of 12.
     assert_eq!(beside(Machine::default(), ("LSR", "4", &[FULL])), i64::midpoint(0, 50));
@@ -45,7 +45,7 @@ fn beside_cpus_of_its_own_all_those_of_the_node_count() {
 
 #[test]
 fn cpus_of_their_own_cost_amplified_ones_in_the_score_of_pods_that_request_cpu() {
-    let beside = |running, wish| score_beside(running, Machine::amplified(), wish, json!({}));
+    let beside = |running, cpu_request| score_beside(running, Machine::amplified(), cpu_request, json!({}));
     let own = [(STATUS, r#"{"cpuset":"0-3"}"#)];
     // Cpu 2, 2 more for the 4 CPUs, though that is more than what is requested, and 4 of 24; memory 32 of 64.
     assert_eq!(beside(("LS", "2", &own[..]), ("LS", "4", &[])), i64::midpoint(66, 50));

@@ -165,12 +165,18 @@ impl World {
         }
     }
 
-    pub(super) fn create(&mut self, name: &str, wish: CpuRequest<'_>) -> String {
-        self.create_with(name, wish, 9500, "1Gi")
+    pub(super) fn create(&mut self, name: &str, cpu_request: CpuRequest<'_>) -> String {
+        self.create_with(name, cpu_request, 9500, "1Gi")
     }
 
-    pub(super) fn create_with(&mut self, name: &str, wish: CpuRequest<'_>, priority: i32, memory: &str) -> String {
-        self.engine.set_pod(pod(name, wish, priority, memory, None), self.now);
+    pub(super) fn create_with(
+        &mut self,
+        name: &str,
+        cpu_request: CpuRequest<'_>,
+        priority: i32,
+        memory: &str,
+    ) -> String {
+        self.engine.set_pod(pod(name, cpu_request, priority, memory, None), self.now);
         self.tried()
     }
 

@@ -29,15 +29,15 @@ fn a_reservation_says_which_pod_uses_it() {
     world.reserve("r", 6, &json!({"allocateOnce": false}));
     assert_eq!(world.status("r"), SHARED);
     assert_eq!([said(&world, "Accepted"), said(&world, "Matched")], ["True Accepted -", UNUSED]);
-    assert_eq!(world.upkeep(), 0, "everything was said with its node");
+    assert_eq!(world.status_updates(), 0, "everything was said with its node");
     for (name, expected) in [("q", "True Used ns/q uses it"), ("p", "True Used ns/p and 1 more use it")] {
         world.engine.set_pod(bound(name, 2, "n1"), world.now);
-        assert_eq!((world.upkeep(), said(&world, "Matched")), (1, expected.to_owned()));
+        assert_eq!((world.status_updates(), said(&world, "Matched")), (1, expected.to_owned()));
     }
     for name in ["p", "q"] {
         world.engine.remove_pod(&Uid::from(name), world.now);
     }
-    assert_eq!((world.upkeep(), said(&world, "Matched")), (1, UNUSED.to_owned()));
+    assert_eq!((world.status_updates(), said(&world, "Matched")), (1, UNUSED.to_owned()));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_conditions_are_added_to_a_reservation_that_has_its_node() {
     world.reserve("r", 4, &json!({"allocateOnce": false}));
     world.update("r", &|object| object["status"]["conditions"].as_array_mut().unwrap().truncate(2));
     assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
-    assert_eq!((world.upkeep(), world.status("r")), (1, SHARED.to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, SHARED.to_owned()));
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn the_last_pod_that_was_refused_says_why_it_does_not_use_a_reservation() {
         pass(&mut world);
         let refused = world.pod("p", cpus, &[("app", app)], affinity);
         assert!(refused.starts_with("0/1 nodes are available"), "{refused}");
-        world.upkeep();
+        world.status_updates();
         assert_eq!(said(&world, "Matched"), expected);
-        assert_eq!(world.upkeep(), 0, "it is said once");
+        assert_eq!(world.status_updates(), 0, "it is said once");
     }
 }
 
@@ -79,23 +79,27 @@ fn another_reason_is_written_once_a_minute() {
     let at = |world: &World| world.engine.cluster().time() + Duration::from_mins(1);
     let next = at(&world);
     world.owner("p", 9, "");
-    let upkeep = world.engine.upkeep();
-    assert_eq!((upkeep.writes.len(), upkeep.again), (0, Some(next)));
+    let status_updates = world.engine.status_updates();
+    assert_eq!((status_updates.writes.len(), status_updates.again), (0, Some(next)));
     pass(&mut world);
     assert_eq!(world.engine.cluster().time(), next);
-    assert_eq!(world.upkeep(), 1);
+    assert_eq!(world.status_updates(), 1);
     world.owner("q", 9, "");
-    let upkeep = world.engine.upkeep();
-    assert_eq!((upkeep.writes.len(), upkeep.again), (0, Some(at(&world))));
+    let status_updates = world.engine.status_updates();
+    assert_eq!((status_updates.writes.len(), status_updates.again), (0, Some(at(&world))));
     assert!(said(&world, "Matched").contains(" ns/p: "));
     world.engine.set_pod(bound("s", 2, "n1"), world.now);
     assert_eq!(
-        (world.upkeep(), said(&world, "Matched")),
+        (world.status_updates(), said(&world, "Matched")),
         (1, "True Used ns/s uses it".to_owned()),
         "this waits for nothing"
     );
     world.engine.remove_pod(&Uid::from("s"), world.now);
-    assert_eq!((world.upkeep(), said(&world, "Matched")), (1, UNUSED.to_owned()), "what was before does not count");
+    assert_eq!(
+        (world.status_updates(), said(&world, "Matched")),
+        (1, UNUSED.to_owned()),
+        "what was before does not count"
+    );
 }
 
 #[test]
@@ -109,14 +113,14 @@ fn a_reservation_that_makes_no_sense_is_not_accepted() {
     let none = json!([{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}]);
     assert_eq!(world.reserve("r", 4, &json!({"owners": none})), "n1", "it is placed, and nobody may use it");
     assert!(said(&world, "Accepted").starts_with("False Invalid spec.owners: "), "{}", said(&world, "Accepted"));
-    assert_eq!(world.upkeep(), 0);
+    assert_eq!(world.status_updates(), 0);
 
     let mut world = self::world(&[8]);
     world.create("r", 4, &json!({}));
     world.update("r", &|object| object["spec"]["template"]["spec"]["containers"] = json!("none"));
-    assert_eq!((world.upkeep(), world.status("r")), (1, "- Scheduled=False Accepted=False".to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, "- Scheduled=False Accepted=False".to_owned()));
     assert!(said(&world, "Accepted").starts_with("False Invalid spec.template: "), "{}", said(&world, "Accepted"));
-    assert_eq!(world.upkeep(), 0, "it is said once");
+    assert_eq!(world.status_updates(), 0, "it is said once");
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn a_reservation_without_a_node_is_accepted_and_not_said_to_be_unused() {
     let said = world.reserve("r", 4, &json!({"allocateOnce": false}));
     assert!(said.starts_with(FULL), "{said}");
     assert_eq!(world.status("r"), "- Scheduled=False Accepted=True");
-    assert_eq!(world.upkeep(), 0);
+    assert_eq!(world.status_updates(), 0);
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn a_reservation_that_is_over_keeps_what_it_said() {
     world.reserve("r", 4, &json!({}));
     world.engine.set_pod(bound("p", 2, "n1"), world.now);
     let over = "Succeeded Scheduled=True Ready=False Accepted=True Matched=True";
-    assert_eq!((world.upkeep(), world.status("r")), (1, over.to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, over.to_owned()));
     world.engine.remove_pod(&Uid::from("p"), world.now);
-    assert_eq!((world.upkeep(), world.status("r")), (0, over.to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (0, over.to_owned()));
 }

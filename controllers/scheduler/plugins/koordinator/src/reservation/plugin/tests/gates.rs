@@ -40,12 +40,12 @@ fn owners_of_reservations_that_are_gone_are_written_so_with_a_gate() {
         let owner = World::of("p", 3, &[("app", "x")], "");
         let owner = Arc::new(Pod { node: Some("n1".into()), given: given.into_iter().collect(), ..owner });
         world.engine.set_pod(Arc::clone(&owner), world.now);
-        world.upkeep();
-        let before = world.engine.upkeep().writes.len();
+        world.status_updates();
+        let before = world.engine.status_updates().writes.len();
         world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
-        let writes = world.engine.upkeep().writes;
+        let writes = world.engine.status_updates().writes;
         world.engine.set_pod(Arc::new(Pod { given: Labels::default(), ..Pod::clone(&owner) }), world.now);
-        (before, writes, world.engine.upkeep().writes.len())
+        (before, writes, world.engine.status_updates().writes.len())
     };
     let (before, writes, after) = with("CleanExpiredReservationAllocated");
     assert_eq!((before, writes.len(), after), (0, 1, 0));
@@ -63,5 +63,5 @@ fn the_owner_of_what_a_pod_keeps_is_written_so_with_the_gate_too() {
     let owner = World::of("p", 3, &[("app", "x")], "");
     let owner = Pod { node: Some("n1".into()), given: given.into_iter().collect(), ..owner };
     world.engine.set_pod(Arc::new(owner), world.now);
-    assert_eq!(world.engine.upkeep().writes, []);
+    assert_eq!(world.engine.status_updates().writes, []);
 }

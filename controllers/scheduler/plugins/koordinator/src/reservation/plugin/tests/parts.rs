@@ -342,7 +342,7 @@ fn shares_of_a_gpu_that_owners_have_count_once_for_others() {
 
 #[test]
 fn with_a_gate_a_reservation_keeps_the_devices_that_it_was_given_and_not_what_it_requests() {
-    let kept = |gate: &'static str| {
+    let cache = |gate: &'static str| {
         let devices = DeviceShare::with_gates(&DeviceShareArgs::default(), &|name| name == gate);
         let world = World::of_plugins(Reservation::default(), devices, &[]);
         let mut world = equipped(world, 1, "", "gpu0 gpu1");
@@ -358,9 +358,9 @@ fn with_a_gate_a_reservation_keeps_the_devices_that_it_was_given_and_not_what_it
         (status, memory)
     };
     let mut amounts = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"});
-    assert_eq!(kept(""), (amounts.clone(), 0));
+    assert_eq!(cache(""), (amounts.clone(), 0));
     amounts["koordinator.sh/gpu-memory"] = json!("80Gi");
-    assert_eq!(kept("ResizePod"), (amounts, 80));
+    assert_eq!(cache("ResizePod"), (amounts, 80));
 }
 
 #[test]

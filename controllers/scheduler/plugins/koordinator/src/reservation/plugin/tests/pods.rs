@@ -24,7 +24,7 @@ fn a_pod_that_keeps_what_it_has_serves_one_owner_while_it_is_ready() {
     assert_eq!(world.pod("other", 2, &[], ""), FULL);
     assert_eq!(world.owner("p", 4, ""), "n1 in op");
     assert_eq!(world.owner("q", 1, ""), FULL, "one owner is all that it takes");
-    assert_eq!(world.engine.upkeep().writes, [], "what it keeps is no object");
+    assert_eq!(world.engine.status_updates().writes, [], "what it keeps is no object");
     for (is_running, is_ready) in [(true, false), (false, true)] {
         let mut world = with(&[4], Pod { is_running, is_ready, ..keeping("op", 4) });
         assert_eq!(world.owner("p", 4, ""), FULL, "operating-mode-not-ready");
@@ -225,7 +225,7 @@ fn marked_pods_of_the_whole_cluster_are_taken_over_by_their_priority() {
             "labels": {"scheduling.koordinator.sh/pre-allocation-required": "true"},
         });
         assert_eq!(world.reserve("r", 2, &over), "n1");
-        world.upkeep();
+        world.status_updates();
         world.objects["r"]["status"]["currentOwners"][0]["name"].as_str().unwrap().to_owned()
     };
     assert_eq!([taken("1", "9"), taken("9", "1"), taken("x", "1")], ["b", "a", "b"]);

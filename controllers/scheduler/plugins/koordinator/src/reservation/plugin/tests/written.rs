@@ -15,7 +15,7 @@ fn an_owner_is_written_wherever_it_runs() {
     assert_eq!(world.reserve("r", 4, &json!({"allocateOnce": false, "nodeName": "n1"})), "n1");
     for (name, node) in [("p", "n2"), ("q", "n1")] {
         world.engine.set_pod(bound(name, 2, node), world.now);
-        assert_eq!(world.upkeep(), 1, "{name}");
+        assert_eq!(world.status_updates(), 1, "{name}");
     }
     let owners = world.objects["r"]["status"]["currentOwners"].as_array().unwrap();
     assert_eq!(owners.iter().map(|owner| owner["name"].as_str().unwrap()).collect::<Vec<_>>(), ["p", "q"]);
@@ -28,11 +28,11 @@ fn an_owner_whose_annotation_is_gone_or_cannot_be_read_is_one_no_more() {
         world.reserve("r", 4, &json!({"allocateOnce": false}));
         let owner = bound("p", 3, "n1");
         world.engine.set_pod(Arc::clone(&owner), world.now);
-        assert_eq!(world.upkeep(), 1, "{text:?}");
+        assert_eq!(world.status_updates(), 1, "{text:?}");
         let given = [("scheduling.koordinator.sh/reservation-allocated", text)].into_iter();
         let given = given.filter(|(_, text)| !text.is_empty()).collect();
         world.engine.set_pod(Arc::new(Pod { given, ..Pod::clone(&owner) }), world.now);
-        assert_eq!(world.upkeep(), 1, "{text:?}");
+        assert_eq!(world.status_updates(), 1, "{text:?}");
         assert_eq!(world.objects["r"]["status"]["currentOwners"][0], Value::Null, "{text:?}");
     }
 }
@@ -42,11 +42,11 @@ fn one_owner_is_the_end_where_that_is_said_later_with_the_next_change() {
     let mut world = World::new(&[8]);
     world.reserve("r", 4, &json!({"allocateOnce": false}));
     world.engine.set_pod(bound("p", 2, "n1"), world.now);
-    assert_eq!(world.upkeep(), 1);
+    assert_eq!(world.status_updates(), 1);
     world.update("r", &|object| object["spec"]["allocateOnce"] = json!(true));
-    assert_eq!((world.upkeep(), world.status("r")), (0, "Available Scheduled=True Ready=True".to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (0, "Available Scheduled=True Ready=True".to_owned()));
     world.engine.remove_pod(&Uid::from("p"), world.now);
-    assert_eq!((world.upkeep(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
     assert_eq!(world.objects["r"]["status"]["currentOwners"][0], Value::Null);
 }
 
@@ -58,17 +58,17 @@ fn a_reservation_that_is_being_deleted_and_is_held_is_used_up_and_expires() {
     world.update("r", &deleted);
     world.engine.set_pod(bound("p", 2, "n1"), world.now);
     assert_eq!(world.engine.urgent_of(|_| true).len(), 1);
-    assert_eq!((world.upkeep(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
 
     let mut world = World::of_plugin(Reservation::new(&ReservationArgs::default(), |_| false), &[8]);
     world.reserve("r", 4, &json!({"expires": "1960-01-01T00:00:00Z"}));
     world.update("r", &deleted);
-    assert_eq!((world.upkeep(), world.status("r")), (1, "Failed Scheduled=True Ready=False".to_owned()));
+    assert_eq!((world.status_updates(), world.status("r")), (1, "Failed Scheduled=True Ready=False".to_owned()));
     // Since when it is over is not said, so that it would be deleted at once.
     world.update("r", &|object| object["status"]["conditions"][1]["lastTransitionTime"] = Value::Null);
-    assert_eq!(world.engine.upkeep().writes, []);
+    assert_eq!(world.engine.status_updates().writes, []);
     world.update("r", &|object| object["metadata"]["deletionTimestamp"] = Value::Null);
-    assert_eq!(world.engine.upkeep().writes.len(), 1);
+    assert_eq!(world.engine.status_updates().writes.len(), 1);
 }
 
 #[test]

@@ -28,7 +28,7 @@ use koord_scheduling::NumaMask;
 use super::{
     super::{
         fragments::Taken,
-        ways::{Way, ways},
+        node_views::{NodeView, node_views},
     },
     Settings, milli_cpu,
 };
@@ -45,10 +45,10 @@ pub(super) const KEPT: u64 = 8;
 const PART_OF_GPU: &str = "nvidia.com/mig-";
 
 /// What is looked for on every node.
-pub(super) struct Wanted {
+pub(super) struct PreFilterState {
     pub(super) request: DeviceRequest,
     /// What the pod wants of reservations.
-    pub(super) asks: ReservationRequirement,
+    pub(super) requirement: ReservationRequirement,
     pub(super) milli_cpu: i64,
     pub(super) settings: Arc<Settings>,
     /// Whether it is any GPUs, with nothing else and without a template.
@@ -79,7 +79,7 @@ pub(super) enum Step {
 
 /// How nodes are compared: by their devices on the NUMA nodes of which the pod would get everything.
 pub(super) struct Compared {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: PreFilterState,
     /// Who has found them; none where nobody keeps to NUMA nodes.
     pub(super) numa_nodes: Option<Box<dyn NodeNumaAffinity>>,
 }
@@ -100,12 +100,12 @@ impl<'c> Known<'c> {
     }
 }
 
-impl Wanted {
+impl PreFilterState {
     pub(super) fn new(request: DeviceRequest, template: &Arc<Template>, settings: &Arc<Settings>) -> Self {
-        let (asks, milli_cpu) = (ReservationRequirement::of(template), milli_cpu(template));
+        let (requirement, milli_cpu) = (ReservationRequirement::of(template), milli_cpu(template));
         let needs_template = |gpus| GpuTemplates::concern(gpus, &settings.templates_for);
-        let takes_any_gpus = !asks.needs_one && request.any_gpus().is_some_and(|gpus| !needs_template(gpus));
-        Self { request, asks, milli_cpu, settings: Arc::clone(settings), takes_any_gpus }
+        let takes_any_gpus = !requirement.needs_one && request.any_gpus().is_some_and(|gpus| !needs_template(gpus));
+        Self { request, requirement, milli_cpu, settings: Arc::clone(settings), takes_any_gpus }
     }
 
     /// Asks about the devices of a node in the ways in which the pod may take them; the first answer that is none of a
@@ -116,7 +116,7 @@ impl Wanted {
         row: Row,
         (numa_nodes, step): (Option<NumaMask>, Step),
         source: &AllocationSource,
-        ask: impl Fn(&Allocator<'_>, &Way<'_>) -> Result<T, Refused>,
+        ask: impl Fn(&Allocator<'_>, &NodeView<'_>) -> Result<T, Refused>,
     ) -> Option<Result<T, Refused>> {
         let devices = cluster.state::<Devices>()?;
         let node = devices.of(row)?;
@@ -127,17 +127,17 @@ impl Wanted {
         let compared = if step == Step::Reserve { self.compared(cluster, row) } else { None };
         let scorer = compared.as_ref().unwrap_or(&self.settings.scorer);
         let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
-        for way in ways(cluster, row, node, &self.asks, source) {
+        for view in node_views(cluster, row, node, &self.requirement, source) {
             let allocator = Allocator {
-                node: &way.node,
+                node: &view.node,
                 labels: NodeLabels::of(|name| labels.get(name)),
                 request: &self.request,
-                scorer: if self.are_alike(step, &way) { &ALIKE } else { scorer },
+                scorer: if self.are_alike(step, &view) { &ALIKE } else { scorer },
                 templates: templates.as_ref(),
                 numa_nodes,
                 is_reserving: step == Step::Reserve,
             };
-            answer = ask(&allocator, &way);
+            answer = ask(&allocator, &view);
             if answer.is_ok() {
                 break;
             }
@@ -147,9 +147,9 @@ impl Wanted {
 
     /// Whether all devices that have enough are alike, as they are in the original until a node is scored. They are not where it
     /// depends on which of them are taken whether the pod gets everything: hints and filters accept only what Reserve will find.
-    fn are_alike(&self, step: Step, way: &Way<'_>) -> bool {
+    fn are_alike(&self, step: Step, view: &NodeView<'_>) -> bool {
         match step {
-            Step::Hint | Step::Filter => self.request.joint.is_none() && !way.requires_devices(),
+            Step::Hint | Step::Filter => self.request.joint.is_none() && !view.requires_devices(),
             Step::Score | Step::Reserve => false,
         }
     }
@@ -162,7 +162,7 @@ impl Wanted {
         at: (Option<NumaMask>, Step),
         source: &AllocationSource,
     ) -> Option<Result<Allocation, Refused>> {
-        self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
+        self.first(cluster, row, at, source, |allocator, view| view.complete(allocator.allocate(&view.limits)?))
     }
 
     /// The devices of a node that has only to be asked how many GPUs have enough: neither the pod nor the node cares which of them
@@ -203,12 +203,12 @@ impl Wanted {
 
     /// How many reservations with devices have too little, where the pod uses one or waits.
     pub(super) fn reservations_with(&self, cluster: &Cluster, row: Row) -> usize {
-        if self.asks.needs_one { reservations_with::<Allocation>(cluster, row) } else { 0 }
+        if self.requirement.needs_one { reservations_with::<Allocation>(cluster, row) } else { 0 }
     }
 
     /// Whether the plugin Reservation, which is asked later, says what is lacking.
     fn is_left_to_reservation(&self, cluster: &Cluster, row: Row) -> bool {
-        !self.asks.needs_one && are_too_small(cluster, row, &self.asks)
+        !self.requirement.needs_one && are_too_small(cluster, row, &self.requirement)
     }
 
     /// With LeastFragmented: how GPUs of a node are compared for a share of one.
@@ -243,7 +243,7 @@ impl Wanted {
     }
 }
 
-impl NodeFilter for Wanted {
+impl NodeFilter for PreFilterState {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         self.check(&Known::of_one(cluster), row, self.request.gpus.as_ref().map(Each::of).as_mut())
     }
@@ -298,7 +298,7 @@ pub(super) fn details(refusal: &Refusal, cluster: &Cluster, row: Row) -> Operand
     }
 }
 
-impl NodeNumaHints for Wanted {
+impl NodeNumaHints for PreFilterState {
     fn hints(
         &self,
         cluster: &Cluster,
@@ -309,7 +309,7 @@ impl NodeNumaHints for Wanted {
         if !self.settings.is_numa_aligned {
             return Ok(NumaHints::default());
         }
-        let hints = |allocator: &Allocator<'_>, way: &Way<'_>| numa_hints(allocator, nodes_max, &way.limits);
+        let hints = |allocator: &Allocator<'_>, view: &NodeView<'_>| numa_hints(allocator, nodes_max, &view.limits);
         let Some(found) = self.first(cluster, row, (None, Step::Hint), source, hints) else {
             return Ok(NumaHints::default());
         };
@@ -330,13 +330,13 @@ impl NodeNumaHints for Wanted {
     }
 }
 
-impl SourceFilter for Wanted {
+impl SourceFilter for PreFilterState {
     fn filter_source(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> bool {
         self.allocate(cluster, row, (None, Step::Filter), source).is_none_or(|allocated| allocated.is_ok())
     }
 
     fn score_source(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> Option<i64> {
-        let score = |allocator: &Allocator<'_>, way: &Way<'_>| Ok(allocator.score(&way.limits));
+        let score = |allocator: &Allocator<'_>, view: &NodeView<'_>| Ok(allocator.score(&view.limits));
         Some(self.first(cluster, row, (None, Step::Score), source, score).and_then(Result::ok).unwrap_or(0))
     }
 }
@@ -346,12 +346,12 @@ impl Compared {
     /// score.
     fn rate<'c>(&self, known: &Known<'c>, row: Row, last: &mut Option<(&'c Gpus, i64)>) -> i64 {
         let (Self { wanted, numa_nodes }, cluster) = (self, known.cluster);
-        let score = |allocator: &Allocator<'_>, way: &Way<'_>| {
+        let score = |allocator: &Allocator<'_>, view: &NodeView<'_>| {
             // A filter has found out already that one of the ways will do.
-            if way.limits != Limits::default() {
-                allocator.allocate(&way.limits)?;
+            if view.limits != Limits::default() {
+                allocator.allocate(&view.limits)?;
             }
-            Ok(allocator.score(&way.limits))
+            Ok(allocator.score(&view.limits))
         };
         let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.affinity(cluster, row));
         if let (None, Some((node, gpus))) = (nodes, wanted.counted(known, row)) {

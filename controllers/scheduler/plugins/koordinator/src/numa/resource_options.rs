@@ -16,7 +16,7 @@ use koord_scheduler_framework::{Reason, ReasonCode};
 
 /// What a pod wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ResourceOptions {
     /// The cpu that it requests, in thousandths.
     pub(crate) cpu: i64,
     /// How its CPUs must be bound.
@@ -68,7 +68,7 @@ pub(crate) enum Mismatch {
 
 // === impl Wanted ===
 
-impl Wanted {
+impl ResourceOptions {
     /// What a pod wants that has these labels and annotations, and requests so much cpu.
     pub(crate) fn of<'a>(
         label: impl Fn(&str) -> Option<&'a str>,
@@ -84,7 +84,7 @@ impl Wanted {
         let numa = numa.transpose().map_err(invalid)?.unwrap_or_default();
         let policy = numa.numa_topology_policy.as_ref().map(Policy::of).unwrap_or_default();
         let exclusive = numa.single_numa_node_exclusive.filter(|word| !word.as_str().is_empty());
-        let mut wanted = Self {
+        let mut options = Self {
             cpu,
             policy,
             keeps_apart: exclusive.map_or(policy != Policy::None, |word| word == NumaNodeExclusive::Required),
@@ -92,9 +92,9 @@ impl Wanted {
             ..Self::default()
         };
         if may_bind(label(QOS_LABEL), label(PRIORITY_CLASS_LABEL), priority) {
-            wanted.bind(default_bind)?;
+            options.bind(default_bind)?;
         }
-        Ok(wanted)
+        Ok(options)
     }
 
     fn bind(&mut self, default_bind: Option<Bind>) -> Result<(), Invalid> {
@@ -218,15 +218,15 @@ mod tests {
     const SPEC: &str = "scheduling.koordinator.sh/resource-spec";
     const NUMA: &str = "scheduling.koordinator.sh/numa-topology-spec";
 
-    fn wanted(
+    fn options(
         qos: &'static str,
         priority: i32,
         cpu: i64,
         annotations: &[(&str, &'static str)],
-    ) -> Result<Wanted, Invalid> {
+    ) -> Result<ResourceOptions, Invalid> {
         let label = |key: &str| (key == "koordinator.sh/qosClass").then_some(qos);
         let annotation = |key: &str| annotations.iter().find(|(known, _)| *known == key).map(|(_, text)| *text);
-        Wanted::of(label, annotation, priority, cpu, Some(Bind::FullPcpus))
+        ResourceOptions::of(label, annotation, priority, cpu, Some(Bind::FullPcpus))
     }
 
     fn node(bind: Option<Bind>) -> NumaNode {
@@ -238,13 +238,13 @@ mod tests {
     }
 
     /// How CPUs are bound, and whether they must be.
-    fn bound(wanted: &Wanted, node: &NumaNode) -> Result<Option<(Bind, bool)>, Mismatch> {
-        Ok(wanted.cpus_on(node)?.map(|cpus| (cpus.policies.bind, cpus.is_required)))
+    fn bound(options: &ResourceOptions, node: &NumaNode) -> Result<Option<(Bind, bool)>, Mismatch> {
+        Ok(options.cpus_on(node)?.map(|cpus| (cpus.policies.bind, cpus.is_required)))
     }
 
     #[test]
     fn only_exclusive_pods_of_production_bind_cpus_by_themselves() {
-        let on_plain = |qos, priority| bound(&wanted(qos, priority, 2000, &[]).unwrap(), &node(None)).unwrap();
+        let on_plain = |qos, priority| bound(&options(qos, priority, 2000, &[]).unwrap(), &node(None)).unwrap();
         let full = Some((Bind::FullPcpus, false));
         assert_eq!([on_plain("LSR", 9500), on_plain("LSE", 9500), on_plain("LSR", 0)], [full; 3]);
         assert_eq!(
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_is_required_comes_before_the_node_and_the_node_before_what_is_preferred() {
-        let with = |spec| wanted("LSR", 9500, 2000, &[(SPEC, spec)]).unwrap();
+        let with = |spec| options("LSR", 9500, 2000, &[(SPEC, spec)]).unwrap();
         let on = |spec, bind| bound(&with(spec), &node(bind));
         let (full, spread) = (Some(Bind::FullPcpus), Some(Bind::SpreadByPcpus));
         let prefers = r#"{"preferredCPUBindPolicy":"SpreadByPCPUs"}"#;
@@ -273,17 +273,17 @@ mod tests {
 
     #[test]
     fn a_node_that_binds_binds_all_pods_of_whole_cpus() {
-        let on_full = |qos, cpu| bound(&wanted(qos, 9500, cpu, &[]).unwrap(), &node(Some(Bind::FullPcpus)));
+        let on_full = |qos, cpu| bound(&options(qos, 9500, cpu, &[]).unwrap(), &node(Some(Bind::FullPcpus)));
         assert_eq!(on_full("LS", 4000), Ok(Some((Bind::FullPcpus, true))));
         assert_eq!((on_full("LS", 1500), on_full("LS", 0)), (Err(Mismatch::FractionalCpu), Ok(None)));
         assert_eq!((on_full("LS", 3000), on_full("LSR", 3000)), (Err(Mismatch::Cores), Err(Mismatch::Cores)));
-        assert_eq!(bound(&wanted("LS", 9500, 1500, &[]).unwrap(), &node(None)), Ok(None));
-        assert_eq!(bound(&wanted("LSR", 9500, 2000, &[]).unwrap(), &NumaNode::default()), Err(Mismatch::Topology));
+        assert_eq!(bound(&options("LS", 9500, 1500, &[]).unwrap(), &node(None)), Ok(None));
+        assert_eq!(bound(&options("LSR", 9500, 2000, &[]).unwrap(), &NumaNode::default()), Err(Mismatch::Topology));
     }
 
     #[test]
     fn whole_cores_are_needed_where_the_node_or_the_pod_requires_them() {
-        let on = |spec, bind| bound(&wanted("LSR", 9500, 5000, &[(SPEC, spec)]).unwrap(), &node(bind));
+        let on = |spec, bind| bound(&options("LSR", 9500, 5000, &[(SPEC, spec)]).unwrap(), &node(bind));
         let prefers = r#"{"preferredCPUBindPolicy":"FullPCPUs"}"#;
         let requires = r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#;
         assert_eq!(on(prefers, None), Ok(Some((Bind::FullPcpus, false))));
@@ -294,28 +294,28 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        assert_eq!(wanted("LSR", 9500, 1500, &[]), Err(Invalid::FractionalCpu));
+        assert_eq!(options("LSR", 9500, 1500, &[]), Err(Invalid::FractionalCpu));
         let json = "invalid character 'b' looking for beginning of object key string".to_owned();
         for key in [SPEC, NUMA] {
             let invalid = Invalid::Annotation { key, reason: json.clone() };
-            assert_eq!(wanted("LS", 9500, 1500, &[(key, "{bad")]), Err(invalid));
+            assert_eq!(options("LS", 9500, 1500, &[(key, "{bad")]), Err(invalid));
         }
     }
 
     #[test]
     fn policies_about_numa_nodes_must_agree() {
         let spec = r#"{"numaTopologyPolicy":"SingleNUMANode"}"#;
-        let pod = wanted("LS", 9500, 1500, &[(NUMA, spec)]).unwrap();
-        let on = |pod: &Wanted, policy| pod.policy_on(&NumaNode { policy, ..node(None) });
+        let pod = options("LS", 9500, 1500, &[(NUMA, spec)]).unwrap();
+        let on = |pod: &ResourceOptions, policy| pod.policy_on(&NumaNode { policy, ..node(None) });
         assert_eq!(on(&pod, Policy::None), Ok(Policy::SingleNumaNode));
         assert_eq!(on(&pod, Policy::SingleNumaNode), Ok(Policy::SingleNumaNode));
         assert_eq!(on(&pod, Policy::BestEffort), Err(Mismatch::Policy));
-        assert_eq!(on(&Wanted::default(), Policy::Restricted), Ok(Policy::Restricted));
+        assert_eq!(on(&ResourceOptions::default(), Policy::Restricted), Ok(Policy::Restricted));
     }
 
     #[test]
     fn a_pod_with_a_policy_of_its_own_keeps_apart_unless_it_says_otherwise() {
-        let apart = |spec| wanted("LS", 9500, 1500, &[(NUMA, spec)]).unwrap().keeps_apart;
+        let apart = |spec| options("LS", 9500, 1500, &[(NUMA, spec)]).unwrap().keeps_apart;
         assert!(apart(r#"{"numaTopologyPolicy":"Restricted"}"#) && apart(r#"{"singleNUMANodeExclusive":"Required"}"#));
         assert!(!apart(r#"{"numaTopologyPolicy":"Restricted","singleNUMANodeExclusive":"Preferred"}"#) && !apart("{}"));
     }
@@ -323,9 +323,9 @@ mod tests {
     #[test]
     fn what_was_decided_is_written_where_the_pod_did_not_say_it() {
         let written = |qos, bind, annotations: &[(&str, &'static str)]| {
-            let wanted = wanted(qos, 9500, 2000, annotations).unwrap();
-            let decided = wanted.cpus_on(&node(bind)).unwrap().unwrap();
-            wanted.written(&decided).map(|spec| serde_json::to_string(&spec).unwrap())
+            let options = options(qos, 9500, 2000, annotations).unwrap();
+            let decided = options.cpus_on(&node(bind)).unwrap().unwrap();
+            options.written(&decided).map(|spec| serde_json::to_string(&spec).unwrap())
         };
         assert_eq!(written("LSR", None, &[]).as_deref(), Some(r#"{"preferredCPUBindPolicy":"FullPCPUs"}"#));
         let full = Some(Bind::FullPcpus);

@@ -15,7 +15,7 @@ use koord_core::{
 use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use koord_scheduler_allocation::{ReservationCache, ReservePod, is_over};
 use koord_scheduler_framework::{
-    Upkeep,
+    StatusUpdates,
     cluster::{Cluster, Placed},
     hold::Resized,
     pod::Pod,
@@ -81,12 +81,12 @@ fn refused(
 
 /// What is to be written into all Reservations now, and which of them are to be deleted.
 pub(super) fn all(
-    kept: &ReservationCache,
+    cache: &ReservationCache,
     cluster: &Cluster,
     garbage: Option<Garbage>,
     conditions: Conditions,
-) -> Upkeep {
-    let mut upkeep = Upkeep::default();
+) -> StatusUpdates {
+    let mut status_updates = StatusUpdates::default();
     let now = cluster.time();
     for (key, object) in cluster.objects().of::<Reservation>() {
         // One that is being deleted is not deleted again.
@@ -94,56 +94,60 @@ pub(super) fn all(
         let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let node_exists = has_node(object, cluster);
         if garbage.is_some_and(|garbage| lifecycle::is_garbage(object, node_exists, garbage, now)) {
-            upkeep.writes.push(Write { kind: KIND, key: key.clone(), action: Action::Delete(Deletion::of(uid)) });
+            status_updates.writes.push(Write {
+                kind: KIND,
+                key: key.clone(),
+                action: Action::Delete(Deletion::of(uid)),
+            });
             continue;
         }
         if object.status.node_name.is_empty()
             && let Err(error) = ReservePod::new(object)
         {
-            upkeep.writes.extend(refused(key, object, &error.to_string(), now, conditions));
+            status_updates.writes.extend(refused(key, object, &error.to_string(), now, conditions));
             continue;
         }
-        let (write, again) = synced(kept, key, object, cluster, conditions);
-        upkeep.writes.extend(write);
-        upkeep.not_after(again);
-        upkeep
+        let (write, again) = synced(cache, key, object, cluster, conditions);
+        status_updates.writes.extend(write);
+        status_updates.not_after(again);
+        status_updates
             .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
     }
-    upkeep
+    status_updates
 }
 
 /// That the owners of these reservations have changed.
 pub(super) fn of_owners(
     uids: &BTreeSet<Uid>,
-    kept: &ReservationCache,
+    cache: &ReservationCache,
     cluster: &Cluster,
     conditions: Conditions,
 ) -> Vec<Write> {
     let objects = uids.iter().filter_map(|uid| {
-        let name = &kept.info(uid)?.name;
+        let name = &cache.info(uid)?.name;
         let entry = cluster.objects().entry::<Reservation>(name).filter(|entry| entry.uid == *uid)?;
         Some((ObjectKey::cluster(name), entry.get::<Reservation>()?))
     });
-    objects.filter_map(|(key, object)| synced(kept, &key, object, cluster, conditions).0).collect()
+    objects.filter_map(|(key, object)| synced(cache, &key, object, cluster, conditions).0).collect()
 }
 
 /// What brings the status of a Reservation to where its node and its owners are, and when there is more to be written.
 fn synced(
-    kept: &ReservationCache,
+    cache: &ReservationCache,
     key: &ObjectKey,
     object: &Reservation,
     cluster: &Cluster,
     conditions: Conditions,
 ) -> (Option<Write>, Option<Timestamp>) {
     let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-    let consumers = consumers(kept, &uid, cluster);
+    let consumers = consumers(cache, &uid, cluster);
     let now = cluster.time();
     let mut status = lifecycle::synced(object, &consumers, has_node(object, cluster), now);
     let mut again = None;
     // What has no node yet is written by its attempts.
     if !object.status.node_name.is_empty() && !is_over(&object.status) {
-        conditions.accept(&mut status, object, kept.info(&uid), now);
-        again = conditions.matched(&mut status, &consumers, kept.last_unused(&uid), now);
+        conditions.accept(&mut status, object, cache.info(&uid), now);
+        again = conditions.matched(&mut status, &consumers, cache.last_unused(&uid), now);
     }
     (write(key, object, &status), again)
 }
@@ -154,10 +158,10 @@ fn has_node(object: &Reservation, cluster: &Cluster) -> bool {
 }
 
 /// That pods use no reservation any more whose Reservation is gone.
-pub(super) fn orphans(kept: &ReservationCache, cluster: &Cluster) -> Vec<Write> {
+pub(super) fn orphans(cache: &ReservationCache, cluster: &Cluster) -> Vec<Write> {
     let uids = cluster.objects().of::<Reservation>().filter_map(|(_, object)| object.metadata.uid.as_deref());
     let known: BTreeSet<Uid> = uids.map(Uid::from).collect();
-    let orphans = kept.orphans(|uid| known.contains(uid)).filter_map(|uid| cluster.pod(uid));
+    let orphans = cache.orphans(|uid| known.contains(uid)).filter_map(|uid| cluster.pod(uid));
     let says_so = |placed: &&Placed| placed.pod.node.is_some() && placed.pod.given.get(ALLOCATED).is_some();
     let write = |placed: &Placed| {
         let patch = json!({"metadata": {"uid": placed.pod.uid.to_string(), "annotations": {ALLOCATED: null}}});
@@ -168,8 +172,8 @@ pub(super) fn orphans(kept: &ReservationCache, cluster: &Cluster) -> Vec<Write> 
 }
 
 /// The pods that use a reservation, as far as they are bound.
-fn consumers(kept: &ReservationCache, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
-    let placed = kept.consumers(uid).filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.pod.node.is_some());
+fn consumers(cache: &ReservationCache, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
+    let placed = cache.consumers(uid).filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.pod.node.is_some());
     let consumer = |placed: &Placed| Consumer {
         key: placed.pod.key.clone(),
         uid: placed.pod.uid.clone(),

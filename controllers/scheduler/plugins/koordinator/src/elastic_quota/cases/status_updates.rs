@@ -7,15 +7,15 @@ use super::*;
 
 impl World {
     /// What is to be written, as `kind name: what`.
-    fn upkeep(&self) -> Vec<(String, Write)> {
-        let writes = self.engine.upkeep().writes.into_iter();
+    fn status_updates(&self) -> Vec<(String, Write)> {
+        let writes = self.engine.status_updates().writes.into_iter();
         writes.map(|write| (format!("{} {}", write.action.verb(), write.key.as_str()), write)).collect()
     }
 
     /// Writes are done, and their objects seen.
     fn write(&mut self) -> Vec<String> {
-        let upkeep = self.upkeep();
-        for (_, Write { key, action, .. }) in &upkeep {
+        let status_updates = self.status_updates();
+        for (_, Write { key, action, .. }) in &status_updates {
             let now = self.now();
             let mut object = match action {
                 Action::Create(object) => object.clone(),
@@ -38,7 +38,7 @@ impl World {
             let object = Object::new(key.clone(), Uid::from(key.name()), false, Arc::new(quota));
             self.engine.set_object(object, now);
         }
-        upkeep.into_iter().map(|(shown, _)| shown).collect()
+        status_updates.into_iter().map(|(shown, _)| shown).collect()
     }
 }
 
@@ -51,8 +51,8 @@ const BUILT_IN: [&str; 3] = [
 #[test]
 fn quotas_that_exist_in_every_cluster_are_made_once() {
     let mut world = World::new(Settings::default());
-    let upkeep = world.upkeep();
-    let spec = |index: usize| match &upkeep[index].1.action {
+    let status_updates = world.status_updates();
+    let spec = |index: usize| match &status_updates[index].1.action {
         Action::Create(object) => (object["metadata"]["labels"].clone(), object["spec"].clone()),
         other => panic!("{other:?}"),
     };
@@ -76,8 +76,8 @@ fn what_is_observed_is_written_once_and_again_when_it_has_changed() {
     world.quota("q1", "5", "10", &json!({"annotations": {"kept": "yes"}}));
     assert_eq!(world.write(), [""; 0], "nothing is requested");
     world.place(pod("a", "q1", "6", 0));
-    let upkeep = world.upkeep();
-    let Action::Patch { subresource: "", patch } = &upkeep[1].1.action else { panic!("{upkeep:?}") };
+    let status_updates = world.status_updates();
+    let Action::Patch { subresource: "", patch } = &status_updates[1].1.action else { panic!("{status_updates:?}") };
     let amounts = r#"{"cpu":"6","memory":"1Gi"}"#;
     let annotations = json!({
         "quota.scheduling.koordinator.sh/child-request": amounts,
@@ -111,7 +111,7 @@ fn of_quotas_with_one_name_only_the_one_that_counts_is_written() {
     world.engine.set_object(object, now);
     world.quota("q1", "5", "10", &json!({}));
     world.place(pod("a", "q1", "6", 0));
-    let keys: Vec<String> = world.upkeep().into_iter().map(|(shown, _)| shown).collect();
+    let keys: Vec<String> = world.status_updates().into_iter().map(|(shown, _)| shown).collect();
     assert_eq!(keys, ["patch koordinator-system/koordinator-root-quota", "patch ns/q1"]);
 }
 
@@ -138,7 +138,7 @@ fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
     world.refuse(pod("d", "q2", "50", 0));
     let evicted = |world: &mut World, second| {
         world.tick(second);
-        let again = world.engine.upkeep().again.map(jiff::Timestamp::as_second);
+        let again = world.engine.status_updates().again.map(jiff::Timestamp::as_second);
         assert_eq!(again, Some(i64::try_from(second).unwrap() + 1), "it is looked at every second");
         world.write().into_iter().filter(|shown| !shown.starts_with("patch")).collect::<Vec<_>>()
     };
@@ -161,7 +161,7 @@ fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
     world.place(pod("a", "q1", "8", 0));
     world.quota("q1", "5", "5", &json!({}));
     world.tick(1000);
-    assert!(world.upkeep().iter().all(|(shown, _)| !shown.ends_with("/a")));
+    assert!(world.status_updates().iter().all(|(shown, _)| !shown.ends_with("/a")));
     assert_eq!(world.engine.tick_at(), None);
 }
 

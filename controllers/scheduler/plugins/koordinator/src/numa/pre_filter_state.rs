@@ -7,7 +7,7 @@ use std::{
 
 use koord_resource::ResourceList;
 use koord_scheduler_allocation::{
-    CountedTwice, ReservationRequirement, are_too_small, have_room, is_unreserved,
+    CountedTwice, ReservationRequirement, any_fits, are_too_small, is_unreserved,
     numa::{
         allocate::{CpuOrder, Order, Shortage, Stock},
         node::{Limits, NumaNode, amplify, milli},
@@ -27,31 +27,31 @@ use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    numbered::{Numbered, counting},
+    node_views::{NodeView, node_views},
+    numbered_requests::{NumberedRequests, counting},
     others::OtherPlugin,
     refused::Refused,
-    wanted::{Mismatch, Wanted},
-    ways::{Way, ways},
+    resource_options::{Mismatch, ResourceOptions},
 };
 
 /// A pod that is asked for on nodes.
-pub(super) struct Asked {
-    pub(super) wanted: Wanted,
+pub(super) struct PreFilterState {
+    pub(super) options: ResourceOptions,
     pub(super) template: Arc<Template>,
     /// What it wants of reservations.
-    pub(super) asks: ReservationRequirement,
+    pub(super) requirement: ReservationRequirement,
     /// What other plugins allocate to it from NUMA nodes.
     pub(super) others: Vec<Box<dyn NodeNumaHints>>,
     /// By what nodes are compared as a whole.
-    pub(super) of_nodes: Vec<Counted>,
+    pub(super) of_nodes: Vec<WeightedResource>,
     /// What it requests in the numbers of the nodes, once one was asked.
-    pub(super) numbered: OnceLock<Numbered>,
+    pub(super) numbered: OnceLock<NumberedRequests>,
     pub(super) settings: Arc<Configured>,
     pub(super) texts: Arc<Texts>,
 }
 
 /// A resource that counts, and what the pod requests of it.
-pub(super) struct Counted {
+pub(super) struct WeightedResource {
     id: ResourceId,
     weight: i64,
     request: i64,
@@ -81,14 +81,14 @@ pub(super) struct Configured {
 
 /// A node in its cluster.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct NodeInCluster<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) row: Row,
     pub(super) state: &'a NumaState,
     pub(super) node: &'a NumaNode,
 }
 
-impl<'a> Place<'a> {
+impl<'a> NodeInCluster<'a> {
     /// The node of a row.
     pub(super) fn of(cluster: &'a Cluster, row: Row) -> Option<Self> {
         let state = cluster.state::<NumaState>()?;
@@ -98,28 +98,28 @@ impl<'a> Place<'a> {
 
 // === impl Asked ===
 
-impl Asked {
+impl PreFilterState {
     fn requests(&self) -> &ResourceList {
         &self.template.requests
     }
 
     /// What the pod requests in the numbers of the nodes.
-    pub(super) fn numbered(&self, state: &NumaState) -> Cow<'_, Numbered> {
-        let numbered = || Numbered::of(state.names(), self.requests(), &self.settings.weights);
+    pub(super) fn numbered(&self, state: &NumaState) -> Cow<'_, NumberedRequests> {
+        let numbered = || NumberedRequests::of(state.names(), self.requests(), &self.settings.weights);
         let known = self.numbered.get_or_init(numbered);
         if known.known == state.names().len() { Cow::Borrowed(known) } else { Cow::Owned(numbered()) }
     }
 
     /// How the pod takes what it wants of a node.
     pub(super) fn terms(&self, node: &NumaNode) -> Result<Terms, Mismatch> {
-        Ok(Terms { policy: self.wanted.policy_on(node)?, cpus: self.wanted.cpus_on(node)? })
+        Ok(Terms { policy: self.options.policy_on(node)?, cpus: self.options.cpus_on(node)? })
     }
 
     /// What the pod wants of a node, before it is known what is free there.
     pub(super) fn order<'n>(
         &self,
         terms: Terms,
-        numbered: &'n Numbered,
+        numbered: &'n NumberedRequests,
         node: &NumaNode,
     ) -> Result<Order<'n>, Refused> {
         let Terms { policy, cpus } = terms;
@@ -131,7 +131,7 @@ impl Asked {
     }
 
     fn rules(&self, node: &NumaNode, policy: Policy) -> Rules {
-        let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
+        let occupation = self.options.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
         Rules { policy, all: node.numa_nodes(), occupation }
     }
 
@@ -143,15 +143,15 @@ impl Asked {
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
     pub(super) fn affinity(
         &self,
-        place: Place<'_>,
+        place: NodeInCluster<'_>,
         stock: &Stock<'_>,
-        (policy, numbered): (Policy, &Numbered),
+        (policy, numbered): (Policy, &NumberedRequests),
         source: &AllocationSource,
     ) -> Result<Option<NumaMask>, Refused> {
         if policy == Policy::None {
             return Ok(None);
         }
-        let (Place { cluster, row, state, .. }, rules) = (place, self.rules(stock.node, policy));
+        let (NodeInCluster { cluster, row, state, .. }, rules) = (place, self.rules(stock.node, policy));
         let scorer = Scorer { fill: self.settings.numa_fill, weights: &numbered.weights };
         let best = || stock.best_alone(rules, &scorer).filter(|affinity| *affinity != rules.all);
         if self.is_alone(policy)
@@ -169,21 +169,21 @@ impl Asked {
     /// The first way to take something from a node that has enough for the pod; the last refusal otherwise.
     pub(super) fn first<T>(
         &self,
-        place: Place<'_>,
+        place: NodeInCluster<'_>,
         source: &AllocationSource,
         order: &Order<'_>,
         take: impl Fn(&Stock<'_>) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
         let mut refused = None;
         if is_unreserved(place.cluster, place.row) {
-            if self.asks.take_of_node(source) {
+            if self.requirement.take_of_node(source) {
                 match take(&Stock::new(place.node, order, &Limits::default())) {
                     Ok(taken) => return Ok(taken),
                     Err(last) => refused = Some(last),
                 }
             }
         } else {
-            for Way { node, limits } in ways(place, &self.asks, source) {
+            for NodeView { node, limits } in node_views(place, &self.requirement, source) {
                 match take(&Stock::new(&node, order, &limits)) {
                     Ok(taken) => return Ok(taken),
                     Err(last) => refused = Some(last),
@@ -192,12 +192,16 @@ impl Asked {
         }
         let refused = refused.unwrap_or_else(|| Refused::resolvable(reasons(&Shortage::Cpus, place.state)));
         let reservations_with = || reservations_with::<NumaHold>(place.cluster, place.row);
-        Err(if self.asks.needs_one { refused.by_reservations(reservations_with()) } else { refused })
+        Err(if self.requirement.needs_one { refused.by_reservations(reservations_with()) } else { refused })
     }
 
     /// What the pod gets; none where it shares everything.
-    pub(super) fn reserve(&self, place: Place<'_>, source: &AllocationSource) -> Result<Option<NumaHold>, Refused> {
-        let Place { state, node, .. } = place;
+    pub(super) fn reserve(
+        &self,
+        place: NodeInCluster<'_>,
+        source: &AllocationSource,
+    ) -> Result<Option<NumaHold>, Refused> {
+        let NodeInCluster { state, node, .. } = place;
         let terms = self.terms(node)?;
         if terms.policy == Policy::None && terms.cpus.is_none() {
             return Ok(None);
@@ -217,7 +221,7 @@ impl Asked {
             cpus: allocation.cpus,
             exclusive: allocation.exclusive,
             affinity,
-            spec: order.cpus.and_then(|cpus| self.wanted.written(&cpus)),
+            spec: order.cpus.and_then(|cpus| self.options.written(&cpus)),
         }))
     }
 
@@ -253,20 +257,20 @@ impl Asked {
 
     /// What the pod itself requests of a node's cpu.
     fn cpu(&self, node: &NumaNode, is_bound: bool) -> i64 {
-        if is_bound { amplify(self.wanted.cpu, node.cpu_ratio) } else { self.wanted.cpu }
+        if is_bound { amplify(self.options.cpu, node.cpu_ratio) } else { self.options.cpu }
     }
 
     pub(super) fn check(&self, cluster: &Cluster, row: Row, source: &AllocationSource) -> Result<(), Refused> {
-        let Some(place) = Place::of(cluster, row) else { return Ok(()) };
-        let Place { state, node, .. } = place;
-        let policy = self.wanted.policy_on(node)?;
-        let needs_cpu = self.wanted.cpu > 0;
+        let Some(place) = NodeInCluster::of(cluster, row) else { return Ok(()) };
+        let NodeInCluster { state, node, .. } = place;
+        let policy = self.options.policy_on(node)?;
+        let needs_cpu = self.options.cpu > 0;
         if needs_cpu && node.is_ratio_unreadable {
-            self.wanted.binds_on(node)?;
+            self.options.binds_on(node)?;
             return Err(Mismatch::Ratio.into());
         }
         if needs_cpu && node.cpu_ratio > 1.0 {
-            let is_bound = self.wanted.binds_on(node)?;
+            let is_bound = self.options.binds_on(node)?;
             let is_reported = || cluster.node(row).is_some_and(|node| state.is_reported(&node.name));
             if node.cpus_per_core() == 0 && is_reported() {
                 // QUIRK: without CPUs, a report is worse than none, also for pods that share their cpu
@@ -280,7 +284,7 @@ impl Asked {
                 return Err(Refused::resolvable(short.into()));
             }
         }
-        let cpus = self.wanted.cpus_on(node)?;
+        let cpus = self.options.cpus_on(node)?;
         if policy == Policy::None && cpus.is_none() {
             return Ok(());
         }
@@ -290,7 +294,7 @@ impl Asked {
         };
         let is_wish = policy == Policy::None && cpus.is_some_and(|cpus| !cpus.is_required);
         let is_any = *source == AllocationSource::Any;
-        if is_wish && is_any && self.asks.needs_one && !have_room(cluster, row, &self.asks) {
+        if is_wish && is_any && self.requirement.needs_one && !any_fits(cluster, row, &self.requirement) {
             // The plugin Reservation says what the reservations lack.
             return Ok(());
         }
@@ -313,7 +317,7 @@ impl Asked {
             // The other plugin is asked after this, and says itself what it lacks; pods may be preempted for that.
             Err(refused) if refused.is_of_reserve && self.others_lack(place, source) => Ok(()),
             // So does Reservation where the node without what is kept has too little as well.
-            Err(refused) if refused.is_of_reserve && is_any && are_too_small(cluster, row, &self.asks) => Ok(()),
+            Err(refused) if refused.is_of_reserve && is_any && are_too_small(cluster, row, &self.requirement) => Ok(()),
             found => found,
         }
     }
@@ -329,25 +333,25 @@ impl Asked {
     }
 
     /// Whether another plugin lacks something that the pod requests, whatever NUMA nodes it is on.
-    fn others_lack(&self, Place { cluster, row, .. }: Place<'_>, source: &AllocationSource) -> bool {
+    fn others_lack(&self, NodeInCluster { cluster, row, .. }: NodeInCluster<'_>, source: &AllocationSource) -> bool {
         self.others_on(cluster, row, source).iter().any(|other| other.verify(None).is_err())
     }
 
     /// The resources by which nodes are compared as a whole, with their weights and what the pod requests.
-    pub(super) fn of_nodes(&self, cluster: &Cluster) -> Vec<Counted> {
+    pub(super) fn of_nodes(&self, cluster: &Cluster) -> Vec<WeightedResource> {
         let amount = |id| {
             koord_scheduling::count(cluster.resources().name(id), self.requests().amount(cluster.resources().name(id)))
         };
         let weights = counting(self.requests(), &self.settings.weights);
         let counted = weights.filter_map(|(name, weight)| Some((cluster.resources().get(name)?, weight)));
-        counted.map(|(id, weight)| Counted { id, weight, request: amount(id) }).collect()
+        counted.map(|(id, weight)| WeightedResource { id, weight, request: amount(id) }).collect()
     }
 
     /// The score of a node as a whole.
     pub(super) fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
         let bound = milli(node.ledger.cpu_count());
         // Unlike the filter, it does not ask whether the pods request as much as their CPUs are.
-        let extra = if self.wanted.cpu == 0 { 0 } else { amplify(bound, node.cpu_ratio) - bound };
+        let extra = if self.options.cpu == 0 { 0 } else { amplify(bound, node.cpu_ratio) - bound };
         let requested_cpu = Self::plain_requested_cpu(cluster, row).saturating_add(extra);
         self.score_with_cpu(requested_cpu.saturating_add(self.cpu(node, is_bound)), cluster, row)
     }
@@ -355,7 +359,7 @@ impl Asked {
     /// The score of a node as a whole, of whose cpu so much is requested with the pod.
     fn score_with_cpu(&self, requested_cpu: i64, cluster: &Cluster, row: Row) -> i64 {
         let twice = CountedTwice::on(cluster, row);
-        let parts = self.of_nodes.iter().map(|Counted { id, weight, request }| {
+        let parts = self.of_nodes.iter().map(|WeightedResource { id, weight, request }| {
             let requested = if *id == ResourceId::CPU {
                 requested_cpu
             } else {
@@ -368,8 +372,8 @@ impl Asked {
 
     /// The score under a policy: of the NUMA nodes that give the pod something, or of the node as a whole where none does, as where
     /// it does not matter which, and with BestEffort, for which they are chosen after the node. None where the pod gets nothing.
-    pub(super) fn score_of_numa_nodes(&self, place: Place<'_>, terms: Terms) -> Option<i64> {
-        let Place { cluster, row, state, node } = place;
+    pub(super) fn score_of_numa_nodes(&self, place: NodeInCluster<'_>, terms: Terms) -> Option<i64> {
+        let NodeInCluster { cluster, row, state, node } = place;
         let numbered = self.numbered(state);
         let order = self.order(terms, &numbered, node).ok()?;
         let scorer = Scorer { fill: self.settings.fill, weights: &numbered.weights };

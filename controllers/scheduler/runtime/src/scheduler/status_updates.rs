@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use koord_api::elastic_quota::ElasticQuota;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
-use koord_scheduler_framework::Upkeep;
+use koord_scheduler_framework::StatusUpdates;
 
 use super::{
     Scheduler,
@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
-pub(super) struct Upkeeps {
+pub(super) struct PendingStatusUpdates {
     sent: Repeated<Write>,
     /// Whether something has changed since plugins were asked.
     is_due: bool,
@@ -28,7 +28,7 @@ pub(super) struct Upkeeps {
     again: Option<Timestamp>,
 }
 
-impl Upkeeps {
+impl PendingStatusUpdates {
     /// Something has changed.
     pub(super) fn changed(&mut self) {
         self.is_due = true;
@@ -56,7 +56,7 @@ impl Upkeeps {
 
     /// The writes among those that are wanted that are sent now. What is wanted and on its way already is no reason to ask
     /// again at once.
-    fn take(&mut self, Upkeep { writes, again }: Upkeep, now: Moment, time: Timestamp) -> Vec<Write> {
+    fn take(&mut self, StatusUpdates { writes, again }: StatusUpdates, now: Moment, time: Timestamp) -> Vec<Write> {
         let soonest = time.saturating_add(PERIOD).unwrap_or(Timestamp::MAX);
         (self.is_due, self.asked, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
         let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
@@ -85,28 +85,28 @@ impl Scheduler {
         self.is_working = false;
         if !writes.is_empty() {
             let wanted = writes.into_iter().map(|write| (subject(&write), write)).collect();
-            let writes = self.upkeeps.pick(wanted, now).into_iter();
+            let writes = self.pending_updates.pick(wanted, now).into_iter();
             self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Hurry }));
         }
     }
 
     /// Asks plugins what they want to be written beside attempts, where that may be something new.
     pub(super) fn keep_up(&mut self, now: Moment) {
-        if !self.upkeeps.has_work(now, self.clock.now()) {
+        if !self.pending_updates.has_work(now, self.clock.now()) {
             return;
         }
         let time = self.clock.now();
         self.is_working = true;
         self.engine.tick(time);
-        let mut upkeep = self.engine.upkeep_of(|plugin| self.controllers.runs(plugin));
+        let mut status_updates = self.engine.status_updates_of(|plugin| self.controllers.runs(plugin));
         self.is_working = false;
-        let wanted = upkeep.writes.len();
-        upkeep.writes.retain(|write| !self.feed.is_absent(write.kind));
-        if upkeep.writes.len() < wanted {
+        let wanted = status_updates.writes.len();
+        status_updates.writes.retain(|write| !self.feed.is_absent(write.kind));
+        if status_updates.writes.len() < wanted {
             // A kind that appears without objects is not seen as a change.
-            upkeep.again = upkeep.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
+            status_updates.again = status_updates.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
         }
-        let writes = self.upkeeps.take(upkeep, now, time).into_iter();
+        let writes = self.pending_updates.take(status_updates, now, time).into_iter();
         for write in writes {
             self.write_beside(Work { write, purpose: Purpose::Keep });
         }
@@ -121,10 +121,10 @@ impl Scheduler {
         }
         let now = self.clock.moment();
         if result.as_ref().is_err_and(is_doubtful) {
-            self.upkeeps.is_due = true;
-            return self.upkeeps.sent.unserved(&subject(write), now);
+            self.pending_updates.is_due = true;
+            return self.pending_updates.sent.unserved(&subject(write), now);
         }
-        let lasted = self.upkeeps.ended(write, result.is_ok(), now);
+        let lasted = self.pending_updates.ended(write, result.is_ok(), now);
         if let (Some(lasted), Some(measures)) = (lasted, &self.measures)
             && write.kind == ResourceKind::typed::<ElasticQuota>()
         {
@@ -153,64 +153,84 @@ mod tests {
         Write { kind: ResourceKind::NODE, key: ObjectKey::cluster("n"), action }
     }
 
-    fn sent(upkeeps: &mut Upkeeps, values: &[u64], second: u64) -> usize {
+    fn sent(pending_updates: &mut PendingStatusUpdates, values: &[u64], second: u64) -> usize {
         let writes = values.iter().map(|value| write(*value)).collect();
-        upkeeps.take(Upkeep { writes, again: None }, at(second), time(second)).len()
+        pending_updates.take(StatusUpdates { writes, again: None }, at(second), time(second)).len()
     }
 
     #[test]
     fn an_object_has_one_write_on_its_way_and_the_same_is_not_repeated_at_once() {
-        let mut upkeeps = Upkeeps::default();
-        assert_eq!((sent(&mut upkeeps, &[1], 0), sent(&mut upkeeps, &[2], 1)), (1, 0));
-        assert_eq!(upkeeps.ended(&write(1), true, at(2)), Some(Duration::from_secs(2)));
-        assert_eq!((sent(&mut upkeeps, &[1], 3), sent(&mut upkeeps, &[2], 4)), (0, 1), "it has not been seen yet");
-        upkeeps.ended(&write(2), true, at(5));
-        assert_eq!((sent(&mut upkeeps, &[2], 14), sent(&mut upkeeps, &[2], 15)), (0, 1), "it was never seen");
-        upkeeps.ended(&write(2), false, at(16));
-        assert_eq!((sent(&mut upkeeps, &[2], 16), sent(&mut upkeeps, &[2], 17)), (0, 1), "it has failed");
-        upkeeps.ended(&write(2), false, at(18));
-        assert_eq!((sent(&mut upkeeps, &[2], 19), sent(&mut upkeeps, &[2], 20)), (0, 1), "it has failed again");
-        upkeeps.ended(&write(2), true, at(21));
-        assert_eq!((sent(&mut upkeeps, &[], 22), sent(&mut upkeeps, &[2], 23)), (0, 1), "it has helped before");
+        let mut pending_updates = PendingStatusUpdates::default();
+        assert_eq!((sent(&mut pending_updates, &[1], 0), sent(&mut pending_updates, &[2], 1)), (1, 0));
+        assert_eq!(pending_updates.ended(&write(1), true, at(2)), Some(Duration::from_secs(2)));
+        assert_eq!(
+            (sent(&mut pending_updates, &[1], 3), sent(&mut pending_updates, &[2], 4)),
+            (0, 1),
+            "it has not been seen yet"
+        );
+        pending_updates.ended(&write(2), true, at(5));
+        assert_eq!(
+            (sent(&mut pending_updates, &[2], 14), sent(&mut pending_updates, &[2], 15)),
+            (0, 1),
+            "it was never seen"
+        );
+        pending_updates.ended(&write(2), false, at(16));
+        assert_eq!(
+            (sent(&mut pending_updates, &[2], 16), sent(&mut pending_updates, &[2], 17)),
+            (0, 1),
+            "it has failed"
+        );
+        pending_updates.ended(&write(2), false, at(18));
+        assert_eq!(
+            (sent(&mut pending_updates, &[2], 19), sent(&mut pending_updates, &[2], 20)),
+            (0, 1),
+            "it has failed again"
+        );
+        pending_updates.ended(&write(2), true, at(21));
+        assert_eq!(
+            (sent(&mut pending_updates, &[], 22), sent(&mut pending_updates, &[2], 23)),
+            (0, 1),
+            "it has helped before"
+        );
         for failure in 0..40 {
-            upkeeps.ended(&write(2), false, at(100 * failure));
-            assert_eq!(sent(&mut upkeeps, &[2], 100 * failure + 60), 1, "after a minute at the latest");
+            pending_updates.ended(&write(2), false, at(100 * failure));
+            assert_eq!(sent(&mut pending_updates, &[2], 100 * failure + 60), 1, "after a minute at the latest");
         }
     }
 
     #[test]
     fn what_is_wanted_at_once_waits_for_the_write_on_its_way_and_leaves_those_of_others_alone() {
-        let mut upkeeps = Upkeeps::default();
+        let mut pending_updates = PendingStatusUpdates::default();
         let other = |value: u64| Write { key: ObjectKey::cluster("other"), ..write(value) };
-        let picked = |upkeeps: &mut Upkeeps, wanted: Write, second: u64| {
-            upkeeps.pick([(subject(&wanted), wanted)].into(), at(second)).len()
+        let picked = |pending_updates: &mut PendingStatusUpdates, wanted: Write, second: u64| {
+            pending_updates.pick([(subject(&wanted), wanted)].into(), at(second)).len()
         };
-        assert_eq!(sent(&mut upkeeps, &[1], 0), 1);
-        upkeeps.ended(&write(1), false, at(0));
-        assert_eq!([picked(&mut upkeeps, other(1), 0), picked(&mut upkeeps, other(2), 0)], [1, 0]);
-        upkeeps.ended(&other(1), true, at(0));
+        assert_eq!(sent(&mut pending_updates, &[1], 0), 1);
+        pending_updates.ended(&write(1), false, at(0));
+        assert_eq!([picked(&mut pending_updates, other(1), 0), picked(&mut pending_updates, other(2), 0)], [1, 0]);
+        pending_updates.ended(&other(1), true, at(0));
         assert_eq!(
-            [picked(&mut upkeeps, other(1), 0), picked(&mut upkeeps, other(2), 0)],
+            [picked(&mut pending_updates, other(1), 0), picked(&mut pending_updates, other(2), 0)],
             [0, 1],
             "it was not seen yet"
         );
-        assert_eq!(picked(&mut upkeeps, write(1), 0), 0, "it has failed, and waits");
+        assert_eq!(picked(&mut pending_updates, write(1), 0), 0, "it has failed, and waits");
     }
 
     #[test]
     fn plugins_are_asked_after_changes_and_at_their_times() {
-        let mut upkeeps = Upkeeps::default();
-        assert!(!upkeeps.has_work(at(9), time(9)));
-        upkeeps.changed();
-        assert!(upkeeps.has_work(at(0), time(0)), "for the first time at once");
-        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(0), time(0));
-        upkeeps.changed();
-        assert_eq!((upkeeps.wake_at(), upkeeps.has_work(at(0), time(0))), (Some(at(1)), false));
-        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(1), time(1));
-        assert_eq!((upkeeps.wake_at(), upkeeps.has_work(at(6), time(6))), (None, false));
-        assert!(upkeeps.has_work(at(7), time(7)));
-        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(7), time(7));
-        assert!(!upkeeps.has_work(at(7), time(7)), "its time has come, and it has been asked");
-        assert!(upkeeps.has_work(at(8), time(8)));
+        let mut pending_updates = PendingStatusUpdates::default();
+        assert!(!pending_updates.has_work(at(9), time(9)));
+        pending_updates.changed();
+        assert!(pending_updates.has_work(at(0), time(0)), "for the first time at once");
+        pending_updates.take(StatusUpdates { writes: Vec::new(), again: Some(time(7)) }, at(0), time(0));
+        pending_updates.changed();
+        assert_eq!((pending_updates.wake_at(), pending_updates.has_work(at(0), time(0))), (Some(at(1)), false));
+        pending_updates.take(StatusUpdates { writes: Vec::new(), again: Some(time(7)) }, at(1), time(1));
+        assert_eq!((pending_updates.wake_at(), pending_updates.has_work(at(6), time(6))), (None, false));
+        assert!(pending_updates.has_work(at(7), time(7)));
+        pending_updates.take(StatusUpdates { writes: Vec::new(), again: Some(time(7)) }, at(7), time(7));
+        assert!(!pending_updates.has_work(at(7), time(7)), "its time has come, and it has been asked");
+        assert!(pending_updates.has_work(at(8), time(8)));
     }
 }

@@ -14,35 +14,40 @@ use koord_scheduler_allocation::{
 use koord_scheduler_framework::AllocationSource;
 use koord_scheduling::ResourceVector;
 
-use super::asked::Place;
+use super::pre_filter_state::NodeInCluster;
 
 /// A way to take something from a node: the node as it is then, and what the pod keeps to.
-pub(super) struct Way<'a> {
+pub(super) struct NodeView<'a> {
     pub(super) node: Cow<'a, NumaNode>,
     pub(super) limits: Limits,
 }
 
 /// What a reservation has, and what its owners do not use of it.
 struct Held<'l, 'c> {
-    lot: &'l ReservedResources<'c>,
+    reserved: &'l ReservedResources<'c>,
     rest: Allocation,
     /// What the owners use of it, which counts twice while the reservation is not hidden.
     used: Allocation,
 }
 
 /// The ways in which a pod may take something from a node; the first that has enough counts.
-pub(super) fn ways<'a>(place: Place<'a>, asks: &ReservationRequirement, source: &AllocationSource) -> Vec<Way<'a>> {
-    let Place { cluster, row, state, node } = place;
+pub(super) fn node_views<'a>(
+    place: NodeInCluster<'a>,
+    requirement: &ReservationRequirement,
+    source: &AllocationSource,
+) -> Vec<NodeView<'a>> {
+    let NodeInCluster { cluster, row, state, node } = place;
     let reserved = reserved(cluster, row);
-    let held: Vec<Held<'_, '_>> = reserved.iter().filter_map(|lot| Held::of(lot, state)).collect();
-    choices(&reserved, asks, source).into_iter().map(|choice| way(node, &held, &choice, state)).collect()
+    let held: Vec<Held<'_, '_>> = reserved.iter().filter_map(|reserved| Held::of(reserved, state)).collect();
+    choices(&reserved, requirement, source).into_iter().map(|choice| view(node, &held, &choice, state)).collect()
 }
 
-fn way<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, state: &NumaState) -> Way<'a> {
-    let is_chosen = |held: &&Held<'_, '_>| choice.reserved.iter().any(|lot| std::ptr::eq(*lot, held.lot));
+fn view<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, state: &NumaState) -> NodeView<'a> {
+    let is_chosen =
+        |held: &&Held<'_, '_>| choice.reserved.iter().any(|reserved| std::ptr::eq(*reserved, held.reserved));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
-        match other.lot.is_restored {
+        match other.reserved.is_restored {
             true => seen.to_mut().add(&other.rest),
             false if other.used != Allocation { exclusive: other.used.exclusive, ..Allocation::default() } => {
                 seen.to_mut().remove(&other.used);
@@ -53,35 +58,36 @@ fn way<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, s
     let mut limits = Limits::default();
     for held in held.iter().filter(is_chosen) {
         limits.preferred = limits.preferred.union(&held.rest.cpus);
-        if held.lot.info.is_none() {
+        if held.reserved.info.is_none() {
             limits.required = limits.required.union(&held.rest.cpus);
         } else if choice.is_only {
             held.narrow(node, state, &mut limits);
         }
     }
-    Way { node: seen, limits }
+    NodeView { node: seen, limits }
 }
 
 impl<'l, 'c> Held<'l, 'c> {
-    fn of(lot: &'l ReservedResources<'c>, state: &NumaState) -> Option<Self> {
+    fn of(reserved: &'l ReservedResources<'c>, state: &NumaState) -> Option<Self> {
         let allocation = |hold: &NumaHold| state.allocation_of(hold);
-        let all = lot.holder.holds.get().map(allocation)?;
-        let owners: Vec<Allocation> = lot.owners.iter().filter_map(|owner| owner.holds.get()).map(allocation).collect();
+        let all = reserved.holder.holds.get().map(allocation)?;
+        let owners: Vec<Allocation> =
+            reserved.owners.iter().filter_map(|owner| owner.holds.get()).map(allocation).collect();
         let used = all.shared_with(&owners);
-        Some(Self { lot, rest: all.without(&used), used })
+        Some(Self { reserved, rest: all.without(&used), used })
     }
 
     /// Keeps a pod to what the reservation has left.
     fn narrow(&self, node: &NumaNode, state: &NumaState, limits: &mut Limits) {
         let had_cpus = !self.rest.cpus.is_empty() || !self.used.cpus.is_empty();
-        if had_cpus && self.lot.counts("cpu") {
+        if had_cpus && self.reserved.counts("cpu") {
             limits.cpus = Some(limits.cpus.take().unwrap_or_default().union(&self.rest.cpus));
         }
         if self.rest.shares.is_empty() && self.used.shares.is_empty() {
             return;
         }
         let mut uncounted = ResourceVector::default();
-        for id in node.known.iter().filter(|id| !self.lot.counts(state.names().name(**id))) {
+        for id in node.known.iter().filter(|id| !self.reserved.counts(state.names().name(**id))) {
             uncounted.set(*id, i64::MAX);
         }
         let most = limits.shares.get_or_insert_default();

@@ -25,9 +25,9 @@ pub(super) enum Part {
 
 /// A hash of what was said last, by part and object.
 #[derive(Default)]
-pub(super) struct Told(BTreeMap<(Part, Uid), u64>);
+pub(super) struct Reported(BTreeMap<(Part, Uid), u64>);
 
-impl Told {
+impl Reported {
     /// Whether this is something else than what was said last; now it is what was said.
     pub(super) fn is_new(&mut self, part: Part, uid: &Uid, said: &[String]) -> bool {
         let key = (part, uid.clone());
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn the_same_is_said_once_of_each_part_and_again_after_it_was_gone() {
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         let mut is_new = |part, uid: &str, said: &[&str]| {
             let said: Vec<String> = said.iter().map(|text| (*text).to_owned()).collect();
-            told.is_new(part, &Uid::from(uid), &said)
+            reported.is_new(part, &Uid::from(uid), &said)
         };
         assert_eq!([is_new(Part::Wishes, "a", &["x"]), is_new(Part::Wishes, "a", &["x"])], [true, false]);
         assert_eq!([is_new(Part::Given, "a", &["x"]), is_new(Part::Wishes, "b", &["x"])], [true, true]);

@@ -16,7 +16,7 @@ use koord_scheduler_allocation::{
 use koord_scheduler_framework::{AllocationSource, cluster::Cluster, columns::Row};
 
 /// A way to take devices of a node: the devices as they are then, and which of them the pod keeps to.
-pub(super) struct Way<'a> {
+pub(super) struct NodeView<'a> {
     pub(super) node: Cow<'a, NodeDevices>,
     pub(super) limits: Limits,
     /// Devices all of which must be taken.
@@ -32,19 +32,19 @@ struct Held<'l, 'c> {
 }
 
 /// The ways in which a pod may take devices of a node; the first that has enough counts.
-pub(super) fn ways<'a>(
+pub(super) fn node_views<'a>(
     cluster: &'a Cluster,
     row: Row,
     node: &'a NodeDevices,
-    asks: &ReservationRequirement,
+    requirement: &ReservationRequirement,
     source: &AllocationSource,
-) -> Vec<Way<'a>> {
+) -> Vec<NodeView<'a>> {
     let reserved = reserved(cluster, row);
     let held: Vec<Held<'_, '_>> = reserved.iter().filter_map(Held::of).collect();
-    choices(&reserved, asks, source).into_iter().map(|choice| way(node, &held, &choice)).collect()
+    choices(&reserved, requirement, source).into_iter().map(|choice| view(node, &held, &choice)).collect()
 }
 
-fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>) -> Way<'a> {
+fn view<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>) -> NodeView<'a> {
     let is_chosen = |held: &&Held<'_, '_>| choice.reserved.iter().any(|lot| std::ptr::eq(*lot, held.lot));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
@@ -68,10 +68,10 @@ fn way<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>
             }
         }
     }
-    Way { node: seen, limits, required }
+    NodeView { node: seen, limits, required }
 }
 
-impl Way<'_> {
+impl NodeView<'_> {
     /// Whether it does not leave open which devices are taken.
     pub(super) fn requires_devices(&self) -> bool {
         !self.required.is_empty()

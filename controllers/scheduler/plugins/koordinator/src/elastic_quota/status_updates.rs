@@ -10,7 +10,7 @@ use koord_core::{
     write::{Action, Deletion, Write},
 };
 use koord_resource::controller::ResourceKind;
-use koord_scheduler_framework::{Upkeep, cluster::Cluster};
+use koord_scheduler_framework::{StatusUpdates, cluster::Cluster};
 use serde_json::{Value, json};
 
 use super::{Quotas, Settings};
@@ -19,9 +19,9 @@ const QUOTA: ResourceKind = ResourceKind::typed::<ElasticQuota>();
 
 impl Quotas {
     /// What is to be written now.
-    pub(super) fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+    pub(super) fn status_updates(&self, cluster: &Cluster) -> StatusUpdates {
         let writes = self.statuses(cluster).chain(self.missing()).chain(self.evictions(cluster));
-        Upkeep { writes: writes.collect(), again: self.overuse().looks_at() }
+        StatusUpdates { writes: writes.collect(), again: self.overuse().looks_at() }
     }
 
     /// The quotas whose objects do not say what is observed, or what hooks write.

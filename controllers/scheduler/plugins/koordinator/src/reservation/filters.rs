@@ -26,8 +26,8 @@ pub(super) struct Ignored {
 }
 
 /// A pod with the reservations that it matches.
-pub(super) struct Chosen {
-    pub(super) wish: ReservationSelector,
+pub(super) struct MatchedReservations {
+    pub(super) selector: ReservationSelector,
     pub(super) requests: ResourceAmounts,
     pub(super) matched: Matched,
     pub(super) ignored: Arc<Ignored>,
@@ -36,21 +36,21 @@ pub(super) struct Chosen {
     pub(super) others: Vec<Box<dyn SourceFilter>>,
 }
 
-pub(super) struct Asked {
-    pub(super) chosen: Arc<Chosen>,
+pub(super) struct OwnerFilter {
+    pub(super) chosen: Arc<MatchedReservations>,
     /// Whether the pod keeps what it has, and cannot share a node with reservations of the default policy.
     pub(super) keeps: bool,
     pub(super) texts: Arc<Texts>,
 }
 
 /// How nodes are compared for a pod.
-pub(super) struct Rated(pub(super) Arc<Chosen>);
+pub(super) struct OwnerScore(pub(super) Arc<MatchedReservations>);
 
 /// How nodes are compared for a Reservation that takes over pods.
-pub(super) struct Taking(pub(super) Arc<OverPods>);
+pub(super) struct TakeOverScore(pub(super) Arc<OverPods>);
 
 /// A Reservation that looks for its node.
-pub(super) struct Wanted {
+pub(super) struct ReservePodFilter {
     pub(super) node: Option<Arc<str>>,
     pub(super) is_default: bool,
     pub(super) over: Option<Arc<OverPods>>,
@@ -66,36 +66,41 @@ impl Ignored {
     }
 }
 
-impl Chosen {
+impl MatchedReservations {
     /// The only nodes that are asked (3C.6); none named where the pod may do without a reservation.
     pub(super) fn only_on(&self, cluster: &Cluster) -> Option<BTreeSet<Box<str>>> {
         let name = |row: Row| cluster.node(row).map(|node| Box::from(&*node.name));
-        self.wish.needs_one().then(|| self.matched.rows().filter_map(name).collect())
+        self.selector.needs_one().then(|| self.matched.rows().filter_map(name).collect())
     }
 
-    fn infos<'k>(&self, kept: &'k ReservationCache, row: Row) -> Vec<&'k ReservationInfo> {
-        self.matched.on(row).filter_map(|uid| kept.info(uid)).collect()
+    fn infos<'k>(&self, cache: &'k ReservationCache, row: Row) -> Vec<&'k ReservationInfo> {
+        self.matched.on(row).filter_map(|uid| cache.info(uid)).collect()
     }
 
     /// The reservations with which a node takes the pod, which may have to be one at least.
     fn fitting<'k>(
         &self,
-        kept: &'k ReservationCache,
+        cache: &'k ReservationCache,
         cluster: &Cluster,
         row: Row,
         needs_one: bool,
     ) -> Result<Vec<&'k ReservationInfo>, Unfit> {
-        if self.wish.is_ignoring || cluster.node(row).is_none() {
+        if self.selector.is_ignoring || cluster.node(row).is_none() {
             return Ok(Vec::new());
         }
-        let infos = self.infos(kept, row);
+        let infos = self.infos(cache, row);
         if infos.is_empty() {
             let reasons = ReasonCode::ReservationNotMatched.says(NO_MATCH).into();
             return if needs_one { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
-        let (asks, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
-        let needs = FitOptions { one: needs_one, asks, this_one, trusts_node: self.trusts_node };
-        let mut room = kept.room(cluster, row, &self.requests);
+        let (has_affinity, names_reservation) = (self.selector.needs_one(), self.selector.name().is_some());
+        let needs = FitOptions {
+            requires_reservation: needs_one,
+            has_affinity,
+            names_reservation,
+            trusts_node: self.trusts_node,
+        };
+        let mut room = cache.room(cluster, row, &self.requests);
         // Owners take the places of the pods that stand for their reservations.
         room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
         fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
@@ -104,7 +109,7 @@ impl Chosen {
     /// The reservation of a node that the pod uses there. One of which the pod requests nothing it uses only where it asks for one.
     pub(super) fn nominated<'k>(
         &self,
-        kept: &'k ReservationCache,
+        cache: &'k ReservationCache,
         cluster: &Cluster,
         row: Row,
     ) -> Option<&'k ReservationInfo> {
@@ -112,7 +117,7 @@ impl Chosen {
             return None;
         }
         let source = |info: &&ReservationInfo| AllocationSource::Only(vec![info.uid.clone()]);
-        let mut fitting = self.fitting(kept, cluster, row, true).unwrap_or_default();
+        let mut fitting = self.fitting(cache, cluster, row, true).unwrap_or_default();
         fitting.retain(|info| self.others.iter().all(|other| other.filter_source(cluster, row, &source(info))));
         let of_other = |other: &dyn SourceFilter| -> Option<Vec<i64>> {
             fitting.iter().map(|info| other.score_source(cluster, row, &source(info))).collect()
@@ -136,18 +141,18 @@ fn refusal(texts: &Texts, reasons: Vec<Reason>, resolvable: bool) -> Refusal {
 }
 
 /// Whether a node has a reservation beside which one of this policy cannot be: the default policy is by itself.
-fn has_other_policy(kept: &ReservationCache, node: &str, is_default: bool) -> bool {
-    let mut others = kept.on_node(node).filter(|info| info.is_matchable());
+fn has_other_policy(cache: &ReservationCache, node: &str, is_default: bool) -> bool {
+    let mut others = cache.on_node(node).filter(|info| info.is_matchable());
     others.any(|info| (info.policy == AllocatePolicy::Default) != is_default)
 }
 
-impl NodeFilter for Asked {
+impl NodeFilter for OwnerFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let Some(kept) = cluster.state::<ReservationCache>() else { return Ok(()) };
-        if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
+        let Some(cache) = cluster.state::<ReservationCache>() else { return Ok(()) };
+        if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(cache, &node.name, false)) {
             return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
         }
-        let fitting = self.chosen.fitting(kept, cluster, row, self.chosen.wish.needs_one());
+        let fitting = self.chosen.fitting(cache, cluster, row, self.chosen.selector.needs_one());
         fitting.map(|_| ()).map_err(|Unfit { reasons }| {
             let resolvable = reasons.iter().all(|reason| reason.code != ReasonCode::ReservationNotMatched);
             refusal(&self.texts, reasons, resolvable)
@@ -163,16 +168,16 @@ impl NodeFilter for Asked {
     }
 }
 
-impl NodeFilter for Wanted {
+impl NodeFilter for ReservePodFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let (Some(kept), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Ok(()) };
+        let (Some(cache), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Ok(()) };
         if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
             return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.says(OTHER_NODE).into(), false));
         }
-        if has_other_policy(kept, &node.name, self.is_default) {
+        if has_other_policy(cache, &node.name, self.is_default) {
             return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
         }
-        let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
+        let taken = self.over.as_ref().map(|over| over.chosen(cache, cluster, row));
         taken.transpose().map(drop).map_err(|words| refusal(&self.texts, words, true))
     }
 
@@ -188,19 +193,19 @@ const SCORES: i64 = 128;
 /// Orders beyond are alike.
 const ORDER_MAX: i64 = 1 << 48;
 
-impl NodeScore for Rated {
+impl NodeScore for OwnerScore {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let Some(kept) = cluster.state::<ReservationCache>() else { return 0 };
+        let Some(cache) = cluster.state::<ReservationCache>() else { return 0 };
         // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
         let Self(chosen) = self;
-        let nominated = chosen.nominated(kept, cluster, row).filter(|info| !info.is_pod);
+        let nominated = chosen.nominated(cache, cluster, row).filter(|info| !info.is_pod);
         let score = nominated.map_or(0, |info| reservation_score(&chosen.requests, info));
-        let order = chosen.infos(kept, row).iter().filter_map(|info| info.order).min();
+        let order = chosen.infos(cache, row).iter().filter_map(|info| info.order).min();
         order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
     }
 
     fn rows(&self, _: &Cluster) -> Option<Vec<Row>> {
-        Some(if self.0.wish.is_ignoring { Vec::new() } else { self.0.matched.rows().collect() })
+        Some(if self.0.selector.is_ignoring { Vec::new() } else { self.0.matched.rows().collect() })
     }
 
     fn inherits(&self) -> bool {
@@ -223,9 +228,9 @@ impl NodeScore for Rated {
     }
 }
 
-impl NodeScore for Taking {
+impl NodeScore for TakeOverScore {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        cluster.state::<ReservationCache>().map_or(0, |kept| self.0.rate(kept, cluster, row))
+        cluster.state::<ReservationCache>().map_or(0, |cache| self.0.rate(cache, cluster, row))
     }
 
     fn is_local(&self) -> bool {

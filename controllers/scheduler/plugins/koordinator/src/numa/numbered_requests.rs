@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// The requests of a pod. Resources that no NUMA node of any node reports are left out.
 #[derive(Clone, Debug)]
-pub(super) struct Numbered {
+pub(super) struct NumberedRequests {
     /// How many resources had a number then: a pod may request one that got its number later.
     pub(super) known: usize,
     pub(super) requests: ResourceVector,
@@ -16,7 +16,7 @@ pub(super) struct Numbered {
     pub(super) weights: SmallVec<[(ResourceId, i64); 4]>,
 }
 
-impl Numbered {
+impl NumberedRequests {
     pub(super) fn of(names: &ResourceNames, requests: &ResourceList, weights: &[(String, i64)]) -> Self {
         let mut resources: Vec<(&str, ResourceId)> =
             requests.names().filter_map(|name| Some((name, names.get(name)?))).collect();

@@ -9,7 +9,7 @@ use koord_core::{
     write::{Action, Write},
 };
 use koord_resource::controller::ResourceKind;
-use koord_scheduler_framework::{Upkeep, cluster::Cluster};
+use koord_scheduler_framework::{StatusUpdates, cluster::Cluster};
 use serde_json::{Value, json};
 
 use super::{context::Context, network::DEFAULT};
@@ -18,13 +18,13 @@ use super::{context::Context, network::DEFAULT};
 const WRITTEN: [&str; 7] = ["phase", "occupiedBy", "scheduled", "running", "succeeded", "failed", "scheduleStartTime"];
 
 /// The writes that bring the status of objects to where the pods and nodes are.
-pub(super) fn upkeep(cluster: &Cluster, is_aware: bool) -> Upkeep {
-    let Some(context) = cluster.state::<Context>() else { return Upkeep::default() };
+pub(super) fn status_updates(cluster: &Cluster, is_aware: bool) -> StatusUpdates {
+    let Some(context) = cluster.state::<Context>() else { return StatusUpdates::default() };
     let groups = cluster.objects().of::<PodGroup>();
     let mut writes: Vec<Write> =
         groups.filter_map(|(key, group)| pod_group_status(key, group, context, cluster)).collect();
     writes.extend(is_aware.then(|| topology_status(context, cluster)).flatten());
-    Upkeep { writes, again: context.statuses.due().filter(|due| *due > cluster.time()) }
+    StatusUpdates { writes, again: context.statuses.due().filter(|due| *due > cluster.time()) }
 }
 
 fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluster: &Cluster) -> Option<Write> {
