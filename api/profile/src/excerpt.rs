@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 /// part is the same change of the object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Excerpt {
-    /// All of it.
     Whole,
     /// These fields of an object. What is no object is read whole.
     Fields(Vec<(String, Excerpt)>),

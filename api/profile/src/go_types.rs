@@ -17,7 +17,6 @@ pub use self::{
     type_error::type_error,
 };
 
-/// A struct type.
 #[derive(Clone, Copy, Debug)]
 pub struct GoType {
     /// Its name with the package, such as `v1.PodSpec`.

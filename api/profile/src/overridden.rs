@@ -50,9 +50,7 @@ impl fmt::Display for Author<'_> {
 /// A value without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overridden<'a> {
-    /// Where it stands.
     pub field: Field,
-    /// The value.
     pub value: String,
     /// Who wrote it.
     pub author: Author<'a>,

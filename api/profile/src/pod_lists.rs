@@ -46,7 +46,6 @@ pub struct PodNode {
 }
 
 impl PodNode {
-    /// The pod itself.
     pub const ROOT: Self = Self { list: None, below_resources: false };
 
     /// The field by which the items of this list are distinguished.

@@ -21,7 +21,6 @@ pub const CONTROLLER_MANAGED: &str = "config.koordinator.sh/controller-managed";
 /// A ClusterColocationProfile with everything prepared that does not depend on the pod.
 #[derive(Debug, PartialEq)]
 pub struct Profile {
-    /// Its name.
     pub name: String,
     /// Which namespaces it selects; everything where it does not say.
     pub namespaces: Selector,
@@ -33,7 +32,6 @@ pub struct Profile {
     pub controller_managed: bool,
     /// Its own patch, prepared for pods.
     pub overlay: Option<Overlay>,
-    /// What it says.
     pub spec: ClusterColocationProfileSpec,
 }
 

@@ -8,7 +8,6 @@ use crate::advice;
 /// The amounts of a quota, and the annotations that are about them.
 #[derive(Clone, Copy, Debug)]
 pub struct Amounts<'a> {
-    /// The quota's name.
     pub name: &'a str,
     /// What it gets in any case.
     pub min: &'a ResourceList,

@@ -98,7 +98,6 @@ impl FromIterator<ChildAmounts> for Pool {
 }
 
 impl Pool {
-    /// A child.
     pub fn child(&self, place: usize) -> Option<ChildAmounts> {
         self.children.get(place).copied()
     }

@@ -14,7 +14,6 @@ pub(crate) const SCHEMAS: &str = "config/scheduler/schemas";
 
 const KIND: Kind = Kind::Scheduler;
 
-/// The files.
 pub(crate) fn documents() -> Result<Vec<Document>> {
     let whole = KIND.published_schema()?;
     let mut page = format!(

@@ -12,7 +12,6 @@ pub(crate) const COMMAND: &str = "cargo run --bin crdgen -- --write";
 pub struct Document {
     /// Path from the root of the repository.
     pub path: String,
-    /// The whole text.
     pub text: String,
 }
 

@@ -27,7 +27,6 @@ struct Component {
     program: &'static str,
     metrics: fn() -> Vec<Description>,
     alerts: &'static [Alert],
-    /// The reference page.
     page: &'static str,
     /// Where the page says that metrics are served.
     served: &'static str,

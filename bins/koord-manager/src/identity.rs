@@ -20,9 +20,7 @@ pub const BUILD: Build = Build {
 
 /// The Secret with the certificates of the webhooks.
 pub(crate) const CERTIFICATES: &str = "koordinator-webhook-certs";
-/// The MutatingWebhookConfiguration.
 pub(crate) const MUTATING: &str = "koordinator-mutating-webhook-configuration";
-/// The ValidatingWebhookConfiguration.
 pub(crate) const VALIDATING: &str = "koordinator-validating-webhook-configuration";
 
 /// The names of the webhook server's objects where the environment names no others: the original's.

@@ -39,11 +39,9 @@ const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
 /// What the program may do besides where a feature gate is on.
 #[derive(Clone, Copy, Debug)]
 pub struct Gated {
-    /// The gate.
     pub gate: &'static str,
     /// What it is for, as a part of the names of roles.
     pub name: &'static str,
-    /// The permissions.
     pub rules: &'static [RbacRule],
 }
 

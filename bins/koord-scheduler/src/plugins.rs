@@ -29,7 +29,6 @@ impl Plugins {
         Ok(())
     }
 
-    /// What they read.
     pub(crate) fn reads(&self) -> Vec<ResourceKind> {
         self.plugins.iter().flat_map(|(plugin, _)| plugin.reads).copied().collect()
     }

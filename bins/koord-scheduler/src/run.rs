@@ -39,7 +39,6 @@ const AGREEMENT_MAX: Duration = Duration::from_secs(10);
 /// How the scheduler runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The configuration.
     pub configuration: Configuration,
     /// Where health and metrics are served.
     pub listen: Option<ListenAddress>,

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 /// How long an answer may take: decisions are made in between.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// The routes.
 pub(crate) fn routes(questions: Questions) -> Router {
     Router::new().route("/apis/v1/{*path}", get(answer).with_state(questions))
 }

@@ -21,9 +21,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {remedy}")]
 pub struct Unreachable {
-    /// What is so.
     pub problem: String,
-    /// What to do.
     pub remedy: String,
 }
 
@@ -38,7 +36,6 @@ impl Unreachable {
 pub struct Server {
     /// For further questions.
     pub client: Client,
-    /// Where it is.
     pub url: String,
     /// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of
     /// `up --speed` has a time of its own. None where the server does not say.

@@ -36,7 +36,6 @@ pub struct Finding {
     pub object: String,
     /// Whether it would be refused or not understood; otherwise it has no effect.
     pub is_error: bool,
-    /// What is wrong.
     pub message: String,
     /// What would be right, where that is known.
     pub suggestion: Option<String>,

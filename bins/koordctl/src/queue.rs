@@ -46,7 +46,6 @@ async fn show(args: &QueueShowArgs, screen: Screen) -> Result<Answer> {
     Ok(Answer::success(text))
 }
 
-/// The whole queue.
 async fn queue(scheduler: &str) -> Result<Value> {
     ask(scheduler, "queue", &["active", "unschedulable", "pods"]).await?.ok_or_else(|| outdated(scheduler))
 }

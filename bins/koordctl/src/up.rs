@@ -72,12 +72,10 @@ impl Cluster {
         &self.server.client
     }
 
-    /// Its time.
     pub fn time(&self) -> &ClusterTime {
         &self.time
     }
 
-    /// Where clients connect.
     pub fn url(&self) -> &str {
         &self.server.kubeconfig.server
     }

@@ -32,7 +32,6 @@ use crate::view::PendingPodView;
 
 /// The component of its events.
 pub const COMPONENT: &str = "colocationprofile-controller";
-/// Their action.
 const ACTION: &str = "ApplyingProfile";
 
 /// Pods beyond what may be changed at once are looked at again no sooner than this.

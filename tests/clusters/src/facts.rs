@@ -51,12 +51,9 @@ pub struct Request {
     pub best: bool,
 }
 
-/// A pod.
 #[derive(Clone, Debug)]
 pub struct Pod {
-    /// Its name.
     pub name: String,
-    /// Its node.
     pub node: Option<String>,
     /// What it asks for.
     pub request: Request,
@@ -66,30 +63,21 @@ pub struct Pod {
     pub reservation: Option<(String, String)>,
     /// The reservation that it owns with others.
     pub app: Option<String>,
-    /// Its quota.
     pub quota: Option<String>,
-    /// Its gang.
     pub gang: Option<String>,
 }
 
-/// A Reservation.
 #[derive(Clone, Debug)]
 pub struct Reservation {
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
-    /// Its phase.
     pub phase: String,
-    /// Why it waits.
     pub message: String,
-    /// Its node.
     pub node: Option<String>,
     /// What it asks for.
     pub request: Request,
     /// What it was given.
     pub given: Parts,
-    /// What it reserves.
     pub allocatable: Amounts,
     /// What its status says that its owners have.
     pub allocated: Amounts,
@@ -101,12 +89,9 @@ pub struct Reservation {
     pub policy: Option<String>,
 }
 
-/// A node.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Its name.
     pub name: String,
-    /// What it offers.
     pub allocatable: Amounts,
     /// Its GPUs, with whether each is well and its NUMA node.
     pub gpus: BTreeMap<u32, (bool, u32)>,
@@ -124,10 +109,8 @@ pub struct Node {
     pub bind: Option<String>,
 }
 
-/// A quota.
 #[derive(Clone, Debug)]
 pub struct Quota {
-    /// The quota above.
     pub parent: Option<String>,
     /// The most that its pods may have.
     pub max: Amounts,
@@ -137,16 +120,11 @@ pub struct Quota {
     pub used: Amounts,
 }
 
-/// A cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The nodes.
     pub nodes: Vec<Node>,
-    /// The pods.
     pub pods: Vec<Pod>,
-    /// The Reservations.
     pub reservations: Vec<Reservation>,
-    /// The quotas.
     pub quotas: BTreeMap<String, Quota>,
     /// How many members gangs need.
     pub gangs: BTreeMap<String, usize>,

@@ -29,7 +29,6 @@ pub struct Missed {
     pub name: String,
     /// The unit of `goal` and `bound`: `ns`, `µs`, `ms`, `s`, `MB`, `times` or `pods/s`.
     pub unit: String,
-    /// What is wanted.
     pub goal: f64,
     /// What is accepted until then. A bench fails beyond it.
     pub bound: f64,

@@ -36,7 +36,6 @@ impl Helm {
         Ok(Some(Self { program, kubeconfig: kubeconfig.to_owned(), folder: folder.to_owned() }))
     }
 
-    /// The program.
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -53,7 +53,6 @@ impl Kubectl {
         Ok(Some(Self { program, kubeconfig: kubeconfig.to_owned(), cache: cache.to_owned() }))
     }
 
-    /// The program.
     pub fn program(&self) -> &Path {
         &self.program
     }

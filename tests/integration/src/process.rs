@@ -20,7 +20,6 @@ impl Running {
         started.map(Self).with_context(|| format!("{} does not start", Path::new(command.get_program()).display()))
     }
 
-    /// Its process id.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
@@ -40,10 +39,8 @@ impl Drop for Running {
     }
 }
 
-/// A koord-envtest.
 #[derive(Debug)]
 pub struct Embedded {
-    /// The process.
     pub process: Running,
     /// A kubeconfig of an administrator.
     pub kubeconfig: PathBuf,

@@ -15,7 +15,6 @@ pub struct Case {
     pub group: String,
     /// The name within its group.
     pub name: String,
-    /// The recording itself.
     pub body: Map<String, Value>,
 }
 

@@ -77,13 +77,11 @@ pub struct Seeds {
 pub struct Sent {
     /// What the counts go by, such as `pods/create`.
     pub group: String,
-    /// The method.
     pub method: &'static str,
     /// Path and query.
     pub path: String,
     /// Headers.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
     pub body: String,
 }
 

@@ -58,7 +58,6 @@ impl Normaliser {
         self.columns.clear();
     }
 
-    /// A whole answer.
     pub fn body(&mut self, body: &Value) -> Value {
         self.learn_generated_names(body);
         self.names_own_group = body.to_string().contains(&self.unique);

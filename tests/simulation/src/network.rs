@@ -305,7 +305,6 @@ fn pick(state: &State, faults: &[Fault]) -> Option<Fault> {
 impl Network {
     /// Namespace and name of the lease of the replicas.
     pub(crate) const LEASE: (&str, &str) = ("default", "simulated");
-    /// Where it is.
     const LEASE_PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/simulated";
 
     /// How long a leader may start writes after it has renewed the lease.

@@ -43,7 +43,6 @@ pub(crate) struct Replicas {
     born: u64,
 }
 
-/// A running program.
 pub(crate) struct Replica {
     pub(crate) number: u64,
     core: Arc<Core>,

@@ -18,7 +18,6 @@ const fn open(name: &'static str) -> GoType {
     GoType::open(name)
 }
 
-/// A pod.
 pub const POD: GoType = GoType {
     name: "v1.Pod",
     fields: &[

@@ -22,7 +22,6 @@ impl Severity {
 /// One alert.
 #[derive(Clone, Copy, Debug)]
 pub struct Alert {
-    /// Its name.
     pub name: &'static str,
     /// When it fires.
     pub expression: &'static str,

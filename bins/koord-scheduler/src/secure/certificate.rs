@@ -15,7 +15,6 @@ const HOST: &str = "localhost";
 pub struct CertificateFiles {
     /// The certificate, and those that lead to its authority.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
     /// The flags that name them.
     pub flags: [&'static str; 2],

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use koord_config::scheduler::PLUGINS;
 
-/// The repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Fields that are read by code of koord-config itself, which resolves profiles.

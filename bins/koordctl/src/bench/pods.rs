@@ -34,7 +34,6 @@ pub(super) struct Seen {
     pub(super) is_expected: bool,
     /// Whether it counts in the result.
     pub(super) is_measured: bool,
-    /// Its gang.
     pub(super) gang: Option<Arc<str>>,
     pub(super) labels: BTreeMap<String, String>,
     /// When the watch showed it first.

@@ -59,7 +59,6 @@ pub(super) struct World {
 pub(super) struct Pod {
     /// Namespace and name.
     pub(super) key: String,
-    /// Its schedulerName.
     pub(super) scheduler: String,
     pub(super) node: Option<String>,
     pub(super) created: Option<Timestamp>,
@@ -126,7 +125,6 @@ impl World {
         world
     }
 
-    /// These objects.
     pub(super) fn of_objects(objects: &[Value]) -> Self {
         let mut world = Self::default();
         for object in objects {

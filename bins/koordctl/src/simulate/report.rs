@@ -17,7 +17,6 @@ use super::{
 
 const STYLE: &str = include_str!("report/style.css");
 
-/// The page.
 pub(super) fn page(played: &Played, runs: &[Run]) -> String {
     let Played { nodes, pods, seed } = played;
     let names: Vec<&str> = runs.iter().map(|run| run.config.as_str()).collect();

@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use super::install;
 use crate::cli::UpArgs;
 
-/// A running koord-manager.
 pub struct RunningManager {
     stop: CancellationToken,
     running: JoinHandle<Result<()>>,

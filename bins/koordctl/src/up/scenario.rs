@@ -42,7 +42,6 @@ pub struct Scenario {
     /// Whether koord-scheduler places pods in it.
     #[serde(default)]
     pub places_pods: bool,
-    /// What happens.
     pub steps: Vec<Step>,
     /// What is said at the end.
     pub end: String,
@@ -56,10 +55,8 @@ pub struct Step {
     pub title: String,
     /// What is done and why it has the consequences that follow.
     pub says: String,
-    /// What is done.
     #[serde(default, rename = "do")]
     pub acts: Vec<Act>,
-    /// What comes true.
     #[serde(default)]
     pub until: Vec<Condition>,
     /// What is shown then.

@@ -27,7 +27,6 @@ const MOVE_EVERY: Duration = Duration::from_secs(2);
 
 /// A clock, and where it is remembered.
 pub struct ClusterTime {
-    /// The clock.
     pub clock: SharedClock,
     speed: f64,
     file: Option<PathBuf>,

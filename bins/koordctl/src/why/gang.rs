@@ -21,7 +21,6 @@ use crate::{
 /// Attempts that are played to see what becomes of the gang.
 const ATTEMPTS_MAX: usize = 2000;
 
-/// A member.
 struct Member {
     key: String,
     /// `bound`, `placed`, `waits`, `held` or `refused`.
@@ -29,7 +28,6 @@ struct Member {
     node: Option<String>,
     /// Its node when the attempts in the order of the queue are played.
     would: Option<String>,
-    /// Why it waits.
     reason: String,
     /// What the engine says of it.
     why: Why,

@@ -25,12 +25,7 @@ pub enum AmplificationError {
     Text(#[from] ProtocolError),
     /// A node cannot promise less than it has.
     #[error("{RESOURCE_AMPLIFICATION_CONFIG}: the ratio {ratio} of {resource} is below 1")]
-    BelowOne {
-        /// The resource.
-        resource: String,
-        /// The factor.
-        ratio: f64,
-    },
+    BelowOne { resource: String, ratio: f64 },
 }
 
 /// The factors of a node, by resource; none where it promises what it has.

@@ -14,7 +14,6 @@ use crate::{
 /// Where amounts are computed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The whole node.
     Node,
     /// The zone with this index.
     Zone(usize),

@@ -29,18 +29,10 @@ pub enum NormalizationError {
     UnknownCpu,
     /// The configuration has no ratio for it.
     #[error("{CPU_NORMALIZATION_CONFIG} has no ratio for the CPU model {model:?} and no defaultRatio")]
-    NoRatio {
-        /// The model.
-        model: String,
-    },
+    NoRatio { model: String },
     /// It is not accepted.
     #[error("{CPU_NORMALIZATION_CONFIG}: the ratio {ratio} for the CPU model {model:?} is not between 1 and 5")]
-    OutOfRange {
-        /// The ratio.
-        ratio: f64,
-        /// The model.
-        model: String,
-    },
+    OutOfRange { ratio: f64, model: String },
 }
 
 /// The ratio of a node; 1 where normalization is off.

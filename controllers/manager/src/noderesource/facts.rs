@@ -24,27 +24,21 @@ use crate::{
 pub struct Facts<'a> {
     /// Name of the node.
     pub name: &'a str,
-    /// The node.
     pub node: &'a NodeView,
     /// All that it has.
     pub capacity: ResourceList,
     /// What pods may request of it.
     pub allocatable: ResourceList,
-    /// Its labels.
     pub labels: Labels,
-    /// Its annotations.
     pub annotations: Labels,
     /// Its pods that are pending or running, with what koordlet says that they use.
     pub pods: Vec<PodFacts<'a>>,
     /// Use by pods that are not among them, unless they were of class batch or free.
     pub gone_pods: Vec<(&'a str, CpuMemory)>,
-    /// What koordlet reports.
     pub report: Option<&'a Report>,
-    /// Its NUMA nodes.
     pub topology: Option<&'a TopologyView>,
     /// Its zones, where they say what they have.
     pub zones: Vec<Zone>,
-    /// Its devices.
     pub device: Option<&'a DeviceView>,
     /// How colocation works there.
     pub strategy: ColocationStrategy,
@@ -54,7 +48,6 @@ pub struct Facts<'a> {
     pub normalization: Option<CpuNormalizationStrategy>,
     /// How resources are amplified there; none while the configuration could never be taken.
     pub amplification: Option<ResourceAmplificationStrategy>,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -71,7 +64,6 @@ pub struct PodFacts<'a> {
 /// A part of a node, such as a NUMA node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
-    /// Its name.
     pub name: String,
     /// What pods may request of it.
     pub allocatable: CpuMemory,
@@ -83,7 +75,6 @@ pub struct Zone {
 pub struct Caches<'a> {
     /// Nodes.
     pub nodes: &'a Cache<NodeView>,
-    /// What koordlet reports.
     pub metrics: &'a Cache<NodeMetricView>,
     /// Pods that have a node.
     pub pods: &'a Cache<PodView>,

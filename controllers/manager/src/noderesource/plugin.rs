@@ -20,7 +20,6 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::MidResource,
         Self::BatchResource,

@@ -28,14 +28,12 @@ pub enum Operation {
     Times,
     /// The number is nothing, because of this.
     Nothing,
-    /// The number.
     Result,
 }
 
 /// One term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// What it does.
     pub operation: Operation,
     /// How much.
     pub amount: Amount,

@@ -51,11 +51,8 @@ pub struct Measured {
 /// Use of an application outside pods.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ApplicationUsage {
-    /// Its name.
     pub name: Box<str>,
-    /// What it uses.
     pub usage: CpuMemory,
-    /// Its class.
     pub class: Option<PriorityClass>,
 }
 

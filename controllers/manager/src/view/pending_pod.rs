@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 /// A pod that waits for a node: what a profile may read or change of it.
 #[derive(Debug, PartialEq)]
 pub struct PendingPodView {
-    /// Its labels.
     pub labels: Labels,
     /// The object, without its status and without what only the API server writes into its metadata.
     pub object: Box<str>,

@@ -13,14 +13,12 @@ pub struct PodUses(Box<[u8]>);
 pub struct PodUsage<'a> {
     /// `namespace/name`.
     pub key: &'a str,
-    /// What it uses.
     pub usage: CpuMemory,
     /// Whether it is of class batch or free.
     pub is_best_effort: bool,
 }
 
 impl PodUses {
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = PodUsage<'_>> {
         let mut packed = Packed(&self.0);
         std::iter::from_fn(move || packed.pod())

@@ -72,7 +72,6 @@ pub struct ReservationCache {
     matching: Matching,
 }
 
-/// A reservation.
 #[derive(Clone, Debug)]
 struct Known {
     info: ReservationInfo,

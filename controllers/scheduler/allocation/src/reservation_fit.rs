@@ -18,7 +18,6 @@ pub struct UnreservedResources {
 /// Why a node does not take a pod: what it lacks, sorted, and what each reservation lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unfit {
-    /// The reasons.
     pub reasons: Vec<Reason>,
 }
 

@@ -47,13 +47,9 @@ impl AllocatePolicy {
 /// A reservation that has a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservationInfo {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its uid.
     pub uid: Uid,
-    /// Its node.
     pub node: Arc<str>,
-    /// Its labels.
     pub labels: Labels,
     /// How owners take resources.
     pub policy: AllocatePolicy,
@@ -75,7 +71,6 @@ pub struct ReservationInfo {
     pub is_assumed: bool,
     /// Whether it is a pod that keeps what it has.
     pub is_pod: bool,
-    /// What it keeps.
     pub allocatable: ResourceAmounts,
     /// What of this owners may not use.
     pub withheld: ResourceAmounts,

@@ -32,7 +32,6 @@ impl Configuration {
         Self::of_document(document, &Source::new("the shipped configuration", SHIPPED), &HookFactories::new())
     }
 
-    /// The profiles.
     pub fn profiles(&self) -> &[Profile] {
         &self.values.profiles
     }

@@ -92,7 +92,6 @@ const REGISTRY: &[(&str, Entry)] = &[
 
 /// A profile, and the plugins of its configuration that are not implemented.
 pub struct BuiltProfile {
-    /// The profile.
     pub profile: Profile,
     /// Plugins that the configuration names and that are not implemented.
     pub idle: Vec<Idle>,
@@ -101,7 +100,6 @@ pub struct BuiltProfile {
 /// A plugin that a configuration names and that is not implemented. Its text is for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Its name.
     pub plugin: &'static str,
 }
 
@@ -143,7 +141,6 @@ pub enum ProfileError {
     /// Arguments that are no arguments of the plugin.
     #[error("the arguments of plugin {plugin} cannot be used: {reason}")]
     Args {
-        /// The plugin.
         plugin: &'static str,
         /// What is wrong with them.
         reason: ArgsError,

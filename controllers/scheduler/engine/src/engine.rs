@@ -88,7 +88,6 @@ pub struct Engine {
 /// One attempt to place a pod.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// The pod.
     pub pod: Arc<Pod>,
     /// What was tried before, with this attempt.
     pub tried: Tried,
@@ -107,9 +106,7 @@ pub struct Attempt {
 pub enum Outcome {
     /// The pod is to be bound to this node, and is assumed to be there.
     Bind {
-        /// The node.
         node: Arc<str>,
-        /// Its score.
         score: i64,
         /// Nodes that were as good, itself among them.
         ties: u32,
@@ -119,17 +116,13 @@ pub enum Outcome {
         instead: Option<(&'static str, Write)>,
     },
     /// The pod is reserved, and Permit holds its binding back.
-    Waiting {
-        /// The node.
-        node: Arc<str>,
-    },
+    Waiting { node: Arc<str> },
     /// No node takes it.
     Refused(Refused),
     /// An extender is to be called first: [`Engine::answered`] goes on.
     ExtenderCall {
         /// The number of the question.
         number: u64,
-        /// The question.
         question: Question,
     },
 }
@@ -225,7 +218,6 @@ impl Engine {
         self.profiles().find(|profile| &*profile.scheduler == scheduler)
     }
 
-    /// The profiles.
     pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
         self.profiles.iter().map(|profile| &**profile)
     }

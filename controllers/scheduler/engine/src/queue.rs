@@ -40,14 +40,12 @@ pub use self::{
 pub struct Timings {
     /// The first pause after a failed attempt.
     pub backoff: Duration,
-    /// The longest pause.
     pub backoff_max: Duration,
     /// After this time a parked pod is tried again whatever happened.
     pub parked_max: Duration,
 }
 
 impl Default for Timings {
-    /// Those of kube-scheduler.
     fn default() -> Self {
         Self {
             backoff: Duration::from_secs(1),
@@ -109,7 +107,6 @@ pub struct Queue {
 type Order = (Reverse<i32>, Moment);
 
 impl Queue {
-    /// An empty queue.
     pub fn new(timings: Timings) -> Self {
         Self { timings, ..Self::default() }
     }

@@ -88,7 +88,6 @@ impl PodAffinity {
         self.required.is_empty() && self.forbidden.is_empty() && self.preferred.is_empty()
     }
 
-    /// All terms.
     pub fn terms(&self) -> impl Iterator<Item = &PodTerm> {
         self.required.iter().chain(&self.forbidden).chain(self.preferred.iter().map(|(_, term)| term))
     }

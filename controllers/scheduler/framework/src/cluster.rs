@@ -113,11 +113,9 @@ struct Slot {
 /// A pod in its place.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The pod.
     pub pod: Arc<Pod>,
     /// What it shares with others.
     pub class: Arc<Class>,
-    /// Where it is.
     pub row: Row,
     /// What it was given there.
     pub holds: Holds,

@@ -57,7 +57,6 @@ impl Columns {
         RowAmounts(self.amounts.get(begin..begin + self.width).unwrap_or_default())
     }
 
-    /// An amount.
     #[inline]
     pub fn get(&self, resource: ResourceId, row: Row) -> i64 {
         self.of(row).get(resource)

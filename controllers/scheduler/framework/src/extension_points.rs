@@ -108,9 +108,7 @@ pub trait Plugin: Send + Sync + 'static {
 /// A pod for which a node is sought.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The pod.
     pub pod: &'a Arc<Pod>,
-    /// Its equivalence class.
     pub class: &'a Arc<Class>,
     /// All plugins of its profile.
     pub plugins: &'a [Registration],

@@ -5,7 +5,6 @@ use std::sync::Arc;
 /// A port of the node that a container uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPort {
-    /// The number.
     pub port: i32,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: Arc<str>,

@@ -11,9 +11,7 @@ use crate::labels::Labels;
 /// A node, as it was reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its labels.
     pub labels: Labels,
     /// Annotations of Koordinator, and locks of device plugins.
     pub annotations: Labels,

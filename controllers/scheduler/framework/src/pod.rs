@@ -119,7 +119,6 @@ impl Template {
     }
 }
 
-/// A pod.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
     /// Its namespace and name.
@@ -169,16 +168,13 @@ pub struct Pod {
 /// An object for which a pod stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its kind.
     pub kind: ResourceKind,
-    /// Its name.
     pub key: ObjectKey,
 }
 
 /// An owner of a pod that does not control it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FurtherOwner {
-    /// The object.
     pub owner: Arc<Owner>,
     /// What the reference says in `controller`.
     pub controller: Option<bool>,
@@ -191,9 +187,7 @@ pub struct Owner {
     pub api_version: Arc<str>,
     /// Such as `ReplicaSet`.
     pub kind: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
-    /// Its uid.
     pub uid: Uid,
 }
 
@@ -211,9 +205,7 @@ pub enum ControllerKind {
 /// The controller of a pod, in the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Controller {
-    /// Its kind.
     pub kind: ControllerKind,
-    /// Its name.
     pub name: Arc<str>,
 }
 

@@ -51,11 +51,8 @@ pub enum Status {
 /// How long a plugin has taken at an extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PluginLatency {
-    /// Its name.
     pub plugin: &'static str,
-    /// The extension point.
     pub point: Point,
-    /// What it answered.
     pub status: Status,
     /// How long.
     pub took: Duration,

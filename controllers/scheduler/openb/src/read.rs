@@ -13,7 +13,6 @@ use super::Request;
 /// A node of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// CPU, in thousandths.
     pub cpu_milli: i64,
@@ -21,16 +20,13 @@ pub struct Node {
     pub memory_mib: i64,
     /// How many GPUs.
     pub gpus: i64,
-    /// Their model.
     pub model: String,
 }
 
 /// A pod of a trace. Times are seconds since the trace begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// Its name.
     pub name: String,
-    /// What it requests.
     pub request: Request,
     /// When it came.
     pub created_s: u64,
@@ -44,7 +40,6 @@ pub enum ReadError {
     /// It is not there, or may not be read.
     #[error("{} cannot be read", file.display())]
     File {
-        /// The file.
         file: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -52,7 +47,6 @@ pub enum ReadError {
     /// A line of it is not what it should be.
     #[error("{}:{line}: {problem}", file.display())]
     Line {
-        /// The file.
         file: PathBuf,
         /// Its line, from 1.
         line: u64,

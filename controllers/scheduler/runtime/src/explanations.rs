@@ -55,7 +55,6 @@ const TTL_OF_WAITING: &str = "1h";
 /// One answer after the other, one a second: each needs a copy of what the scheduler knows.
 const LIMITS: EffectLimits = EffectLimits { concurrency: 1, per_second: 1.0, burst: 5, ..EffectLimits::DEFAULT };
 
-/// What is asked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Asked {
     /// The namespace of the explanation, and so of everything that it asks about.

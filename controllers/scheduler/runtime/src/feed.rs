@@ -44,7 +44,6 @@ pub enum Delta {
     PodGone(Uid),
     /// The node of a pod has rejected it for want of a resource, and it has failed.
     PodRejected {
-        /// The pod.
         uid: Uid,
         /// Such as `cpu`.
         resource: Arc<str>,

@@ -37,7 +37,6 @@ pub(crate) enum Ended {
     Failed,
 }
 
-/// What is measured.
 pub struct Measures {
     profiles: Vec<OfProfile>,
     unschedulable: IntGaugeVec,

@@ -54,7 +54,6 @@ pub(crate) enum Question {
     Path(String, Query, oneshot::Sender<Result<Value, Unanswered>>),
     /// A copy of all that is known, with its time.
     Copy(oneshot::Sender<Result<(Box<Engine>, Moment), Unanswered>>),
-    /// All pods.
     Pods(oneshot::Sender<Result<Vec<Arc<Pod>>, Unanswered>>),
 }
 

@@ -260,7 +260,6 @@ impl Scheduler {
         self.asking.clone()
     }
 
-    /// What it knows.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }

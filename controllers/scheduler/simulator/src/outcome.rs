@@ -94,7 +94,6 @@ pub struct Utilisation {
     pub requested: f64,
     /// The mean share over time.
     pub mean: f64,
-    /// The largest share.
     pub max: f64,
     /// The share of all that is free and of no use at the end; none where it is not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,9 +130,7 @@ pub struct Placement {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeState {
-    /// Its name.
     pub name: String,
-    /// Its pods.
     pub pods: usize,
     /// The share of each of its resources that is requested.
     pub requested: BTreeMap<String, f64>,

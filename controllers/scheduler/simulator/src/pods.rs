@@ -36,7 +36,6 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    /// A pod comes.
     pub(crate) fn arrive(&mut self, key: ObjectKey, at: Duration) {
         self.records.insert(key, Record { arrived: at, ..Record::default() });
         self.waiting += 1;

@@ -34,7 +34,6 @@ pub struct Scenario {
 pub struct Arrival {
     /// When, from the start.
     pub at: Duration,
-    /// The pod.
     pub pod: Value,
     /// How long it runs; none where it does not end.
     pub lasts: Option<Duration>,

@@ -51,7 +51,6 @@ impl World {
         Ok(world)
     }
 
-    /// All objects.
     pub(crate) fn objects(&self) -> Vec<Value> {
         self.objects.values().cloned().collect()
     }

@@ -43,7 +43,6 @@ pub(crate) struct Ratio {
 const SMALL: &str = "plain-1000";
 const LARGE: &str = "plain-20000";
 
-/// The ratios.
 pub(crate) const RATIOS: [Ratio; 1] = [Ratio { of: LARGE, to: SMALL, goal: 1.0 }];
 
 const NO_GOAL: Goals = Goals { rate_min: None, cpu_ms_max: None, resident_mb_max: None, first_s_max: None };

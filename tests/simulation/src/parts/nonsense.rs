@@ -26,7 +26,6 @@ const FIELDS: [&str; 6] = [
 /// An annotation that is as long as annotations may be.
 const LONG: usize = 200_000;
 
-/// What is written.
 pub(super) struct Nonsense {
     pub(super) what: String,
     object: Value,

@@ -89,7 +89,6 @@ pub(crate) struct Changed {
     pub(crate) scheduler_name: bool,
     /// `priorityClassName`, `priority` and `preemptionPolicy`.
     pub(crate) priority: bool,
-    /// The new affinity.
     pub(crate) affinity: Option<serde_json::Value>,
 }
 

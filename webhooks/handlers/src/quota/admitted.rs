@@ -14,12 +14,10 @@ use super::{CachedQuota, Quota};
 /// How long an admitted change is waited for. Then it has probably been refused by somebody else.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// What was admitted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     /// The quota is made, or becomes this.
     Put(Arc<Quota>),
-    /// The quota goes.
     Gone,
 }
 

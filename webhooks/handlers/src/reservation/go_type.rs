@@ -6,7 +6,6 @@ use koord_profile::{
     GoType, METADATA, POD_TEMPLATE,
 };
 
-/// A Reservation.
 pub(super) const RESERVATION: GoType = GoType {
     name: "v1alpha1.Reservation",
     fields: &[

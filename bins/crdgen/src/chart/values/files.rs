@@ -20,7 +20,6 @@ use crate::{
 /// The folder of the chart.
 const CHART: &str = "charts/koordinator";
 
-/// The files.
 pub(in crate::chart) fn documents() -> Result<Vec<Document>> {
     let values = Values::default();
     let defaults = serde_json::to_value(&values)?;

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 /// A line of a YAML file in block style.
 pub(super) struct Line<'t> {
-    /// The whole line.
     pub(super) text: &'t str,
     /// How many spaces it begins with.
     pub(super) indentation: usize,

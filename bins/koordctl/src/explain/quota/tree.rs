@@ -47,7 +47,6 @@ impl Quota {
     }
 }
 
-/// All quotas.
 pub(crate) struct Tree {
     /// By namespace and name.
     quotas: BTreeMap<String, Quota>,

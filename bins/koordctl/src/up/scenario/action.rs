@@ -13,7 +13,6 @@ use super::object::Object;
 /// Something that is done, and what is expected of it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Act {
-    /// What is done.
     #[serde(flatten)]
     pub action: Action,
     /// Part of the message with which it is refused. Without it, it succeeds.
@@ -27,12 +26,7 @@ pub enum Action {
     /// Create an object.
     Create(Manifest),
     /// Change an object by a merge patch.
-    Patch {
-        /// The object.
-        of: Object,
-        /// The patch.
-        with: Manifest,
-    },
+    Patch { of: Object, with: Manifest },
     /// Set annotations, or remove those without a value.
     Annotate(Marks),
     /// Set labels, or remove those without a value.

@@ -30,12 +30,7 @@ pub enum Condition {
     /// A field is what it was before the step.
     Kept(Place),
     /// An event says this about the object.
-    Event {
-        /// The object.
-        of: Object,
-        /// The event's reason.
-        reason: String,
-    },
+    Event { of: Object, reason: String },
 }
 
 /// A change of an amount.

@@ -37,7 +37,6 @@ impl Object {
         &self.word
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -173,9 +172,7 @@ impl fmt::Display for Field {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// The object.
     pub of: Object,
-    /// Its field.
     pub field: Field,
 }
 

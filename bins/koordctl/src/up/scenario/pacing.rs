@@ -14,12 +14,9 @@ pub struct Pacing {
     paused: bool,
 }
 
-/// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The next step.
     Step,
-    /// The end.
     Quit,
 }
 

@@ -23,7 +23,6 @@ use crate::screen::Screen;
 pub struct Player {
     /// A client of the cluster.
     pub client: Client,
-    /// The cluster's clock.
     pub clock: SharedClock,
     /// What leads there, for the commands that are shown.
     pub kubeconfig: PathBuf,

@@ -24,7 +24,6 @@ pub enum Show {
 }
 
 impl Show {
-    /// The command.
     pub fn command(&self) -> String {
         match self {
             Show::Field(place) => place.command(),
@@ -35,7 +34,6 @@ impl Show {
         }
     }
 
-    /// What it prints.
     pub async fn print(&self, client: &Client, kubeconfig: &Path, screen: Screen) -> Result<String> {
         match self {
             Show::Field(place) => Ok(place.read(client).await?.unwrap_or_default()),

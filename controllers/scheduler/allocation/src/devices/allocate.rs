@@ -26,7 +26,6 @@ use super::{
 /// Looks for devices of a node for a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator<'a> {
-    /// The devices.
     pub node: &'a NodeDevices,
     /// What the node says of its GPUs.
     pub labels: NodeLabels<'a>,
@@ -47,7 +46,6 @@ pub struct Allocator<'a> {
 pub struct NodeLabels<'a> {
     /// Who made them.
     pub vendor: &'a str,
-    /// Their model.
     pub model: &'a str,
     /// Whether they are given out in partitions only.
     pub honors_partitions: bool,

@@ -44,7 +44,6 @@ impl DeviceResource {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(resource, _)| *resource)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -143,7 +142,6 @@ impl DeviceAmounts {
         self.combined(self, |own, _| (own.1, own.0.clamp(0, max)))
     }
 
-    /// The listed resources.
     pub fn iter(&self) -> impl Iterator<Item = (DeviceResource, i64)> + '_ {
         DeviceResource::ALL.iter().filter_map(|(resource, _)| Some((*resource, self.get(*resource)?)))
     }

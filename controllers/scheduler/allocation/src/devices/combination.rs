@@ -28,12 +28,7 @@ const OF_GPUS: [&str; 11] = [
 pub enum InvalidRequest {
     /// More than one device, and not a whole number of them.
     #[error("invalid resource unit {name}: {amount}")]
-    Unit {
-        /// The resource.
-        name: &'static str,
-        /// The amount.
-        amount: i64,
-    },
+    Unit { name: &'static str, amount: i64 },
     /// Resources that do not go together, or amounts of them that do not.
     #[error("invalid resource device requests: [{}]", .0.join(" "))]
     Combination(Vec<&'static str>),

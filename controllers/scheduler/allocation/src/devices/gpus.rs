@@ -39,7 +39,6 @@ struct Alike {
 /// One of them, in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gpu {
-    /// Its memory.
     pub memory: i64,
     /// What is free of it, in percent: of its cores or of its memory, whichever is less.
     pub free_percent: u8,

@@ -39,7 +39,6 @@ pub struct NodeDevices {
 /// A device of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
-    /// Its unique id.
     pub id: String,
     /// Whether the node reports it; pods may have devices that it does not.
     pub is_reported: bool,
@@ -49,11 +48,9 @@ pub struct Device {
     pub total: DeviceAmounts,
     /// What pods have of it.
     pub used: DeviceAmounts,
-    /// Where it is.
     pub place: Option<Place>,
     /// By which pods select it.
     pub labels: BTreeMap<String, String>,
-    /// Its virtual functions.
     pub virtual_functions: Vec<VirtualFunctionGroup>,
     /// How many pods have a virtual function, by its address.
     functions_in_use: BTreeMap<String, u32>,
@@ -64,7 +61,6 @@ pub struct Device {
 pub struct Place {
     /// Its NUMA node; below 0 for a device that is near all of them.
     pub numa_node: i32,
-    /// Its PCIe switch.
     pub pcie: String,
 }
 
@@ -150,7 +146,6 @@ impl NodeDevices {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    /// A device.
     pub fn get(&self, kind: Kind, minor: i32) -> Option<&Device> {
         self.devices.get(&(kind, minor))
     }

@@ -32,7 +32,6 @@ pub enum Kind {
 /// What a pod says of the devices that it wants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceRequest {
-    /// The GPUs.
     pub gpus: Option<GpuRequest>,
     /// How much of other devices, by kind, in percent.
     pub others: BTreeMap<Kind, i64>,
@@ -101,9 +100,7 @@ pub enum InvalidDevices {
     /// An annotation cannot be read.
     #[error("invalid {what} annotation, err: {reason}")]
     Annotation {
-        /// Its name.
         key: &'static str,
-        /// What it is.
         what: &'static str,
         /// What is wrong with it.
         reason: String,
@@ -111,7 +108,6 @@ pub enum InvalidDevices {
     /// A selector cannot be read.
     #[error("invalid {what} of DeviceHint, deviceType: {kind}, err: {reason}")]
     Selector {
-        /// Which one.
         what: &'static str,
         /// Of which devices.
         kind: Kind,
@@ -132,7 +128,6 @@ impl InvalidDevices {
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Gpu, Self::Rdma, Self::Fpga];
 
     /// The kind of a type of devices; none where pods cannot request it.

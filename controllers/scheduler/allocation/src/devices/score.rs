@@ -22,10 +22,8 @@ pub struct Scorer {
 /// Which devices are best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preference {
-    /// The emptiest.
     #[default]
     LeastAllocated,
-    /// The fullest.
     MostAllocated,
     /// Those that leave the least of GPUs without a use; the fullest of other devices.
     LeastFragmented,

@@ -12,9 +12,7 @@ use super::{
 /// A device that a pod may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Its number.
     pub minor: i32,
-    /// The device.
     pub device: &'a Device,
     /// What the pod can have of it.
     pub free: DeviceAmounts,
@@ -59,7 +57,6 @@ impl Seen<'_> {
         !self.device.total.is_zero()
     }
 
-    /// Its PCIe switch.
     pub fn pcie(&self) -> Option<&str> {
         self.device.place.as_ref().map(|place| place.pcie.as_str())
     }

@@ -20,7 +20,6 @@ use super::{
 /// What a pod wants of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order<'a> {
-    /// What it requests.
     pub requests: Cow<'a, ResourceVector>,
     /// The CPUs of its own; none where it shares them.
     pub cpus: Option<CpuOrder>,
@@ -55,7 +54,6 @@ pub enum Shortage {
 /// What a node has for a pod, before it is decided which NUMA nodes the pod gets it of.
 #[derive(Debug)]
 pub struct Stock<'a> {
-    /// The node.
     pub node: &'a NumaNode,
     /// What the pod wants.
     pub order: &'a Order<'a>,

@@ -9,7 +9,6 @@ use super::policy::Exclusive;
 /// What one pod has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its own CPUs.
     pub cpus: CpuSet,
     /// What it does not share with pods that say the same.
     pub exclusive: Exclusive,

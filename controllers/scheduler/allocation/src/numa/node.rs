@@ -29,7 +29,6 @@ pub struct Settings {
     pub is_ratio_unreadable: bool,
 }
 
-/// A node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumaNode {
     /// Where each CPU sits; without CPUs where that is not reported.
@@ -52,7 +51,6 @@ pub struct NumaNode {
     pub cpu_ratio: f64,
     /// Whether the node says that in words that cannot be read.
     pub is_ratio_unreadable: bool,
-    /// What pods have.
     pub ledger: Ledger,
     /// The CPUs that a pod may have, which follow from the rest.
     pub available: CpuSet,
@@ -185,7 +183,6 @@ impl NumaNode {
         at.or_else(|| self.zones.iter().position(|zone| zone.number == number))
     }
 
-    /// A NUMA node.
     pub fn zone(&self, number: u32) -> Option<&NumaZone> {
         self.place_of(number).and_then(|at| self.zones.get(at))
     }

@@ -29,10 +29,8 @@ pub enum Exclusive {
 /// Which NUMA nodes are filled first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
-    /// The emptiest.
     #[default]
     LeastAllocated,
-    /// The fullest.
     MostAllocated,
 }
 
@@ -85,7 +83,6 @@ impl Bind {
 }
 
 impl Exclusive {
-    /// All of them.
     pub const COUNT: usize = 3;
 
     pub fn of_pod(policy: Option<&CpuExclusivePolicy>) -> Self {

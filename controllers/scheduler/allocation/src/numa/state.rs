@@ -39,7 +39,6 @@ pub struct NumaHold {
     pub spec: Option<ResourceSpec>,
 }
 
-/// All nodes.
 #[derive(Clone, Debug, Default)]
 pub struct NumaState {
     names: ResourceNames,

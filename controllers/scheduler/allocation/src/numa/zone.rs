@@ -12,12 +12,9 @@ use super::{
 /// The formats in which amounts of resources are written.
 pub type Formats = SmallVec<[(ResourceId, Format); 2]>;
 
-/// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NumaZone {
-    /// Its number.
     pub number: u32,
-    /// What it promises.
     pub total: ResourceVector,
     /// How that is written.
     pub formats: Formats,

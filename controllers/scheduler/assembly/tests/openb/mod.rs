@@ -35,7 +35,6 @@ pub(crate) struct Outcomes {
 /// What fragmentation gradient descent (FGD) reaches on a trace, in percent of all GPUs: the means of ten seeds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reached {
-    /// The trace.
     pub(crate) trace: &'static str,
     /// How much of its CPU each node has, in percent.
     pub(crate) cpu_percent: i64,

@@ -63,7 +63,6 @@ impl Scenario {
         Self { engine, pods: 0, bound: 0, uses_reservations: false }
     }
 
-    /// The scheduler.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }

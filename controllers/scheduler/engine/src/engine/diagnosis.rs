@@ -15,7 +15,6 @@ use super::{CurrentAttempt, Engine, Outcome, Tried, latency::Latencies, verdicts
 /// What an engine says about one pod, and what it would do.
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// The pod.
     pub pod: Arc<Pod>,
     /// The node that it has.
     pub node: Option<Arc<str>>,

@@ -38,7 +38,6 @@ impl AttemptPart {
 /// How long a part of an attempt has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartLatency {
-    /// The part.
     pub part: AttemptPart,
     /// Whether the pod was not refused in it.
     pub is_success: bool,

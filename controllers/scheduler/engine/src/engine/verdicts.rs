@@ -20,7 +20,6 @@ const BYTES_MAX: usize = 2 << 20;
 /// Nodes, or all of them, that a plugin refused for the same reasons.
 #[derive(Clone, Debug)]
 pub struct NodeClass {
-    /// The plugin.
     pub plugin: &'static str,
     /// How many nodes they are; none where the plugin refused the pod as a whole.
     pub nodes: Option<u32>,
@@ -47,9 +46,7 @@ pub(super) enum Why {
 pub struct Record {
     /// The time of day.
     pub time: Timestamp,
-    /// The pod.
     pub pod: ObjectKey,
-    /// Its uid.
     pub uid: Uid,
     /// The scheduler name of its profile.
     pub scheduler: Arc<str>,
@@ -66,23 +63,15 @@ pub struct Record {
 pub enum Ending {
     /// The pod is bound to this node.
     Bound {
-        /// The node.
         node: Arc<str>,
-        /// Its score.
         score: i64,
         /// Nodes that were as good, itself among them.
         ties: u32,
     },
     /// The pod waits on this node before it is bound.
-    Waiting {
-        /// The node.
-        node: Arc<str>,
-    },
+    Waiting { node: Arc<str> },
     /// Another program has given the pod this node.
-    Elsewhere {
-        /// The node.
-        node: Arc<str>,
-    },
+    Elsewhere { node: Arc<str> },
     /// The pod has no node.
     Refused {
         /// Who refused it.
@@ -96,7 +85,6 @@ pub enum Ending {
     },
 }
 
-/// The last attempts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Verdicts {
     placed: Ring,

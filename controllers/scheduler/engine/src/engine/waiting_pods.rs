@@ -29,7 +29,6 @@ pub(super) struct Waiting {
     pub(super) limit: Duration,
 }
 
-/// The waiting pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waitlist {
     by_uid: BTreeMap<Uid, Waiting>,
@@ -55,7 +54,6 @@ impl Waitlist {
         self.by_uid.contains_key(uid)
     }
 
-    /// The first timeout.
     pub(super) fn first_end(&self) -> Option<Moment> {
         self.ends.first().map(|(until, _)| *until)
     }
@@ -70,7 +68,6 @@ impl Waitlist {
 }
 
 impl Engine {
-    /// The waiting pods.
     pub fn waiting(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.waiting.by_uid.values().map(|waiting| &waiting.pod)
     }

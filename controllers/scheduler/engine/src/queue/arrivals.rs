@@ -91,7 +91,6 @@ impl Admission {
 pub struct Arrivals(BTreeMap<(Cause, Part), u64>);
 
 impl Part {
-    /// All parts.
     pub const ALL: [Self; 3] = [Self::Active, Self::Backoff, Self::Parked];
 }
 

@@ -10,7 +10,6 @@ use super::{Order, Return, Timings};
 /// What was tried with a pod so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
-    /// All attempts.
     pub attempts: u32,
     /// Attempts in which the pod was refused.
     pub refusals: u32,

@@ -14,7 +14,6 @@ pub(super) struct Flying {
     pub(super) pod: Arc<Pod>,
 }
 
-/// All of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
     pods: BTreeMap<Uid, Flying>,

@@ -25,9 +25,7 @@ pub enum Stands {
 /// Where a pod stands in the queue.
 #[derive(Clone, Debug)]
 pub struct Standing<'q> {
-    /// The pod.
     pub pod: &'q Arc<Pod>,
-    /// The part.
     pub stands: Stands,
     /// How many pods of its part are before it.
     pub before: usize,

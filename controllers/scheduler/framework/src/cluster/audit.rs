@@ -28,14 +28,7 @@ pub enum Subject {
     /// The pods of this node; it need not be known where only pods name it.
     Node(Arc<str>),
     /// What belongs to this object.
-    Object {
-        /// Its kind.
-        kind: ResourceKind,
-        /// Its name.
-        key: ObjectKey,
-        /// Its uid.
-        uid: Uid,
-    },
+    Object { kind: ResourceKind, key: ObjectKey, uid: Uid },
     /// Something that has no object.
     Cluster,
 }

@@ -29,7 +29,6 @@ pub struct ClassId(usize);
 pub struct ReservedId(Weak<Template>);
 
 impl Class {
-    /// The template.
     pub fn template(&self) -> &Arc<Template> {
         &self.template
     }

@@ -8,11 +8,8 @@ use crate::columns::Row;
 /// A sum that is not what the objects amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discrepancy {
-    /// The node.
     pub node: Arc<str>,
-    /// Which sum.
     pub what: String,
-    /// What is kept.
     pub kept: i64,
     /// What the objects amount to.
     pub actual: i64,

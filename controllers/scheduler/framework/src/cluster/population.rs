@@ -14,7 +14,6 @@ use crate::columns::Row;
 /// The pods of one class on one row.
 #[derive(Clone, Debug)]
 pub struct Residents {
-    /// Their class.
     pub class: Arc<Class>,
     /// A small number that stands for the class while it has a pod on any row.
     pub index: usize,

@@ -8,7 +8,6 @@ use crate::{Reason, Request, cluster::Cluster, columns::Row};
 /// What the plugins of a profile say about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnNode {
-    /// The node.
     pub node: Arc<str>,
     /// Who refuses it, in the order of filters. The first is the one that counts.
     pub refusals: Vec<NodeRefusal>,
@@ -19,9 +18,7 @@ pub struct OnNode {
 /// Why a plugin refuses a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRefusal {
-    /// The plugin.
     pub plugin: &'static str,
-    /// Its reasons.
     pub reasons: Vec<Reason>,
     /// Whether the removal of pods from the node may help.
     pub resolvable: bool,
@@ -32,7 +29,6 @@ pub struct NodeRefusal {
 /// How a plugin rates a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeScore {
-    /// The plugin.
     pub plugin: &'static str,
     /// From 0 to 100.
     pub score: i64,

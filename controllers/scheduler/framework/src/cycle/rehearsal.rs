@@ -93,7 +93,6 @@ impl<'c> Rehearsal<'c> {
         &self.trial
     }
 
-    /// The pods.
     pub fn pods(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> {
         self.pods.iter().map(|asked| &asked.pod)
     }

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 use super::taints::{DeviceTaint, DeviceToleration};
 
-/// A ResourceClaim.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceClaim {
@@ -27,11 +26,9 @@ pub struct ResourceClaim {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimMetadata {
-    /// The revision.
     pub resource_version: String,
     /// What has to happen before it is deleted.
     pub finalizers: Vec<String>,
-    /// Its owners.
     pub owner_references: Vec<OwnerReference>,
 }
 
@@ -39,7 +36,6 @@ pub struct ClaimMetadata {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ClaimSpec {
-    /// The devices.
     pub devices: DeviceClaim,
 }
 
@@ -59,11 +55,9 @@ pub struct DeviceClaim {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "RequestWire")]
 pub struct DeviceRequest {
-    /// Its name.
     pub name: String,
     /// What exactly is asked for.
     pub exactly: Option<DeviceAsk>,
-    /// The alternatives.
     pub first_available: Vec<DeviceAsk>,
 }
 
@@ -119,7 +113,6 @@ pub struct Selector {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Expression {
-    /// The text.
     pub expression: String,
 }
 
@@ -161,7 +154,6 @@ pub struct ClaimStatus {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Allocation {
-    /// Which they are.
     pub devices: AllocatedDevices,
     /// The nodes from which they can be reached; none where that is every node.
     pub node_selector: Option<NodeSelector>,
@@ -171,7 +163,6 @@ pub struct Allocation {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct AllocatedDevices {
-    /// The devices.
     pub results: Vec<AllocatedDevice>,
 }
 
@@ -181,7 +172,6 @@ pub struct AllocatedDevices {
 pub struct AllocatedDevice {
     /// The request; with a stroke between request and alternative.
     pub request: String,
-    /// Which device.
     #[serde(flatten)]
     pub device: DeviceId,
     /// Whether others may be given it too.
@@ -196,7 +186,6 @@ pub struct AllocatedDevice {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceId {
-    /// The driver.
     pub driver: Arc<str>,
     /// The pool of the driver.
     pub pool: Arc<str>,
@@ -212,7 +201,6 @@ pub struct Consumer {
     pub uid: String,
 }
 
-/// A DeviceClass.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceClass {
@@ -236,7 +224,6 @@ pub struct DeviceClassSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceSlice {
-    /// The devices.
     pub spec: SliceSpec,
 }
 
@@ -244,9 +231,7 @@ pub struct ResourceSlice {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SliceSpec {
-    /// The driver.
     pub driver: Arc<str>,
-    /// The pool.
     pub pool: SlicePool,
     /// The only node from which they can be reached.
     pub node_name: Option<Arc<str>>,
@@ -256,7 +241,6 @@ pub struct SliceSpec {
     pub all_nodes: Option<bool>,
     /// Whether each device says from which nodes.
     pub per_device_node_selection: Option<bool>,
-    /// The devices.
     pub devices: Vec<Device>,
 }
 
@@ -264,7 +248,6 @@ pub struct SliceSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SlicePool {
-    /// Its name.
     pub name: Arc<str>,
     /// Which description of the pool the slice is a part of: older ones do not count.
     pub generation: i64,
@@ -272,11 +255,9 @@ pub struct SlicePool {
     pub resource_slice_count: i64,
 }
 
-/// A device.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "DeviceWire")]
 pub struct Device {
-    /// Its name.
     pub name: Arc<str>,
     /// What it is like.
     pub attributes: BTreeMap<Box<str>, DeviceAttribute>,
@@ -331,13 +312,9 @@ impl From<DeviceWire> for Device {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DeviceAttribute {
-    /// A number.
     pub int: Option<i64>,
-    /// A truth value.
     pub bool: Option<bool>,
-    /// A text.
     pub string: Option<Box<str>>,
-    /// A semantic version.
     pub version: Option<Box<str>>,
 }
 
@@ -345,7 +322,6 @@ pub struct DeviceAttribute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DeviceCapacity {
-    /// The quantity.
     pub value: Box<str>,
 }
 

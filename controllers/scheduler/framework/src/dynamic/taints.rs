@@ -11,9 +11,7 @@ use super::Selector;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct DeviceTaint {
-    /// The key.
     pub key: String,
-    /// The value.
     pub value: String,
     /// `NoSchedule` or `NoExecute`.
     pub effect: String,
@@ -27,7 +25,6 @@ pub struct DeviceToleration {
     pub key: String,
     /// `Equal` or `Exists`; empty is the first.
     pub operator: String,
-    /// The value.
     pub value: String,
     /// The effect; empty for all.
     pub effect: String,
@@ -47,7 +44,6 @@ pub struct DeviceTaintRule {
 pub struct TaintRuleSpec {
     /// The devices; none for all.
     pub device_selector: Option<TaintedDevices>,
-    /// The taint.
     pub taint: DeviceTaint,
 }
 
@@ -57,13 +53,9 @@ pub struct TaintRuleSpec {
 pub struct TaintedDevices {
     /// The class to which they belong.
     pub device_class_name: Option<String>,
-    /// Their driver.
     pub driver: Option<Arc<str>>,
-    /// Their pool.
     pub pool: Option<Arc<str>>,
-    /// Their name.
     pub device: Option<Arc<str>>,
-    /// What selects them.
     pub selectors: Vec<Selector>,
 }
 

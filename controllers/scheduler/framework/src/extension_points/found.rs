@@ -41,7 +41,6 @@ pub struct Refusals(BTreeMap<Verdict, Alike>);
 pub enum Found {
     /// A node, with its score; so many nodes were as good.
     Node {
-        /// The node.
         row: Row,
         /// Its score over all plugins.
         score: i64,

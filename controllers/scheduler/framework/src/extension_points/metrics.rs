@@ -15,6 +15,5 @@ pub struct Figure {
     pub name: &'static str,
     /// The values of its labels, in their order.
     pub labels: Vec<String>,
-    /// The value.
     pub value: f64,
 }

@@ -46,7 +46,6 @@ pub struct NumaHints {
 /// A set of NUMA nodes that has what a pod requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumaHint {
-    /// The NUMA nodes.
     pub nodes: NumaMask,
     /// Whether no smaller set has it.
     pub is_preferred: bool,

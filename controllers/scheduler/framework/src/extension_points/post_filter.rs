@@ -29,11 +29,9 @@ pub trait PostFilter: Send + Sync + 'static {
 
 /// An attempt in which no node took the pod.
 pub struct Attempted<'a> {
-    /// The cluster.
     pub cluster: &'a mut Cluster,
     /// The profile of the pod.
     pub profile: &'a Profile,
-    /// What was found.
     pub found: &'a Found,
     /// Gives a number below its argument.
     pub draw: &'a mut dyn FnMut(u32) -> u32,
@@ -42,7 +40,6 @@ pub struct Attempted<'a> {
 /// A candidate of preemption: a node with the victims without which it takes the pod.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The node.
     pub row: Row,
     /// The victims, most important first.
     pub victims: Vec<Placed>,
@@ -61,7 +58,6 @@ pub enum PostFilterResult {
     Stop(String),
     /// The pod is nominated to a node.
     Nominate {
-        /// The node.
         row: Row,
         /// The victims, which are evicted in this order.
         victims: Vec<Uid>,

@@ -10,7 +10,6 @@ use crate::PluginSet;
 pub struct Profile {
     /// The name that pods give.
     pub scheduler: Arc<str>,
-    /// All plugins.
     pub plugins: Vec<Registration>,
     /// Indexes of BeforePreFilter and PreFilter plugins, and of filters that may name the only nodes, in order.
     pub admits: Vec<u8>,

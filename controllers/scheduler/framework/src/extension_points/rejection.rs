@@ -18,7 +18,6 @@ pub enum Code {
 pub struct Rejection {
     /// How final it is.
     pub code: Code,
-    /// The reasons.
     pub reasons: Vec<Reason>,
 }
 
@@ -38,7 +37,6 @@ impl Rejection {
         Self { code: Code::Error, reasons: reasons.into() }
     }
 
-    /// The words.
     pub fn message(&self) -> String {
         Reason::joined(&self.reasons)
     }

@@ -35,9 +35,7 @@ pub trait SchedulingSignature: Send + Sync + 'static {
 pub enum SignatureFields {
     /// The namespace, the controller, all labels, and the images.
     All,
-    /// These labels.
     Labels(&'static [&'static str]),
-    /// The images.
     Images,
     /// All of them where a node has pods that are not there for the pod ([`ReservationRestore`](super::ReservationRestore)), these labels elsewhere.
     WhereRestored(&'static [&'static str]),

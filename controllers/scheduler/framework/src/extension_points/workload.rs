@@ -26,7 +26,6 @@ pub enum JobMark {
     Began(String),
     /// Nothing more is tried of it.
     Ended {
-        /// The job.
         job: String,
         /// How many pods were part of it.
         pods: usize,

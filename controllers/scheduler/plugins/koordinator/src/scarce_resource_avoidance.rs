@@ -12,7 +12,6 @@ use koord_scheduling::ResourceVector;
 /// Scores nodes the lower the more of their resources are scarce, among those that the pod does not request.
 #[derive(Clone, Debug, Default)]
 pub struct ScarceResourceAvoidance {
-    /// The scarce resources.
     pub resources: Vec<String>,
 }
 

@@ -46,7 +46,6 @@ pub enum Strategy {
 /// A resource and how much it counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weighted {
-    /// Its name.
     pub name: String,
     /// How much it counts, 1 or more.
     pub weight: i64,

@@ -102,12 +102,10 @@ pub(crate) fn further_versions(kind: ResourceKind) -> &'static [&'static str] {
     if (kind.group, kind.version) == ("resource.k8s.io", "v1") { &["v1beta2", "v1beta1"] } else { &[] }
 }
 
-/// A whole object.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Whole<T>(Arc<T>);
 
 impl<T> Whole<T> {
-    /// The object.
     pub(crate) fn object(&self) -> &T {
         &self.0
     }

@@ -21,7 +21,6 @@ use crate::{
 /// The cache of pods, by whatever transformers.
 pub(crate) struct Pods {
     pub(super) are_complete: Box<dyn Fn() -> bool + Send + Sync>,
-    /// All that live.
     pub(super) all: Box<dyn Fn() -> Vec<Delta> + Send + Sync>,
     said: Box<SaidOf>,
     without_node: Box<dyn Fn() -> usize + Send + Sync>,

@@ -49,7 +49,6 @@ impl Objects {
         serde_json::to_value(entry.value.object()).ok()
     }
 
-    /// A node.
     pub(crate) fn node(&self, name: &str) -> Option<Value> {
         serde_json::to_value(self.nodes.as_ref()?.read().get(name)?.value.object()).ok()
     }

@@ -18,7 +18,6 @@ use serde::Deserialize;
 use super::{labels, texts};
 use crate::transform;
 
-/// A node.
 #[derive(Debug)]
 pub(crate) struct NodeView(pub(crate) Arc<Node>);
 

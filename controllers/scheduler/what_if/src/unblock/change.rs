@@ -16,7 +16,6 @@ pub(super) struct Change {
     pub(super) text: String,
     /// How much is given up, in thousandths: the larger of two requests is the better answer.
     pub(super) loss: i64,
-    /// The edits.
     pub(super) edits: Vec<Edit>,
     /// New objects.
     pub(super) added: Vec<Value>,
@@ -31,7 +30,6 @@ pub(super) struct Change {
 pub(super) struct Edit {
     /// The kind of the object.
     pub(super) kind: ResourceKind,
-    /// Its name.
     pub(super) key: ObjectKey,
     /// Where in the object, as a JSON pointer; `-` at its end appends to a list.
     pub(super) path: String,

@@ -12,11 +12,9 @@ use super::change::{Change, Edit, escaped};
 pub(super) struct Subject {
     /// Its kind: a Pod, or a Reservation.
     pub(super) kind: ResourceKind,
-    /// Its name.
     pub(super) key: ObjectKey,
     /// The path of the pod in the object.
     pub(super) prefix: &'static str,
-    /// The pod.
     pub(super) pod: Value,
 }
 

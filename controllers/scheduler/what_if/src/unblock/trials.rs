@@ -30,7 +30,6 @@ pub(super) struct Trials<'a> {
 /// The pod is placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placement {
-    /// The node.
     pub(super) node: Arc<str>,
     /// Whether it waits there for the others of its gang.
     pub(super) waits: bool,

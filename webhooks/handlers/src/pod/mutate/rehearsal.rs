@@ -26,7 +26,6 @@ pub struct Rehearsal {
 /// A profile, tried on a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// Its name.
     pub name: String,
     /// The terms of its `selector`; none where it has none.
     pub selector: Vec<Outcome>,
@@ -42,7 +41,6 @@ pub struct Tried {
     pub after: Option<Result<Value, Denial>>,
 }
 
-/// What chance decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chance {
     /// The probability as it is written, in percent; an error says what is wrong with it.

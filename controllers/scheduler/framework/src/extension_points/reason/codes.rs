@@ -15,15 +15,12 @@ macro_rules! reason_codes {
         }
 
         impl ReasonCode {
-            /// Every code.
             pub const ALL: &[Self] = &[$(Self::$code),+];
 
-            /// Its name.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$code => stringify!($code)),+ }
             }
 
-            /// What it means.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$code => concat!($($meaning),+)),+ }
             }
@@ -33,7 +30,6 @@ macro_rules! reason_codes {
                 match self { $(Self::$code => $look),+ }
             }
 
-            /// What helps.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$code => $remedy),+ }
             }

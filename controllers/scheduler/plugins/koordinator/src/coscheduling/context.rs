@@ -43,7 +43,6 @@ pub(super) struct Context {
 pub(super) struct Preemption {
     /// The member for which it was tried.
     pub(super) by: ObjectKey,
-    /// What was said.
     pub(super) message: String,
     /// Whether room is being made.
     pub(super) nominates: bool,

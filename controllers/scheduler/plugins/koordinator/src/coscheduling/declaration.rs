@@ -32,7 +32,6 @@ pub enum MatchPolicy {
 pub struct Defaults {
     /// How long pods wait for others.
     pub waiting_time: Duration,
-    /// Which pods count.
     pub policy: MatchPolicy,
 }
 
@@ -45,7 +44,6 @@ pub struct Declaration {
     pub total: usize,
     /// Whether pods that found a node keep it while others find none. No pod holds a node before all do, in either mode.
     pub mode: GangMode,
-    /// Which pods count.
     pub policy: MatchPolicy,
     /// The gangs that are placed together with it, itself among them.
     pub group: GangGroup,

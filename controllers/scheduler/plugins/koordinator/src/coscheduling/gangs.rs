@@ -29,7 +29,6 @@ use super::{
 pub struct Member {
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// Its gang.
     pub gang: ObjectKey,
     /// Who schedules it. A round has members of one scheduler.
     pub scheduler: Arc<str>,
@@ -45,7 +44,6 @@ pub struct Member {
     pub index: Option<u64>,
 }
 
-/// All gangs.
 #[derive(Clone, Debug, Default)]
 pub struct Gangs {
     by_id: BTreeMap<ObjectKey, Gang>,

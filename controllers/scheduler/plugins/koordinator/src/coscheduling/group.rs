@@ -30,7 +30,6 @@ impl GangGroup {
         Self { ids: ids.into(), name, digest: hasher.finish() }
     }
 
-    /// Its gangs.
     pub fn ids(&self) -> &Arc<[ObjectKey]> {
         &self.ids
     }

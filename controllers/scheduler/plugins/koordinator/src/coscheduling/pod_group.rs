@@ -12,11 +12,9 @@ const ABANDONED_AFTER: Duration = Duration::from_hours(48);
 /// How many pods of a group are how far. Pods that have ended are none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// All of them.
     pub members: i32,
     /// Those with a node.
     pub scheduled: i32,
-    /// Those that run.
     pub running: i32,
 }
 

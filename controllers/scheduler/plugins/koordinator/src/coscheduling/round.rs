@@ -43,7 +43,6 @@ pub struct Round {
 /// What came of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The group.
     pub group: GangGroup,
     /// Whether those that were placed stay placed. Otherwise none does.
     pub is_complete: bool,
@@ -75,7 +74,6 @@ pub(super) enum Ending {
 /// A member for which there was no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The member.
     pub member: ObjectKey,
     /// What is said about it.
     pub missing: String,

@@ -19,13 +19,11 @@ pub struct Binding<'a> {
     pub pod: (&'a str, &'a str),
     /// What keeps it apart from others that share its GPUs.
     pub isolation: Option<&'a str>,
-    /// Its node.
     pub node: &'a str,
     /// Who made the GPUs of the node.
     pub vendor: &'a str,
     /// Which ones they are.
     pub model: &'a str,
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -43,7 +41,6 @@ pub struct Adaption {
 /// The lock of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// The annotation.
     pub name: &'static str,
     /// What it is to be.
     pub value: String,

@@ -113,7 +113,6 @@ impl Forest {
         self.numbers.get(name).copied()
     }
 
-    /// A quota.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.number(name).map(|number| &self.nodes[number])
     }

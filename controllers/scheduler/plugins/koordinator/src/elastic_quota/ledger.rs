@@ -35,7 +35,6 @@ struct Group {
 pub struct Counted<'a> {
     /// By what it finds its quota.
     pub claim: &'a Claim,
-    /// What it requests.
     pub requests: &'a ResourceList,
     /// Whether it gives way to other pods of its quota.
     pub is_preemptible: bool,

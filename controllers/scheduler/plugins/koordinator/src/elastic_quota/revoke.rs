@@ -33,7 +33,6 @@ struct TooMuch {
 /// A placed pod of such a quota.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running<P> {
-    /// Which one.
     pub pod: P,
     /// What it uses, of the resources that the quota bounds.
     pub used: ResourceList,

@@ -21,7 +21,6 @@ pub struct Sums {
 /// One of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What pods request.
     Request,
     /// What placed pods use.
     Used,
@@ -32,7 +31,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Request, Self::Used, Self::NonPreemptibleRequest, Self::NonPreemptibleUsed];
 
     /// The sums that a pod counts in as a pod that requests something.

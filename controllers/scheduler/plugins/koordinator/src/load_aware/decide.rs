@@ -11,7 +11,6 @@ pub struct View<'a> {
     pub capacity: &'a Amounts,
     /// Which usage of it is too much.
     pub thresholds: &'a Thresholds,
-    /// Its pods.
     pub load: &'a NodeLoad,
     /// The report; none where there is no NodeMetric.
     pub metric: Option<&'a NodeMetric>,

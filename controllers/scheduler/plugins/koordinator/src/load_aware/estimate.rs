@@ -34,7 +34,6 @@ pub struct Estimator {
 pub struct Demand<'a> {
     /// What the pod requests.
     pub requests: &'a ResourceList,
-    /// Its limits.
     pub limits: &'a ResourceList,
     /// Its priority class, derived from its QoS class where it declares none.
     pub class: Option<PriorityClass>,

@@ -39,7 +39,6 @@ pub struct NodeUsage {
 /// Usage of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodUsage {
-    /// Its average.
     pub average: Usage,
     /// Whether it is reported as a production pod.
     pub is_prod: bool,

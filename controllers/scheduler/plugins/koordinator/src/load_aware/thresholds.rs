@@ -19,9 +19,7 @@ pub struct Thresholds {
 /// Thresholds of another value than the average.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aggregated {
-    /// The thresholds.
     pub usage: Amounts,
-    /// Which value.
     pub type_: AggregationType,
     /// Over how long.
     pub length: Duration,
@@ -30,7 +28,6 @@ pub struct Aggregated {
 /// A kind of usage of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure<'a> {
-    /// The average.
     Average,
     /// The average of production pods.
     Prod,

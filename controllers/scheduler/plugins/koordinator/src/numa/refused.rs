@@ -4,7 +4,6 @@ use koord_scheduler_framework::Reason;
 
 use super::resource_options::Mismatch;
 
-/// A refusal.
 pub(super) struct Refused {
     pub(super) reasons: Vec<Reason>,
     pub(super) is_resolvable: bool,

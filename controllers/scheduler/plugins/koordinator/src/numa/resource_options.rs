@@ -38,7 +38,6 @@ pub(crate) struct ResourceOptions {
 pub(crate) enum Invalid {
     /// An annotation makes no sense.
     Annotation {
-        /// Its name.
         key: &'static str,
         /// What is wrong with it.
         reason: String,

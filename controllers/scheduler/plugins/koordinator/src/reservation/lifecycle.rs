@@ -28,9 +28,7 @@ pub struct Garbage {
 pub struct Consumer {
     /// Its namespace and name.
     pub key: ObjectKey,
-    /// Its uid.
     pub uid: Uid,
-    /// What it requests.
     pub requests: ResourceList,
 }
 

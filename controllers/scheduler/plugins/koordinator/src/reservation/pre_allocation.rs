@@ -13,9 +13,7 @@ use super::reservation_score;
 /// A running pod of the node whose resources may be reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its uid.
     pub uid: Uid,
-    /// What it requests.
     pub requests: ResourceAmounts,
 }
 

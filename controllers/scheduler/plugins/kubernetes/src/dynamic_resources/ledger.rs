@@ -259,7 +259,6 @@ impl Ledger {
         self.used.clear();
     }
 
-    /// What is given.
     #[cfg(test)]
     pub(super) fn used(&self) -> &BTreeMap<PoolId, InPool> {
         &self.used

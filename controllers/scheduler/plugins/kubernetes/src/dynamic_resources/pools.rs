@@ -24,7 +24,6 @@ pub(super) struct PoolId {
 /// A slice as it was last seen: another version of it is another part.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Part {
-    /// The slice.
     pub(super) key: ObjectKey,
     reach: Reach,
     generation: i64,
@@ -41,7 +40,6 @@ enum Reach {
     Nodes(Vec<NodeTerm>),
 }
 
-/// A pool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pool {
     slices: BTreeMap<ObjectKey, Arc<Part>>,
@@ -62,7 +60,6 @@ pub(super) enum Problem {
     PerDevice,
 }
 
-/// All pools.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pools {
     by_id: BTreeMap<PoolId, Pool>,

@@ -22,7 +22,6 @@ pub(super) struct Offers {
     free: Vec<Offer>,
     /// Those of them that only nodes of some host names reach, by host name.
     by_host: BTreeMap<String, Vec<usize>>,
-    /// The others.
     anywhere: Vec<usize>,
 }
 

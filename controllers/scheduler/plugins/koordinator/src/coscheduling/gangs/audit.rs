@@ -23,7 +23,6 @@ impl Gangs {
         self.by_id.get(id).is_some_and(|gang| gang.has_pod_group)
     }
 
-    /// All members.
     pub fn uids(&self) -> impl Iterator<Item = &Uid> {
         let indexed = self.members.keys();
         let of_gangs = self.by_id.values().flat_map(|gang| gang.members.keys());

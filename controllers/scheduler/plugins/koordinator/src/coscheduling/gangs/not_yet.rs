@@ -16,7 +16,6 @@ pub enum NotYet {
     Undeclared(ObjectKey),
     /// A gang of the group has too few members.
     Incomplete {
-        /// The gang.
         gang: ObjectKey,
         /// The members that it has.
         has: usize,
@@ -27,7 +26,6 @@ pub enum NotYet {
     Represented {
         /// That member.
         by: ObjectKey,
-        /// The group.
         group: GangGroup,
     },
 }

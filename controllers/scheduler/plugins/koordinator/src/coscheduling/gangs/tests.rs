@@ -127,7 +127,6 @@ impl World {
         self.rounds.push(outcome);
     }
 
-    /// All bindings succeed.
     fn bind(&mut self) {
         while let Some(uid) = self.assumed.pop_first() {
             let member = self.pods.get_mut(&uid).unwrap();

@@ -20,7 +20,6 @@ pub enum HookError {
     /// The program has no hooks of this kind.
     #[error("there is no factory {factory:?} of hook plugins; this scheduler has {known}")]
     UnknownFactory {
-        /// The kind.
         factory: String,
         /// The kinds that it has.
         known: String,
@@ -28,7 +27,6 @@ pub enum HookError {
     /// The factory does not take the arguments.
     #[error("the factory {factory:?} of hook plugins cannot use the arguments: {reason}")]
     Args {
-        /// The kind.
         factory: String,
         /// What is wrong with them.
         reason: String,

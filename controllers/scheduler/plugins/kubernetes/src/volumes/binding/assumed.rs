@@ -20,7 +20,6 @@ use super::find::Found;
 /// What a pod holds of claims that were not bound when its node was chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct VolumesHeld {
-    /// The node.
     pub(super) node: Arc<str>,
     /// Volumes that are to be bound to claims.
     pub(super) bindings: Vec<Binding>,

@@ -17,7 +17,6 @@ use crate::volumes::storage::{class_of_claim, volume_of};
 /// A volume of a CSI driver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CsiVolume {
-    /// The driver.
     pub(super) driver: Arc<str>,
     /// What the driver knows it by; the claim of one that is still to be made.
     handle: String,

@@ -14,7 +14,6 @@ fn said(world: &World, type_: &str) -> String {
     words.join(" ")
 }
 
-/// A minute passes.
 fn pass(world: &mut World) {
     let time = world.engine.cluster().time();
     world.engine.tick(time + Duration::from_mins(1));
