@@ -38,14 +38,14 @@ pub(crate) const GPU_SHARES: &str = "EnableSyncGPUSharedResource";
 
 /// What is asked about.
 #[derive(Clone, Copy)]
-enum Asked<'a> {
+enum Subject<'a> {
     Pod(&'a str),
     NewPod,
     Gang(&'a str),
     Reservation(&'a str),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Subject<'a> {
     fn of(args: &'a WhyArgs) -> Result<Self> {
         let words: Vec<&str> = args.what.iter().map(String::as_str).collect();
         Ok(match (&*words, &args.file) {
@@ -70,12 +70,12 @@ impl<'a> Asked<'a> {
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let named = in_its_namespace(args)?;
     let args = named.as_ref().unwrap_or(args);
-    let asked = Asked::of(args)?;
+    let asked = Subject::of(args)?;
     if args.history {
         return match asked {
-            Asked::Pod(pod) => history::tell(pod, args, screen).await,
-            Asked::Gang(gang) => history::tell_gang(gang, args, screen).await,
-            Asked::NewPod | Asked::Reservation(_) => {
+            Subject::Pod(pod) => history::tell(pod, args, screen).await,
+            Subject::Gang(gang) => history::tell_gang(gang, args, screen).await,
+            Subject::NewPod | Subject::Reservation(_) => {
                 bail!(
                     "--history is about a pod or a gang: koordctl why POD --history, koordctl why gang GANG --history"
                 )
@@ -96,16 +96,16 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     objects.transformers = koord_scheduler_assembly::transformers(&gates);
     let mut engine = snapshot(&configuration, &gates, source, now).await?;
     let uid = match asked {
-        Asked::Gang(gang) => return gang::explain(&engine, &mut objects, gang, args, screen).await,
-        Asked::Pod(name) => pod(&engine, name, args)?,
-        Asked::Reservation(name) => match reservation(&engine, name) {
+        Subject::Gang(gang) => return gang::explain(&engine, &mut objects, gang, args, screen).await,
+        Subject::Pod(name) => pod(&engine, name, args)?,
+        Subject::Reservation(name) => match reservation(&engine, name) {
             Ok(uid) => uid,
             Err(unknown) => {
                 let usage = owners::usage(&engine, name).ok_or(unknown)?;
                 return without_place(&usage, args, screen);
             }
         },
-        Asked::NewPod => new_pod::add(&mut engine, &mut objects, args).await?,
+        Subject::NewPod => new_pod::add(&mut engine, &mut objects, args).await?,
     };
     let known: Vec<String> = engine.cluster().rows().map(|(_, node)| node.name.to_string()).collect();
     if let Some(node) = args.node.as_ref().filter(|node| !known.contains(node)) {
@@ -119,7 +119,7 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
         unblock(&engine, &mut objects, &why).await?
     };
     let usage = match asked {
-        Asked::Reservation(name) if args.node.is_none() => owners::usage(&engine, name),
+        Subject::Reservation(name) if args.node.is_none() => owners::usage(&engine, name),
         _ => None,
     };
     let text = match args.answer.output {

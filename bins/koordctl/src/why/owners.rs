@@ -92,7 +92,7 @@ impl Question<'_> {
     }
 
     fn concerns(&self, pod: &Pod) -> bool {
-        let asks = || wish(pod).is_some_and(|wish| wish.name() == Some(self.name));
+        let asks = || selector(pod).is_some_and(|selector| selector.name() == Some(self.name));
         self.is_owner(pod) || self.is_used_by(pod) || asks()
     }
 
@@ -143,7 +143,7 @@ impl Question<'_> {
 
     /// What a pod says about reservations, or the Reservation about pods, that keeps an owner from it.
     fn mismatch(&self, pod: &Pod) -> Option<String> {
-        let Some(wish) = wish(pod) else {
+        let Some(selector) = selector(pod) else {
             return Some("an annotation of the pod about reservations cannot be read".to_owned());
         };
         let allocatable = &self.object.status.allocatable;
@@ -154,7 +154,7 @@ impl Question<'_> {
         let cluster = self.engine.cluster();
         let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
         let labels = node.map_or(&nothing, |node| &node.labels);
-        match wish.matches(pod, &pod.template.requests, &info, allocatable, labels) {
+        match selector.matches(pod, &pod.template.requests, &info, allocatable, labels) {
             ReservationMatch::Matched => None,
             ReservationMatch::Ignored => Some("the pod has the label reservation-ignored".to_owned()),
             ReservationMatch::NotOwner => Some("the pod matches none of its owners".to_owned()),
@@ -206,7 +206,7 @@ impl Question<'_> {
 }
 
 /// What a pod says about reservations; none where that cannot be read.
-fn wish(pod: &Pod) -> Option<ReservationSelector> {
+fn selector(pod: &Pod) -> Option<ReservationSelector> {
     ReservationSelector::new(&pod.template.labels, &pod.template.annotations).ok()
 }
 

@@ -1,6 +1,6 @@
 //! The devices of a node, and what pods have of them.
 //!
-//! A pod's [`DeviceRequest`] and a node's [`NodeDevices`] meet in the [`Allocator`], which gives an [`Allocation`] or says why there is none.
+//! A pod's [`DeviceRequest`] and a node's [`NodeDevices`] meet in the [`Allocator`], which gives an [`AllocatedDevices`] or says why there is none.
 
 pub mod allocate;
 pub mod allocation;
@@ -25,8 +25,8 @@ pub(crate) mod testing;
 pub mod view;
 
 pub use self::{
-    allocate::{Allocator, Limits, NodeLabels},
-    allocation::{Allocation, Share},
+    allocate::{Allocator, DeviceLimits, NodeLabels},
+    allocation::{AllocatedDevices, Share},
     amounts::{DeviceAmounts, DeviceResource},
     combination::InvalidRequest,
     node::{Device, NodeDevices, Place},
@@ -34,7 +34,7 @@ pub use self::{
     outlook::Demand,
     refusal::Refused,
     request::{DeviceHint, DeviceRequest, GpuRequest, InvalidDevices, Joint, Kind},
-    score::{Preference, Scorer},
+    score::{DeviceScorer, Preference},
     state::Devices,
     template::{GpuTemplates, TemplateNames},
 };

@@ -18,7 +18,7 @@ mod verdicts;
 
 use std::sync::Arc;
 
-pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
+pub use self::everywhere::{NodeRefusal, OnNode, PluginScore};
 pub use self::memory::Memory;
 pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};

@@ -10,7 +10,7 @@ use crate::{Code, NodeScore, PermitResult, PostFilterResult, PreparedFilter, Ref
 
 /// An extension point at which plugins are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum ExtensionPoint {
     /// [`BeforePreFilter`](crate::BeforePreFilter).
     BeforePreFilter,
     /// [`PreFilter`](crate::PreFilter), and [`Filter::prepare_filter`](crate::Filter::prepare_filter) where it is asked anew.
@@ -52,13 +52,13 @@ pub enum Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PluginLatency {
     pub plugin: &'static str,
-    pub point: Point,
+    pub point: ExtensionPoint,
     pub status: Status,
     /// How long.
     pub took: Duration,
 }
 
-impl Point {
+impl ExtensionPoint {
     /// The label of metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ pub trait Timing {
     const IS_ON: bool;
 
     /// Calls a plugin at an extension point.
-    fn call<R: Answer>(&mut self, plugin: &Registration, point: Point, call: impl FnOnce() -> R) -> R;
+    fn call<R: CallResult>(&mut self, plugin: &Registration, point: ExtensionPoint, call: impl FnOnce() -> R) -> R;
 }
 
 /// Calls plugins without a clock.
@@ -110,7 +110,7 @@ impl Timing for Untimed {
     const IS_ON: bool = false;
 
     #[inline]
-    fn call<R: Answer>(&mut self, _: &Registration, _: Point, call: impl FnOnce() -> R) -> R {
+    fn call<R: CallResult>(&mut self, _: &Registration, _: ExtensionPoint, call: impl FnOnce() -> R) -> R {
         call()
     }
 }
@@ -131,7 +131,7 @@ impl<'l> Stopwatch<'l> {
 impl Timing for Stopwatch<'_> {
     const IS_ON: bool = true;
 
-    fn call<R: Answer>(&mut self, plugin: &Registration, point: Point, call: impl FnOnce() -> R) -> R {
+    fn call<R: CallResult>(&mut self, plugin: &Registration, point: ExtensionPoint, call: impl FnOnce() -> R) -> R {
         let began = self.clock.moment();
         let answer = call();
         let took = self.clock.moment().since(began);
@@ -152,24 +152,24 @@ impl Timing for Stopwatch<'_> {
 }
 
 /// An answer of a plugin.
-pub trait Answer {
+pub trait CallResult {
     /// What metrics show of it.
     fn status(&self) -> Status;
 }
 
-impl Answer for () {
+impl CallResult for () {
     fn status(&self) -> Status {
         Status::Success
     }
 }
 
-impl Answer for i64 {
+impl CallResult for i64 {
     fn status(&self) -> Status {
         Status::Success
     }
 }
 
-impl Answer for Result<(), Rejection> {
+impl CallResult for Result<(), Rejection> {
     fn status(&self) -> Status {
         match self {
             Ok(()) => Status::Success,
@@ -180,19 +180,19 @@ impl Answer for Result<(), Rejection> {
     }
 }
 
-impl Answer for Refusal {
+impl CallResult for Refusal {
     fn status(&self) -> Status {
         if self.resolvable { Status::Unschedulable } else { Status::Unresolvable }
     }
 }
 
-impl Answer for Result<(), Refusal> {
+impl CallResult for Result<(), Refusal> {
     fn status(&self) -> Status {
-        self.as_ref().err().map_or(Status::Success, Answer::status)
+        self.as_ref().err().map_or(Status::Success, CallResult::status)
     }
 }
 
-impl Answer for PreparedFilter {
+impl CallResult for PreparedFilter {
     fn status(&self) -> Status {
         match self {
             Self::Skip => Status::Skip,
@@ -202,13 +202,13 @@ impl Answer for PreparedFilter {
     }
 }
 
-impl Answer for Option<Box<dyn NodeScore>> {
+impl CallResult for Option<Box<dyn NodeScore>> {
     fn status(&self) -> Status {
         if self.is_some() { Status::Success } else { Status::Skip }
     }
 }
 
-impl Answer for PostFilterResult {
+impl CallResult for PostFilterResult {
     fn status(&self) -> Status {
         match self {
             Self::Nominate { .. } | Self::Ask(_) | Self::Together { .. } => Status::Success,
@@ -218,7 +218,7 @@ impl Answer for PostFilterResult {
     }
 }
 
-impl Answer for PermitResult {
+impl CallResult for PermitResult {
     fn status(&self) -> Status {
         match self {
             Self::Allow => Status::Success,

@@ -56,7 +56,7 @@ const TTL_OF_WAITING: &str = "1h";
 const LIMITS: EffectLimits = EffectLimits { concurrency: 1, per_second: 1.0, burst: 5, ..EffectLimits::DEFAULT };
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct ExplanationRequest {
     /// The namespace of the explanation, and so of everything that it asks about.
     namespace: String,
     /// Names pods that exist.
@@ -80,7 +80,7 @@ pub(crate) struct ExplanationController<const T: u8> {
     explanations: Arc<Store<ExplanationView>>,
     pods: Arc<Store<PodViewBy<T>>>,
     priority_classes: Arc<Store<PriorityClassView>>,
-    answers: Arc<Effects<Asked, ScheduleExplanationStatus>>,
+    answers: Arc<Effects<ExplanationRequest, ScheduleExplanationStatus>>,
     questions: Questions,
     /// Whether explanations are written for pods that wait.
     writes: bool,
@@ -165,7 +165,7 @@ impl<const T: u8> ExplanationController<T> {
 
     fn ask(
         &self,
-        asked: Asked,
+        asked: ExplanationRequest,
         now: Timestamp,
     ) -> impl Future<Output = Result<ScheduleExplanationStatus, EffectError>> + use<T> {
         let class = asked.template.as_ref().and_then(template::priority_class);
@@ -200,7 +200,7 @@ impl<const T: u8> Controller for ExplanationController<T> {
             outcome.requeue_after(left(due, now));
             return Ok(outcome);
         }
-        let asked = Asked {
+        let asked = ExplanationRequest {
             namespace: key.namespace().to_owned(),
             key: spec.question_object_key.clone(),
             template: spec.question_object_template.clone(),

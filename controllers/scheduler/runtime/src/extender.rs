@@ -44,7 +44,7 @@ pub struct Webhook {
 }
 
 /// A question, with the objects that it is about.
-pub(crate) struct Asked {
+pub(crate) struct ExtenderCall {
     pub(crate) question: Question,
     /// The pod as it is sent.
     pub(crate) pod: Value,
@@ -103,7 +103,7 @@ impl Webhook {
     }
 }
 
-impl Asked {
+impl ExtenderCall {
     /// Asks the extenders.
     pub(crate) async fn answer(self) -> Answer {
         match &self.question {

@@ -9,16 +9,16 @@ use koord_api::{
 use koord_scheduling::NumaMask;
 
 use super::{
-    allocation::{Allocation, Share},
+    allocation::{AllocatedDevices, Share},
     amounts::{DeviceAmounts, DeviceResource},
-    by_default::{self, Wanted},
+    by_default::{self, DefaultRequest},
     combination::whole_devices,
     node::NodeDevices,
     partition,
     refusal::Refused,
     request::{DeviceRequest, GpuRequest, Joint, Kind},
     scope,
-    score::Scorer,
+    score::DeviceScorer,
     template::TemplateNames,
     view::{self, Seen},
 };
@@ -32,7 +32,7 @@ pub struct Allocator<'a> {
     /// What the pod wants.
     pub request: &'a DeviceRequest,
     /// How devices are compared.
-    pub scorer: &'a Scorer,
+    pub scorer: &'a DeviceScorer,
     /// The templates by which a GPU can be divided as the pod wants; none where no template is needed.
     pub templates: Option<&'a TemplateNames>,
     /// The NUMA nodes whose devices may be taken; none for all of them.
@@ -53,7 +53,7 @@ pub struct NodeLabels<'a> {
 
 /// Which devices come first or may be taken at all. By default, all are alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct DeviceLimits {
     /// The devices that come first.
     pub preferred: BTreeSet<(Kind, i32)>,
     /// At most so much may be taken of the devices of each kind that is named, and nothing of others of that kind.
@@ -84,9 +84,9 @@ impl<'a> NodeLabels<'a> {
 
 impl Allocator<'_> {
     /// The devices that the pod would get.
-    pub fn allocate(&self, limits: &Limits) -> Result<Allocation, Refused> {
+    pub fn allocate(&self, limits: &DeviceLimits) -> Result<AllocatedDevices, Refused> {
         let needs = self.needs()?;
-        let mut allocation = Allocation::default();
+        let mut allocation = AllocatedDevices::default();
         if let Some(joint) = self.request.joint.as_ref().filter(|_| needs.len() > 1) {
             self.jointly(joint, &needs, limits, &mut allocation)?;
         }
@@ -101,7 +101,7 @@ impl Allocator<'_> {
     /// The score of the node: the sum over the kinds of devices.
     ///
     /// QUIRK: of several devices of a kind, one counts as requested (`nodes_are_compared_by_what_one_device_takes`).
-    pub fn score(&self, limits: &Limits) -> i64 {
+    pub fn score(&self, limits: &DeviceLimits) -> i64 {
         let needs = self.needs().unwrap_or_default();
         needs.iter().map(|need| self.scorer.score_all(&need.each, &self.view(need.kind, limits))).sum()
     }
@@ -112,7 +112,7 @@ impl Allocator<'_> {
     }
 
     /// The devices of a kind that the pod may have.
-    pub fn view(&self, kind: Kind, limits: &Limits) -> Vec<Seen<'_>> {
+    pub fn view(&self, kind: Kind, limits: &DeviceLimits) -> Vec<Seen<'_>> {
         view::of(self.node, kind, self.request, self.numa_nodes, limits)
     }
 
@@ -184,8 +184,8 @@ impl Allocator<'_> {
         &self,
         joint: &Joint,
         needs: &[Need],
-        limits: &Limits,
-        allocation: &mut Allocation,
+        limits: &DeviceLimits,
+        allocation: &mut AllocatedDevices,
     ) -> Result<(), Refused> {
         let find = |kind| needs.iter().find(|need| need.kind == kind);
         let Some(primary) = find(joint.primary) else { return Ok(()) };
@@ -216,10 +216,10 @@ impl Allocator<'_> {
         least: usize,
         most: usize,
         switches: Option<&BTreeSet<String>>,
-        limits: &Limits,
+        limits: &DeviceLimits,
     ) -> Result<Vec<Share>, Refused> {
         let devices = self.view(need.kind, limits);
-        let wanted = Wanted {
+        let wanted = DefaultRequest {
             kind: need.kind,
             each: &need.each,
             least,
@@ -234,7 +234,12 @@ impl Allocator<'_> {
         }
     }
 
-    fn gpus(&self, request: &GpuRequest, wanted: &Wanted<'_>, gpus: &[Seen<'_>]) -> Result<Vec<Share>, Refused> {
+    fn gpus(
+        &self,
+        request: &GpuRequest,
+        wanted: &DefaultRequest<'_>,
+        gpus: &[Seen<'_>],
+    ) -> Result<Vec<Share>, Refused> {
         let used = self.used_gpus(gpus);
         if let Some(templates) = self.templates {
             let mut names = templates.of(self.labels.vendor, self.labels.model);
@@ -257,13 +262,13 @@ impl Allocator<'_> {
     fn gpus_anywhere(
         &self,
         request: &GpuRequest,
-        wanted: &Wanted<'_>,
+        wanted: &DefaultRequest<'_>,
         gpus: &[Seen<'_>],
         used: &[i32],
     ) -> Result<Vec<Share>, Refused> {
         match scope::allocate(self.node.scopes.as_ref(), request, gpus, used, self.scorer) {
             Err(Refused::NoTopology | Refused::MultiShared) if request.scope_level.is_none() => {
-                by_default::allocate(&Wanted { switches: None, ..*wanted }, gpus, self.scorer)
+                by_default::allocate(&DefaultRequest { switches: None, ..*wanted }, gpus, self.scorer)
             }
             found => found,
         }

@@ -10,7 +10,7 @@ use super::{amounts::DeviceAmounts, node::NodeDevices, request::Kind};
 
 /// The devices that a pod has, or shares of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allocation(pub BTreeMap<Kind, Vec<Share>>);
+pub struct AllocatedDevices(pub BTreeMap<Kind, Vec<Share>>);
 
 /// A device that a pod has, or a share of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Share {
     }
 }
 
-impl Allocation {
+impl AllocatedDevices {
     /// What the annotation of a pod says. Devices of a kind that pods cannot request are left out.
     pub fn read(written: &DeviceAllocations) -> Self {
         let share = |written: &DeviceAllocation| {
@@ -151,11 +151,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_again(gpus in vec(share(), 1..4), cards in vec(share(), 1..3)) {
-            let allocation = Allocation([(Kind::Gpu, gpus), (Kind::Rdma, cards)].into());
+            let allocation = AllocatedDevices([(Kind::Gpu, gpus), (Kind::Rdma, cards)].into());
             let mut annotations = BTreeMap::new();
             DEVICE_ALLOCATED.set(&mut annotations, &allocation.write(&NodeDevices::default()));
             let read = DEVICE_ALLOCATED.get(&annotations).unwrap().unwrap();
-            prop_assert_eq!(Allocation::read(&read), allocation);
+            prop_assert_eq!(AllocatedDevices::read(&read), allocation);
         }
     }
 
@@ -168,11 +168,11 @@ mod tests {
         kept.0.extend(card);
         let owners = [allocation("gpu0:30 gpu2:100"), allocation("gpu0:30 gpu1:80"), allocation("rdma0:10+f1")];
         let both = kept.shared_with(&owners.iter().collect::<Vec<_>>());
-        let core = |allocation: &Allocation| {
+        let core = |allocation: &AllocatedDevices| {
             let shares = allocation.of(Kind::Gpu).iter();
             shares.map(|share| (share.minor, share.amounts.amount(DeviceResource::GpuCore))).collect::<Vec<_>>()
         };
-        let functions = |allocation: &Allocation| {
+        let functions = |allocation: &AllocatedDevices| {
             allocation.of(Kind::Rdma)[0].virtual_functions.iter().map(|(_, bus)| bus.clone()).collect::<Vec<_>>()
         };
         assert_eq!((core(&both), functions(&both)), (vec![(0, 60), (1, 50)], vec!["f1".to_owned()]));
@@ -185,7 +185,7 @@ mod tests {
         let read = |amount: &str| {
             let text = format!(r#"{{"gpu":[{{"minor":0,"resources":{{"koordinator.sh/gpu-core":"{amount}"}}}}]}}"#);
             let written = DEVICE_ALLOCATED.read(&text).unwrap();
-            Allocation::read(&written).of(Kind::Gpu)[0].amounts.amount(DeviceResource::GpuCore)
+            AllocatedDevices::read(&written).of(Kind::Gpu)[0].amounts.amount(DeviceResource::GpuCore)
         };
         assert_eq!(["-30", "50", "9223372036854775807"].map(read), [0, 50, AMOUNT_MAX]);
     }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn the_annotation_has_the_ids_of_the_node_and_the_order_of_the_original() {
         let text = r#"{"gpu":[{"minor":2,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory":"80Gi","koordinator.sh/gpu-memory-ratio":"100"},"id":"GPU-2"}],"rdma":[{"minor":1,"resources":{"koordinator.sh/rdma":"1"},"id":"RDMA-1","extension":{"vfs":[{"busID":"0000:81:00.1"}]}}]}"#;
-        let allocation = Allocation::read(&DEVICE_ALLOCATED.read(text).unwrap());
+        let allocation = AllocatedDevices::read(&DEVICE_ALLOCATED.read(text).unwrap());
         let mut annotations = BTreeMap::new();
         DEVICE_ALLOCATED.set(&mut annotations, &allocation.write(&node("gpu2 rdma1")));
         assert_eq!(annotations[DEVICE_ALLOCATED.name()], text);

@@ -10,13 +10,13 @@ use super::{
     amounts::DeviceAmounts,
     refusal::Refused,
     request::{DeviceHint, Kind},
-    score::Scorer,
+    score::DeviceScorer,
     view::Seen,
 };
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct DefaultRequest<'a> {
     pub kind: Kind,
     /// Of each device.
     pub each: &'a DeviceAmounts,
@@ -32,32 +32,36 @@ pub struct Wanted<'a> {
 }
 
 /// Devices one by one, the best first.
-pub fn allocate(wanted: &Wanted<'_>, devices: &[Seen<'_>], scorer: &Scorer) -> Result<Vec<Share>, Refused> {
-    let ordered = if wanted.preferred.iter().any(|(kind, _)| *kind == wanted.kind) {
-        let is_preferred = |seen: &Seen<'_>| wanted.preferred.contains(&(wanted.kind, seen.minor));
-        sorted(devices, |seen| (!is_preferred(seen), Reverse(score(wanted, seen, scorer)), seen.minor))
+pub fn allocate(
+    request: &DefaultRequest<'_>,
+    devices: &[Seen<'_>],
+    scorer: &DeviceScorer,
+) -> Result<Vec<Share>, Refused> {
+    let ordered = if request.preferred.iter().any(|(kind, _)| *kind == request.kind) {
+        let is_preferred = |seen: &Seen<'_>| request.preferred.contains(&(request.kind, seen.minor));
+        sorted(devices, |seen| (!is_preferred(seen), Reverse(score(request, seen, scorer)), seen.minor))
     } else {
-        in_turns(wanted, devices, scorer)
+        in_turns(request, devices, scorer)
     };
     let fitting = ordered.into_iter().filter(|seen| !seen.free.is_zero()).filter_map(|seen| {
-        let mut share = Share::new(seen.minor, seen.share(wanted.each)?);
-        if let Some(functions) = wanted.hint.and_then(|hint| hint.virtual_functions.as_ref()) {
+        let mut share = Share::new(seen.minor, seen.share(request.each)?);
+        if let Some(functions) = request.hint.and_then(|hint| hint.virtual_functions.as_ref()) {
             let selects =
                 |labels: &BTreeMap<String, String>| functions.selects(|key| labels.get(key).map(String::as_str));
             share.virtual_functions.push(virtual_function(seen, selects)?);
         }
         Some(share)
     });
-    let shares: Vec<Share> = fitting.take(wanted.most).collect();
-    if shares.len() < wanted.least { Err(Refused::Devices(wanted.kind)) } else { Ok(shares) }
+    let shares: Vec<Share> = fitting.take(request.most).collect();
+    if shares.len() < request.least { Err(Refused::Devices(request.kind)) } else { Ok(shares) }
 }
 
 /// The best device of every switch, then the second best of every switch, and so on; devices elsewhere come last.
-fn in_turns<'a, 'b>(wanted: &Wanted<'_>, devices: &'b [Seen<'a>], scorer: &Scorer) -> Vec<&'b Seen<'a>> {
-    let by_score = sorted(devices, |seen| (Reverse(score(wanted, seen, scorer)), seen.minor));
+fn in_turns<'a, 'b>(request: &DefaultRequest<'_>, devices: &'b [Seen<'a>], scorer: &DeviceScorer) -> Vec<&'b Seen<'a>> {
+    let by_score = sorted(devices, |seen| (Reverse(score(request, seen, scorer)), seen.minor));
     let mut turns_of: BTreeMap<&str, usize> = BTreeMap::new();
     let turns = by_score.into_iter().map(|seen| {
-        let near = seen.pcie().filter(|pcie| wanted.switches.is_some_and(|switches| switches.contains(*pcie)));
+        let near = seen.pcie().filter(|pcie| request.switches.is_some_and(|switches| switches.contains(*pcie)));
         let turn = near.map_or(usize::MAX, |pcie| {
             let turn = turns_of.entry(pcie).or_default();
             *turn += 1;
@@ -77,9 +81,9 @@ fn sorted<'a, 'b, K: Ord>(devices: &'b [Seen<'a>], key: impl Fn(&Seen<'a>) -> K)
     devices
 }
 
-fn score(wanted: &Wanted<'_>, seen: &Seen<'_>, scorer: &Scorer) -> (i64, i64) {
-    let worth = if wanted.kind == Kind::Gpu { scorer.worth(seen.minor) } else { 0 };
-    (worth, scorer.score(wanted.each, &seen.device.total, &seen.free))
+fn score(request: &DefaultRequest<'_>, seen: &Seen<'_>, scorer: &DeviceScorer) -> (i64, i64) {
+    let worth = if request.kind == Kind::Gpu { scorer.worth(seen.minor) } else { 0 };
+    (worth, scorer.score(request.each, &seen.device.total, &seen.free))
 }
 
 /// The virtual function with the lowest address that nobody has.

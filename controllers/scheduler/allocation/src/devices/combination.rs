@@ -36,7 +36,7 @@ pub enum InvalidRequest {
 
 /// GPUs that a pod requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gpus {
+pub struct RequestedGpus {
     /// Of each.
     pub each: DeviceAmounts,
     /// How many.
@@ -46,7 +46,7 @@ pub struct Gpus {
 }
 
 /// The GPUs that a pod requests; none where it requests none.
-pub fn gpus(requests: &ResourceList) -> Result<Option<Gpus>, InvalidRequest> {
+pub fn gpus(requests: &ResourceList) -> Result<Option<RequestedGpus>, InvalidRequest> {
     let place = |name: &str| OF_GPUS.iter().position(|known| *known == name);
     let mut amounts = [0; OF_GPUS.len()];
     for (name, amount) in requests {
@@ -118,7 +118,7 @@ pub fn whole_devices(percent: i64) -> Option<usize> {
     (percent > 100 && percent % 100 == 0).then(|| usize::try_from(percent / 100).unwrap_or(usize::MAX))
 }
 
-fn divided(all: &DeviceAmounts, shared: i64) -> Gpus {
+fn divided(all: &DeviceAmounts, shared: i64) -> RequestedGpus {
     use DeviceResource::{Fpga, GpuMemory, GpuMemoryRatio, Rdma};
     let ratio = all.get(GpuMemoryRatio);
     let count = match shared {
@@ -132,7 +132,7 @@ fn divided(all: &DeviceAmounts, shared: i64) -> Gpus {
         Some(ratio) => ratio < 100,
         None => each.get(GpuMemory).is_some(),
     };
-    Gpus { each, count, is_shared }
+    RequestedGpus { each, count, is_shared }
 }
 
 fn is_percentage(amount: i64) -> bool {

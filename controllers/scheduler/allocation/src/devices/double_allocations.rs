@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     devices::{
-        allocation::{Allocation, Share},
+        allocation::{AllocatedDevices, Share},
         amounts::{DeviceAmounts, DeviceResource},
         node::NodeDevices,
         request::Kind,
@@ -27,7 +27,7 @@ pub fn double_allocations(cluster: &Cluster, row: Row) -> Vec<DoubleAllocation> 
     let Some(node) = cluster.state::<Devices>().and_then(|devices| devices.of(row)) else { return Vec::new() };
     let mut by_device: BTreeMap<(Kind, i32), Vec<Has<'_>>> = BTreeMap::new();
     for placed in users(cluster, row) {
-        let shares = placed.holds.get::<Allocation>().into_iter().flat_map(Allocation::iter);
+        let shares = placed.holds.get::<AllocatedDevices>().into_iter().flat_map(AllocatedDevices::iter);
         for (kind, share) in shares {
             by_device.entry((kind, share.minor)).or_default().push((placed, share));
         }

@@ -10,7 +10,7 @@ use koord_api::{
 use koord_scheduling::NumaMask;
 
 use super::{
-    allocation::{Allocation, Share},
+    allocation::{AllocatedDevices, Share},
     amounts::{DeviceAmounts, DeviceResource},
     gpus::Gpus,
     partition::Partitions,
@@ -104,16 +104,16 @@ impl NodeDevices {
     }
 
     /// A pod has these devices from now on.
-    pub fn allocate(&mut self, allocation: &Allocation) {
+    pub fn allocate(&mut self, allocation: &AllocatedDevices) {
         self.change(allocation, Device::take);
     }
 
     /// A pod no longer has these devices.
-    pub fn release(&mut self, allocation: &Allocation) {
+    pub fn release(&mut self, allocation: &AllocatedDevices) {
         self.change(allocation, Device::give_back);
     }
 
-    fn change(&mut self, allocation: &Allocation, change: impl Fn(&mut Device, &Share)) {
+    fn change(&mut self, allocation: &AllocatedDevices, change: impl Fn(&mut Device, &Share)) {
         for (kind, share) in allocation.iter() {
             let device = self.devices.entry((kind, share.minor)).or_default();
             change(device, share);
@@ -341,7 +341,7 @@ mod tests {
             let mut before = node("gpu0 gpu1 rdma0");
             before.allocate(&allocation("gpu0:30"));
             let mut after = before.clone();
-            let given: Vec<Allocation> = shares.iter().map(|(minor, core, function)| {
+            let given: Vec<AllocatedDevices> = shares.iter().map(|(minor, core, function)| {
                 let mut given = allocation(&format!("gpu{minor}:{core}"));
                 let mut card = Share::new(0, DeviceAmounts::default());
                 card.virtual_functions.push((0, function.to_string()));

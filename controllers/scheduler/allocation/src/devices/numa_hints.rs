@@ -4,8 +4,8 @@ use koord_scheduler_framework::NumaHint;
 use koord_scheduling::NumaMask;
 
 use crate::devices::{
-    allocate::{Allocator, Limits},
-    allocation::Allocation,
+    allocate::{Allocator, DeviceLimits},
+    allocation::AllocatedDevices,
     refusal::Refused,
     request::Kind,
 };
@@ -18,7 +18,7 @@ const BEST: i64 = 500;
 pub fn numa_hints(
     allocator: &Allocator<'_>,
     nodes_max: u32,
-    limits: &Limits,
+    limits: &DeviceLimits,
 ) -> Result<(Vec<Kind>, Vec<NumaHint>), Refused> {
     let all = allocator.node.numa_nodes();
     if all.is_empty() {
@@ -26,7 +26,8 @@ pub fn numa_hints(
     }
     let on = |nodes| Allocator { numa_nodes: Some(nodes), ..*allocator };
     let counts = allocator.counts()?;
-    let gpus = |allocation: &Allocation| allocation.of(Kind::Gpu).iter().map(|share| share.minor).collect::<Vec<_>>();
+    let gpus =
+        |allocation: &AllocatedDevices| allocation.of(Kind::Gpu).iter().map(|share| share.minor).collect::<Vec<_>>();
     let mut best = gpus(&on(all).within(all, &counts, limits)?);
     best.sort_unstable();
     let found = all.subsets().take_while(|nodes| nodes.len() <= nodes_max).filter_map(|nodes| {
@@ -42,7 +43,12 @@ pub fn numa_hints(
 
 impl Allocator<'_> {
     /// The devices of these NUMA nodes, its own, that the pod would get, where they have enough of each kind that is there at all.
-    fn within(&self, nodes: NumaMask, counts: &[(Kind, usize)], limits: &Limits) -> Result<Allocation, Refused> {
+    fn within(
+        &self,
+        nodes: NumaMask,
+        counts: &[(Kind, usize)],
+        limits: &DeviceLimits,
+    ) -> Result<AllocatedDevices, Refused> {
         let on = |kind| self.node.numa_nodes_of(kind).filter(|numa_node| nodes.contains(*numa_node)).count();
         if counts.iter().any(|(kind, count)| (1..*count).contains(&on(*kind))) {
             return Err(Refused::NumaNodes);

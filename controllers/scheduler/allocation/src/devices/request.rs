@@ -193,7 +193,7 @@ impl DeviceRequest {
 
 impl GpuRequest {
     fn read<'a>(
-        gpus: combination::Gpus,
+        gpus: combination::RequestedGpus,
         hints: &DeviceAllocateHints,
         label: &impl Fn(&str) -> Option<&'a str>,
         annotation: &impl Fn(&str) -> Option<&'a str>,

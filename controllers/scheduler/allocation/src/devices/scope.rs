@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    allocation::Share, amounts::DeviceAmounts, node::Device, refusal::Refused, request::GpuRequest, score::Scorer,
-    view::Seen,
+    allocation::Share, amounts::DeviceAmounts, node::Device, refusal::Refused, request::GpuRequest,
+    score::DeviceScorer, view::Seen,
 };
 
 /// A part of a node with the GPUs in it.
@@ -33,7 +33,7 @@ struct Found {
 /// What is looked for, and among which GPUs.
 struct Search<'a> {
     request: &'a GpuRequest,
-    scorer: &'a Scorer,
+    scorer: &'a DeviceScorer,
     seen: BTreeMap<i32, &'a Seen<'a>>,
     /// The GPUs of which others have a part, also those that the pod may not have.
     used: &'a [i32],
@@ -69,7 +69,7 @@ pub fn allocate(
     request: &GpuRequest,
     gpus: &[Seen<'_>],
     used: &[i32],
-    scorer: &Scorer,
+    scorer: &DeviceScorer,
 ) -> Result<Vec<Share>, Refused> {
     let scopes = scopes.ok_or(Refused::NoTopology)?;
     if request.is_shared && request.count > 1 {

@@ -11,7 +11,7 @@ use super::{
 
 /// How devices and nodes are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scorer {
+pub struct DeviceScorer {
     preference: Preference,
     /// With LeastFragmented, what a share of each GPU is worth, by minor number.
     by_gpu: BTreeMap<i32, i64>,
@@ -30,10 +30,10 @@ pub enum Preference {
 }
 
 /// All devices are alike: of those that have enough, the first ones are taken.
-pub static ALIKE: Scorer =
-    Scorer { preference: Preference::LeastAllocated, by_gpu: BTreeMap::new(), weights: Vec::new() };
+pub static ALIKE: DeviceScorer =
+    DeviceScorer { preference: Preference::LeastAllocated, by_gpu: BTreeMap::new(), weights: Vec::new() };
 
-impl Default for Scorer {
+impl Default for DeviceScorer {
     /// The emptiest by memory of GPUs, network cards and FPGAs.
     fn default() -> Self {
         use DeviceResource::{Fpga, GpuMemory, GpuMemoryRatio, Rdma};
@@ -42,7 +42,7 @@ impl Default for Scorer {
     }
 }
 
-impl Scorer {
+impl DeviceScorer {
     /// Compares by resources of these names and weights. Names of resources that no device has do not count.
     pub fn new<'a>(preference: Preference, weights: impl IntoIterator<Item = (&'a str, i64)>) -> Self {
         let known = weights.into_iter().filter_map(|(name, weight)| Some((DeviceResource::of(name)?, weight)));
@@ -114,13 +114,13 @@ mod tests {
         let (total, free) = (amounts(100, 1000), amounts(70, 700));
         let request: DeviceAmounts = [(DeviceResource::GpuMemoryRatio, 50)].into_iter().collect();
         // 80 of 100 percent and 300 of 1000 bytes; network cards and FPGAs do not count.
-        assert_eq!(Scorer::default().score(&request, &total, &free), 45, "20 and 70");
+        assert_eq!(DeviceScorer::default().score(&request, &total, &free), 45, "20 and 70");
         let names = [("koordinator.sh/gpu-memory-ratio", 3), ("koordinator.sh/gpu-memory", 1), ("cpu", 5)];
-        let most = Scorer::new(Preference::MostAllocated, names);
+        let most = DeviceScorer::new(Preference::MostAllocated, names);
         assert_eq!(most.score(&request, &total, &free), (3 * 80 + 30) / 4);
         let too_much: DeviceAmounts = [(DeviceResource::GpuMemoryRatio, 90)].into_iter().collect();
         assert_eq!(most.score(&too_much, &total, &free), (3 * 100 + 30) / 4);
-        assert_eq!(Scorer::default().score(&too_much, &total, &free), 70 / 2);
-        assert_eq!(Scorer::default().score(&request, &DeviceAmounts::default(), &DeviceAmounts::default()), 0);
+        assert_eq!(DeviceScorer::default().score(&too_much, &total, &free), 70 / 2);
+        assert_eq!(DeviceScorer::default().score(&request, &DeviceAmounts::default(), &DeviceAmounts::default()), 0);
     }
 }

@@ -20,7 +20,7 @@ use koord_scheduler_framework::{
     pod::Pod,
 };
 
-use super::{allocation::Allocation, mix::Mix, node::NodeDevices, template::GpuTemplates};
+use super::{allocation::AllocatedDevices, mix::Mix, node::NodeDevices, template::GpuTemplates};
 
 /// The devices of all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,13 +89,13 @@ impl State for Devices {
     }
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        if let Some(allocation) = placed.holds.get::<Allocation>() {
+        if let Some(allocation) = placed.holds.get::<AllocatedDevices>() {
             self.at(placed.row).allocate(allocation);
         }
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {
-        if let Some(allocation) = placed.holds.get::<Allocation>() {
+        if let Some(allocation) = placed.holds.get::<AllocatedDevices>() {
             self.at(placed.row).release(allocation);
         }
     }

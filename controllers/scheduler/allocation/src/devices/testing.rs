@@ -18,7 +18,7 @@ pub(crate) struct Case {
     report: ApiDevice,
     used: String,
     labels: [String; 3],
-    scorer: Scorer,
+    scorer: DeviceScorer,
     numa_nodes: Option<NumaMask>,
     is_reserving: bool,
 }
@@ -29,7 +29,7 @@ impl Case {
             report: report(devices),
             used: String::new(),
             labels: Default::default(),
-            scorer: Scorer::default(),
+            scorer: DeviceScorer::default(),
             numa_nodes: None,
             is_reserving: true,
         }
@@ -61,7 +61,7 @@ impl Case {
 
     pub(crate) fn packing(mut self) -> Self {
         let weights = [("koordinator.sh/gpu-memory-ratio", 1), ("koordinator.sh/gpu-memory", 1)];
-        self.scorer = Scorer::new(Preference::MostAllocated, weights);
+        self.scorer = DeviceScorer::new(Preference::MostAllocated, weights);
         self
     }
 
@@ -77,14 +77,14 @@ impl Case {
 
     /// What a pod gets: `gpu0 rdma1:10+f1`, or why it gets nothing.
     pub(crate) fn allocate(&self, pod: &Value) -> String {
-        self.with(pod, |allocator| match allocator.allocate(&Limits::default()) {
+        self.with(pod, |allocator| match allocator.allocate(&DeviceLimits::default()) {
             Ok(allocation) => written(&allocation),
             Err(refused) => said(refused),
         })
     }
 
     pub(crate) fn score(&self, pod: &Value) -> i64 {
-        self.with(pod, |allocator| allocator.score(&Limits::default()))
+        self.with(pod, |allocator| allocator.score(&DeviceLimits::default()))
     }
 
     /// The sets of NUMA nodes that do: `+` after those that are preferred, then their score.
@@ -93,7 +93,7 @@ impl Case {
             let score = if hint.score == 0 { String::new() } else { hint.score.to_string() };
             format!("{}{}{score}", hint.nodes, if hint.is_preferred { "+" } else { "" })
         };
-        self.with(pod, |allocator| match numa_hints(allocator, u32::MAX, &Limits::default()) {
+        self.with(pod, |allocator| match numa_hints(allocator, u32::MAX, &DeviceLimits::default()) {
             Ok((_, hints)) => hints.iter().map(hint).collect::<Vec<_>>().join(" "),
             Err(refused) => said(refused),
         })
@@ -157,8 +157,8 @@ fn read(pod: &Value) -> Result<Option<DeviceRequest>, InvalidDevices> {
 }
 
 /// `gpu0 gpu1:50 rdma0:10+f1`: devices, with the percentage and the virtual functions where it is not all of them.
-pub(crate) fn allocation(text: &str) -> Allocation {
-    let mut allocation = Allocation::default();
+pub(crate) fn allocation(text: &str) -> AllocatedDevices {
+    let mut allocation = AllocatedDevices::default();
     for word in text.split_whitespace() {
         let mut parts = word.split('+');
         let (device, percent) = parts.next().map(|device| device.split_once(':').unwrap_or((device, "100"))).unwrap();
@@ -182,7 +182,7 @@ pub(crate) fn allocation(text: &str) -> Allocation {
     allocation
 }
 
-fn written(allocation: &Allocation) -> String {
+fn written(allocation: &AllocatedDevices) -> String {
     let share = |(kind, share): (Kind, &Share)| {
         let percent = match kind {
             Kind::Gpu => share.amounts.amount(DeviceResource::GpuMemoryRatio),

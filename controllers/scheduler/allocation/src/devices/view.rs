@@ -3,7 +3,7 @@
 use koord_scheduling::NumaMask;
 
 use super::{
-    allocate::Limits,
+    allocate::DeviceLimits,
     amounts::DeviceAmounts,
     node::{Device, NodeDevices},
     request::{DeviceRequest, Kind},
@@ -26,7 +26,7 @@ pub fn of<'a>(
     kind: Kind,
     request: &DeviceRequest,
     numa_nodes: Option<NumaMask>,
-    limits: &Limits,
+    limits: &DeviceLimits,
 ) -> Vec<Seen<'a>> {
     let selector = request.hints.get(&kind).and_then(|hint| hint.selector.as_ref());
     let only = limits.only.as_ref().filter(|only| only.keys().any(|(limited, _)| *limited == kind));

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::{
     accumulator::{CpuPolicies, Offer, take_preferred},
-    ledger::Allocation,
-    node::{Limits, NumaNode, milli},
+    ledger::NumaAllocation,
+    node::{NumaLimits, NumaNode, milli},
     policy::{Bind, Fill},
     zone::NumaZone,
 };
@@ -57,7 +57,7 @@ pub struct Stock<'a> {
     pub node: &'a NumaNode,
     /// What the pod wants.
     pub order: &'a Order<'a>,
-    pub limits: &'a Limits,
+    pub limits: &'a NumaLimits,
     /// What the pod may have of each of the node's NUMA nodes; none where that is all that is left.
     shares: Option<Vec<ResourceVector>>,
     /// The CPUs that the pod may have; empty where it shares them.
@@ -89,7 +89,7 @@ impl Shortage {
 
 impl<'a> Stock<'a> {
     /// What a node has for a pod.
-    pub fn new(node: &'a NumaNode, order: &'a Order<'a>, limits: &'a Limits) -> Self {
+    pub fn new(node: &'a NumaNode, order: &'a Order<'a>, limits: &'a NumaLimits) -> Self {
         let cpus = match (order.cpus, &limits.cpus) {
             (None, _) => Cow::Owned(CpuSet::default()),
             (Some(wanted), None) => wanted.of_available(node, node.available_cpus()),
@@ -120,15 +120,15 @@ impl<'a> Stock<'a> {
     }
 
     /// What the pod gets: of these NUMA nodes, or CPUs alone where it does not matter which.
-    pub fn allocate(&self, affinity: Option<NumaMask>) -> Result<Allocation, Shortage> {
+    pub fn allocate(&self, affinity: Option<NumaMask>) -> Result<NumaAllocation, Shortage> {
         let shares = match affinity {
             None => Vec::new(),
             Some(_) if self.node.zones.is_empty() => return Err(Shortage::NoZones),
             Some(affinity) => self.split(affinity)?,
         };
-        let Some(wanted) = self.order.cpus else { return Ok(Allocation { shares, ..Allocation::default() }) };
+        let Some(wanted) = self.order.cpus else { return Ok(NumaAllocation { shares, ..NumaAllocation::default() }) };
         let cpus = self.take(&wanted, &shares)?;
-        Ok(Allocation { cpus, exclusive: wanted.policies.exclusive, shares })
+        Ok(NumaAllocation { cpus, exclusive: wanted.policies.exclusive, shares })
     }
 
     /// The resources that the pod requests and some NUMA node reports.

@@ -4,7 +4,7 @@ use koord_scheduling::{NumaMask, ResourceId};
 use smallvec::SmallVec;
 
 use super::topology_manager::{Rules, TopologyHint};
-use crate::numa::{allocate::Stock, node::amplify, policy::Policy, score::Scorer};
+use crate::numa::{allocate::Stock, node::amplify, policy::Policy, score::NumaScorer};
 
 /// Sets of NUMA nodes that have enough for a pod, each with how good it is.
 pub type Sets = SmallVec<[(NumaMask, i64); 4]>;
@@ -19,7 +19,7 @@ impl Stock<'_> {
     }
 
     /// The one of them that the topology manager takes: the best, and of those the first.
-    pub fn best_alone(&self, rules: Rules, scorer: &Scorer<'_>) -> Option<NumaMask> {
+    pub fn best_alone(&self, rules: Rules, scorer: &NumaScorer<'_>) -> Option<NumaMask> {
         let better = |best: Option<(NumaMask, i64)>, affinity| {
             let score = self.score_of(affinity, scorer);
             best.filter(|(_, of_best)| score <= *of_best).or(Some((affinity, score)))
@@ -28,7 +28,7 @@ impl Stock<'_> {
     }
 
     /// The sets that have enough of at most so many NUMA nodes.
-    pub fn sets(&self, nodes_max: u32, scorer: &Scorer<'_>) -> Sets {
+    pub fn sets(&self, nodes_max: u32, scorer: &NumaScorer<'_>) -> Sets {
         let all = self.node.numa_nodes();
         let mut sets = Sets::new();
         for affinity in all.subsets().take_while(|affinity| affinity.len() <= nodes_max) {
@@ -63,7 +63,7 @@ impl Stock<'_> {
     }
 
     /// How good NUMA nodes are, with the pod on them.
-    fn score_of(&self, affinity: NumaMask, scorer: &Scorer<'_>) -> i64 {
+    fn score_of(&self, affinity: NumaMask, scorer: &NumaScorer<'_>) -> i64 {
         scorer.score(|resource| {
             let zones = || self.zones(affinity);
             let total = zones().fold(0_i64, |sum, (zone, _)| sum.saturating_add(zone.total.get(resource)));

@@ -8,7 +8,7 @@ use super::policy::Exclusive;
 
 /// What one pod has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allocation {
+pub struct NumaAllocation {
     pub cpus: CpuSet,
     /// What it does not share with pods that say the same.
     pub exclusive: Exclusive,
@@ -40,7 +40,7 @@ pub struct Occupation {
     pub shared: NumaMask,
 }
 
-impl Allocation {
+impl NumaAllocation {
     /// The part that others have too.
     pub fn shared_with(&self, others: &[Self]) -> Self {
         let cpus = others.iter().fold(CpuSet::default(), |sum, other| sum.union(&other.cpus));
@@ -86,7 +86,7 @@ impl Held {
 
 impl Ledger {
     /// Adds what a pod has.
-    pub fn add(&mut self, allocation: &Allocation) {
+    pub fn add(&mut self, allocation: &NumaAllocation) {
         for cpu in allocation.cpus.iter() {
             self.cpus.entry(cpu).or_default().0[allocation.exclusive.index()] += 1;
         }
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// Takes out what was added before.
-    pub fn remove(&mut self, allocation: &Allocation) {
+    pub fn remove(&mut self, allocation: &NumaAllocation) {
         let mut given_back = CpuSet::default();
         for cpu in allocation.cpus.iter() {
             if let Some(held) = self.cpus.get_mut(&cpu) {
@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     /// A NUMA node of which pods have nothing is left out.
-    fn share_out(&mut self, allocation: &Allocation, change: impl Fn(&mut ResourceVector, &ResourceVector)) {
+    fn share_out(&mut self, allocation: &NumaAllocation, change: impl Fn(&mut ResourceVector, &ResourceVector)) {
         for (node, share) in &allocation.shares {
             let sum = self.shares.entry(*node).or_default();
             change(sum, share);
@@ -193,11 +193,11 @@ mod tests {
         vector
     }
 
-    fn allocation() -> impl Strategy<Value = Allocation> {
+    fn allocation() -> impl Strategy<Value = NumaAllocation> {
         let exclusive = prop_oneof![Just(Exclusive::None), Just(Exclusive::Pcpu), Just(Exclusive::NumaNode)];
         let cpus = proptest::collection::btree_set(0..16_u32, 0..6);
         let shares = proptest::collection::vec((0..2_u32, 0..4000_i64), 0..3);
-        (cpus, exclusive, shares).prop_map(|(cpus, exclusive, shares)| Allocation {
+        (cpus, exclusive, shares).prop_map(|(cpus, exclusive, shares)| NumaAllocation {
             cpus: cpus.into_iter().collect(),
             exclusive,
             shares: shares.into_iter().map(|(node, cpu)| (node, vector(cpu))).collect(),
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_leaves_no_trace_whoever_goes_first() {
-        let share = |cpu: i64| Allocation { shares: vec![(0, vector(cpu))], ..Allocation::default() };
+        let share = |cpu: i64| NumaAllocation { shares: vec![(0, vector(cpu))], ..NumaAllocation::default() };
         let mut ledger = Ledger::default();
         ledger.add(&share(0));
         assert_eq!(ledger, Ledger::default());
@@ -253,7 +253,7 @@ mod tests {
         let topology: CpuTopology = (0..12).map(|id| Cpu { id, core: id / 2, node: id / 4, socket: 0 }).collect();
         let mut ledger = Ledger::default();
         let mut add = |cpus: &str| {
-            let allocation = Allocation { cpus: cpus.parse().unwrap(), ..Allocation::default() };
+            let allocation = NumaAllocation { cpus: cpus.parse().unwrap(), ..NumaAllocation::default() };
             ledger.add(&allocation);
             let Occupation { single, shared } = ledger.occupation(&topology);
             format!("{single} {shared}")
@@ -263,10 +263,10 @@ mod tests {
 
     #[test]
     fn what_a_reservation_and_its_owners_have_is_a_part_of_both_and_the_rest_is_kept() {
-        let allocation = |cpus: &str, shares: &[(u32, i64)]| Allocation {
+        let allocation = |cpus: &str, shares: &[(u32, i64)]| NumaAllocation {
             cpus: cpus.parse().unwrap(),
             shares: shares.iter().map(|(node, cpu)| (*node, vector(*cpu))).collect(),
-            ..Allocation::default()
+            ..NumaAllocation::default()
         };
         let kept = allocation("0-3", &[(0, 4000), (1, 1000)]);
         let owners = [allocation("0-1", &[(0, 2000)]), allocation("3-4", &[(0, 2500), (1, 500)])];

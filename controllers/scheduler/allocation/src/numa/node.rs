@@ -8,7 +8,7 @@ use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames,
 use smallvec::SmallVec;
 
 use super::{
-    ledger::{Allocation, Ledger},
+    ledger::{Ledger, NumaAllocation},
     policy::{Bind, Fill, Policy},
     report::Report,
     zone::NumaZone,
@@ -60,7 +60,7 @@ pub struct NumaNode {
 
 /// What of a node a pod has to keep to, as the owners of a reservation do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct NumaLimits {
     /// CPUs that are taken first.
     pub preferred: CpuSet,
     /// The only CPUs that may be taken; none for all of them.
@@ -155,13 +155,13 @@ impl NumaNode {
     }
 
     /// A pod has this from now on.
-    pub fn add(&mut self, allocation: &Allocation) {
+    pub fn add(&mut self, allocation: &NumaAllocation) {
         self.ledger.add(allocation);
         self.settle();
     }
 
     /// A pod has this no more.
-    pub fn remove(&mut self, allocation: &Allocation) {
+    pub fn remove(&mut self, allocation: &NumaAllocation) {
         self.ledger.remove(allocation);
         self.settle();
     }
@@ -260,7 +260,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let mut share = ResourceVector::default();
         share.set(ResourceId::CPU, 3000);
-        ledger.add(&Allocation { cpus: "0-1".parse().unwrap(), shares: vec![(0, share)], ..Default::default() });
+        ledger.add(&NumaAllocation { cpus: "0-1".parse().unwrap(), shares: vec![(0, share)], ..Default::default() });
         let node = NumaNode::new(&report, &settings, &names, ledger);
         // 4 become 6; of the 3 that pods have, 2 are CPUs of their own, which cost 3.
         let left: Vec<i64> = node.zones.iter().map(|zone| zone.free.get(ResourceId::CPU)).collect();

@@ -7,14 +7,14 @@ use super::policy::Fill;
 
 /// Compares by these resources with their weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scorer<'a> {
+pub struct NumaScorer<'a> {
     /// Which nodes are best.
     pub fill: Fill,
     /// What counts for this pod.
     pub weights: &'a [(ResourceId, i64)],
 }
 
-impl Scorer<'_> {
+impl NumaScorer<'_> {
     /// The score of something: of a resource, what is asked of it with the pod, and how much it offers.
     pub fn score(&self, of: impl Fn(ResourceId) -> (i64, i64)) -> i64 {
         self.fill.score(self.weights.iter().map(|(id, weight)| {
@@ -49,17 +49,17 @@ mod tests {
     fn the_weighted_mean_of_what_is_left_or_used_counts() {
         let score = |fill, cpu, memory| {
             let weights = &[(ResourceId::CPU, 3), (ResourceId::MEMORY, 1)];
-            Scorer { fill, weights }.score(|id| if id == ResourceId::CPU { (cpu, 1000) } else { (memory, 200) })
+            NumaScorer { fill, weights }.score(|id| if id == ResourceId::CPU { (cpu, 1000) } else { (memory, 200) })
         };
         assert_eq!(score(Fill::LeastAllocated, 250, 50), 75);
         assert_eq!(score(Fill::MostAllocated, 250, 50), 25);
         assert_eq!(score(Fill::LeastAllocated, 600, 0), (3 * 40 + 100) / 4);
         assert_eq!((score(Fill::LeastAllocated, 2000, 400), score(Fill::MostAllocated, 2000, 400)), (0, 100));
-        let none = Scorer { fill: Fill::LeastAllocated, weights: &[] };
+        let none = NumaScorer { fill: Fill::LeastAllocated, weights: &[] };
         assert_eq!((none.score(|_| (1, 9)), score(Fill::MostAllocated, 0, 0)), (0, 0));
-        let cpu = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
+        let cpu = NumaScorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
         assert_eq!(cpu.score(|_| (0, 0)), 0);
-        let both = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1), (ResourceId::MEMORY, 1)] };
+        let both = NumaScorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1), (ResourceId::MEMORY, 1)] };
         let cpu_alone = both.score(|id| if id == ResourceId::CPU { (250, 1000) } else { (10, 0) });
         assert_eq!(cpu_alone, 75, "of which there is none takes no part");
     }

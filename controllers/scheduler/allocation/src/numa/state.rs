@@ -18,7 +18,7 @@ use koord_scheduler_framework::{
 use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
 
 use super::{
-    ledger::{Allocation, Ledger},
+    ledger::{Ledger, NumaAllocation},
     node::{NumaNode, Settings},
     policy::Exclusive,
     report::Report,
@@ -98,9 +98,9 @@ impl NumaState {
     }
 
     /// What a pod has, in the numbers of the nodes: what its annotation says beside that is of no NUMA node, and anybody may write it.
-    pub fn allocation_of(&self, hold: &NumaHold) -> Allocation {
+    pub fn allocation_of(&self, hold: &NumaHold) -> NumaAllocation {
         let shares = hold.shares.iter().map(|(node, share)| (*node, within_reason(&self.vector(share))));
-        Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
+        NumaAllocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
     }
 
     fn node_mut(&mut self, row: Row) -> &mut NumaNode {

@@ -6,7 +6,7 @@ use super::{
     allocate::{Shortage, Stock},
     hints::Sets,
     policy::Policy,
-    score::Scorer,
+    score::NumaScorer,
     state::NumaState,
     topology_manager::{Provider, TopologyHints},
 };
@@ -20,7 +20,7 @@ pub struct StockProvider<'a> {
     /// What the pod requests, in the order of names.
     resources: &'a [ResourceId],
     policy: Policy,
-    scorer: Scorer<'a>,
+    scorer: NumaScorer<'a>,
     /// The sets of NUMA nodes that were found to have enough.
     found: RefCell<Sets>,
 }
@@ -30,7 +30,7 @@ impl<'a> StockProvider<'a> {
         stock: &'a Stock<'a>,
         state: &'a NumaState,
         resources: &'a [ResourceId],
-        (policy, scorer): (Policy, Scorer<'a>),
+        (policy, scorer): (Policy, NumaScorer<'a>),
     ) -> Self {
         Self { stock, state, resources, policy, scorer, found: RefCell::default() }
     }

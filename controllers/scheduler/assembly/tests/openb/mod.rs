@@ -184,13 +184,13 @@ fn fragmented(engine: &Engine, nodes: &[Node], requests: &[Request]) -> f64 {
 
 /// What is left of a node: of each GPU in thousandths, and of its CPU.
 fn left(engine: &Engine, name: &str, node: &Node) -> (Vec<i64>, i64) {
-    use koord_scheduler_allocation::devices::{Allocation, DeviceResource};
+    use koord_scheduler_allocation::devices::{AllocatedDevices, DeviceResource};
     let mut free = vec![1000; node.gpus as usize];
     let mut cpu = node.cpu_milli;
     let cluster = engine.cluster();
     for placed in cluster.row(name).into_iter().flat_map(|row| cluster.pods_on(row)) {
         cpu -= placed.pod.template.requests.amount("cpu").milli_value();
-        for (_, share) in placed.holds.get::<Allocation>().into_iter().flat_map(Allocation::iter) {
+        for (_, share) in placed.holds.get::<AllocatedDevices>().into_iter().flat_map(AllocatedDevices::iter) {
             free[share.minor as usize] -= 10 * share.amounts.amount(DeviceResource::GpuCore);
         }
     }

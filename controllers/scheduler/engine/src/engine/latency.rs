@@ -5,7 +5,7 @@ use std::time::Duration;
 use koord_core::clock::{Moment, SharedClock};
 use koord_scheduler_framework::{
     Registration,
-    timing::{Answer, PluginLatency, Point, Stopwatch, Timing},
+    timing::{CallResult, ExtensionPoint, PluginLatency, Stopwatch, Timing},
 };
 
 use super::Engine;
@@ -91,7 +91,12 @@ impl Latencies {
     }
 
     /// Calls a plugin, with a look at the clock where the attempt is sampled.
-    pub(super) fn call<R: Answer>(&mut self, plugin: &Registration, point: Point, call: impl FnOnce() -> R) -> R {
+    pub(super) fn call<R: CallResult>(
+        &mut self,
+        plugin: &Registration,
+        point: ExtensionPoint,
+        call: impl FnOnce() -> R,
+    ) -> R {
         match self.stopwatch() {
             Some(mut stopwatch) => stopwatch.call(plugin, point, call),
             None => call(),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use koord_core::{clock::Moment, uid::Uid};
 use koord_scheduler_framework::{
     Attempted, Found, PostFilterResult, Profile, Request, columns::Row, event::Event, extender::Victims, pod::Pod,
-    timing::Point,
+    timing::ExtensionPoint,
 };
 
 use super::{Engine, queueing_hints::PluginHints};
@@ -61,7 +61,7 @@ impl Engine {
             let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
             outcome.asked_last = plugin.name();
             let search = || point.post_filter(request, &mut attempted);
-            let answer = self.latencies.call(plugin, Point::PostFilter, search);
+            let answer = self.latencies.call(plugin, ExtensionPoint::PostFilter, search);
             // A plugin without an answer has not tried.
             if !matches!(&answer, PostFilterResult::Nothing(word) if word.is_empty()) {
                 outcome.preemption = PreemptionOutcome::None;

@@ -13,7 +13,7 @@ use koord_scheduler_framework::{
     extender::Question,
     hold::{Holds, Resized},
     pod::{Pod, Template},
-    timing::{Point, Untimed},
+    timing::{ExtensionPoint, Untimed},
 };
 
 use super::{
@@ -191,7 +191,7 @@ impl Engine {
         let mut holds = Holds::default();
         let mut given = profile.at(&profile.reserves, |plugin| &plugin.reserve).map(|(index, plugin, point)| {
             let reserve = || point.reserve(&request, &self.cluster, row, &mut holds);
-            self.latencies.call(plugin, Point::Reserve, reserve).map_err(|rejection| (index, rejection))
+            self.latencies.call(plugin, ExtensionPoint::Reserve, reserve).map_err(|rejection| (index, rejection))
         });
         let refused = given.find_map(Result::err);
         self.latencies.end(AttemptPart::Reserve, refused.is_none());
@@ -238,7 +238,7 @@ impl Engine {
         let mut wait = None;
         for (index, plugin, point) in profile.at(&profile.permits, |plugin| &plugin.permit) {
             let permit = || point.permit(request, &mut self.cluster, orders);
-            match self.latencies.call(plugin, Point::Permit, permit) {
+            match self.latencies.call(plugin, ExtensionPoint::Permit, permit) {
                 PermitResult::Allow => {}
                 PermitResult::Wait(limit) => {
                     let limit = limit.min(PERMIT_WAIT_MAX);
@@ -285,7 +285,7 @@ impl Engine {
             let request = Request { pod, class: &placed.class, plugins: &profile.plugins, state };
             for (_, plugin, point) in profile.at(&profile.pre_binds, |plugin| &plugin.pre_bind) {
                 let write = || point.pre_bind(&request, placed, &self.cluster, &mut patch);
-                self.latencies.call(plugin, Point::PreBind, write);
+                self.latencies.call(plugin, ExtensionPoint::PreBind, write);
             }
             instead = profile.plugins.iter().find_map(|plugin| {
                 let write = plugin.bind.as_ref()?.bind(&request, placed, &self.cluster)?;

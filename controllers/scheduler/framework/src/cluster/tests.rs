@@ -305,9 +305,9 @@ fn room_on_a_node_that_is_gone_is_no_room_on_the_node_that_has_its_row() {
 
 /// The names of the pods that it was told of and that are not gone, with how often each was told of.
 #[derive(Clone, Debug, Default)]
-struct Told(BTreeMap<String, i32>);
+struct Changes(BTreeMap<String, i32>);
 
-impl State for Told {
+impl State for Changes {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
     }
@@ -324,23 +324,23 @@ impl State for Told {
 #[test]
 fn a_state_is_told_of_each_change_of_a_pod_once_wherever_the_pod_is() {
     let mut cluster = Cluster::default();
-    cluster.add_state(Box::<Told>::default());
+    cluster.add_state(Box::<Changes>::default());
     cluster.set_node(node(1, 1000));
     let version = |priority, node: Option<&str>| {
         let template = Arc::new(Template { priority, ..Template::default() });
         Arc::new(Pod { template, node: node.map(Arc::from), ..Pod::clone(&pod(1, &templates()[0], 1)) })
     };
-    let told = |cluster: &Cluster| cluster.state::<Told>().unwrap().0.keys().cloned().collect::<Vec<_>>();
+    let changes = |cluster: &Cluster| cluster.state::<Changes>().unwrap().0.keys().cloned().collect::<Vec<_>>();
     cluster.know(&version(1, None));
     cluster.place(version(1, None), &Arc::from("n1"), Holds::default());
     cluster.know(&version(2, None));
     cluster.know(&version(3, None));
-    assert_eq!(told(&cluster), ["p1 3"], "while it is assumed to be there");
+    assert_eq!(changes(&cluster), ["p1 3"], "while it is assumed to be there");
     cluster.know(&version(4, Some("n1")));
     cluster.place(version(4, Some("n1")), &Arc::from("n1"), Holds::default());
-    assert_eq!(told(&cluster), ["p1 4"]);
+    assert_eq!(changes(&cluster), ["p1 4"]);
     assert!(cluster.forget(&Uid::from("p1")).is_some());
-    assert_eq!(told(&cluster), [""; 0]);
+    assert_eq!(changes(&cluster), [""; 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Profile, Verdict};
 use crate::{
     Among, Code, PluginSet, PreparedFilter, Rejection, Request,
     cluster::Cluster,
-    timing::{Point, Timing, Untimed},
+    timing::{ExtensionPoint, Timing, Untimed},
 };
 
 impl Profile {
@@ -49,7 +49,8 @@ impl Profile {
     /// The first plugin that rejects the pod beforehand.
     fn screen(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Option<(u8, Rejection)> {
         self.at(&self.admits, |plugin| &plugin.before_pre_filter).find_map(|(index, plugin, point)| {
-            let answer = timing.call(plugin, Point::BeforePreFilter, || point.before_pre_filter(request, cluster));
+            let answer =
+                timing.call(plugin, ExtensionPoint::BeforePreFilter, || point.before_pre_filter(request, cluster));
             Some((index, answer.err()?))
         })
     }
@@ -63,7 +64,7 @@ impl Profile {
     ) -> Option<(u8, Rejection)> {
         let mut last = None;
         for (index, plugin, point) in self.at(&self.admits, |plugin| &plugin.pre_filter) {
-            match timing.call(plugin, Point::PreFilter, || point.pre_filter(request, cluster)) {
+            match timing.call(plugin, ExtensionPoint::PreFilter, || point.pre_filter(request, cluster)) {
                 Ok(()) => {}
                 Err(rejection) if rejection.code == Code::Unschedulable => last = Some((index, rejection)),
                 Err(rejection) => return Some((index, rejection)),

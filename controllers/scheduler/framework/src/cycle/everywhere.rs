@@ -12,7 +12,7 @@ pub struct OnNode {
     /// Who refuses it, in the order of filters. The first is the one that counts.
     pub refusals: Vec<NodeRefusal>,
     /// How plugins rate it, from 0 to 100, and what each counts. Only nodes that nobody refuses are rated.
-    pub scores: Vec<NodeScore>,
+    pub scores: Vec<PluginScore>,
 }
 
 /// Why a plugin refuses a node.
@@ -28,7 +28,7 @@ pub struct NodeRefusal {
 
 /// How a plugin rates a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeScore {
+pub struct PluginScore {
     pub plugin: &'static str,
     /// From 0 to 100.
     pub score: i64,
@@ -60,7 +60,7 @@ impl Profile {
             let rated = scorer.rate(cluster, &passed);
             let rows = nodes.iter_mut().filter(|(_, on)| on.refusals.is_empty());
             for ((_, on), score) in rows.zip(rated) {
-                on.scores.push(NodeScore { plugin, score, weight: scorer.weight });
+                on.scores.push(PluginScore { plugin, score, weight: scorer.weight });
             }
         }
         nodes.into_iter().map(|(_, on)| on).collect()

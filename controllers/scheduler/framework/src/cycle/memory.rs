@@ -170,7 +170,7 @@ mod tests {
         epoch: AtomicU64,
     }
 
-    struct Asked(Option<String>);
+    struct ShunnedNode(Option<String>);
 
     impl Plugin for Shuns {
         fn name(&self) -> &'static str {
@@ -187,7 +187,7 @@ mod tests {
             if self.epoch.load(Ordering::Relaxed) == 0 {
                 return PreparedFilter::Skip;
             }
-            PreparedFilter::Nodes(Box::new(Asked(request.template().labels.get("shuns").map(str::to_owned))))
+            PreparedFilter::Nodes(Box::new(ShunnedNode(request.template().labels.get("shuns").map(str::to_owned))))
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    impl NodeFilter for Asked {
+    impl NodeFilter for ShunnedNode {
         fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
             let is_shunned = cluster.node(row).is_some_and(|node| self.0.as_deref() == Some(&*node.name));
             if is_shunned { Err(Refusal::unresolvable(0)) } else { Ok(()) }

@@ -13,7 +13,7 @@ use crate::{
     columns::Row,
     hold::Holds,
     pod::Pod,
-    timing::{Point, Timing, Untimed},
+    timing::{ExtensionPoint, Timing, Untimed},
 };
 
 /// What the plugins of a profile ask for one pod, or for all pods of a class.
@@ -36,7 +36,7 @@ impl Profile {
         let among = Among::default();
         let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
         for (index, plugin, point) in self.at(&self.filters, |plugin| &plugin.filter) {
-            match timing.call(plugin, Point::PreFilter, || point.prepare_filter(request, cluster)) {
+            match timing.call(plugin, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster)) {
                 PreparedFilter::Skip => {}
                 PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(index, filter)),
                 PreparedFilter::Among(names, filter) => {
@@ -56,7 +56,7 @@ impl Profile {
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
             let asks = &self.plugins[usize::from(*plugin)];
             let point = asks.score.as_ref()?;
-            let score = timing.call(asks, Point::PreScore, || point.prepare_score(request, cluster))?;
+            let score = timing.call(asks, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))?;
             Some(Scorer::new(*plugin, *weight, score))
         });
         prepared.scores = scores.collect();

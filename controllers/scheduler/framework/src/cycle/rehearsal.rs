@@ -18,7 +18,7 @@ use crate::{
 pub struct Rehearsal<'c> {
     profile: &'c Profile,
     trial: Trial<'c>,
-    pods: Vec<Asked>,
+    pods: Vec<RehearsedPod>,
     prepared: Vec<Prepared>,
     steps: Vec<(Placed, bool)>,
     /// How many pods the last node took.
@@ -26,7 +26,7 @@ pub struct Rehearsal<'c> {
 }
 
 /// A pod, with the index of what is asked of nodes for it.
-struct Asked {
+struct RehearsedPod {
     pod: Arc<Pod>,
     class: Arc<Class>,
     state: AttemptState,
@@ -55,7 +55,7 @@ pub enum NotNext {
 
 /// How far a rehearsal has come, to go back to.
 #[derive(Clone, Copy, Debug)]
-pub struct Point {
+pub struct Checkpoint {
     mark: Mark,
     steps: usize,
 }
@@ -63,7 +63,7 @@ pub struct Point {
 impl<'c> Rehearsal<'c> {
     /// A rehearsal with these pods, none of which has a place yet.
     pub fn new(profile: &'c Profile, cluster: &'c mut Cluster, pods: &[Arc<Pod>]) -> Self {
-        let (mut asked, mut prepared, mut known) = (Vec::<Asked>::new(), Vec::new(), Vec::new());
+        let (mut asked, mut prepared, mut known) = (Vec::<RehearsedPod>::new(), Vec::new(), Vec::new());
         for pod in pods {
             let class = cluster.class(&pod.template);
             let is_individual = profile.is_individual(pod, cluster);
@@ -78,7 +78,7 @@ impl<'c> Rehearsal<'c> {
                 known.push((class.id(), index));
             }
             let (pod, state) = (Arc::clone(pod), AttemptState::default());
-            asked.push(Asked { pod, class, state, prepared: index, alike: 1 });
+            asked.push(RehearsedPod { pod, class, state, prepared: index, alike: 1 });
         }
         for at in (1..asked.len()).rev() {
             if asked[at - 1].prepared == asked[at].prepared {
@@ -123,7 +123,7 @@ impl<'c> Rehearsal<'c> {
     }
 
     /// The pods for which room is being made on a node, other than those of the rehearsal, and that go before one of these.
-    fn beside(&self, asked: &Asked, row: Row) -> Vec<Arc<Pod>> {
+    fn beside(&self, asked: &RehearsedPod, row: Row) -> Vec<Arc<Pod>> {
         let mut beside = self.profile.nominated_before(&asked.pod, row, &self.trial);
         beside.retain(|other| self.pods.iter().all(|asked| asked.pod.uid != other.uid));
         beside
@@ -203,12 +203,12 @@ impl<'c> Rehearsal<'c> {
     }
 
     /// The point that the rehearsal has come to.
-    pub fn point(&self) -> Point {
-        Point { mark: self.trial.mark(), steps: self.steps.len() }
+    pub fn point(&self) -> Checkpoint {
+        Checkpoint { mark: self.trial.mark(), steps: self.steps.len() }
     }
 
     /// Undoes what was done since.
-    pub fn back_to(&mut self, point: Point) {
+    pub fn back_to(&mut self, point: Checkpoint) {
         self.trial.back_to(point.mark);
         while self.steps.len() > point.steps {
             let Some((placed, was_added)) = self.steps.pop() else { return };
@@ -230,7 +230,7 @@ impl<'c> Rehearsal<'c> {
     }
 }
 
-impl Asked {
+impl RehearsedPod {
     fn request<'a>(&'a self, profile: &'a Profile) -> Request<'a> {
         Request { pod: &self.pod, class: &self.class, plugins: &profile.plugins, state: &self.state }
     }

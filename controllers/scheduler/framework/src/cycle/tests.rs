@@ -98,7 +98,7 @@ impl PreferNodes for Guide {
     }
 }
 
-struct Asked {
+struct CopiedRequest {
     request: i64,
     is_local: bool,
 }
@@ -119,18 +119,18 @@ impl Filter for Cpu {
         if request > 100_000 {
             return PreparedFilter::None(Refusal::unresolvable(9));
         }
-        PreparedFilter::Nodes(Box::new(Asked { request, is_local: self.is_local }))
+        PreparedFilter::Nodes(Box::new(CopiedRequest { request, is_local: self.is_local }))
     }
 }
 
 impl Score for Cpu {
     fn prepare_score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn NodeScore>> {
         let request = request.class.requests().get(ResourceId::CPU);
-        Some(Box::new(Asked { request, is_local: self.is_local }))
+        Some(Box::new(CopiedRequest { request, is_local: self.is_local }))
     }
 }
 
-impl NodeFilter for Asked {
+impl NodeFilter for CopiedRequest {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (offered, used) = (cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row));
         if self.request > offered {
@@ -144,7 +144,7 @@ impl NodeFilter for Asked {
     }
 }
 
-impl NodeScore for Asked {
+impl NodeScore for CopiedRequest {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (offered, used) = (cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row));
         (offered - used - self.request) * SCORE_MAX / offered.max(1)

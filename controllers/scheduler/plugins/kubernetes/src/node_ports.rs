@@ -15,7 +15,7 @@ use koord_scheduler_framework::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePorts;
 
-struct Wanted(Arc<Template>);
+struct HostPortsFilter(Arc<Template>);
 
 impl Plugin for NodePorts {
     fn name(&self) -> &'static str {
@@ -45,7 +45,7 @@ impl Filter for NodePorts {
         if request.template().host_ports.is_empty() {
             return PreparedFilter::Skip;
         }
-        PreparedFilter::Nodes(Box::new(Wanted(Arc::clone(request.template()))))
+        PreparedFilter::Nodes(Box::new(HostPortsFilter(Arc::clone(request.template()))))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -59,7 +59,7 @@ impl SchedulingSignature for NodePorts {
     }
 }
 
-impl NodeFilter for Wanted {
+impl NodeFilter for HostPortsFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let mut classes = cluster.residents(row).iter().map(|residents| residents.class.template());
         let is_taken = classes.any(|template| self.0.host_ports.conflict(&template.host_ports));

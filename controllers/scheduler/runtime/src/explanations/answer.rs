@@ -18,7 +18,7 @@ use koord_scheduler_engine::{Decision, Engine, Outcome, Refused};
 use koord_scheduler_framework::{Query, Reason, cycle::OnNode, pod::Pod};
 use serde_json::Map;
 
-use super::{Asked, domains::domains, template::PodMaker};
+use super::{ExplanationRequest, domains::domains, template::PodMaker};
 
 /// Pods of one question.
 const PODS_MAX: usize = 256;
@@ -38,7 +38,7 @@ enum Fate {
 /// Answers a question by an engine, which is used up.
 pub(super) fn answer(
     mut engine: Engine,
-    asked: &Asked,
+    asked: &ExplanationRequest,
     maker: &PodMaker<'_>,
     now: Moment,
     time: Timestamp,
@@ -58,7 +58,7 @@ pub(super) fn answer(
     status
 }
 
-fn nobody(Asked { namespace, key, .. }: &Asked) -> String {
+fn nobody(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> String {
     if key.is_empty() {
         return "spec asks nothing; name a pod, a gang or a label in questionObjectKey, or write questionObjectTemplate"
             .to_owned();
@@ -70,7 +70,7 @@ fn nobody(Asked { namespace, key, .. }: &Asked) -> String {
 }
 
 /// The pods that a question names: by their label, by name, or as members of a gang. Those of other namespaces are not told.
-fn pods(engine: &Engine, Asked { namespace, key, .. }: &Asked) -> Vec<Arc<Pod>> {
+fn pods(engine: &Engine, ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> Vec<Arc<Pod>> {
     let cluster = engine.cluster();
     let own = || {
         let all = cluster.pods().map(|placed| &placed.pod).chain(cluster.pending());

@@ -80,9 +80,9 @@ fn webhook(url: &str) -> Webhook {
     Webhook { extender, client: config.try_into().unwrap(), timeout, answer_bytes_max: 100_000, knows_objects: true }
 }
 
-fn about(question: Question, webhooks: Vec<Webhook>) -> Asked {
+fn about(question: Question, webhooks: Vec<Webhook>) -> ExtenderCall {
     let node = |name: &str| (Arc::from(name), json!({"metadata": {"name": name, "labels": {"of": name}}}));
-    Asked {
+    ExtenderCall {
         question,
         pod: json!({"metadata": {"name": "p"}}),
         nodes: ["n1", "n2", "n3"].map(node).into(),

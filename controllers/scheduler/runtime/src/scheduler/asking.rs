@@ -19,12 +19,12 @@ use super::{
     Next, Scheduler,
     work::{Purpose, Work, as_known, bind},
 };
-use crate::extender::{Asked, Webhook};
+use crate::extender::{ExtenderCall, Webhook};
 
 /// A question to webhooks, with the number by which the engine knows it.
 pub struct Asking {
     number: u64,
-    asked: Asked,
+    asked: ExtenderCall,
 }
 
 /// The answer to a question of this number.
@@ -90,7 +90,7 @@ impl Scheduler {
         }
     }
 
-    fn asked(&self, pod: &Pod, question: Question) -> Option<Asked> {
+    fn asked(&self, pod: &Pod, question: Question) -> Option<ExtenderCall> {
         let (objects, cluster) = (self.feed.objects.as_ref()?, self.engine.cluster());
         let interested = self.webhooks.iter().filter(|webhook| webhook.extender.is_interested(&pod.template));
         let webhooks: Vec<Arc<Webhook>> = interested.cloned().collect();
@@ -107,7 +107,7 @@ impl Scheduler {
                 }
             }
         }
-        Some(Asked { question, pod: objects.pod(pod, cluster)?, nodes, victims, webhooks })
+        Some(ExtenderCall { question, pod: objects.pod(pod, cluster)?, nodes, victims, webhooks })
     }
 
     /// A question was answered.

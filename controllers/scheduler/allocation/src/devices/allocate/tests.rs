@@ -13,7 +13,7 @@ use crate::devices::{
 const MACHINE: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/3 gpu3@1/3 rdma0@0/0+f1+f2 rdma1@1/3+f3+f4";
 
 /// An allocator of all NUMA nodes for a node without labels.
-fn plain<'a>(node: &'a NodeDevices, request: &'a DeviceRequest, scorer: &'a Scorer) -> Allocator<'a> {
+fn plain<'a>(node: &'a NodeDevices, request: &'a DeviceRequest, scorer: &'a DeviceScorer) -> Allocator<'a> {
     let labels = NodeLabels::default();
     Allocator { node, labels, request, scorer, templates: None, numa_nodes: None, is_reserving: true }
 }
@@ -64,11 +64,11 @@ fn devices_that_are_reported_no_more_count_while_pods_have_them() {
     let functions = json!({"rdma": {"vfSelector": {}}});
     assert_eq!(case("rdma0:1").allocate(&rdma(functions)), "UU Insufficient rdma VirtualFunctions");
     // Counted as much as looked for.
-    let (mut devices, scorer, request) = (node("fpga0"), Scorer::default(), request(&gpu));
+    let (mut devices, scorer, request) = (node("fpga0"), DeviceScorer::default(), request(&gpu));
     for expected in [Refused::NoDevices(Kind::Gpu), Refused::Devices(Kind::Gpu)] {
         let gpus = request.any_gpus().unwrap();
         assert_eq!(devices.has_any_gpus(gpus, &mut Each::of(gpus)), Err(expected));
-        assert_eq!(plain(&devices, &request, &scorer).allocate(&Limits::default()), Err(expected));
+        assert_eq!(plain(&devices, &request, &scorer).allocate(&DeviceLimits::default()), Err(expected));
         devices.allocate(&allocation("gpu0"));
     }
 }
@@ -115,9 +115,9 @@ fn a_percentage_of_memory_that_is_more_than_is_left_is_refused() {
     let memory = request(json!({"koordinator.sh/gpu-memory": "27Gi"}));
     let ratio = |percent: i64| request(json!({"koordinator.sh/gpu-memory-ratio": percent.to_string()}));
     let allocate = |node: &NodeDevices, request: &DeviceRequest| {
-        let scorer = Scorer::default();
+        let scorer = DeviceScorer::default();
         let allocator = plain(node, request, &scorer);
-        allocator.allocate(&Limits::default())
+        allocator.allocate(&DeviceLimits::default())
     };
     node.allocate(&allocate(&node, &memory).unwrap());
     // 27 of 80 GiB are 33.75 percent, of which 33 are written.
@@ -141,17 +141,17 @@ fn limits_order_and_narrow_the_choice() {
     let pod = request(&json!({"requests": {"koordinator.sh/rdma": "50"}}));
     let mut devices = node("rdma0 rdma1 rdma2");
     devices.allocate(&allocation("rdma0:100 rdma1:40"));
-    let scorer = Scorer::default();
+    let scorer = DeviceScorer::default();
     let allocator = plain(&devices, &pod, &scorer);
-    let minor = |limits: &Limits| allocator.allocate(limits).map(|allocation| allocation.of(Kind::Rdma)[0].minor);
+    let minor = |limits: &DeviceLimits| allocator.allocate(limits).map(|allocation| allocation.of(Kind::Rdma)[0].minor);
     let percent =
         |minor: i32, percent: i64| ((Kind::Rdma, minor), [(DeviceResource::Rdma, percent)].into_iter().collect());
     let one = |minor| BTreeSet::from([(Kind::Rdma, minor)]);
-    assert_eq!(minor(&Limits::default()), Ok(2));
-    assert_eq!(minor(&Limits { preferred: one(1), ..Limits::default() }), Ok(1));
+    assert_eq!(minor(&DeviceLimits::default()), Ok(2));
+    assert_eq!(minor(&DeviceLimits { preferred: one(1), ..DeviceLimits::default() }), Ok(1));
     let only = |percent_of_third| Some(BTreeMap::from([percent(2, percent_of_third)]));
-    assert_eq!(minor(&Limits { only: only(50), ..Limits::default() }), Ok(2));
-    assert_eq!(minor(&Limits { only: only(49), ..Limits::default() }), Err(Refused::Devices(Kind::Rdma)));
+    assert_eq!(minor(&DeviceLimits { only: only(50), ..DeviceLimits::default() }), Ok(2));
+    assert_eq!(minor(&DeviceLimits { only: only(49), ..DeviceLimits::default() }), Err(Refused::Devices(Kind::Rdma)));
 }
 
 #[test]
@@ -211,16 +211,16 @@ proptest! {
         machine in prop_oneof![Just(MACHINE), Just("gpu0 gpu1! gpu2 gpu3"), Just("gpu0! gpu1"), Just("rdma0"), Just("gpu0@0/0 gpu1")],
         pods in proptest::collection::vec(any_gpus(), 1..12),
     ) {
-        let (mut devices, scorer) = (node(machine), Scorer::default());
+        let (mut devices, scorer) = (node(machine), DeviceScorer::default());
         for pod in &pods {
             let request = request(pod);
             let gpus = request.any_gpus().unwrap();
             let allocator = plain(&devices, &request, &scorer);
-            let found = allocator.allocate(&Limits::default());
+            let found = allocator.allocate(&DeviceLimits::default());
             let counted = devices.has_any_gpus(gpus, &mut Each::of(gpus));
             prop_assert_eq!(counted, found.clone().map(drop), "{} {:?}", machine, devices);
             let score = scorer.score(&gpus.each, &devices.gpus.total, &devices.gpus.free);
-            prop_assert_eq!(score, allocator.score(&Limits::default()));
+            prop_assert_eq!(score, allocator.score(&DeviceLimits::default()));
             if let Ok(allocation) = found {
                 devices.allocate(&allocation);
             }
@@ -230,12 +230,12 @@ proptest! {
     #[test]
     fn nothing_is_given_out_twice_and_all_comes_back(pods in proptest::collection::vec(any_pod(), 1..12)) {
         let empty = node(MACHINE);
-        let (mut devices, scorer) = (empty.clone(), Scorer::default());
+        let (mut devices, scorer) = (empty.clone(), DeviceScorer::default());
         let mut given = Vec::new();
         for pod in &pods {
             let request = request(pod);
             let allocator = plain(&devices, &request, &scorer);
-            if let Ok(allocation) = allocator.allocate(&Limits::default()) {
+            if let Ok(allocation) = allocator.allocate(&DeviceLimits::default()) {
                 devices.allocate(&allocation);
                 given.push(allocation);
             }
@@ -245,7 +245,7 @@ proptest! {
                 prop_assert!(device.used.fits(&device.total), "{} {}: {:?}", kind, minor, device.used);
             }
         }
-        let shares = given.iter().flat_map(Allocation::iter);
+        let shares = given.iter().flat_map(AllocatedDevices::iter);
         let functions = shares.flat_map(|(_, share)| share.virtual_functions.clone());
         let mut functions: Vec<_> = functions.collect();
         functions.sort();

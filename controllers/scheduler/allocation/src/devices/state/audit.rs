@@ -4,7 +4,7 @@ use koord_api::device::Device as ApiDevice;
 use koord_scheduler_framework::{cluster::Cluster, columns::Row};
 
 use super::{Devices, NodeDevices};
-use crate::devices::allocation::Allocation;
+use crate::devices::allocation::AllocatedDevices;
 
 impl Devices {
     /// Compares what is known of the devices of a node with its report and its pods, and sets right what differs.
@@ -36,7 +36,7 @@ impl Devices {
             Some(None) => self.rows.get(row.index()).map(NodeDevices::unused).unwrap_or_default(),
             None => NodeDevices::default(),
         };
-        let allocations = cluster.pods_on(row).filter_map(|placed| placed.holds.get::<Allocation>());
+        let allocations = cluster.pods_on(row).filter_map(|placed| placed.holds.get::<AllocatedDevices>());
         allocations.for_each(|allocation| devices.allocate(allocation));
         devices
     }

@@ -4,7 +4,7 @@ use koord_scheduling::{Cpu, CpuSet, CpuTopology};
 
 use super::{CpuPolicies, Offer, take};
 use crate::numa::{
-    ledger::{Allocation, Ledger},
+    ledger::{Ledger, NumaAllocation},
     policy::{Bind, Exclusive, Fill},
 };
 
@@ -27,7 +27,7 @@ impl CpuCase {
         let exclusive = if is_exclusive { Exclusive::Pcpu } else { Exclusive::None };
         let available = topology.cpus().difference(&held);
         let mut ledger = Ledger::default();
-        ledger.add(&Allocation { cpus: held, exclusive, ..Allocation::default() });
+        ledger.add(&NumaAllocation { cpus: held, exclusive, ..NumaAllocation::default() });
         Self { topology, ledger, available, policies: CpuPolicies { bind, exclusive } }
     }
 

@@ -120,7 +120,7 @@ mod tests {
         *,
     };
     use crate::numa::{
-        ledger::{Allocation, Ledger},
+        ledger::{Ledger, NumaAllocation},
         policy::Fill,
     };
 
@@ -153,7 +153,7 @@ mod tests {
             for (exclusive, (one, other)) in policies.into_iter().zip(held) {
                 // Few, so that there are cores and NUMA nodes that nobody has.
                 let cpus = (0..64).filter(|cpu| !bits & one & other & other.rotate_left(9) & 1 << cpu != 0).collect();
-                ledger.add(&Allocation { cpus, exclusive, ..Allocation::default() });
+                ledger.add(&NumaAllocation { cpus, exclusive, ..NumaAllocation::default() });
             }
             let fill = if most { Fill::MostAllocated } else { Fill::LeastAllocated };
             let offer = Offer { topology: &topology, ledger: &ledger, refs_max: 1, fill };

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::numa::ledger::{Allocation, Ledger};
+use crate::numa::ledger::{Ledger, NumaAllocation};
 
 /// Sockets, NUMA nodes per socket, cores per NUMA node, CPUs per core; numbered consecutively.
 type Shape = [u32; 4];
@@ -19,7 +19,7 @@ fn set(text: &str) -> CpuSet {
 
 fn ledger(cpus: &str, exclusive: Exclusive) -> Ledger {
     let mut ledger = Ledger::default();
-    ledger.add(&Allocation { cpus: set(cpus), exclusive, ..Allocation::default() });
+    ledger.add(&NumaAllocation { cpus: set(cpus), exclusive, ..NumaAllocation::default() });
     ledger
 }
 
@@ -123,7 +123,7 @@ fn cpus_that_two_pods_may_have_are_first_taken_where_nobody_is() {
         let mut ledger = Ledger::default();
         let mut taken_next = |policies: &(usize, CpuPolicies)| {
             let cpus = taken(shape, &ledger, *policies, (Fill::MostAllocated, 2))?;
-            ledger.add(&Allocation { cpus: set(&cpus), ..Allocation::default() });
+            ledger.add(&NumaAllocation { cpus: set(&cpus), ..NumaAllocation::default() });
             Some(cpus)
         };
         wishes.iter().map(|policies| taken_next(policies).unwrap_or_default()).collect::<Vec<_>>()

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::numa::{
     policy::{Exclusive, Policy},
-    score::Scorer,
+    score::NumaScorer,
     topology_manager::TopologyHint,
     zone::NumaZone,
 };
@@ -40,7 +40,7 @@ type Has<'a> = (&'a str, &'a [(u32, i64, i64)]);
 fn with(mut node: NumaNode, pods: &[Has<'_>]) -> NumaNode {
     for (cpus, shares) in pods {
         let shares = shares.iter().map(|(node, cpu, memory)| (*node, vector(*cpu, *memory))).collect();
-        node.add(&Allocation { cpus: set(cpus), shares, ..Allocation::default() });
+        node.add(&NumaAllocation { cpus: set(cpus), shares, ..NumaAllocation::default() });
     }
     node
 }
@@ -60,8 +60,8 @@ fn mask(nodes: &[u32]) -> Option<NumaMask> {
 
 /// The CPUs, and the shares as `node:cpu/memory`; or the reasons.
 fn allocated(node: &NumaNode, order: &Order<'_>, affinity: Option<NumaMask>) -> String {
-    match Stock::new(node, order, &Limits::default()).allocate(affinity) {
-        Ok(Allocation { cpus, shares, .. }) => {
+    match Stock::new(node, order, &NumaLimits::default()).allocate(affinity) {
+        Ok(NumaAllocation { cpus, shares, .. }) => {
             let share = |(node, share): &(u32, ResourceVector)| {
                 format!("{node}:{}/{}", share.get(ResourceId::CPU), share.get(ResourceId::MEMORY))
             };
@@ -108,7 +108,7 @@ fn parts_are_ordered_by_position() {
     let pods: &[Has<'_>] = &[("", &[(1, 6000, 0), (2, 6000, 0)])];
     let node = with(node(4), pods);
     let order = sharing(10_000, 0);
-    let limits = Limits::default();
+    let limits = NumaLimits::default();
     let stock = Stock::new(&node, &order, &limits);
     let first = |nodes: &[u32]| stock.fullest_first(mask(nodes).unwrap(), ResourceId::CPU);
     assert_eq!((first(&[2, 3]), first(&[0, 1])), (smallvec![3, 2], smallvec![1, 0]));
@@ -148,26 +148,27 @@ fn a_required_policy_is_fulfilled_or_nothing_is_taken() {
 #[test]
 fn what_a_pod_keeps_to_comes_first_or_alone() {
     let node = with(node(2), &[("0-1", &[(0, 2000, 0)])]);
-    let taken = |cpus, limits: &Limits, affinity| {
+    let taken = |cpus, limits: &NumaLimits, affinity| {
         let order = binding(cpus, Bind::FullPcpus, false);
         let allocation = Stock::new(&node, &order, limits).allocate(affinity);
         allocation.map(|allocation| allocation.cpus.to_string()).map_err(|_| ())
     };
-    let preferring = Limits { preferred: set("10-11"), ..Limits::default() };
+    let preferring = NumaLimits { preferred: set("10-11"), ..NumaLimits::default() };
     assert_eq!(
         [taken(2, &preferring, None), taken(4, &preferring, None)],
         [Ok("10-11".into()), Ok("2-3,10-11".into())]
     );
-    let only = Limits { cpus: Some(set("0-3")), shares: Some([(0, vector(2000, 100))].into()), ..Limits::default() };
+    let only =
+        NumaLimits { cpus: Some(set("0-3")), shares: Some([(0, vector(2000, 100))].into()), ..NumaLimits::default() };
     assert_eq!([taken(2, &only, None), taken(4, &only, None)], [Ok("2-3".into()), Err(())], "two of them are taken");
     assert_eq!([taken(2, &only, mask(&[0])), taken(2, &only, mask(&[1]))], [Ok("2-3".into()), Err(())]);
-    let all_of = Limits { preferred: set("10-11"), required: set("10-11"), ..Limits::default() };
+    let all_of = NumaLimits { preferred: set("10-11"), required: set("10-11"), ..NumaLimits::default() };
     assert_eq!([taken(2, &all_of, None), taken(1, &all_of, None)], [Ok("10-11".into()), Err(())]);
 }
 
 fn hints(node: &NumaNode, order: &Order<'_>, policy: Policy) -> Vec<String> {
-    let scorer = Scorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
-    let limits = Limits::default();
+    let scorer = NumaScorer { fill: Fill::LeastAllocated, weights: &[(ResourceId::CPU, 1)] };
+    let limits = NumaLimits::default();
     let stock = Stock::new(node, order, &limits);
     let sets = stock.sets(node.numa_nodes().len(), &scorer);
     let hints = order.requests.iter().filter_map(|(resource, _)| stock.hints(&sets, resource, policy));
@@ -220,7 +221,7 @@ proptest! {
             let bind = if kind == 0 { Bind::FullPcpus } else { Bind::SpreadByPcpus };
             let order = if is_bound { binding(cpus, bind, is_required) } else { sharing(milli(cpus), 100) };
             let affinity = mask(affinity).filter(|mask| !mask.is_empty());
-            let limits = Limits::default();
+            let limits = NumaLimits::default();
             let stock = Stock::new(&node, &order, &limits);
             prop_assert_eq!(stock.allocate(affinity), stock.allocate(affinity));
             let is_odd = is_bound && is_required && bind == Bind::FullPcpus && cpus % 2 != 0;

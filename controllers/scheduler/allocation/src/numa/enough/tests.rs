@@ -8,10 +8,10 @@ use super::*;
 use crate::numa::{
     accumulator::CpuPolicies,
     allocate::{Order, tests::vector},
-    ledger::Allocation,
-    node::{Limits, NumaNode},
+    ledger::NumaAllocation,
+    node::{NumaLimits, NumaNode},
     policy::{Fill, Policy},
-    score::Scorer,
+    score::NumaScorer,
     state::NumaState,
     stock_provider::StockProvider,
     topology_manager::{Rules, admit},
@@ -48,9 +48,9 @@ fn exclusive() -> impl Strategy<Value = Exclusive> {
 }
 
 /// CPUs that are taken first, the only ones that may be taken, and those that must be; mostly none.
-fn limits() -> impl Strategy<Value = Limits> {
+fn limits() -> impl Strategy<Value = NumaLimits> {
     let some = || prop_oneof![3 => Just(None), 1 => any::<u64>().prop_map(Some)];
-    (some(), some(), some(), any::<bool>()).prop_map(|(preferred, only, required, has_shares)| Limits {
+    (some(), some(), some(), any::<bool>()).prop_map(|(preferred, only, required, has_shares)| NumaLimits {
         preferred: cpus(preferred.unwrap_or(0)),
         cpus: only.map(cpus),
         required: cpus(required.unwrap_or(0) & 3),
@@ -68,12 +68,12 @@ proptest! {
         pods in proptest::collection::vec((any::<u64>(), exclusive(), 0..2_u32, 0..3000_i64), 0..3),
         (needed, bind, is_required, policies) in (0..8_usize, any::<bool>(), any::<bool>(), exclusive()),
         (is_bound, keeps_apart, cpu, memory) in (any::<bool>(), any::<bool>(), 0..9000_i64, 0..1500_i64),
-        limits in prop_oneof![Just(Limits::default()), limits()],
+        limits in prop_oneof![Just(NumaLimits::default()), limits()],
     ) {
         let mut node = node(shape, odd, refs_max);
         for (bits, exclusive, zone, cpu) in pods {
             let cpus = cpus(bits & 0x1111_2222_4444_1248);
-            node.add(&Allocation { cpus, exclusive, shares: vec![(zone, vector(cpu, cpu / 3))] });
+            node.add(&NumaAllocation { cpus, exclusive, shares: vec![(zone, vector(cpu, cpu / 3))] });
         }
         let bind = if bind { Bind::FullPcpus } else { Bind::SpreadByPcpus };
         let wanted = CpuOrder { needed, policies: CpuPolicies { bind, exclusive: policies }, is_required };
@@ -90,7 +90,7 @@ proptest! {
         let occupation = keeps_apart.then(|| node.ledger.occupation(&node.cpus));
         let rules = Rules { policy, all, occupation };
         let (state, resources) = (NumaState::default(), [ResourceId::CPU, ResourceId::MEMORY]);
-        let scorer = Scorer { fill: Fill::MostAllocated, weights: &[(ResourceId::CPU, 1)] };
+        let scorer = NumaScorer { fill: Fill::MostAllocated, weights: &[(ResourceId::CPU, 1)] };
         let own = StockProvider::new(&stock, &state, &resources, (policy, scorer));
         let best = stock.best_alone(rules, &scorer).filter(|affinity| *affinity != all);
         prop_assert_eq!(best, admit(&[&own], rules).ok().flatten(), "of {:?}", node);

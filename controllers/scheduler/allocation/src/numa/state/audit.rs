@@ -53,7 +53,7 @@ mod tests {
                 "numa",
                 "2 CPUs of 1 pods and shares of 1 NUMA nodes instead of 2 CPUs of 1 pods and shares of 1 NUMA nodes",
                 |node| {
-                    node.ledger.add(&crate::numa::ledger::Allocation {
+                    node.ledger.add(&crate::numa::ledger::NumaAllocation {
                         shares: vec![(
                             0,
                             [(koord_scheduling::ResourceId::CPU, 5)]

@@ -7,7 +7,7 @@ use crate::{
     best::Best,
     cluster::Cluster,
     cycle::{Prepared, filtering::Filtering, scorer::Scorer},
-    timing::{Point, Timing},
+    timing::{ExtensionPoint, Timing},
 };
 
 impl Candidates {
@@ -108,7 +108,7 @@ impl Prepared {
             return true;
         };
         let Some(point) = &asks.filter else { return true };
-        let answer = timing.call(asks, Point::PreFilter, || point.prepare_filter(request, cluster));
+        let answer = timing.call(asks, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster));
         let (names, new) = match answer {
             PreparedFilter::Skip => (None, None),
             PreparedFilter::Nodes(filter) => (None, Some(filter)),
@@ -143,7 +143,7 @@ impl Prepared {
         let asks = profile.plugins.get(usize::from(plugin));
         let new = asks.and_then(|asks| {
             let point = asks.score.as_ref()?;
-            timing.call(asks, Point::PreScore, || point.prepare_score(request, cluster))
+            timing.call(asks, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))
         });
         let new = new.map(|score| Scorer::new(plugin, weight, score));
         let known = self.scores.iter().position(|scorer| scorer.plugin == plugin);

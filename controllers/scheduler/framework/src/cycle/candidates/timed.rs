@@ -5,7 +5,7 @@ use crate::{
     Found, Profile,
     cluster::Cluster,
     cycle::{filtering::Filtering, scorer::Scorer},
-    timing::{Point, Timing},
+    timing::{ExtensionPoint, Timing},
 };
 
 impl Candidates {
@@ -28,7 +28,7 @@ impl Candidates {
         let cluster = &*cluster;
         for Filtering { plugin, filter, .. } in &self.prepared.filters {
             let Some(asks) = profile.plugins.get(usize::from(*plugin)) else { continue };
-            if timing.call(asks, Point::Filter, || filter.filter(cluster, row)).is_err() {
+            if timing.call(asks, ExtensionPoint::Filter, || filter.filter(cluster, row)).is_err() {
                 return;
             }
         }
@@ -37,7 +37,7 @@ impl Candidates {
         }
         for Scorer { plugin, score, .. } in self.prepared.scores.iter().filter(|scorer| scorer.is_part_of_rows()) {
             if let Some(asks) = profile.plugins.get(usize::from(*plugin)) {
-                timing.call(asks, Point::Score, || score.score(cluster, row));
+                timing.call(asks, ExtensionPoint::Score, || score.score(cluster, row));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_scheduler_allocation::devices::{
-    combination::Gpus,
+    combination::RequestedGpus,
     gpus::Gpu,
     node::{NodeDevices, completed},
     outlook::{Outlook, percent},
@@ -28,7 +28,7 @@ pub(super) struct Fragments {
 /// What a pod takes of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
-    gpus: Option<Gpus>,
+    gpus: Option<RequestedGpus>,
     milli_cpu: i64,
 }
 
@@ -56,7 +56,7 @@ const POINT: i64 = 10_000;
 impl Taken {
     /// What a pod takes that requests so much CPU and these GPUs.
     pub(super) fn of(milli_cpu: i64, gpus: Option<&GpuRequest>) -> Self {
-        let gpus = gpus.map(|gpus| Gpus { each: gpus.each, count: gpus.count, is_shared: gpus.is_shared });
+        let gpus = gpus.map(|gpus| RequestedGpus { each: gpus.each, count: gpus.count, is_shared: gpus.is_shared });
         Self { gpus, milli_cpu }
     }
 
@@ -88,7 +88,7 @@ impl Taken {
         after.map_or(0, |after| millionths(before - after))
     }
 
-    fn least_lost(milli_cpu: i64, gpus: &Gpus, free: &Free<'_>) -> Option<f64> {
+    fn least_lost(milli_cpu: i64, gpus: &RequestedGpus, free: &Free<'_>) -> Option<f64> {
         let mut fitting = free.fitting(gpus);
         fitting.sort_by_key(|(at, _)| free.gpus[*at].free_percent);
         if gpus.count > 1 || !gpus.is_shared {
@@ -149,7 +149,7 @@ impl<'a> Free<'a> {
     }
 
     /// The GPUs of which a pod may take a part, each with the percentage that it takes.
-    fn fitting(&self, taken: &Gpus) -> SmallVec<[(usize, u8); 16]> {
+    fn fitting(&self, taken: &RequestedGpus) -> SmallVec<[(usize, u8); 16]> {
         // Mostly all GPUs of a node have the same memory.
         let mut last: Option<(i64, Option<u8>)> = None;
         let mut needed = |gpu: &Gpu| match last {
@@ -222,7 +222,7 @@ mod tests {
                 let demand = Demand { percent: 50, count: 1, milli_cpu: demanded };
                 let outlook = Arc::new(Outlook::of(&[(demand, 1.0)]));
                 for milli_cpu in EXTREMES {
-                    for gpus_wanted in [None, Some(Gpus { each, count: 1, is_shared: true })] {
+                    for gpus_wanted in [None, Some(RequestedGpus { each, count: 1, is_shared: true })] {
                         let taken = Taken { gpus: gpus_wanted, milli_cpu: wanted };
                         let free = Free { node: &node, outlook: &outlook, gpus: &gpus, milli_cpu };
                         let gain = Fragments::of(taken).gain(&free);
@@ -240,7 +240,7 @@ mod tests {
             (percent, count) in prop_oneof![(Just(50), Just(1)), (Just(100), Just(1)), (Just(100), Just(2))],
         ) {
             let each: DeviceAmounts = [(DeviceResource::GpuCore, percent), (DeviceResource::GpuMemory, 1)].into_iter().collect();
-            let taken = Taken { gpus: Some(Gpus { each, count, is_shared: percent < 100 }), milli_cpu: 1000 };
+            let taken = Taken { gpus: Some(RequestedGpus { each, count, is_shared: percent < 100 }), milli_cpu: 1000 };
             let fragments = Fragments::of(taken);
             let demand = |percent, milli_cpu| Demand { percent, count: 1, milli_cpu };
             let outlooks = [[(demand(50, 1000), 1.0)], [(demand(60, 3000), 1.0)]].map(|demands| Arc::new(Outlook::of(&demands)));

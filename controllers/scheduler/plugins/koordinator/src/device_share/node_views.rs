@@ -8,8 +8,8 @@ use std::{
 use koord_scheduler_allocation::{
     Choice, ReservationRequirement, ReservedResources, choices,
     devices::{
-        allocate::Limits, allocation::Allocation, amounts::DeviceAmounts, node::NodeDevices, refusal::Refused,
-        request::Kind,
+        allocate::DeviceLimits, allocation::AllocatedDevices, amounts::DeviceAmounts, node::NodeDevices,
+        refusal::Refused, request::Kind,
     },
     reserved,
 };
@@ -18,17 +18,17 @@ use koord_scheduler_framework::{AllocationSource, cluster::Cluster, columns::Row
 /// A way to take devices of a node: the devices as they are then, and which of them the pod keeps to.
 pub(super) struct NodeView<'a> {
     pub(super) node: Cow<'a, NodeDevices>,
-    pub(super) limits: Limits,
+    pub(super) limits: DeviceLimits,
     /// Devices all of which must be taken.
     required: BTreeSet<(Kind, i32)>,
 }
 
 /// What a reservation has, and what its owners do not use of it.
 struct Held<'l, 'c> {
-    lot: &'l ReservedResources<'c>,
-    rest: Allocation,
+    resources: &'l ReservedResources<'c>,
+    rest: AllocatedDevices,
     /// What the owners use of it, which counts twice while the reservation is not hidden.
-    used: Allocation,
+    used: AllocatedDevices,
 }
 
 /// The ways in which a pod may take devices of a node; the first that has enough counts.
@@ -45,20 +45,21 @@ pub(super) fn node_views<'a>(
 }
 
 fn view<'a>(node: &'a NodeDevices, held: &[Held<'_, '_>], choice: &Choice<'_, '_>) -> NodeView<'a> {
-    let is_chosen = |held: &&Held<'_, '_>| choice.reserved.iter().any(|lot| std::ptr::eq(*lot, held.lot));
+    let is_chosen =
+        |held: &&Held<'_, '_>| choice.reserved.iter().any(|resources| std::ptr::eq(*resources, held.resources));
     let mut seen = Cow::Borrowed(node);
     for other in held.iter().filter(|held| !is_chosen(held)) {
-        if other.lot.is_restored {
+        if other.resources.is_restored {
             seen.to_mut().allocate(&other.rest);
-        } else if !other.lot.owners.is_empty() {
+        } else if !other.resources.owners.is_empty() {
             seen.to_mut().release(&other.used);
         }
     }
-    let (mut limits, mut required) = (Limits::default(), BTreeSet::new());
+    let (mut limits, mut required) = (DeviceLimits::default(), BTreeSet::new());
     for held in held.iter().filter(is_chosen) {
         let shares = || held.rest.iter().map(|(kind, share)| ((kind, share.minor), share));
         limits.preferred.extend(shares().filter(|(_, share)| !share.amounts.is_zero()).map(|(device, _)| device));
-        if held.lot.info.is_none() {
+        if held.resources.info.is_none() {
             required.extend(shares().map(|(device, _)| device));
         } else if choice.is_only {
             let only: &mut BTreeMap<(Kind, i32), DeviceAmounts> = limits.only.get_or_insert_default();
@@ -78,7 +79,7 @@ impl NodeView<'_> {
     }
 
     /// The devices, if they are all that must be taken.
-    pub(super) fn complete(&self, allocation: Allocation) -> Result<Allocation, Refused> {
+    pub(super) fn complete(&self, allocation: AllocatedDevices) -> Result<AllocatedDevices, Refused> {
         let is_missing = |(kind, minor): &&(Kind, i32)| allocation.of(*kind).iter().all(|share| share.minor != *minor);
         match self.required.iter().find(is_missing) {
             None => Ok(allocation),
@@ -89,10 +90,10 @@ impl NodeView<'_> {
 }
 
 impl<'l, 'c> Held<'l, 'c> {
-    fn of(lot: &'l ReservedResources<'c>) -> Option<Self> {
-        let all: &Allocation = lot.holder.holds.get()?;
-        let owners: Vec<&Allocation> = lot.owners.iter().filter_map(|owner| owner.holds.get()).collect();
+    fn of(resources: &'l ReservedResources<'c>) -> Option<Self> {
+        let all: &AllocatedDevices = resources.holder.holds.get()?;
+        let owners: Vec<&AllocatedDevices> = resources.owners.iter().filter_map(|owner| owner.holds.get()).collect();
         let used = all.shared_with(&owners);
-        Some(Self { lot, rest: all.without(&used), used })
+        Some(Self { resources, rest: all.without(&used), used })
     }
 }

@@ -16,12 +16,12 @@ use koord_config::scheduler::{DeviceShareArgs, ScoringType};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_allocation::{
     devices::{
-        allocation::Allocation,
+        allocation::AllocatedDevices,
         amounts::DeviceResource,
         combination::wants_devices,
         refusal::Refused,
         request::{DeviceRequest, GpuRequest, InvalidDevices},
-        score::{Preference, Scorer},
+        score::{DeviceScorer, Preference},
         state::Devices,
         template::GpuTemplates,
     },
@@ -53,7 +53,7 @@ pub struct DeviceShare(Arc<Settings>);
 
 #[derive(Debug)]
 struct Settings {
-    scorer: Scorer,
+    scorer: DeviceScorer,
     /// Whether devices are near the CPUs of a pod.
     is_numa_aligned: bool,
     /// A share of a GPU with one of these resources has a template.
@@ -104,7 +104,7 @@ impl DeviceShare {
         let templates = args.gpu_shared_resource_templates.unwrap_or_default();
         let unshareable = args.gpu_share_unsupported_models.into_iter();
         Self(Arc::new(Settings {
-            scorer: Scorer::new(preference, weights),
+            scorer: DeviceScorer::new(preference, weights),
             is_numa_aligned: !args.disable_device_numa_topology_alignment,
             templates_for: templates.matched_resources.iter().filter_map(|name| DeviceResource::of(name)).collect(),
             templates_in: format!("{}/{}", templates.config_map_namespace, templates.config_map_name),
@@ -123,7 +123,7 @@ impl DeviceShare {
 /// The devices that a pod gets, as its annotation says.
 fn allocations(placed: &Placed, cluster: &Cluster) -> Option<DeviceAllocations> {
     let node = cluster.state::<Devices>()?.of(placed.row)?;
-    placed.holds.get::<Allocation>().map(|allocation| allocation.write(node))
+    placed.holds.get::<AllocatedDevices>().map(|allocation| allocation.write(node))
 }
 
 impl Plugin for DeviceShare {
@@ -295,7 +295,7 @@ impl AllocationRestore for DeviceShare {
     fn restore_allocation(&self, pod: &Pod, holds: &mut Holds) {
         let written = pod.given.get(DEVICE_ALLOCATED.name()).and_then(|text| DEVICE_ALLOCATED.read(text).ok());
         if let Some(written) = written {
-            holds.set(Allocation::read(&written));
+            holds.set(AllocatedDevices::read(&written));
         }
     }
 
@@ -303,7 +303,7 @@ impl AllocationRestore for DeviceShare {
     fn update_allocation(&self, was: &Placed, pod: &Pod, holds: &mut Holds) {
         let is_written = |pod: &Pod| pod.given.get(DEVICE_ALLOCATED.name()).is_some();
         if is_written(&was.pod) && !is_written(pod) {
-            holds.remove::<Allocation>();
+            holds.remove::<AllocatedDevices>();
         }
     }
 }

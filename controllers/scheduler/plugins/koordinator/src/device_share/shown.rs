@@ -1,7 +1,7 @@
 //! What is known of the devices of nodes, for people, under the names of the original.
 
 use koord_scheduler_allocation::devices::{
-    allocation::Allocation,
+    allocation::AllocatedDevices,
     amounts::DeviceAmounts,
     node::{Device, NodeDevices},
     request::Kind,
@@ -62,7 +62,7 @@ fn device(device: &Device) -> Value {
 /// What each pod has of a kind, by the minor numbers of the devices.
 fn given(kind: Kind, cluster: &Cluster, row: Row) -> Value {
     let pods = cluster.pods_on(row).filter_map(|placed| {
-        let shares = placed.holds.get::<Allocation>()?.of(kind);
+        let shares = placed.holds.get::<AllocatedDevices>()?.of(kind);
         let shares: Map<String, Value> =
             shares.iter().map(|share| (share.minor.to_string(), json!(share.amounts.list()))).collect();
         (!shares.is_empty()).then(|| (placed.pod.key.to_string(), Value::from(shares)))

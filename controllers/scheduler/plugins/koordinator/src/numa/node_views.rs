@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use koord_scheduler_allocation::{
     Choice, ReservationRequirement, ReservedResources, choices,
     numa::{
-        ledger::Allocation,
-        node::{Limits, NumaNode},
+        ledger::NumaAllocation,
+        node::{NumaLimits, NumaNode},
         state::{NumaHold, NumaState},
     },
     reserved,
@@ -19,15 +19,15 @@ use super::pre_filter_state::NodeInCluster;
 /// A way to take something from a node: the node as it is then, and what the pod keeps to.
 pub(super) struct NodeView<'a> {
     pub(super) node: Cow<'a, NumaNode>,
-    pub(super) limits: Limits,
+    pub(super) limits: NumaLimits,
 }
 
 /// What a reservation has, and what its owners do not use of it.
 struct Held<'l, 'c> {
     reserved: &'l ReservedResources<'c>,
-    rest: Allocation,
+    rest: NumaAllocation,
     /// What the owners use of it, which counts twice while the reservation is not hidden.
-    used: Allocation,
+    used: NumaAllocation,
 }
 
 /// The ways in which a pod may take something from a node; the first that has enough counts.
@@ -49,13 +49,13 @@ fn view<'a>(node: &'a NumaNode, held: &[Held<'_, '_>], choice: &Choice<'_, '_>, 
     for other in held.iter().filter(|held| !is_chosen(held)) {
         match other.reserved.is_restored {
             true => seen.to_mut().add(&other.rest),
-            false if other.used != Allocation { exclusive: other.used.exclusive, ..Allocation::default() } => {
+            false if other.used != NumaAllocation { exclusive: other.used.exclusive, ..NumaAllocation::default() } => {
                 seen.to_mut().remove(&other.used);
             }
             false => {}
         }
     }
-    let mut limits = Limits::default();
+    let mut limits = NumaLimits::default();
     for held in held.iter().filter(is_chosen) {
         limits.preferred = limits.preferred.union(&held.rest.cpus);
         if held.reserved.info.is_none() {
@@ -71,14 +71,14 @@ impl<'l, 'c> Held<'l, 'c> {
     fn of(reserved: &'l ReservedResources<'c>, state: &NumaState) -> Option<Self> {
         let allocation = |hold: &NumaHold| state.allocation_of(hold);
         let all = reserved.holder.holds.get().map(allocation)?;
-        let owners: Vec<Allocation> =
+        let owners: Vec<NumaAllocation> =
             reserved.owners.iter().filter_map(|owner| owner.holds.get()).map(allocation).collect();
         let used = all.shared_with(&owners);
         Some(Self { reserved, rest: all.without(&used), used })
     }
 
     /// Keeps a pod to what the reservation has left.
-    fn narrow(&self, node: &NumaNode, state: &NumaState, limits: &mut Limits) {
+    fn narrow(&self, node: &NumaNode, state: &NumaState, limits: &mut NumaLimits) {
         let had_cpus = !self.rest.cpus.is_empty() || !self.used.cpus.is_empty();
         if had_cpus && self.reserved.counts("cpu") {
             limits.cpus = Some(limits.cpus.take().unwrap_or_default().union(&self.rest.cpus));

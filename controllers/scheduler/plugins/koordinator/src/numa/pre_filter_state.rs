@@ -10,9 +10,9 @@ use koord_scheduler_allocation::{
     CountedTwice, ReservationRequirement, any_fits, are_too_small, is_unreserved,
     numa::{
         allocate::{CpuOrder, Order, Shortage, Stock},
-        node::{Limits, NumaNode, amplify, milli},
+        node::{NumaLimits, NumaNode, amplify, milli},
         policy::{Bind, Fill, Policy},
-        score::Scorer,
+        score::NumaScorer,
         state::{NumaHold, NumaState},
         stock_provider::{StockProvider, reasons},
         topology_manager::{Provider, Rules, admit},
@@ -96,7 +96,7 @@ impl<'a> NodeInCluster<'a> {
     }
 }
 
-// === impl Asked ===
+// === impl PreFilterState ===
 
 impl PreFilterState {
     fn requests(&self) -> &ResourceList {
@@ -152,7 +152,7 @@ impl PreFilterState {
             return Ok(None);
         }
         let (NodeInCluster { cluster, row, state, .. }, rules) = (place, self.rules(stock.node, policy));
-        let scorer = Scorer { fill: self.settings.numa_fill, weights: &numbered.weights };
+        let scorer = NumaScorer { fill: self.settings.numa_fill, weights: &numbered.weights };
         let best = || stock.best_alone(rules, &scorer).filter(|affinity| *affinity != rules.all);
         if self.is_alone(policy)
             && let Some(affinity) = best()
@@ -177,7 +177,7 @@ impl PreFilterState {
         let mut refused = None;
         if is_unreserved(place.cluster, place.row) {
             if self.requirement.take_of_node(source) {
-                match take(&Stock::new(place.node, order, &Limits::default())) {
+                match take(&Stock::new(place.node, order, &NumaLimits::default())) {
                     Ok(taken) => return Ok(taken),
                     Err(last) => refused = Some(last),
                 }
@@ -376,7 +376,7 @@ impl PreFilterState {
         let NodeInCluster { cluster, row, state, node } = place;
         let numbered = self.numbered(state);
         let order = self.order(terms, &numbered, node).ok()?;
-        let scorer = Scorer { fill: self.settings.fill, weights: &numbered.weights };
+        let scorer = NumaScorer { fill: self.settings.fill, weights: &numbered.weights };
         let is_bound = order.cpus.is_some();
         let cpu = self.cpu(node, is_bound);
         let take = |stock: &Stock<'_>| {

@@ -65,7 +65,7 @@ pub(crate) enum Mismatch {
     Zones,
 }
 
-// === impl Wanted ===
+// === impl ResourceOptions ===
 
 impl ResourceOptions {
     /// What a pod wants that has these labels and annotations, and requests so much cpu.

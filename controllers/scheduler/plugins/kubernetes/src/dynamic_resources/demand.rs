@@ -21,14 +21,14 @@ pub(super) struct Demand {
     pub(super) key: ObjectKey,
     pub(super) uid: Uid,
     pub(super) revision: u64,
-    pub(super) requests: Vec<Asked>,
+    pub(super) requests: Vec<RequestedDevices>,
     pub(super) constraints: Vec<DeviceConstraint>,
     pub(super) config: Vec<DeviceConfiguration>,
 }
 
 /// A request: alternatives, of which the first that can be had counts.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestedDevices {
     pub(super) name: String,
     pub(super) alternatives: Vec<Alternative>,
 }
@@ -64,8 +64,11 @@ impl Demand {
     /// What a claim asks for; or why nothing can be given to it, wherever its pod runs.
     pub(super) fn of(claim: &Claim<'_>, objects: &Objects, selectors: &Selectors) -> Result<Self, String> {
         let spec = &claim.object.spec.devices;
-        let requests: Vec<Asked> =
-            spec.requests.iter().map(|request| asked(request, &claim.key, objects)).collect::<Result<_, _>>()?;
+        let requests: Vec<RequestedDevices> = spec
+            .requests
+            .iter()
+            .map(|request| requested_devices(request, &claim.key, objects))
+            .collect::<Result<_, _>>()?;
         let demand = Self {
             key: claim.key.clone(),
             uid: claim.uid.clone(),
@@ -106,7 +109,9 @@ impl Demand {
         if let Some(index) = self.constraints.iter().position(is_unknown) {
             return Err(format!("claim {key}, constraint #{index}: empty constraint (unsupported constraint type?)"));
         }
-        let fewest = |request: &Asked| request.alternatives.iter().map(|one| one.count.unwrap_or(1)).min().unwrap_or(0);
+        let fewest = |request: &RequestedDevices| {
+            request.alternatives.iter().map(|one| one.count.unwrap_or(1)).min().unwrap_or(0)
+        };
         let devices = self.requests.iter().map(fewest).fold(0, usize::saturating_add);
         if devices > DEVICES_MAX {
             let limit = format!("number of requested devices {devices} exceeds the claim limit of {DEVICES_MAX}");
@@ -116,7 +121,11 @@ impl Demand {
     }
 }
 
-fn asked(request: &DeviceRequest, claim: &ObjectKey, objects: &Objects) -> Result<Asked, String> {
+fn requested_devices(
+    request: &DeviceRequest,
+    claim: &ObjectKey,
+    objects: &Objects,
+) -> Result<RequestedDevices, String> {
     let name = &request.name;
     let alternatives = if let Some(exactly) = &request.exactly {
         vec![alternative(name.clone(), exactly, claim, objects)?]
@@ -127,7 +136,7 @@ fn asked(request: &DeviceRequest, claim: &ObjectKey, objects: &Objects) -> Resul
     if alternatives.is_empty() {
         return Err(format!("resource claim {claim}, request {name}: unknown request type"));
     }
-    Ok(Asked { name: name.clone(), alternatives })
+    Ok(RequestedDevices { name: name.clone(), alternatives })
 }
 
 fn alternative(name: String, ask: &DeviceAsk, claim: &ObjectKey, objects: &Objects) -> Result<Alternative, String> {

@@ -11,7 +11,7 @@ use koord_scheduler_framework::{
 
 use self::taints::{tolerates, with_rules};
 use super::{
-    demand::{Alternative, Asked, DEVICES_MAX, Demand},
+    demand::{Alternative, DEVICES_MAX, Demand, RequestedDevices},
     ledger::{Given, InPool, Ledger},
     pools::{Pool, PoolId, Pools},
     selectors::{Answers, Selectors},
@@ -49,7 +49,7 @@ struct Candidate<'a> {
 #[derive(Clone, Copy)]
 struct Choice<'a> {
     candidate: usize,
-    request: &'a Asked,
+    request: &'a RequestedDevices,
     alternative: &'a Alternative,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Ve
     Err(search.hint.map_or_else(|| NONE.to_owned(), |hint| format!("{NONE}: {hint}")))
 }
 
-fn requests_of(demand: &Demand) -> impl Iterator<Item = (&Asked, &Alternative)> {
+fn requests_of(demand: &Demand) -> impl Iterator<Item = (&RequestedDevices, &Alternative)> {
     demand.requests.iter().flat_map(|asked| asked.alternatives.iter().map(move |one| (asked, one)))
 }
 
@@ -172,7 +172,7 @@ impl<'a> Search<'a> {
     }
 
     /// The alternatives of a request, with their numbers among all.
-    fn numbered(&self, claim: usize, request: usize, asked: &'a Asked) -> Vec<(usize, &'a Alternative)> {
+    fn numbered(&self, claim: usize, request: usize, asked: &'a RequestedDevices) -> Vec<(usize, &'a Alternative)> {
         let before = self.demands.iter().take(claim).flat_map(|demand| &demand.requests);
         let before =
             before.chain(self.demands.get(claim).into_iter().flat_map(|one| one.requests.iter().take(request)));

@@ -32,7 +32,7 @@ const DISK: u16 = 0;
 /// A pod has a claim of the pod.
 const CLAIM: u16 = 1;
 
-struct Wanted {
+struct SharedVolumes {
     pod: Arc<Pod>,
     /// Claims that only one pod may use.
     exclusive: Vec<ObjectKey>,
@@ -96,7 +96,7 @@ impl Filter for VolumeRestrictions {
         if exclusive.is_empty() && pod.disks().next().is_none() {
             return PreparedFilter::Skip;
         }
-        PreparedFilter::Nodes(Box::new(Wanted { pod: Arc::clone(pod), exclusive }))
+        PreparedFilter::Nodes(Box::new(SharedVolumes { pod: Arc::clone(pod), exclusive }))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -123,7 +123,7 @@ impl SchedulingSignature for VolumeRestrictions {
     }
 }
 
-impl NodeFilter for Wanted {
+impl NodeFilter for SharedVolumes {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         if cluster.pods_on(row).any(|placed| conflict(&self.pod, &placed.pod)) {
             return Err(Refusal::resolvable(DISK, 0));

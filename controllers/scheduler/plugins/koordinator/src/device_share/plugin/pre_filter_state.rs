@@ -6,14 +6,14 @@ use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
 use koord_scheduler_allocation::{
     ReservationCache, ReservationRequirement, are_too_small,
     devices::{
-        allocate::{Allocator, Limits, NodeLabels},
-        allocation::Allocation,
+        allocate::{Allocator, DeviceLimits, NodeLabels},
+        allocation::AllocatedDevices,
         gpus::{Each, Gpus},
         node::NodeDevices,
         numa_hints,
         refusal::Refused,
         request::{DeviceRequest, GpuRequest, Kind},
-        score::{ALIKE, Scorer},
+        score::{ALIKE, DeviceScorer},
         state::Devices,
         template::GpuTemplates,
     },
@@ -161,7 +161,7 @@ impl PreFilterState {
         row: Row,
         at: (Option<NumaMask>, Step),
         source: &AllocationSource,
-    ) -> Option<Result<Allocation, Refused>> {
+    ) -> Option<Result<AllocatedDevices, Refused>> {
         self.first(cluster, row, at, source, |allocator, view| view.complete(allocator.allocate(&view.limits)?))
     }
 
@@ -203,7 +203,7 @@ impl PreFilterState {
 
     /// How many reservations with devices have too little, where the pod uses one or waits.
     pub(super) fn reservations_with(&self, cluster: &Cluster, row: Row) -> usize {
-        if self.requirement.needs_one { reservations_with::<Allocation>(cluster, row) } else { 0 }
+        if self.requirement.needs_one { reservations_with::<AllocatedDevices>(cluster, row) } else { 0 }
     }
 
     /// Whether the plugin Reservation, which is asked later, says what is lacking.
@@ -212,7 +212,7 @@ impl PreFilterState {
     }
 
     /// With LeastFragmented: how GPUs of a node are compared for a share of one.
-    fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
+    fn compared(&self, cluster: &Cluster, row: Row) -> Option<DeviceScorer> {
         let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
         let by_gpu = Taken::of(self.milli_cpu, self.request.gpus.as_ref()).by_gpu(cluster, row);
         Some(scorer.with(by_gpu))
@@ -348,7 +348,7 @@ impl Compared {
         let (Self { wanted, numa_nodes }, cluster) = (self, known.cluster);
         let score = |allocator: &Allocator<'_>, view: &NodeView<'_>| {
             // A filter has found out already that one of the ways will do.
-            if view.limits != Limits::default() {
+            if view.limits != DeviceLimits::default() {
                 allocator.allocate(&view.limits)?;
             }
             Ok(allocator.score(&view.limits))

@@ -125,7 +125,7 @@ fn short(written: &str) -> String {
     if written.is_empty() {
         return "-".to_owned();
     }
-    let allocation = Allocation::read(&DEVICE_ALLOCATED.read(written).unwrap());
+    let allocation = AllocatedDevices::read(&DEVICE_ALLOCATED.read(written).unwrap());
     let share = |(kind, share): (Kind, &koord_scheduler_allocation::devices::Share)| {
         let of = [DeviceResource::GpuMemoryRatio, DeviceResource::Rdma, DeviceResource::Fpga];
         let percent = of.iter().find_map(|resource| share.amounts.get(*resource)).unwrap();
@@ -374,7 +374,7 @@ fn numa_nodes_are_named_and_kept_to() {
     let mut holds = Holds::default();
     holds.set(ReservedNumaAffinity(mask(&[1])));
     plugin.reserve(&request, &cluster, row, &mut holds).unwrap();
-    assert_eq!(holds.get::<Allocation>().unwrap().of(Kind::Gpu)[0].minor, 2);
+    assert_eq!(holds.get::<AllocatedDevices>().unwrap().of(Kind::Gpu)[0].minor, 2);
     let free = DeviceShare::new(&DeviceShareArgs {
         disable_device_numa_topology_alignment: true,
         ..DeviceShareArgs::default()

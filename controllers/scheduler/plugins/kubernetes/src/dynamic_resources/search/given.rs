@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Choice, Search};
 use crate::dynamic_resources::{
-    demand::{Alternative, Asked, Demand},
+    demand::{Alternative, Demand, RequestedDevices},
     ledger::Given,
 };
 
@@ -84,7 +84,7 @@ fn add(all: &mut Vec<NodeSelectorRequirement>, more: Option<&[NodeSelectorRequir
 
 /// What drivers are told: first what classes say, each once, then what the claim says.
 fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
-    let chosen: Vec<(&Asked, &Alternative)> =
+    let chosen: Vec<(&RequestedDevices, &Alternative)> =
         demand.requests.iter().filter_map(|asked| chosen(asked, choices)).collect();
     let mut order = Vec::new();
     let mut by_class = BTreeMap::<&str, Vec<&str>>::new();
@@ -102,7 +102,7 @@ fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
         config.iter().map(move |config| sourced("FromClass", &requests, config))
     });
     let concerns = |config: &&DeviceConfiguration| {
-        let is_named = |(asked, alternative): &(&Asked, &Alternative)| {
+        let is_named = |(asked, alternative): &(&RequestedDevices, &Alternative)| {
             config.requests.contains(&asked.name) || config.requests.contains(&alternative.name)
         };
         config.requests.is_empty() || chosen.iter().any(is_named)
@@ -112,7 +112,7 @@ fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
 }
 
 /// The alternative of a request that was chosen: the only one, or that which has devices.
-fn chosen<'a>(asked: &'a Asked, choices: &[Choice<'a>]) -> Option<(&'a Asked, &'a Alternative)> {
+fn chosen<'a>(asked: &'a RequestedDevices, choices: &[Choice<'a>]) -> Option<(&'a RequestedDevices, &'a Alternative)> {
     let of_request = choices.iter().find(|choice| std::ptr::eq(choice.request, asked));
     let alternative = of_request.map(|choice| choice.alternative).or_else(|| asked.alternatives.first());
     Some((asked, alternative?))

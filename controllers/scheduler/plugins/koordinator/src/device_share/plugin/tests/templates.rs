@@ -32,7 +32,7 @@ fn templates_are_those_of_the_config_map() {
     scheduler.engine.set_object(Object::new(key, Uid::from("map"), false, Arc::new(map)), scheduler.now);
     assert_eq!(scheduler.next().unwrap(), "p on n1: gpu0:7");
     let placed = scheduler.engine.cluster().pod(&Uid::from("p")).unwrap();
-    let allocation = placed.holds.get::<Allocation>().unwrap();
+    let allocation = placed.holds.get::<AllocatedDevices>().unwrap();
     assert_eq!(allocation.of(Kind::Gpu)[0].template.as_deref(), Some("vir02"));
 }
 

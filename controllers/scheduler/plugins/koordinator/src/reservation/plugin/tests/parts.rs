@@ -3,7 +3,7 @@
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_config::scheduler::DeviceShareArgs;
 use koord_scheduler_allocation::{
-    devices::{Allocation, Kind},
+    devices::{AllocatedDevices, Kind},
     numa::state::NumaHold,
 };
 
@@ -91,7 +91,7 @@ impl World {
     fn part(&self, name: &str) -> String {
         let Some(placed) = self.engine.cluster().pod(&Uid::from(name)) else { return String::new() };
         let cpus = placed.holds.get::<NumaHold>().map(|hold| hold.cpus.to_string());
-        let gpus = placed.holds.get::<Allocation>().map(|allocation| {
+        let gpus = placed.holds.get::<AllocatedDevices>().map(|allocation| {
             let minors = allocation.of(Kind::Gpu).iter().map(|share| format!("gpu{}", share.minor));
             minors.collect::<Vec<_>>().join(" ")
         });
