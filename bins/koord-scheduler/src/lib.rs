@@ -8,10 +8,8 @@
 
 mod accepted;
 mod auditor;
-mod authentication;
 mod configuration;
 mod debug;
-mod exposition;
 mod hooks;
 mod identity;
 mod metrics;
@@ -22,9 +20,7 @@ mod preset;
 mod resources;
 mod run;
 mod scheduler;
-mod secure;
 mod services;
-mod version;
 
 pub use configuration::configuration;
 pub use identity::{BUILD, NAME};
@@ -36,4 +32,3 @@ pub use permissions::{GATED, Gated, rbac_rules};
 pub use preset::Preset;
 pub use run::{Settings, run, run_with};
 pub use scheduler::Scheduler;
-pub use secure::{CertificateFiles, FrontProxy, NamedCertificate, Secure};

@@ -8,23 +8,19 @@ use std::{
 
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use koord_program::{
+    MetricFlags, ShownVersion,
     flags::{FeatureGates, Klog, count, from_go, span, switch, wrong},
     gates::Gates,
     logs,
+    serving::{SecurePort, SecureServingFlags, TlsFlags},
+    shown_version,
 };
 use koord_runtime::{key::ObjectKey, manager::ListenAddress, otlp::Endpoint};
 use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
 use koord_webhook::TlsPolicy;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    CertificateFiles, Exposition, NamedCertificate, Preset, Secure, accepted,
-    auditor::AuditorFlags,
-    authentication::ClientFlags,
-    exposition::MetricFlags,
-    identity::BUILD,
-    version::{self, Shown},
-};
+use crate::{Exposition, Preset, accepted, auditor::AuditorFlags, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -37,8 +33,8 @@ use crate::{
 pub struct Options {
     /// Show the version, and end; with =raw all that is known of the build.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
-          action = ArgAction::Set, value_name = "raw", hide_default_value = true, value_parser = version::shown)]
-    pub(crate) version: Shown,
+          action = ArgAction::Set, value_name = "raw", hide_default_value = true, value_parser = shown_version)]
+    pub(crate) version: ShownVersion,
     /// The configuration: a KubeSchedulerConfiguration. Without it one profile, default-scheduler, has the plugins of Kubernetes.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -59,52 +55,14 @@ pub struct Options {
     /// 0 serves none.
     #[arg(long, value_name = "PORT")]
     secure_port: Option<u16>,
-    /// Address of the secure port.
-    #[arg(long, default_value_t = Ipv4Addr::UNSPECIFIED.into(), value_name = "IP")]
-    bind_address: IpAddr,
     /// Serve what changes the program or shows what users have (/apis/v1, /configz, /debug, /metrics/resources) at --port too, without
     /// TLS and to everybody, as the original does.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     pub(crate) insecure_debug: bool,
-    /// Certificate of the secure port; without it the program makes one.
-    #[arg(long, value_name = "FILE")]
-    tls_cert_file: Option<PathBuf>,
-    /// Key of that certificate.
-    #[arg(long, value_name = "FILE")]
-    tls_private_key_file: Option<PathBuf>,
-    /// Another certificate and its key, for clients that ask for one of these names; without names for those in the certificate.
-    /// May be repeated.
-    #[arg(long, value_name = "CERT,KEY[:NAME,…]", action = ArgAction::Append)]
-    tls_sni_cert_key: Vec<NamedCertificate>,
-    /// Client certificates.
+    /// The secure port.
     #[command(flatten)]
-    clients: ClientFlags,
-    /// Paths that everybody may read at the secure port.
-    #[arg(long, default_value = "/healthz,/readyz,/livez", value_delimiter = ',', value_name = "PATH,…")]
-    authorization_always_allow_paths: Vec<String>,
-    /// How long the answer of the API server about a token holds.
-    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
-    authentication_token_webhook_cache_ttl: Duration,
-    /// The oldest version of TLS that the secure port speaks: VersionTLS12, or VersionTLS13. Older ones are never spoken.
-    #[arg(long, value_name = "VERSION")]
-    tls_min_version: Option<String>,
-    /// The cipher suites of the secure port for TLS 1.2, by their IANA names; without it those of rustls.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    tls_cipher_suites: Vec<String>,
-    /// Do not speak HTTP/2 at the secure port.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
-          action = ArgAction::Set, value_parser = switch)]
-    disable_http2_serving: bool,
-    /// Most requests at once on an HTTP/2 connection to the secure port; 0 for the server's own limit.
-    #[arg(long, default_value = "0", value_name = "N", value_parser = count)]
-    http2_max_streams_per_connection: u32,
-    /// How long a permission of the API server holds.
-    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
-    authorization_webhook_cache_authorized_ttl: Duration,
-    /// How long a refusal of the API server holds.
-    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
-    authorization_webhook_cache_unauthorized_ttl: Duration,
+    pub(crate) serving: SecureServingFlags,
     /// URL of the API server, instead of the one in the kubeconfig.
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
@@ -203,10 +161,8 @@ pub struct Checked {
     pub options: Options,
     /// Which features are on.
     pub gates: Gates,
-    /// Which versions and cipher suites of TLS the secure port speaks.
-    pub tls: TlsPolicy,
-    /// Cipher suites that were asked for and are not served.
-    pub unserved_suites: Vec<String>,
+    /// How the secure port speaks TLS.
+    pub tls: TlsFlags,
     /// How workloads are audited; none where they are not.
     pub auditor: Option<AuditorSettings>,
     /// Which metrics are shown.
@@ -226,26 +182,13 @@ impl Options {
     pub fn check(self) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
         let auditor = self.auditor.check()?;
-        self.clients.check()?;
         let exposition = self.metrics.check()?;
         let traces = match self.otlp_endpoint.as_str() {
             "" => None,
             address => Some(address.parse::<Endpoint>().map_err(|reason| wrong("otlp-endpoint", reason))?),
         };
-        let version = self.tls_min_version.as_deref().filter(|version| !version.is_empty());
-        let tls = version.map_or(Ok(TlsPolicy::default()), |version| TlsPolicy::default().since(version));
-        let tls = tls.map_err(|reason| wrong("tls-min-version", reason))?;
-        let names: Vec<String> = self.tls_cipher_suites.iter().filter(|name| !name.is_empty()).cloned().collect();
-        let (tls, unserved_suites) = if names.is_empty() {
-            (tls, Vec::new())
-        } else {
-            tls.among(&names).map_err(|reason| wrong("tls-cipher-suites", reason))?
-        };
-        match (&self.tls_cert_file, &self.tls_private_key_file) {
-            (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
-            (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
-            _ => Ok(Checked { options: self, gates, tls, unserved_suites, auditor, exposition, traces }),
-        }
+        let tls = self.serving.check()?;
+        Ok(Checked { options: self, gates, tls, auditor, exposition, traces })
     }
 
     /// The filter of the logs.
@@ -278,25 +221,8 @@ impl Options {
     }
 
     /// How the secure port is served.
-    pub(crate) fn secure(&self, tls: TlsPolicy) -> Option<Secure> {
-        const PORT: u16 = 10259;
-        let address = SocketAddr::new(self.bind_address, self.secure_port.unwrap_or(PORT));
-        (address.port() != 0).then(|| Secure {
-            address,
-            is_chosen: self.secure_port.is_some(),
-            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()).map(|(certificate, key)| {
-                CertificateFiles { certificate, key, flags: ["--tls-cert-file", "--tls-private-key-file"] }
-            }),
-            named: self.tls_sni_cert_key.clone(),
-            tls: if self.disable_http2_serving { tls.without_http2() } else { tls },
-            streams_max: (self.http2_max_streams_per_connection != 0).then_some(self.http2_max_streams_per_connection),
-            client_authority: self.clients.authority(),
-            front_proxy: self.clients.front_proxy(),
-            open_paths: self.authorization_always_allow_paths.clone(),
-            token_life: self.authentication_token_webhook_cache_ttl,
-            permission_life: self.authorization_webhook_cache_authorized_ttl,
-            refusal_life: self.authorization_webhook_cache_unauthorized_ttl,
-        })
+    pub(crate) fn secure(&self, tls: TlsPolicy) -> Option<SecurePort> {
+        self.serving.secure_port(self.secure_port, 10259, tls)
     }
 
     /// Lays the flags over a document. Those of leader election count whatever the document says, the kubeconfig where it names

@@ -9,6 +9,7 @@ use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
     kubeconfig::{Selection, config, server_url},
+    serving::{SecurePort, TlsFlags},
 };
 use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint};
 use koord_scheduler_assembly::{BuiltProfile, Configuration, extended_profiles, gates, timings, webhooks};
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Exposition, Secure,
+    Exposition,
     configuration::{with_hooks, write_to},
     debug,
     hooks::Stopwatch,
@@ -45,7 +46,7 @@ pub struct Settings {
     /// Which metrics are shown.
     pub exposition: Exposition,
     /// How the same is served with TLS.
-    pub secure: Option<Secure>,
+    pub secure: Option<SecurePort>,
     /// Whether what changes the program, or shows what users have, is served without TLS too, to everybody.
     pub has_insecure_debug: bool,
     /// Where traces are sent.
@@ -109,8 +110,8 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
 
 /// Runs the scheduler of these options with further plugins until `stop`.
 pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: CancellationToken) -> Result<()> {
-    let Checked { options, gates, tls, unserved_suites, auditor, exposition, traces } = checked;
-    if let Some(line) = options.version.line() {
+    let Checked { options, gates, tls: TlsFlags { policy, unserved_suites }, auditor, exposition, traces } = checked;
+    if let Some(line) = options.version.line(&BUILD) {
         println!("{line}");
         return Ok(());
     }
@@ -128,7 +129,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         configuration,
         listen: options.listen(),
         exposition: options.metrics.with_manifest(exposition),
-        secure: options.secure(tls),
+        secure: options.secure(policy),
         has_insecure_debug: options.insecure_debug,
         traces,
         parked_max: options.pod_max_in_unschedulable_pods_duration,

@@ -33,6 +33,8 @@ pub mod listing;
 pub mod logs;
 mod manifests;
 #[cfg(feature = "controllers")]
+mod metric_flags;
+#[cfg(feature = "controllers")]
 pub mod output;
 #[cfg(feature = "controllers")]
 pub mod permission;
@@ -43,11 +45,15 @@ mod process;
 mod program;
 #[cfg(feature = "controllers")]
 pub mod screen;
+#[cfg(feature = "serving")]
+pub mod serving;
 #[cfg(feature = "controllers")]
 mod setup;
 mod termination;
 #[cfg(feature = "controllers")]
 pub mod units;
+#[cfg(feature = "controllers")]
+mod version;
 
 pub use anyhow::{Error, Result};
 #[cfg(feature = "controllers")]
@@ -60,6 +66,8 @@ pub use controller_flags::{ControllerFlags, ControllerSettings};
 pub use dependencies::Dependencies;
 pub use koord_core::error::in_one_line;
 pub use manifests::print_manifests;
+#[cfg(feature = "controllers")]
+pub use metric_flags::MetricFlags;
 pub use process::{TerminationSignals, run};
 #[cfg(feature = "configuration")]
 pub use program::run_configured;
@@ -67,3 +75,5 @@ pub use program::run_configured;
 pub use program::{Program, metrics, permissions, read_flags, run_controllers};
 #[cfg(feature = "controllers")]
 pub use setup::Setup;
+#[cfg(feature = "controllers")]
+pub use version::{ShownVersion, shown_version};

@@ -49,10 +49,10 @@ fn every_flag_of_the_original_is_taken() {
 fn clients_are_known_as_the_flags_say() {
     let secure = |line: &str| {
         let Checked { options, tls, .. } = parse(line).unwrap();
-        options.secure(tls).unwrap()
+        options.secure(tls.policy).unwrap()
     };
     // How many versions of TLS are spoken.
-    let versions = |secure: &Secure| {
+    let versions = |secure: &SecurePort| {
         let policy = format!("{:?}", secure.tls);
         ["TLSv1_2", "TLSv1_3"].into_iter().filter(|version| policy.contains(version)).count()
     };
@@ -67,7 +67,7 @@ fn clients_are_known_as_the_flags_say() {
     let spoken = versions(&all);
     assert_eq!((all.client_authority, spoken), (Some("a".into()), 1));
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-    let expected = crate::FrontProxy {
+    let expected = koord_program::serving::FrontProxy {
         authority: "b".into(),
         names: texts(&["front", "back"]),
         username_headers: Vec::new(),
@@ -88,7 +88,7 @@ fn clients_are_known_as_the_flags_say() {
 fn http2_is_served_unless_a_flag_says_otherwise() {
     let secure = |line: &str| {
         let Checked { options, tls, .. } = parse(line).unwrap();
-        let secure = options.secure(tls).unwrap();
+        let secure = options.secure(tls.policy).unwrap();
         (format!("{:?}", secure.tls).contains("has_http2: true"), secure.streams_max)
     };
     assert_eq!(secure(""), (true, None));
@@ -124,9 +124,9 @@ fn a_flag_that_asks_for_what_does_not_happen_is_named_with_the_reason() {
 #[test]
 fn help_and_version_are_asked_for_as_in_the_original() {
     assert!(parse("-h").unwrap_err().contains("--secure-port"));
-    assert_eq!(parse("").unwrap().options.version, Shown::Nothing);
-    assert_eq!(parse("--version").unwrap().options.version, Shown::Version);
-    assert_eq!(parse("--version=raw").unwrap().options.version, Shown::Raw);
+    assert_eq!(parse("").unwrap().options.version, ShownVersion::Nothing);
+    assert_eq!(parse("--version").unwrap().options.version, ShownVersion::Version);
+    assert_eq!(parse("--version=raw").unwrap().options.version, ShownVersion::Raw);
     assert!(parse("--version=1.2").unwrap_err().contains("raw"));
 }
 
@@ -184,7 +184,7 @@ fn a_wrong_flag_says_what_would_be_right() {
     assert!(parse("--tls-min-version=1.3").unwrap_err().contains("VersionTLS13"));
     assert!(parse("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA").unwrap_err().contains("none of TLS_RSA_WITH_RC4"));
     let line = "--tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305,TLS_AES_128_GCM_SHA256,TLS_X";
-    assert_eq!(parse(line).unwrap().unserved_suites, ["TLS_X"]);
+    assert_eq!(parse(line).unwrap().tls.unserved_suites, ["TLS_X"]);
     let error = parse("--otlp-endpoint=collector:4318").unwrap_err();
     assert!(error.contains("--otlp-endpoint: \"collector:4318\" is no address such as"), "{error}");
     assert!(parse("--otlp-endpoint=http://collector:4318").unwrap().traces.is_some());

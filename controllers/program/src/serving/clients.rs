@@ -9,7 +9,11 @@ use koord_listen::PeerCertificates;
 use sha2::{Digest as _, Sha256};
 use x509_parser::{certificate::X509Certificate, parse_x509_certificate};
 
-use super::{FrontProxy, Secure, authority::Authority, user::User};
+use super::{
+    authority::Authority,
+    port::{FrontProxy, SecurePort},
+    user::User,
+};
 
 /// Under this key a user has the fingerprint of the certificate.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
@@ -26,7 +30,7 @@ pub(super) struct Clients {
 pub(super) struct Untrusted;
 
 impl Clients {
-    pub(super) fn open(settings: &Secure) -> Result<Self> {
+    pub(super) fn open(settings: &SecurePort) -> Result<Self> {
         let users = settings.client_authority.clone().map(|file| Authority::open("--client-ca-file", file));
         let proxy = settings.front_proxy.clone().map(|proxy| {
             let authority = Authority::open("--requestheader-client-ca-file", proxy.authority.clone())?;

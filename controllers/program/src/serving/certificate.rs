@@ -15,6 +15,7 @@ const HOST: &str = "localhost";
 pub struct CertificateFiles {
     /// The certificate, and those that lead to its authority.
     pub certificate: PathBuf,
+    /// The file of the private key.
     pub key: PathBuf,
     /// The flags that name them.
     pub flags: [&'static str; 2],

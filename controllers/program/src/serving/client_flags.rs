@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::port::FrontProxy;
+use crate::flags::wrong;
 use clap::Args;
-use koord_program::flags::wrong;
-
-use crate::FrontProxy;
 
 /// Flags of client certificates.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ClientFlags {
+pub(super) struct ClientFlags {
     /// Authorities of client certificates for the secure port: the common name of such a certificate is a user's name, its
     /// organizations are the groups.
     #[arg(long, value_name = "FILE")]
@@ -36,7 +35,7 @@ pub(crate) struct ClientFlags {
 
 impl ClientFlags {
     /// Checks that each name says something.
-    pub(crate) fn check(&self) -> Result<(), clap::Error> {
+    pub(super) fn check(&self) -> Result<(), clap::Error> {
         let lists = [
             ("requestheader-allowed-names", &self.requestheader_allowed_names),
             ("requestheader-username-headers", &self.requestheader_username_headers),
@@ -53,12 +52,12 @@ impl ClientFlags {
     }
 
     /// The authorities of users.
-    pub(crate) fn authority(&self) -> Option<PathBuf> {
+    pub(super) fn authority(&self) -> Option<PathBuf> {
         self.client_ca_file.clone()
     }
 
     /// Who speaks for others; none without authorities of such.
-    pub(crate) fn front_proxy(&self) -> Option<FrontProxy> {
+    pub(super) fn front_proxy(&self) -> Option<FrontProxy> {
         let list = |names: &[String]| {
             names.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
         };

@@ -18,8 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Secure,
     clients::{Clients, Untrusted},
+    port::SecurePort,
     user::User,
 };
 
@@ -32,7 +32,7 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// Decides about requests, and remembers what the API server said.
 pub(super) struct Access {
-    settings: Secure,
+    settings: SecurePort,
     clients: Arc<Clients>,
     api: Api,
     clock: SharedClock,
@@ -72,7 +72,7 @@ pub(super) async fn check(State(access): State<Arc<Access>>, request: Request, n
 }
 
 impl Access {
-    pub(super) fn new(settings: Secure, clients: Arc<Clients>, api: Api, clock: SharedClock) -> Self {
+    pub(super) fn new(settings: SecurePort, clients: Arc<Clients>, api: Api, clock: SharedClock) -> Self {
         let api = api.with_own_limit(LIMIT);
         Self { settings, clients, api, clock, users: Mutex::default(), permissions: Mutex::default() }
     }

@@ -1,12 +1,5 @@
 //! The secure port: what the other port serves, with TLS, to users whom the API server permits it.
 
-mod access;
-mod authority;
-mod certificate;
-mod clients;
-mod names;
-mod user;
-
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Result, anyhow};
@@ -22,15 +15,20 @@ use rustls::{
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
-use self::{access::Access, authority::AnyCertificate, clients::Clients, names::Certificates};
-pub use self::{certificate::CertificateFiles, names::NamedCertificate};
+use super::{
+    access::{self, Access},
+    authority::AnyCertificate,
+    certificate::CertificateFiles,
+    clients::Clients,
+    names::{Certificates, NamedCertificate},
+};
 
 /// How often files are read again, and a certificate of our own is looked at.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How the secure port is served.
 #[derive(Clone, Debug)]
-pub struct Secure {
+pub struct SecurePort {
     /// Where.
     pub address: SocketAddr,
     /// Whether somebody has chosen this port. One that is taken is an error then, and not served otherwise.
@@ -74,9 +72,9 @@ pub struct FrontProxy {
     pub extra_prefixes: Vec<String>,
 }
 
-impl Secure {
+impl SecurePort {
     /// Takes the port, and serves it while the manager runs.
-    pub(crate) fn run_in(self, router: Router, clock: SharedClock, manager: &mut Manager) -> Result<()> {
+    pub fn run_in(self, router: Router, clock: SharedClock, manager: &mut Manager) -> Result<()> {
         let listener = match bind(self.address) {
             Ok(listener) => listener,
             Err(error) if error.is_in_use() && !self.is_chosen => {

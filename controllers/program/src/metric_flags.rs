@@ -3,15 +3,16 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::{ArgAction, Args};
-use koord_program::flags::wrong;
 use koord_resource::yaml::parse;
 use koord_runtime::metrics::Exposition;
 
+use crate::flags::wrong;
+
 const LABELS: &str = "allow-metric-labels";
 
-/// Flags of the metrics.
+/// Flags of the metrics: `#[command(flatten)]` them.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct MetricFlags {
+pub struct MetricFlags {
     /// Metrics that are not shown, by their full names.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     disabled_metrics: Vec<String>,
@@ -24,8 +25,8 @@ pub(crate) struct MetricFlags {
 }
 
 impl MetricFlags {
-    /// What the flags say, without the manifest.
-    pub(crate) fn check(&self) -> Result<Exposition, clap::Error> {
+    /// What the flags say, without the manifest. An error where a value is malformed.
+    pub fn check(&self) -> Result<Exposition, clap::Error> {
         let mut exposition = Exposition::default();
         for name in &self.disabled_metrics {
             let name = name.trim();
@@ -44,7 +45,7 @@ impl MetricFlags {
     }
 
     /// The same with what the manifest says. One that cannot be read has no effect, as in the original.
-    pub(crate) fn with_manifest(&self, mut exposition: Exposition) -> Exposition {
+    pub fn with_manifest(&self, mut exposition: Exposition) -> Exposition {
         let Some(file) = &self.allow_metric_labels_manifest else { return exposition };
         let labels = std::fs::read_to_string(file).map_err(anyhow::Error::from);
         let labels = labels.and_then(|text| Ok(serde_json::from_value::<BTreeMap<String, String>>(parse(&text)?)?));

@@ -19,6 +19,7 @@ const FLAG: &str = "--tls-sni-cert-key";
 /// A certificate for some names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedCertificate {
+    /// Its files.
     pub files: CertificateFiles,
     /// The names, which may begin with `*.`; without any those in the certificate.
     pub names: Vec<String>,
