@@ -102,11 +102,20 @@ pub struct Scheduler {
     controllers: Controllers,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
-    has_led: bool,
-    is_leading: bool,
+    phase: Phase,
     /// Whether the engine had all objects when it caught up last. That the caches are complete does not say so: they may have become
     /// it since, with deltas that nobody has applied.
     knows_all: bool,
+}
+
+/// Whether this replica schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It has not been the leader yet.
+    Standby,
+    Leading,
+    /// It was the leader, and another has been since, or may be.
+    Deposed,
 }
 
 /// A binding that is tried again, and from where.
@@ -180,8 +189,7 @@ impl Scheduler {
             agrees_within: None,
             controllers: Controllers::default(),
             is_working: false,
-            has_led: false,
-            is_leading: false,
+            phase: Phase::Standby,
             knows_all: false,
         }
     }
@@ -228,8 +236,9 @@ impl Scheduler {
         for (pod, lasts) in self.monitor.overdue(self.engine.cluster(), self.clock.moment()) {
             self.timed_out(&pod, "binding", lasts);
         }
+        let decides = self.is_leading() && self.knows_all;
         if let Some(measures) = &mut self.measures {
-            measures.set_deciding(self.is_leading && self.knows_all);
+            measures.set_deciding(decides);
             measures.observe(&self.engine, self.clock.moment());
         }
     }
@@ -266,9 +275,9 @@ impl Scheduler {
 
     /// Begins to schedule. What it decided while it led before does not count any more: another has led since.
     pub fn lead(&mut self) {
-        self.is_leading = true;
+        let before = std::mem::replace(&mut self.phase, Phase::Leading);
         self.elsewhere.set_led_since(Some(self.clock.moment()));
-        if std::mem::replace(&mut self.has_led, true) {
+        if before != Phase::Standby {
             self.in_flight.clear();
             self.is_working = true;
         }
@@ -277,9 +286,15 @@ impl Scheduler {
 
     /// Only follows the cluster from now on.
     pub(crate) fn follow(&mut self) {
-        self.is_leading = false;
+        if self.is_leading() {
+            self.phase = Phase::Deposed;
+        }
         self.audit_workloads_anew();
         self.elsewhere.set_led_since(None);
+    }
+
+    fn is_leading(&self) -> bool {
+        self.phase == Phase::Leading
     }
 
     /// What it knows now.
@@ -326,7 +341,7 @@ impl Scheduler {
         let Some(placed) = self.engine.cluster().pod(uid) else { return };
         let node = self.engine.cluster().name(placed.row);
         tracing::warn!(pod = %placed.pod.key, node = node.map(|node| &**node), resource = &**resource, "the node has rejected a pod for want of a resource");
-        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading) {
+        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading()) {
             measures.rejected(&placed.pod.template.scheduler, resource);
         }
     }

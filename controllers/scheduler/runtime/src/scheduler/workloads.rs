@@ -88,7 +88,7 @@ impl Scheduler {
     pub(super) fn audit_workloads_anew(&mut self) {
         let Some(workloads) = &mut self.workloads else { return };
         workloads.auditor.clear();
-        if !self.is_leading {
+        if !self.is_leading() {
             return;
         }
         let cluster = self.engine.cluster();
@@ -225,12 +225,13 @@ impl Scheduler {
 
     /// The auditor, where there is something to audit.
     fn audits(&self) -> Option<&Workloads> {
-        self.workloads.as_deref().filter(|_| self.is_leading)
+        self.workloads.as_deref().filter(|_| self.is_leading())
     }
 
     /// Has the auditor record something. Methods have the names that the original has for the same.
     fn record(&mut self, method: &'static str, note: impl FnOnce(&mut Auditor, &Engine, Moment)) {
-        if let Some(workloads) = self.workloads.as_deref_mut().filter(|_| self.is_leading) {
+        let is_leading = self.is_leading();
+        if let Some(workloads) = self.workloads.as_deref_mut().filter(|_| is_leading) {
             workloads.note(&self.engine, method, || self.clock.moment(), note);
         }
     }
