@@ -29,7 +29,7 @@ use koord_scheduler_framework::{
     object::Object,
     pod::{Pod, Template},
 };
-use koord_scheduler_plugins_koordinator::elastic_quota::{Claim, Counted, Ledger, Settings};
+use koord_scheduler_plugins_koordinator::elastic_quota::{Claim, Counted, Ledger, QuotaSettings};
 use koord_scheduling::CpuSet;
 use scenarios::{Scenario, cpu_bound, labelled, of_koordinator, on_gpus, owners, plain, requests, spec, workload};
 use serde_json::{Value, json};
@@ -300,7 +300,7 @@ fn quotas(chosen: &Chosen) {
         (0..QUOTAS).map(|number| Claim { label: format!("q{number}").into(), namespace: "ns".into() }).collect();
     let requests = list(json!({"cpu": "96", "memory": "160Gi"}));
     let of = |claim| Counted { claim, requests: &requests, is_preemptible: true };
-    let mut ledger = Ledger::new(Settings { uses_runtime: true, ..Settings::default() });
+    let mut ledger = Ledger::new(QuotaSettings { uses_runtime: true, ..QuotaSettings::default() });
     let nodes = list(json!({"cpu": "96000", "memory": "160Ti"}));
     ledger.offer(None, Some(&nodes));
     for claim in &claims {

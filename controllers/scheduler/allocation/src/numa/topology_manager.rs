@@ -203,7 +203,7 @@ impl<'a> TopologyHints<'a> {
         };
         let mut lines: Vec<String> = self.named().filter(|(_, list)| !list.is_empty()).map(line).collect();
         lines.sort();
-        ReasonCode::NumaUnavailable.says(format!("Unaligned NUMA TopologyHint cause {}", lines.join(separator))).into()
+        ReasonCode::NumaUnavailable.says(format!("Unaligned NUMA Hint cause {}", lines.join(separator))).into()
     }
 }
 

@@ -55,7 +55,7 @@ pub use self::{
     ledger::{Counted, Ledger},
     quotas::Quotas,
     revoke::{Overuse, Running, revoked},
-    settings::{Deleting, Revocation, Settings},
+    settings::{Deleting, QuotaSettings, Revocation},
     status::QuotaStatus,
     sums::{Kind, Sums},
 };
@@ -64,7 +64,7 @@ pub use self::{
 /// arguments and with which hooks they limit.
 #[derive(Clone, Debug)]
 pub struct ElasticQuotaPlugin {
-    settings: Settings,
+    settings: QuotaSettings,
     hooks: Vec<Hook>,
 }
 
@@ -79,7 +79,7 @@ struct SameQuota<'a> {
 impl ElasticQuotaPlugin {
     /// With these arguments, completed, under these feature gates.
     pub fn new(args: &ElasticQuotaArgs, gates: FeatureGates<'_>) -> Self {
-        Settings::new(args, gates).into()
+        QuotaSettings::new(args, gates).into()
     }
 
     /// The same with these hooks.
@@ -89,8 +89,8 @@ impl ElasticQuotaPlugin {
     }
 }
 
-impl From<Settings> for ElasticQuotaPlugin {
-    fn from(settings: Settings) -> Self {
+impl From<QuotaSettings> for ElasticQuotaPlugin {
+    fn from(settings: QuotaSettings) -> Self {
         Self { settings, hooks: Vec::new() }
     }
 }

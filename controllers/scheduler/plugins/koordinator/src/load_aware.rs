@@ -41,7 +41,7 @@ pub use self::{
     loads::Loads,
     metric::{NodeMetric, NodeUsage, PodUsage, Usage},
     node_load::{AssignedPod, NodeLoad},
-    settings::{Expired, Settings},
+    settings::{Expired, LoadAwareSettings},
     thresholds::{Aggregated, Measure, Thresholds},
 };
 use self::{
@@ -53,7 +53,7 @@ use self::{
 /// arguments share what is kept about nodes.
 #[derive(Clone, Debug)]
 pub struct LoadAwareScheduling {
-    settings: Arc<Settings>,
+    settings: Arc<LoadAwareSettings>,
 }
 
 /// What a node is asked for one pod.
@@ -66,7 +66,7 @@ struct Ask {
 impl LoadAwareScheduling {
     /// With these arguments, completed.
     pub fn new(args: &LoadAwareSchedulingArgs) -> Self {
-        Self { settings: Arc::new(Settings::from(args)) }
+        Self { settings: Arc::new(LoadAwareSettings::from(args)) }
     }
 
     /// The loads of nodes as its arguments count them.
@@ -235,7 +235,7 @@ impl Ask {
     }
 
     /// What is known of a node, and by what it is judged.
-    fn view<'a>(&self, cluster: &'a Cluster, row: Row) -> Option<(&'a Settings, View<'a>)> {
+    fn view<'a>(&self, cluster: &'a Cluster, row: Row) -> Option<(&'a LoadAwareSettings, View<'a>)> {
         let loads = self.loads(cluster)?;
         Some((loads.settings(), loads.view(row)?))
     }

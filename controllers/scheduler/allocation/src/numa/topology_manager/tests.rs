@@ -191,8 +191,8 @@ fn what_is_not_aligned_is_listed_by_resource() {
     let of_plugins = [cpu, gpu];
     let words = "cpu prefer [01] among [01 11],gpu prefer [10] among [10 11],memory prefer [01] among [01 11]";
     let reason = |policy| Reason::joined(&merge(&hints(&of_plugins), rules(policy, 2)).unwrap_err());
-    assert_eq!(reason(Policy::SingleNumaNode), format!("Unaligned NUMA TopologyHint cause {words}"));
-    assert_eq!(reason(Policy::Restricted), format!("Unaligned NUMA TopologyHint cause {}", words.replace(',', " & ")));
+    assert_eq!(reason(Policy::SingleNumaNode), format!("Unaligned NUMA Hint cause {words}"));
+    assert_eq!(reason(Policy::Restricted), format!("Unaligned NUMA Hint cause {}", words.replace(',', " & ")));
     let none = [lists(&[("cpu", Some(Vec::new())), ("memory", Some(Vec::new())), ("gpu", Some(usual()))])];
     let unsatisfied = merge(&hints(&none), rules(Policy::Restricted, 2)).unwrap_err();
     assert_eq!(Reason::joined(&unsatisfied), "Unsatisfied NUMA cpu, Unsatisfied NUMA memory");

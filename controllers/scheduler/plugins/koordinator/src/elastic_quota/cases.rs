@@ -28,7 +28,7 @@ struct World {
 }
 
 impl World {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: QuotaSettings) -> Self {
         Self::of(vec![
             Arc::new(NodeResourcesFit::default()),
             Arc::new(ElasticQuotaPlugin::from(settings)),
@@ -124,7 +124,7 @@ fn profiles_share_the_quotas_by_the_arguments_of_the_first() {
     let admitted = |limits: [&str; 2]| {
         let plugins = limits.map(|cpu| {
             let default_max = [("cpu", cpu.parse().unwrap())].into_iter().collect();
-            ElasticQuotaPlugin::from(Settings { default_max, ..Settings::default() })
+            ElasticQuotaPlugin::from(QuotaSettings { default_max, ..QuotaSettings::default() })
         });
         let mut cluster = Cluster::default();
         plugins.iter().map(PluginState::state).for_each(|state| cluster.add_state(state));
@@ -147,12 +147,12 @@ const EXPECTED: &str = " preemption: expected at least one victim pod on node \"
 
 #[test]
 fn quotas_are_shown_by_tree_and_with_their_pods() {
-    let mut world = World::new(Settings { has_trees: true, ..Settings::default() });
+    let mut world = World::new(QuotaSettings { has_trees: true, ..QuotaSettings::default() });
     world.quota("q1", "5", "10", &json!({}));
     world.quota("qa", "5", "10", &json!({"labels": {"quota.scheduling.koordinator.sh/tree-id": "ta"}}));
     world.place(pod("a", "q1", "6", 0));
     world.refuse(pod("b", "q1", "6", 0));
-    let plugin = ElasticQuotaPlugin::from(Settings::default());
+    let plugin = ElasticQuotaPlugin::from(QuotaSettings::default());
     let shown = |path: &[&str], query: &[(&str, &str)]| {
         plugin.serve(path, &query.iter().copied().collect(), world.engine.cluster())
     };
@@ -175,7 +175,7 @@ fn quotas_are_shown_by_tree_and_with_their_pods() {
 #[test]
 fn a_pod_waits_until_its_quota_has_room() {
     let full = || {
-        let mut world = World::new(Settings::default());
+        let mut world = World::new(QuotaSettings::default());
         world.quota("q1", "5", "10", &json!({}));
         world.place(pod("a", "q1", "6", 0));
         let none = " preemption: 0/1 nodes are available: 1 No victims found on node n1 for preemptor pod b., \
@@ -200,7 +200,7 @@ fn a_pod_waits_until_its_quota_has_room() {
 
 #[test]
 fn pods_that_run_already_and_pods_of_other_schedulers_count() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     let now = world.now();
     let running = with(&pod("a", "q1", "6", 0), |template| template.scheduler = "other".into());
     world.engine.set_pod(Arc::new(Pod { node: Some("n1".into()), ..Pod::clone(&running) }), now);
@@ -210,7 +210,7 @@ fn pods_that_run_already_and_pods_of_other_schedulers_count() {
 
 #[test]
 fn waiting_pods_request_before_they_are_tried() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "40", "80", &json!({}));
     world.quota("q2", "50", "100", &json!({}));
     let (a, b) = (pod("a", "q2", "55", 0), pod("b", "q1", "40", 0));
@@ -223,7 +223,7 @@ fn waiting_pods_request_before_they_are_tried() {
 
 #[test]
 fn the_scheduler_s_own_annotations_change_nothing() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "5", "10", &json!({}));
     world.place(pod("a", "q1", "6", 0));
     let forest = std::ptr::from_ref(world.engine.cluster().state::<Quotas>().unwrap().forest());
@@ -236,7 +236,7 @@ fn the_scheduler_s_own_annotations_change_nothing() {
 
 #[test]
 fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.quota("q2", "10", "10", &json!({}));
     world.place(pod("other", "q2", "6", 1));
@@ -249,7 +249,7 @@ fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
 
 #[test]
 fn a_pod_for_which_quota_and_node_lack_room_evicts_too() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("other", "", "90", 100));
     world.place(pod("l", "q1", "6", 5));
@@ -263,7 +263,7 @@ fn job_preemption_does_not_take_the_place_of_that_within_the_quota() {
     let mut world = World::of(vec![
         Arc::new(NodeResourcesFit::default()),
         Arc::new(Coscheduling::new(&args)),
-        Arc::new(ElasticQuotaPlugin::from(Settings::default())),
+        Arc::new(ElasticQuotaPlugin::from(QuotaSettings::default())),
     ]);
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("l", "q1", "6", 5));
@@ -273,7 +273,7 @@ fn job_preemption_does_not_take_the_place_of_that_within_the_quota() {
 
 #[test]
 fn no_more_pods_are_evicted_than_the_quota_needs() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     let created = |name, created| Arc::new(Pod { created, ..Pod::clone(&pod(name, "q1", "4", 1)) });
     world.place(created("l1", 1));
@@ -283,7 +283,7 @@ fn no_more_pods_are_evicted_than_the_quota_needs() {
 
 #[test]
 fn nobody_is_evicted_for_a_resource_that_max_does_not_name() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q2", "1", "10", &json!({}));
     let quota = json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"max": {"cpu": "10"}}});
     let quota: ElasticQuota = serde_json::from_value(quota).unwrap();
@@ -298,7 +298,7 @@ fn nobody_is_evicted_for_a_resource_that_max_does_not_name() {
 #[test]
 fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
     let tried = |lower: &dyn Fn(Arc<Pod>) -> Arc<Pod>, higher: Arc<Pod>| {
-        let mut world = World::new(Settings::default());
+        let mut world = World::new(QuotaSettings::default());
         world.quota("q1", "10", "10", &json!({}));
         let lower = lower(pod("l", "q1", "6", 5));
         if lower.node.is_some() {
@@ -334,14 +334,14 @@ fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
 
 #[test]
 fn evictions_outside_of_the_quota_and_below_its_min_are_in_vain() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.quota("q2", "10", "10", &json!({}));
     world.place(pod("other", "q2", "6", 1));
     world.place(pod("own", "q1", "6", 10));
     assert_eq!(world.refuse(pod("h", "q1", "6", 10)).message, format!("{SHORT}{EXPECTED}"));
 
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "5", "20", &json!({}));
     world.place(pod("l", "q1", "2", 1));
     let labels =
@@ -355,7 +355,7 @@ fn evictions_outside_of_the_quota_and_below_its_min_are_in_vain() {
 fn pods_of_the_default_quota_are_not_evicted_for_it_unless_that_is_allowed() {
     let tried = |protects_default, max: &str| {
         let default_max = [("cpu", max.parse().unwrap())].into_iter().collect();
-        let mut world = World::new(Settings { protects_default, default_max, ..Settings::default() });
+        let mut world = World::new(QuotaSettings { protects_default, default_max, ..QuotaSettings::default() });
         world.place(pod("l", "", "95", 1));
         victims(&world.refuse(pod("h", "", "10", 10))).len()
     };

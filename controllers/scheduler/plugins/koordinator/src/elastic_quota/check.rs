@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use koord_resource::{Quantity, ResourceList};
 use koord_scheduler_framework::{Reason, ReasonCode};
 
-use super::{Counted, Forest, Node, Settings, sums::masked};
+use super::{Counted, Forest, Node, QuotaSettings, sums::masked};
 
 /// Quotas that are named as borrowers.
 const BORROWERS_MAX: usize = 8;
@@ -52,7 +52,7 @@ impl Forest {
     }
 
     /// Whether a pod fits into its quota. A pod that belongs to none always does.
-    pub fn check(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
+    pub fn check(&self, settings: &QuotaSettings, pod: Counted<'_>) -> Result<(), Shortage> {
         self.check_leaf(pod)?;
         self.check_above(settings, pod)
     }
@@ -73,7 +73,7 @@ impl Forest {
     }
 
     /// Whether a pod fits into the quotas above its own, where these are looked at.
-    pub(super) fn check_above(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
+    pub(super) fn check_above(&self, settings: &QuotaSettings, pod: Counted<'_>) -> Result<(), Shortage> {
         if !settings.checks_parents {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use koord_api::quota;
 use koord_resource::ResourceList;
 use koord_scheduler_framework::pod::Template;
 
-use super::Settings;
+use super::QuotaSettings;
 
 /// What pods of one quota have in common: pods with equal claims belong to the same quota, whichever it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ impl Claim {
 }
 
 /// What a pod of the template requests of its quota.
-pub(super) fn requests<'t>(template: &'t Template, settings: &Settings) -> Cow<'t, ResourceList> {
+pub(super) fn requests<'t>(template: &'t Template, settings: &QuotaSettings) -> Cow<'t, ResourceList> {
     if settings.counts_overhead || template.overhead.is_empty() {
         return Cow::Borrowed(&template.requests);
     }

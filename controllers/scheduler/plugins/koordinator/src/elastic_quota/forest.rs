@@ -15,7 +15,7 @@ use koord_resource::{Quantity, ResourceList};
 use smallvec::SmallVec;
 
 use super::{
-    Claim, Kind, Settings, Sums,
+    Claim, Kind, QuotaSettings, Sums,
     division::{Claimant, Division},
     sums::masked,
 };
@@ -75,7 +75,7 @@ struct Root {
 /// All trees. The default tree has an empty id. Which quotas there are does not change, so that they are known by their numbers.
 #[derive(Clone, Debug)]
 pub struct Forest {
-    settings: Arc<Settings>,
+    settings: Arc<QuotaSettings>,
     /// In the order of their names.
     nodes: Vec<Node>,
     numbers: HashMap<Arc<str>, usize>,

@@ -10,13 +10,13 @@ use std::{
 use koord_quota::Quota;
 use koord_resource::ResourceList;
 
-use super::{Claim, Forest, Kind, Settings, Sums};
+use super::{Claim, Forest, Kind, QuotaSettings, Sums};
 
 /// Counts pods. The quotas are kept elsewhere and handed over; the trees are built when they are asked for first after a
 /// quota has changed, and brought up to date with every pod from then on.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    settings: Arc<Settings>,
+    settings: Arc<QuotaSettings>,
     groups: BTreeMap<Claim, Group>,
     offered: ResourceList,
     forest: OnceLock<Forest>,
@@ -44,7 +44,7 @@ pub(super) use self::audit::Times;
 
 impl Ledger {
     /// Without pods and nodes.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: QuotaSettings) -> Self {
         Self {
             settings: Arc::new(settings),
             groups: BTreeMap::new(),
@@ -54,7 +54,7 @@ impl Ledger {
     }
 
     /// How quotas limit pods.
-    pub fn settings(&self) -> &Arc<Settings> {
+    pub fn settings(&self) -> &Arc<QuotaSettings> {
         &self.settings
     }
 

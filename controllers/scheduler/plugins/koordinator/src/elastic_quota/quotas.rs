@@ -25,8 +25,8 @@ use koord_scheduler_framework::{
 };
 
 use super::{
-    Claim, Counted, Deleting, Forest, Hook, HookRefusal, Ledger, Overuse, QuotaStatus, QuotaUpdate, Settings, Shortage,
-    claim::requests, hooks::Hooks, is_preemptible,
+    Claim, Counted, Deleting, Forest, Hook, HookRefusal, Ledger, Overuse, QuotaSettings, QuotaStatus, QuotaUpdate,
+    Shortage, claim::requests, hooks::Hooks, is_preemptible,
 };
 
 /// The quotas of the cluster.
@@ -68,7 +68,7 @@ pub(super) struct Read {
 
 impl Quotas {
     /// Of no cluster.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: QuotaSettings) -> Self {
         Self {
             ledger: Ledger::new(settings),
             read: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl Quotas {
     }
 
     /// How quotas limit pods.
-    pub fn settings(&self) -> &Arc<Settings> {
+    pub fn settings(&self) -> &Arc<QuotaSettings> {
         self.ledger.settings()
     }
 
@@ -265,7 +265,7 @@ impl Quotas {
     }
 }
 
-fn counted<T>(template: &Template, settings: &Settings, with: impl FnOnce(Counted<'_>) -> T) -> T {
+fn counted<T>(template: &Template, settings: &QuotaSettings, with: impl FnOnce(Counted<'_>) -> T) -> T {
     let (claim, requests) = (Claim::of(template), requests(template, settings));
     with(Counted { claim: &claim, requests: &requests, is_preemptible: is_preemptible(template) })
 }

@@ -10,7 +10,7 @@ use koord_scheduler_framework::FeatureGates;
 
 /// How quotas limit pods.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct QuotaSettings {
     /// Whether a quota may use its runtime, not its `max`.
     pub uses_runtime: bool,
     /// Whether mins shrink when their sum is too large.
@@ -60,7 +60,7 @@ pub enum Deleting {
     CountsNot,
 }
 
-impl Settings {
+impl QuotaSettings {
     /// Of complete arguments under these feature gates.
     pub fn new(args: &ElasticQuotaArgs, gates: FeatureGates<'_>) -> Self {
         let span = |span: Option<Duration>| SignedDuration::from_nanos(span.map_or(0, Duration::as_nanos));
@@ -103,7 +103,7 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for QuotaSettings {
     fn default() -> Self {
         let mut args = ElasticQuotaArgs::default();
         koord_config::Args::complete(&mut args);

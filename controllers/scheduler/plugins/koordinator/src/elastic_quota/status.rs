@@ -14,7 +14,7 @@ use koord_core::uid::Uid;
 use koord_resource::ResourceList;
 use serde_json::{Value, json};
 
-use super::{Forest, Settings};
+use super::{Forest, QuotaSettings};
 
 /// The observed part of a quota: its status, and the annotations that the scheduler writes. Lists without a resource are
 /// not written.
@@ -32,7 +32,7 @@ impl QuotaStatus {
         [&RUNTIME, &REQUEST, &CHILD_REQUEST, &NON_PREEMPTIBLE_REQUEST, &NON_PREEMPTIBLE_USED, &ALLOCATED, &GUARANTEED];
 
     /// What is to be written about a quota; none where there is no such quota.
-    pub fn of(forest: &Forest, settings: &Settings, name: &str) -> Option<Self> {
+    pub fn of(forest: &Forest, settings: &QuotaSettings, name: &str) -> Option<Self> {
         if name == ROOT_QUOTA {
             let sums = forest.root()?;
             let mut annotations = BTreeMap::from([

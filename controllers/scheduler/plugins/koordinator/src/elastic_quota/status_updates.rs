@@ -13,7 +13,7 @@ use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{StatusUpdates, cluster::Cluster};
 use serde_json::{Value, json};
 
-use super::{Quotas, Settings};
+use super::{QuotaSettings, Quotas};
 
 const QUOTA: ResourceKind = ResourceKind::typed::<ElasticQuota>();
 
@@ -65,7 +65,7 @@ impl Quotas {
 }
 
 /// The quotas that exist in every cluster, as they are made.
-fn everywhere(settings: &Settings) -> [(&'static str, Value); 3] {
+fn everywhere(settings: &QuotaSettings) -> [(&'static str, Value); 3] {
     let root = json!({ALLOW_LENT_RESOURCE.name(): "false", IS_PARENT.name(): "true", PARENT: ""});
     [
         (ROOT_QUOTA, root, json!({})),

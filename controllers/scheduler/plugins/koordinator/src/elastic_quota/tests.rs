@@ -14,7 +14,7 @@ use koord_resource::ResourceList;
 use koord_scheduler_framework::ReasonCode;
 use serde_json::{Value, json};
 
-use super::{Claim, Counted, Forest, Ledger, QuotaStatus, Settings, check};
+use super::{Claim, Counted, Forest, Ledger, QuotaSettings, QuotaStatus, check};
 
 fn list(amounts: Value) -> ResourceList {
     serde_json::from_value(amounts).unwrap()
@@ -44,14 +44,14 @@ struct World {
 }
 
 impl World {
-    fn new(settings: Settings, quotas: impl IntoIterator<Item = Quota>) -> Self {
+    fn new(settings: QuotaSettings, quotas: impl IntoIterator<Item = Quota>) -> Self {
         let mut ledger = Ledger::new(settings);
         ledger.offer(None, Some(&list(json!({"cpu": "100", "memory": "400Gi", "pods": "110"}))));
         Self { ledger, quotas: quotas.into_iter().collect() }
     }
 
     fn of(quotas: impl IntoIterator<Item = Quota>) -> Self {
-        Self::new(Settings::default(), quotas)
+        Self::new(QuotaSettings::default(), quotas)
     }
 
     fn forest(&self) -> &Forest {
@@ -204,7 +204,7 @@ fn mins_beyond_the_cluster_shrink_or_are_kept() {
     world.arrive("q2", cpu(60));
     assert!(world.arrive("q1", cpu(51)).contains("runtime: cpu:50,"));
     assert_eq!(json!(world.forest().scaled_min("q1")), json!({"cpu": "50", "memory": "10Gi"}));
-    let mut world = World::new(Settings { scales_min: false, ..Settings::default() }, quotas());
+    let mut world = World::new(QuotaSettings { scales_min: false, ..QuotaSettings::default() }, quotas());
     assert_eq!(json!(world.forest().scaled_min("q1")), json!({"cpu": "100", "memory": "10Gi"}));
     world.arrive("q2", cpu(60));
     assert_eq!(world.arrive("q1", cpu(51)), "");
@@ -213,7 +213,7 @@ fn mins_beyond_the_cluster_shrink_or_are_kept() {
 #[test]
 fn without_runtimes_only_max_counts_though_it_is_called_runtime() {
     let never = cores("q2", 90, 100, json!({"allow-lent-resource": "false"}));
-    let settings = Settings { uses_runtime: false, ..Settings::default() };
+    let settings = QuotaSettings { uses_runtime: false, ..QuotaSettings::default() };
     let mut world = World::new(settings, [cores("q1", 10, 40, json!({})), never]);
     assert_eq!(world.arrive("q1", cpu(30)), "");
     assert!(

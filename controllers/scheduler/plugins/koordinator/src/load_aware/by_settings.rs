@@ -10,7 +10,7 @@ use koord_scheduler_framework::{
     object::ObjectChange,
 };
 
-use super::{Loads, Settings};
+use super::{LoadAwareSettings, Loads};
 
 /// The loads of nodes, once for all profiles with the same arguments.
 #[derive(Clone, Debug)]
@@ -18,12 +18,12 @@ pub struct LoadsBySettings(Vec<Loads>);
 
 impl LoadsBySettings {
     /// Of no nodes, with the arguments of one profile.
-    pub fn new(settings: Arc<Settings>) -> Self {
+    pub fn new(settings: Arc<LoadAwareSettings>) -> Self {
         Self(vec![Loads::new(settings)])
     }
 
     /// Which loads are those of these arguments.
-    pub fn index(&self, settings: &Arc<Settings>) -> Option<usize> {
+    pub fn index(&self, settings: &Arc<LoadAwareSettings>) -> Option<usize> {
         let is_same = |loads: &Loads| Arc::ptr_eq(loads.settings(), settings) || loads.settings() == settings;
         self.0.iter().position(is_same)
     }

@@ -2,7 +2,7 @@
 
 use koord_scheduler_framework::SCORE_MAX;
 
-use super::{Amounts, Expired, Measure, NodeLoad, NodeMetric, Settings, Thresholds, node_load::plus};
+use super::{Amounts, Expired, LoadAwareSettings, Measure, NodeLoad, NodeMetric, Thresholds, node_load::plus};
 
 /// What is known of a node.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub enum TooBusy {
     Aggregated(usize),
 }
 
-impl Settings {
+impl LoadAwareSettings {
     /// Whether the node takes the pod.
     pub fn check(&self, node: View<'_>, pod: &Incoming) -> Result<(), TooBusy> {
         let Some((thresholds, measure)) = node.thresholds.of_pod(pod.is_prod) else { return Ok(()) };
@@ -115,10 +115,10 @@ mod tests {
     use super::*;
     use crate::load_aware::Dimensions;
 
-    fn settings(args: &Value) -> Settings {
+    fn settings(args: &Value) -> LoadAwareSettings {
         let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
         args.complete();
-        Settings::from(&args)
+        LoadAwareSettings::from(&args)
     }
 
     fn metric(cpu: &str, memory: &str) -> NodeMetric {

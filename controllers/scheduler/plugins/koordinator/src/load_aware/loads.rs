@@ -22,7 +22,7 @@ use koord_scheduler_framework::{
 };
 
 use super::{
-    Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View,
+    Amounts, AssignedPod, Demand, Incoming, LoadAwareSettings, NodeLoad, NodeMetric, Thresholds, View,
     counted::{CountedAs, PlacedAt},
     node_load::within_reason,
 };
@@ -30,7 +30,7 @@ use super::{
 /// What is known of the load of nodes, by row, as some arguments count it.
 #[derive(Clone, Debug)]
 pub struct Loads {
-    settings: Arc<Settings>,
+    settings: Arc<LoadAwareSettings>,
     rows: Vec<Known>,
     /// When reports expire, in seconds since 1970.
     expiries: BTreeSet<(i64, Row)>,
@@ -57,12 +57,12 @@ struct Estimates(BTreeMap<ClassId, (ReservedId, Arc<Incoming>)>);
 
 impl Loads {
     /// Of no nodes.
-    pub fn new(settings: Arc<Settings>) -> Self {
+    pub fn new(settings: Arc<LoadAwareSettings>) -> Self {
         Self { settings, rows: Vec::new(), expiries: BTreeSet::new(), estimates: Estimates::default() }
     }
 
     /// By what nodes are compared.
-    pub fn settings(&self) -> &Arc<Settings> {
+    pub fn settings(&self) -> &Arc<LoadAwareSettings> {
         &self.settings
     }
 
@@ -122,7 +122,7 @@ impl Loads {
     }
 }
 
-impl Settings {
+impl LoadAwareSettings {
     /// A pod on its node. `adds` is what pods of its class add; one that was counted otherwise when it came adds that.
     pub(super) fn assigned(&self, placed: &Placed, adds: impl FnOnce() -> Arc<Incoming>) -> AssignedPod {
         let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
@@ -166,7 +166,7 @@ impl Estimates {
     /// Classes beyond are forgotten.
     const CLASSES_MAX: usize = 1024;
 
-    fn of(&mut self, class: &Arc<Class>, settings: &Settings) -> Arc<Incoming> {
+    fn of(&mut self, class: &Arc<Class>, settings: &LoadAwareSettings) -> Arc<Incoming> {
         if self.0.len() >= Self::CLASSES_MAX && !self.0.contains_key(&class.id()) {
             self.0.clear();
         }

@@ -10,7 +10,7 @@ use super::{Amounts, Dimensions, Estimator, Measure, Thresholds, thresholds::Agg
 
 /// How nodes are compared by their load.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct LoadAwareSettings {
     /// The resources that are compared.
     pub dimensions: Dimensions,
     /// How the usage of a new pod is estimated.
@@ -44,7 +44,7 @@ pub enum Expired {
     Accepted,
 }
 
-impl From<&LoadAwareSchedulingArgs> for Settings {
+impl From<&LoadAwareSchedulingArgs> for LoadAwareSettings {
     /// Of complete arguments.
     fn from(args: &LoadAwareSchedulingArgs) -> Self {
         let aggregated = args.aggregated.clone().unwrap_or_default();
@@ -101,7 +101,7 @@ impl From<&LoadAwareSchedulingArgs> for Settings {
     }
 }
 
-impl Settings {
+impl LoadAwareSettings {
     /// By which usage nodes are scored for a pod.
     pub fn scored(&self, is_prod: bool) -> Measure<'_> {
         match &self.scored {
@@ -129,10 +129,10 @@ mod tests {
 
     use super::*;
 
-    fn settings(args: Value) -> Settings {
+    fn settings(args: Value) -> LoadAwareSettings {
         let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args).unwrap();
         args.complete();
-        Settings::from(&args)
+        LoadAwareSettings::from(&args)
     }
 
     #[test]

@@ -14,7 +14,8 @@ use koord_scheduler_framework::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    Amounts, EXPIRED, Incoming, Loads, Measure, NodeLoad, NodeMetric, Settings, UNREPORTED, View, node_load::plus,
+    Amounts, EXPIRED, Incoming, LoadAwareSettings, Loads, Measure, NodeLoad, NodeMetric, UNREPORTED, View,
+    node_load::plus,
 };
 
 /// The pods of a node, what they are estimated to add to what is reported of it, and what is compared with its thresholds. The shape is
@@ -51,7 +52,7 @@ pub(super) fn on_node(loads: &Loads, cluster: &Cluster, row: Row) -> Option<Valu
 
 /// What is added to the report of a node for its pods, in all and for production pods, and for which.
 fn deltas(
-    settings: &Settings,
+    settings: &LoadAwareSettings,
     load: &NodeLoad,
     metric: &NodeMetric,
     pods: &BTreeMap<String, NodeLoad>,
@@ -86,7 +87,7 @@ fn deltas(
 
 /// What of a node that is refused is beyond its bounds, or why nothing is known of it.
 pub(super) fn details(
-    settings: &Settings,
+    settings: &LoadAwareSettings,
     view: View<'_>,
     pod: &Incoming,
     refusal: &Refusal,
@@ -137,7 +138,7 @@ fn agent_state(cluster: &Cluster, row: Row) -> &'static str {
     }
 }
 
-fn reported(settings: &Settings, view: View<'_>, metric: &NodeMetric, now: Timestamp) -> Value {
+fn reported(settings: &LoadAwareSettings, view: View<'_>, metric: &NodeMetric, now: Timestamp) -> Value {
     json!({
         "updateTime": metric.updated.map(time),
         "ageSeconds": metric.updated.map(|updated| now.as_second().saturating_sub(updated)),
@@ -150,7 +151,7 @@ fn reported(settings: &Settings, view: View<'_>, metric: &NodeMetric, now: Times
 }
 
 /// What is compared with which thresholds for production pods, or for others; null where nothing is.
-fn compared(settings: &Settings, view: View<'_>, is_prod: bool) -> Value {
+fn compared(settings: &LoadAwareSettings, view: View<'_>, is_prod: bool) -> Value {
     let Some((thresholds, measure)) = view.thresholds.of_pod(is_prod) else { return Value::Null };
     let used = view
         .metric
@@ -168,7 +169,7 @@ fn compared(settings: &Settings, view: View<'_>, is_prod: bool) -> Value {
     })
 }
 
-fn named(settings: &Settings, amounts: &Amounts) -> Value {
+fn named(settings: &LoadAwareSettings, amounts: &Amounts) -> Value {
     settings.dimensions.names().zip(amounts).map(|(name, amount)| (name.to_owned(), json!(amount))).collect()
 }
 

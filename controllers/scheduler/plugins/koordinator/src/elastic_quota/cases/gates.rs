@@ -32,23 +32,26 @@ fn bound(pod: &Arc<Pod>) -> Arc<Pod> {
     Arc::new(Pod { node: Some("n1".into()), ..Pod::clone(pod) })
 }
 
-fn settings(gate: &str) -> Settings {
+fn settings(gate: &str) -> QuotaSettings {
     let mut args = ElasticQuotaArgs::default();
     koord_config::Args::complete(&mut args);
-    Settings::new(&args, &|asked| asked == gate)
+    QuotaSettings::new(&args, &|asked| asked == gate)
 }
 
 #[test]
 fn each_gate_is_a_setting_of_its_own() {
-    let default = Settings::default();
+    let default = QuotaSettings::default();
     assert_eq!(settings("SupportParentQuotaSubmitPod"), default, "webhooks alone ask for it");
     for (gate, changed) in [
-        ("MultiQuotaTree", Settings { has_trees: true, ..default.clone() }),
-        ("DisableDefaultQuota", Settings { has_default: false, ..default.clone() }),
-        ("ElasticQuotaGuaranteeUsage", Settings { guarantees_usage: true, ..default.clone() }),
-        ("ElasticQuotaIgnorePodOverhead", Settings { counts_overhead: false, ..default.clone() }),
-        ("ElasticQuotaIgnoreTerminatingPod", Settings { deleting: Deleting::CountsForItsTime, ..default.clone() }),
-        ("ElasticQuotaImmediateIgnoreTerminatingPod", Settings { deleting: Deleting::CountsNot, ..default.clone() }),
+        ("MultiQuotaTree", QuotaSettings { has_trees: true, ..default.clone() }),
+        ("DisableDefaultQuota", QuotaSettings { has_default: false, ..default.clone() }),
+        ("ElasticQuotaGuaranteeUsage", QuotaSettings { guarantees_usage: true, ..default.clone() }),
+        ("ElasticQuotaIgnorePodOverhead", QuotaSettings { counts_overhead: false, ..default.clone() }),
+        ("ElasticQuotaIgnoreTerminatingPod", QuotaSettings { deleting: Deleting::CountsForItsTime, ..default.clone() }),
+        (
+            "ElasticQuotaImmediateIgnoreTerminatingPod",
+            QuotaSettings { deleting: Deleting::CountsNot, ..default.clone() },
+        ),
     ] {
         assert_eq!(settings(gate), changed, "{gate}");
     }
@@ -119,7 +122,7 @@ fn a_pod_counts_with_its_overhead_unless_that_is_ignored() {
 #[test]
 fn without_a_default_quota_pods_that_name_none_are_not_limited() {
     let default_max = [("cpu", "5".parse().unwrap())].into_iter().collect();
-    let mut world = World::new(Settings { default_max, ..settings("DisableDefaultQuota") });
+    let mut world = World::new(QuotaSettings { default_max, ..settings("DisableDefaultQuota") });
     world.quota("q1", "5", "5", &json!({}));
     world.place(pod("a", "", "50", 0));
     world.place(pod("b", "unknown", "20", 0));
@@ -134,7 +137,7 @@ fn without_a_default_quota_pods_that_name_none_are_not_limited() {
 
 #[test]
 fn pods_of_a_quota_that_is_deleted_count_in_the_default_quota_from_then_on() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "5", "50", &json!({}));
     world.place(pod("a", "q1", "6", 0));
     assert_eq!([world.used("q1"), world.used("koordinator-default-quota")], [6, 0]);
@@ -147,7 +150,7 @@ fn pods_of_a_quota_that_is_deleted_count_in_the_default_quota_from_then_on() {
 fn a_quota_that_is_being_deleted_counts_as_it_is_until_it_is_gone() {
     let going = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/kept"]});
     for before in [Some("50"), None] {
-        let mut world = World::new(Settings::default());
+        let mut world = World::new(QuotaSettings::default());
         if let Some(max) = before {
             world.quota("q1", "5", max, &json!({}));
         }
@@ -237,7 +240,7 @@ fn a_resource_that_max_names_from_now_on_is_limited_and_one_that_it_names_no_mor
 
 #[test]
 fn a_resource_that_the_parent_does_not_divide_is_not_limited() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     let now = world.now();
     let mut quota = |name: &str, parent: &str, max: Value| {
         let labels = json!({"quota.scheduling.koordinator.sh/parent": parent});
@@ -256,7 +259,7 @@ fn a_resource_that_the_parent_does_not_divide_is_not_limited() {
 #[test]
 fn pods_of_a_quota_that_has_children_count_after_its_tree_has_changed() {
     let of = |parent: &str| json!({"labels": {"quota.scheduling.koordinator.sh/parent": parent}});
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     for name in ["p1", "p2"] {
         world.quota(name, "20", "50", &json!({}));
     }
@@ -272,7 +275,7 @@ fn pods_of_a_quota_that_has_children_count_after_its_tree_has_changed() {
 
 #[test]
 fn a_node_counts_once_and_with_what_it_offered_last() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "1", "900", &json!({}));
     world.say(with(&pod("w", "q1", "800", 0), |template| template.scheduler = "other".into()));
     let node =
@@ -289,7 +292,7 @@ fn a_node_counts_once_and_with_what_it_offered_last() {
 
 #[test]
 fn only_what_makes_room_in_its_quota_wakes_a_pod() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "5", "10", &json!({}));
     world.quota("q2", "5", "10", &json!({}));
     world.place(pod("a", "q1", "6", 0));
@@ -308,7 +311,7 @@ fn only_what_makes_room_in_its_quota_wakes_a_pod() {
 
 #[test]
 fn the_deletion_of_a_pod_of_its_quota_wakes_a_pod_whose_words_are_not_true_any_more() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "5", "10", &json!({}));
     world.place(pod("a", "q1", "3", 0));
     world.place(pod("b", "q1", "3", 0));
@@ -321,7 +324,7 @@ fn the_deletion_of_a_pod_of_its_quota_wakes_a_pod_whose_words_are_not_true_any_m
 
 #[test]
 fn a_pod_that_only_requested_makes_room_when_it_is_gone() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "100", &json!({}));
     world.quota("q2", "90", "100", &json!({}));
     world.say(with(&pod("waits", "q2", "90", 0), |template| template.scheduler = "other".into()));
@@ -338,7 +341,7 @@ fn a_pod_that_only_requested_makes_room_when_it_is_gone() {
 #[test]
 fn a_victim_that_is_going_matters_to_pods_of_its_quota_only() {
     let refused = |quota: &str, is_preempted: bool| {
-        let mut world = World::new(Settings::default());
+        let mut world = World::new(QuotaSettings::default());
         world.quota("q1", "10", "10", &json!({}));
         world.quota("q2", "10", "10", &json!({}));
         world.place(pod("firm", "q1", "6", 20));
@@ -360,7 +363,7 @@ fn a_victim_that_is_going_matters_to_pods_of_its_quota_only() {
 
 #[test]
 fn a_pod_of_the_default_quota_stays_nominated_while_its_victims_are_going() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     let low = bound(&pod("low", "", "100", 1));
     world.say(Arc::clone(&low));
     let evicting = world.refuse(pod("high", "", "100", 10));

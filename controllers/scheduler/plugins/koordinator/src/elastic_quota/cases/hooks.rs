@@ -79,7 +79,7 @@ impl QuotaHook for Limit {
     }
 }
 
-fn world(settings: Settings, hook: Limit) -> World {
+fn world(settings: QuotaSettings, hook: Limit) -> World {
     let hooks = vec![Hook::new("limit", Box::new(hook))];
     World::of(vec![
         Arc::new(NodeResourcesFit::default()),
@@ -92,7 +92,7 @@ const REFUSED: &str = "0/1 nodes are available: CheckPod failed for hook plugin 
 
 #[test]
 fn a_hook_refuses_a_pod_until_there_is_room() {
-    let mut world = world(Settings::default(), Limit::of(1));
+    let mut world = world(QuotaSettings::default(), Limit::of(1));
     world.quota("q1", "5", "10", &json!({}));
     world.quota("q2", "5", "10", &json!({}));
     world.place(pod("a", "q1", "1", 0));
@@ -109,7 +109,7 @@ fn a_hook_refuses_a_pod_until_there_is_room() {
 fn a_hook_is_asked_after_the_quota_and_before_those_above_it() {
     let parent = json!({"labels": {"quota.scheduling.koordinator.sh/is-parent": "true"}});
     let below = json!({"labels": {"quota.scheduling.koordinator.sh/parent": "par"}});
-    let settings = || Settings { checks_parents: true, uses_runtime: false, ..Settings::default() };
+    let settings = || QuotaSettings { checks_parents: true, uses_runtime: false, ..QuotaSettings::default() };
     let tried = |pods_max, cpu| {
         let mut world = world(settings(), Limit::of(pods_max));
         world.quota("par", "1", "8", &parent);
@@ -126,7 +126,7 @@ fn a_hook_is_asked_after_the_quota_and_before_those_above_it() {
 #[test]
 fn pods_are_evicted_only_where_the_hook_lets_the_other_one_in_after_that() {
     let tried = |pods_max| {
-        let mut world = world(Settings::default(), Limit::of(pods_max));
+        let mut world = world(QuotaSettings::default(), Limit::of(pods_max));
         world.quota("q1", "10", "90", &json!({}));
         let now = world.now();
         let running = Arc::new(Pod { node: Some("n1".into()), ..Pod::clone(&pod("a", "q1", "1", 1)) });
@@ -140,7 +140,7 @@ fn pods_are_evicted_only_where_the_hook_lets_the_other_one_in_after_that() {
 fn a_hook_sees_quotas_that_are_added_changed_and_deleted() {
     let hook = Limit::default();
     let notes = Arc::clone(&hook.notes);
-    let mut world = world(Settings::default(), hook);
+    let mut world = world(QuotaSettings::default(), hook);
     let taken = || std::mem::take(&mut *notes.lock());
     world.quota("q1", "5", "10", &json!({}));
     assert_eq!(taken(), ["before q1 None Some(10) false", "after q1 None Some(10) true"]);
@@ -157,7 +157,7 @@ fn a_hook_sees_quotas_that_are_added_changed_and_deleted() {
 fn a_hook_may_take_any_write_into_a_quota_for_an_update() {
     let hook = Limit { is_curious: true, ..Limit::default() };
     let notes = Arc::clone(&hook.notes);
-    let mut world = world(Settings::default(), hook);
+    let mut world = world(QuotaSettings::default(), hook);
     world.quota("q1", "5", "10", &json!({}));
     notes.lock().clear();
     world.quota("q1", "5", "10", &json!({"annotations": {"a": "b"}}));
@@ -166,7 +166,7 @@ fn a_hook_may_take_any_write_into_a_quota_for_an_update() {
 
 #[test]
 fn a_hook_follows_pods_that_come_to_another_quota() {
-    let mut world = world(Settings::default(), Limit::of(1));
+    let mut world = world(QuotaSettings::default(), Limit::of(1));
     world.place(pod("a", "q1", "1", 0));
     let message = world.refuse(pod("b", "", "1", 0)).message;
     assert!(message.starts_with(REFUSED), "there is no q1 yet: {message}");
@@ -177,7 +177,7 @@ fn a_hook_follows_pods_that_come_to_another_quota() {
 
 #[test]
 fn what_a_hook_writes_goes_with_what_the_scheduler_writes() {
-    let mut world = world(Settings::default(), Limit::of(9));
+    let mut world = world(QuotaSettings::default(), Limit::of(9));
     world.quota("q1", "5", "10", &json!({"annotations": {"kept": "yes"}}));
     let patch_of_q1 = |world: &World| {
         let mut writes = world.engine.status_updates().writes.into_iter();
@@ -200,7 +200,7 @@ fn what_a_hook_writes_goes_with_what_the_scheduler_writes() {
 
 #[test]
 fn a_hook_sees_the_quotas_below_one() {
-    let mut world = world(Settings::default(), Limit::default());
+    let mut world = world(QuotaSettings::default(), Limit::default());
     world.quota("par", "1", "8", &json!({"labels": {"quota.scheduling.koordinator.sh/is-parent": "true"}}));
     world.quota("q1", "1", "8", &json!({"labels": {"quota.scheduling.koordinator.sh/parent": "par"}}));
     let quotas: &Quotas = world.engine.cluster().state().unwrap();
@@ -213,7 +213,7 @@ fn a_hook_sees_the_quotas_below_one() {
 fn a_hook_sees_quotas_of_every_tree() {
     let hook = Limit::of(1);
     let notes = Arc::clone(&hook.notes);
-    let mut world = world(Settings { has_trees: true, ..Settings::default() }, hook);
+    let mut world = world(QuotaSettings { has_trees: true, ..QuotaSettings::default() }, hook);
     let root = json!({"tree-id": "ta", "is-root": "true"});
     let labels = |labels: Value| -> Value {
         let labels = labels.as_object().unwrap().clone().into_iter();

@@ -27,7 +27,7 @@ fn min_and_max_limit_batch_resources_under_their_deprecated_names() {
 
 #[test]
 fn a_quota_of_batch_cpu_under_its_deprecated_name_refuses_what_is_more() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     let spec = json!({"max": {"koordinator.sh/batch-cpu": "1000"}});
     let metadata = json!({"name": "q1", "namespace": "ns"});
     let quota: ElasticQuota = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
@@ -47,7 +47,7 @@ fn a_quota_of_batch_cpu_under_its_deprecated_name_refuses_what_is_more() {
 #[test]
 fn a_quota_that_does_not_exist_is_named_where_the_default_quota_refuses_the_pod_and_where_it_takes_it() {
     let default_max = [("cpu", "4".parse().unwrap())].into_iter().collect();
-    let mut world = World::new(Settings { default_max, ..Settings::default() });
+    let mut world = World::new(QuotaSettings { default_max, ..QuotaSettings::default() });
     let said = |world: &mut World, cpu: &str| {
         let now = world.now();
         world.engine.set_pod(pod("p", "typo", cpu, 0), now);
@@ -68,7 +68,7 @@ fn a_quota_that_does_not_exist_is_named_where_the_default_quota_refuses_the_pod_
 #[test]
 fn a_pod_that_names_the_root_counts_in_the_default_quota() {
     let default_max = [("cpu", "4".parse().unwrap())].into_iter().collect();
-    let mut world = World::new(Settings { default_max, ..Settings::default() });
+    let mut world = World::new(QuotaSettings { default_max, ..QuotaSettings::default() });
     world.place(pod("a", ROOT_QUOTA, "3", 0));
     let message = world.refuse(pod("b", ROOT_QUOTA, "2", 0)).message;
     assert!(message.contains("quotaName: koordinator-default-quota, runtime: cpu:4, used: cpu:3"), "{message}");
@@ -79,7 +79,7 @@ fn a_pod_that_names_the_root_counts_in_the_default_quota() {
     let pod = pod("c", ROOT_QUOTA, "1", 0);
     let class = cluster.class(&pod.template);
     let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
-    let remarks = ElasticQuotaPlugin::from(Settings::default()).remarks(&request, &cluster);
+    let remarks = ElasticQuotaPlugin::from(QuotaSettings::default()).remarks(&request, &cluster);
     let texts: Vec<&str> = remarks.iter().map(|remark| remark.text.as_str()).collect();
     assert_eq!(texts, ["koordinator-root-quota takes no pods of its own; the pod counts in koordinator-default-quota"]);
 }

@@ -50,7 +50,7 @@ const BUILT_IN: [&str; 3] = [
 
 #[test]
 fn quotas_that_exist_in_every_cluster_are_made_once() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     let status_updates = world.status_updates();
     let spec = |index: usize| match &status_updates[index].1.action {
         Action::Create(object) => (object["metadata"]["labels"].clone(), object["spec"].clone()),
@@ -71,7 +71,7 @@ fn quotas_that_exist_in_every_cluster_are_made_once() {
 
 #[test]
 fn what_is_observed_is_written_once_and_again_when_it_has_changed() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.write();
     world.quota("q1", "5", "10", &json!({"annotations": {"kept": "yes"}}));
     assert_eq!(world.write(), [""; 0], "nothing is requested");
@@ -102,7 +102,7 @@ fn what_is_observed_is_written_once_and_again_when_it_has_changed() {
 
 #[test]
 fn of_quotas_with_one_name_only_the_one_that_counts_is_written() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.write();
     let now = world.now();
     let later = json!({"metadata": {"name": "q1", "namespace": "other"}, "spec": {"max": {"cpu": "1"}}});
@@ -119,7 +119,7 @@ fn of_quotas_with_one_name_only_the_one_that_counts_is_written() {
 fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
     let seconds = jiff::SignedDuration::from_secs;
     let revocation = Some(Revocation { every: seconds(1), after: seconds(3) });
-    let mut world = World::new(Settings { revocation, ..Settings::default() });
+    let mut world = World::new(QuotaSettings { revocation, ..QuotaSettings::default() });
     world.write();
     world.quota("q1", "30", "100", &json!({}));
     world.quota("q2", "60", "100", &json!({}));
@@ -156,7 +156,7 @@ fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
 
 #[test]
 fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
-    let mut world = World::new(Settings::default());
+    let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("a", "q1", "8", 0));
     world.quota("q1", "5", "5", &json!({}));
@@ -168,7 +168,7 @@ fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
 #[test]
 fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
     let tried = |guarantees_usage| {
-        let mut world = World::new(Settings { guarantees_usage, ..Settings::default() });
+        let mut world = World::new(QuotaSettings { guarantees_usage, ..QuotaSettings::default() });
         world.write();
         let parent = |name: &str| json!({"labels": {"quota.scheduling.koordinator.sh/parent": name}});
         world.quota("par", "10", "100", &json!({"labels": {"quota.scheduling.koordinator.sh/is-parent": "true"}}));
@@ -199,7 +199,7 @@ fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
 
 #[test]
 fn a_guarantee_follows_the_pods_and_the_min() {
-    let mut world = World::new(Settings { guarantees_usage: true, ..Settings::default() });
+    let mut world = World::new(QuotaSettings { guarantees_usage: true, ..QuotaSettings::default() });
     world.quota("q1", "10", "100", &json!({}));
     let guaranteed = |world: &World| {
         let quotas: &Quotas = world.engine.cluster().state().unwrap();

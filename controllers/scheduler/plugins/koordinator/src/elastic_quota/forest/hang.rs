@@ -10,7 +10,7 @@ use koord_quota::Quota;
 use koord_resource::ResourceList;
 
 use super::{Above, Forest, Node, Root, is_special};
-use crate::elastic_quota::{Claim, Kind, Settings, Sums, division::Division};
+use crate::elastic_quota::{Claim, Kind, QuotaSettings, Sums, division::Division};
 
 /// The quotas below another of a tree, or below its root, by the number of the tree and the name that they call their parent.
 type Below<'q> = BTreeMap<(usize, &'q str), Vec<usize>>;
@@ -19,7 +19,7 @@ impl Forest {
     /// The trees of these quotas, with what the pods of each claim amount to and what all nodes offer. Of quotas with the
     /// same name the first counts. The system and the default quota exist without an object too.
     pub fn new<'q, 'p>(
-        settings: &Arc<Settings>,
+        settings: &Arc<QuotaSettings>,
         quotas: impl IntoIterator<Item = &'q Quota>,
         pods: impl IntoIterator<Item = (&'p Claim, &'p Sums)>,
         offered: &ResourceList,
@@ -132,7 +132,7 @@ impl Forest {
 }
 
 impl Node {
-    fn new(name: Arc<str>, mut quota: Quota, settings: &Settings) -> Self {
+    fn new(name: Arc<str>, mut quota: Quota, settings: &QuotaSettings) -> Self {
         // What a quota uses beyond its `min` is guaranteed to it, so that nothing is lent.
         quota.lends &= !settings.guarantees_usage;
         Self {

@@ -108,14 +108,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::elastic_quota::Settings;
+    use crate::elastic_quota::QuotaSettings;
 
     /// What makes a sum wrong.
     type Spoil = fn(&mut Quotas);
 
     fn stage() -> Cluster {
         let mut cluster = Cluster::default();
-        cluster.add_state(Box::new(Quotas::new(Settings::default())));
+        cluster.add_state(Box::new(Quotas::new(QuotaSettings::default())));
         cluster.set_node(koord_scheduler_testing::node(
             "n",
             &json!({"status": {"allocatable": {"cpu": "9", "pods": "10"}}}),

@@ -15,7 +15,7 @@ proptest! {
         steps in proptest::collection::vec((0..7_usize, 0..30_i64, any::<bool>(), 0..4_u8, any::<bool>()), 1..40),
         (scales_min, guarantees_usage) in any::<(bool, bool)>(),
     ) {
-        let settings = || Settings { scales_min, guarantees_usage, ..Settings::default() };
+        let settings = || QuotaSettings { scales_min, guarantees_usage, ..QuotaSettings::default() };
         let name = |index: usize| format!("q{index}");
         // A quota's parent comes before it, or is the root.
         let quotas: Vec<Quota> = quotas.into_iter().enumerate().map(|(index, (parent, min, max, lends, weight))| {

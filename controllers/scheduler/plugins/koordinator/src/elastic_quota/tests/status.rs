@@ -31,7 +31,7 @@ fn a_parent_without_leaves_has_no_runtime() {
 
 #[test]
 fn where_usage_is_guaranteed_nothing_is_lent_and_the_root_says_what_is_guaranteed() {
-    let settings = Settings { guarantees_usage: true, ..Settings::default() };
+    let settings = QuotaSettings { guarantees_usage: true, ..QuotaSettings::default() };
     let mut world = World::new(settings, [cores("q1", 20, 100, json!({})), cores("q2", 0, 100, json!({}))]);
     world.arrive("q2", cpu(90));
     assert_eq!(["q1", "q2"].map(|name| world.forest().limit(name).amount("cpu").value()), [20, 80]);

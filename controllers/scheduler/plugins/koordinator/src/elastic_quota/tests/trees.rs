@@ -21,9 +21,9 @@ fn pods_find_their_quota_by_label_namespace_or_annotation() {
         ("", "default", DEFAULT_QUOTA),
         ("unknown", "team-a", DEFAULT_QUOTA),
     ] {
-        assert_eq!(found(Settings::default(), label, namespace).as_deref(), Some(quota), "{label} {namespace}");
+        assert_eq!(found(QuotaSettings::default(), label, namespace).as_deref(), Some(quota), "{label} {namespace}");
     }
-    let strict = || Settings { has_default: false, ..Settings::default() };
+    let strict = || QuotaSettings { has_default: false, ..QuotaSettings::default() };
     assert_eq!(found(strict(), "q1", "team-a").as_deref(), Some("q1"));
     assert_eq!((found(strict(), "", "team-a"), found(strict(), "unknown", "x")), (None, None));
 }
@@ -44,7 +44,7 @@ fn another_tree_has_a_total_of_its_own() {
     };
     let quotas =
         |more| [begin(more), cores("qa", 10, 100, labels(json!({"parent": "root-a"}))), cores("qd", 1, 100, json!({}))];
-    let with_trees = || Settings { has_trees: true, ..Settings::default() };
+    let with_trees = || QuotaSettings { has_trees: true, ..QuotaSettings::default() };
     let mut world = World::new(with_trees(), quotas(json!({})));
     assert_eq!(world.arrive("qa", cpu(30)), "");
     assert!(world.arrive("qa", cpu(15)).contains("quotaName: qa, runtime: cpu:40,memory:2Gi, used: cpu:30,memory:1Gi"));
@@ -52,7 +52,7 @@ fn another_tree_has_a_total_of_its_own() {
     assert!(world.arrive("qd", cpu(70)).contains("runtime: cpu:60,"), "the tree's total is not the default tree's");
     let mut world = World::new(with_trees(), quotas(json!({"ignore-default-tree": "true"})));
     assert_eq!(world.arrive("qd", cpu(70)), "");
-    let mut world = World::new(Settings::default(), quotas(json!({})));
+    let mut world = World::new(QuotaSettings::default(), quotas(json!({})));
     assert_eq!(world.arrive("qa", cpu(50)), "", "without the gate all quotas are in one tree");
 }
 
@@ -71,13 +71,13 @@ fn quotas_that_no_root_reaches_are_limited_by_their_max() {
 fn a_child_may_be_checked_by_the_quotas_above_it() {
     let child = |name| cores(name, 5, 50, json!({"parent": "par"}));
     let quotas = || [cores("par", 20, 20, json!({"is-parent": "true"})), child("c1"), child("c2")];
-    let settings = Settings { checks_parents: true, uses_runtime: false, ..Settings::default() };
+    let settings = QuotaSettings { checks_parents: true, uses_runtime: false, ..QuotaSettings::default() };
     let mut world = World::new(settings, quotas());
     assert_eq!(world.arrive("c1", cpu(15)), "");
     let expected = "Insufficient quotas, quotaNameTopo: [par c2], runtime: cpu:20,memory:400Gi, \
                     used: cpu:15,memory:1Gi, pod's request: cpu:10,memory:1Gi, exceedDimensions: [cpu]";
     assert_eq!(world.arrive("c2", cpu(10)), expected);
-    let mut world = World::new(Settings { uses_runtime: false, ..Settings::default() }, quotas());
+    let mut world = World::new(QuotaSettings { uses_runtime: false, ..QuotaSettings::default() }, quotas());
     world.arrive("c1", cpu(15));
     assert_eq!(world.arrive("c2", cpu(10)), "");
 }

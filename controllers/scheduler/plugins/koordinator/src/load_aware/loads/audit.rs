@@ -56,15 +56,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::load_aware::{LoadsBySettings, NodeLoad, Settings};
+    use crate::load_aware::{LoadAwareSettings, LoadsBySettings, NodeLoad};
 
     /// What makes a sum wrong.
     type Spoil = fn(&mut Known);
 
-    fn settings() -> Settings {
+    fn settings() -> LoadAwareSettings {
         let mut args = LoadAwareSchedulingArgs::default();
         args.complete();
-        Settings::from(&args)
+        LoadAwareSettings::from(&args)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use koord_scheduler_plugins_kubernetes::{DefaultPreemption, InterPodAffinity};
 use super::{pods::preempting, *};
 use crate::{
     SchedulingHint,
-    elastic_quota::{ElasticQuotaPlugin, Settings},
+    elastic_quota::{ElasticQuotaPlugin, QuotaSettings},
 };
 
 /// Nodes of so many cores, with this plugin between NodeResourcesFit and Reservation.
@@ -21,7 +21,7 @@ fn beside(other: Arc<dyn Plugin>, cpus: &[u32]) -> World {
 
 #[test]
 fn a_pod_whose_quota_is_short_is_said_to_be_kept_from_the_reservations_that_it_matches() {
-    let mut world = beside(Arc::new(ElasticQuotaPlugin::from(Settings::default())), &[8]);
+    let mut world = beside(Arc::new(ElasticQuotaPlugin::from(QuotaSettings::default())), &[8]);
     let quota = json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"max": {"cpu": "2"}}});
     let quota: ElasticQuota = serde_json::from_value(quota).unwrap();
     let object = Object::new(ObjectKey::new("ns", "q1"), Uid::from("q1"), false, Arc::new(quota));
@@ -61,7 +61,7 @@ fn pods_do_not_go_for_one_whose_quota_is_short() {
     let plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(Reservation::new(&args, |_| false)),
         Arc::new(NodeResourcesFit::default()),
-        Arc::new(ElasticQuotaPlugin::from(Settings::default())),
+        Arc::new(ElasticQuotaPlugin::from(QuotaSettings::default())),
     ];
     let profile =
         Profile { filters: vec![1, 0], post_filters: vec![0, 2], ..Profile::of("default-scheduler", plugins) };
