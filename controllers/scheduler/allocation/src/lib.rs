@@ -5,9 +5,8 @@
 //!
 //! - [`numa`]: the CPUs and NUMA nodes of a node, what pods have of them, and the CPU accumulator.
 //! - [`devices`]: the devices of a node, what pods have of them, and the allocator.
-//! - Reservations:
-//! Read first: [`ReservationInfo`] (what a reservation reserves, and who uses it), [`ReservationSelector`] (which reservations a pod may use). `ReservationCache` has the reservations of a
-//! cluster, `ReservedResources` what is reserved on one node.
+//! - At the root, reservations: [`ReservationInfo`] (what one reserves, and who uses it), [`ReservationSelector`] (which of them a pod may use),
+//!   [`ReservationCache`] (those of a cluster), [`ReservedResources`] (what is reserved on one node).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod amounts;

@@ -1,5 +1,6 @@
 //! Nodes and pods for the tests of plugins, and what a plugin says about them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// A test of a plugin ends where an object is not what it should be.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
 
 pub mod devices;
 pub mod reservations;
