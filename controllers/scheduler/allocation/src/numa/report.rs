@@ -95,7 +95,7 @@ pub mod tests {
     use super::*;
 
     /// Two NUMA nodes of two cores each, and an amount of hugepages that only one of them reports.
-    pub fn report(annotations: &Value, policies: &[&str]) -> (Report, ResourceNames) {
+    pub(crate) fn report(annotations: &Value, policies: &[&str]) -> (Report, ResourceNames) {
         let detail: Vec<Value> =
             (0..8).map(|id| json!({"id": id, "core": id / 2, "socket": 0, "node": id / 4})).collect();
         let mut metadata = json!({"annotations": annotations});
