@@ -44,7 +44,7 @@ impl MetricFlags {
         Ok(exposition)
     }
 
-    /// The same with what the manifest says. One that cannot be read has no effect, as in the original.
+    /// The same with what the manifest says. A manifest that cannot be read is logged and has no effect, as with the components of Kubernetes.
     pub fn with_manifest(&self, mut exposition: Exposition) -> Exposition {
         let Some(file) = &self.allow_metric_labels_manifest else { return exposition };
         let labels = std::fs::read_to_string(file).map_err(anyhow::Error::from);
