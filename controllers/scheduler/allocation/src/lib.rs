@@ -1,7 +1,6 @@
 //! What of a node is allocated to which pods, beside what they request of it: reserved resources, CPUs and NUMA nodes, devices.
 //!
-//! The plugins that filter and score by reservations, and those that allocate CPUs and devices, share this; none of them knows another. So does what shows
-//! the allocations of a cluster without scheduling.
+//! The plugins that filter and score by reservations, and those that allocate CPUs and devices, share this; none of them knows another.
 //!
 //! - [`numa`]: the CPUs and NUMA nodes of a node, what pods have of them, and the CPU accumulator.
 //! - [`devices`]: the devices of a node, what pods have of them, and the allocator.

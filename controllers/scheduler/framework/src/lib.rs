@@ -27,7 +27,7 @@
 //! # What else is here
 //!
 //! [`cluster::Cluster`] is the snapshot, with nodes as rows and resources as [`columns`]; [`cycle`] asks the plugins of a [`Profile`] for a pod and finds
-//! the node; [`preemption`] tries which victims would make room. The queue and the binding cycle are in `koord_scheduler_engine`.
+//! the node; [`preemption`] tries without which victims a pod fits. The queue and the binding cycle are in `koord_scheduler_engine`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod affinity;
