@@ -57,11 +57,11 @@ fn empty() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use koord_program::gates::Gates;
+    use koord_scheduler_assembly::{GATES, SHIPPED, profiles};
     use koord_scheduler_plugins_koordinator::elastic_quota::QuotaHook;
 
     use super::*;
-    use koord_program::gates::Gates;
-    use koord_scheduler_assembly::{GATES, SHIPPED, profiles};
 
     fn configured(text: &str) -> Result<Configuration, String> {
         configured_with(text, &HookFactories::new())

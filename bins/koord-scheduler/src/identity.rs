@@ -6,9 +6,7 @@ use koord_runtime::{
     metrics::{Description, Unit},
 };
 use koord_scheduler_assembly::GATES;
-
-/// The field manager of its writes, and the name of its default profile.
-pub const NAME: &str = "koord-scheduler";
+pub use koord_scheduler_assembly::NAME;
 
 /// Which build runs.
 pub(crate) const BUILD_INFO: Description =

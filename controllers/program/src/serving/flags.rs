@@ -87,7 +87,7 @@ impl SecureServingFlags {
         }
     }
 
-    /// The secure port of these flags: at the port that somebody has chosen, or at the default one as far as that is free; `None` at port 0.
+    /// The secure port of these flags: at the chosen port, or at the default one as far as that is free; `None` at port 0.
     pub fn secure_port(&self, chosen: Option<u16>, default: u16, tls: TlsPolicy) -> Option<SecurePort> {
         let address = SocketAddr::new(self.bind_address, chosen.unwrap_or(default));
         (address.port() != 0).then(|| SecurePort {

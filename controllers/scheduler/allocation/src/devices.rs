@@ -29,6 +29,7 @@ pub use self::{
     allocation::{AllocatedDevices, Share},
     amounts::{DeviceAmounts, DeviceResource},
     combination::InvalidRequest,
+    double_allocations::double_allocations,
     node::{Device, NodeDevices, Place},
     numa_hints::numa_hints,
     outlook::Demand,

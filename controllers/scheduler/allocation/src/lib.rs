@@ -26,11 +26,9 @@ pub use reservation_cache::{
     Allocated, Assumed, CountedTwice, Matched, ReservationCache, ReservationQuery, Unused, has_reservation_mode,
     is_counted_once, object_of,
 };
-pub use reservation_fit::{FitOptions, Unfit, UnreservedResources, fits};
-pub use reservation_fit::{exceeded, fits_in, insufficient_by_node};
+pub use reservation_fit::{FitOptions, Unfit, UnreservedResources, exceeded, fits, fits_in, insufficient_by_node};
 pub use reservation_info::{AllocatePolicy, ReservationInfo};
-pub use reserve_pod::is_over;
-pub use reserve_pod::{ReservePod, ReservePodError};
+pub use reserve_pod::{ReservePod, ReservePodError, is_over};
 pub use reserved_resources::{
     Choice, ReservationRequirement, ReservedResources, TakenOver, any_fits, are_too_small, choices, is_unreserved,
     reservations_with, reserved, source, users,

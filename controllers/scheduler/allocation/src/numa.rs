@@ -17,3 +17,5 @@ pub mod state;
 pub mod stock_provider;
 pub mod topology_manager;
 pub mod zone;
+
+pub use self::double_allocations::double_allocations;

@@ -18,3 +18,6 @@ pub use plugins::{
     ArgsError, BuiltProfile, Dependencies, Idle, ProfileError, build, build_with, default_profile, reads,
 };
 pub use snapshot::{amend, objects, snapshot};
+
+/// The field manager of the scheduler's writes, and the name of its default profile.
+pub const NAME: &str = "koord-scheduler";

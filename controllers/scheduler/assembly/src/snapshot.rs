@@ -13,10 +13,7 @@ use koord_scheduler_runtime::{Transformers, feed::Feed};
 use kube::Client;
 use serde_json::Value;
 
-use crate::{Configuration, engine, gates::transformers};
-
-/// The name under which objects are read.
-const NAME: &str = "koord-scheduler";
+use crate::{Configuration, NAME, engine, gates::transformers};
 
 /// An engine that knows the objects of a source, at this time.
 pub async fn snapshot(configuration: &Configuration, gates: &Gates, source: Source, now: Timestamp) -> Result<Engine> {

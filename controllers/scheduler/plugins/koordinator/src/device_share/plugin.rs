@@ -334,8 +334,7 @@ impl ServiceEndpoint for DeviceShare {
 
 impl Audit for DeviceShare {
     fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
-        row.map(|row| koord_scheduler_allocation::devices::double_allocations::double_allocations(cluster, row))
-            .unwrap_or_default()
+        row.map(|row| koord_scheduler_allocation::devices::double_allocations(cluster, row)).unwrap_or_default()
     }
 }
 

@@ -319,8 +319,7 @@ impl ServiceEndpoint for NodeNumaResource {
 
 impl Audit for NodeNumaResource {
     fn double_allocations(&self, cluster: &Cluster, row: Option<Row>) -> Vec<DoubleAllocation> {
-        row.map(|row| koord_scheduler_allocation::numa::double_allocations::double_allocations(cluster, row))
-            .unwrap_or_default()
+        row.map(|row| koord_scheduler_allocation::numa::double_allocations(cluster, row)).unwrap_or_default()
     }
 }
 
