@@ -4,12 +4,12 @@ mod in_versions;
 mod rules;
 mod variants;
 
-pub(crate) use rules::{Domain, domain, is_rust_rule, waits};
+pub(crate) use rules::{Domain, domain, is_of_configurations, is_rust_rule, waits};
 use rules::{check_changes, check_each, check_schemars, check_together, needs};
 use variants::check_enum;
 
 use crate::{
-    marker::{Keyword, Marker, Markers},
+    marker::{Keyword, Marker, Markers, refuse_repetition},
     model::{Body, Content, Field, Item},
     report::Report,
     shape::{Shape, mentions},
@@ -144,6 +144,13 @@ fn check_agreement(field: &Field<'_>, report: &Report) {
             format!("serde writes `{name}` with functions of its own; say what they write with `#[koord(type = \"…\")]`, `int_or_string` or `schemaless`"),
         );
     }
+}
+
+/// Checks rules that hold on something of this shape, whatever stands around it.
+pub(crate) fn check_alone(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
+    refuse_repetition(rules, report);
+    check_each(rules, shape, report);
+    check_together(rules, shape, report);
 }
 
 fn check_type_markers(item: &Item<'_>, report: &Report) {

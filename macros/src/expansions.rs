@@ -8,7 +8,8 @@ use proc_macro2::TokenStream;
 use syn::DeriveInput;
 
 use crate::{
-    admission, controller, convert, entry, model::Item, mutate, projection, report::Report, resource, schema, validate,
+    admission, configuration, controller, convert, entry, model::Item, mutate, projection, report::Report, resource,
+    schema, validate,
 };
 
 /// What is made of a type, and the mistakes in it.
@@ -87,6 +88,41 @@ fn rules_defaults_and_versions() {
     compare("validate", item(SPEC, |item, _| validate::expand(item)));
     compare("mutate", item(SPEC, |item, _| mutate::expand(item)));
     compare("convert", item(SPEC, |item, _| convert::expand(item)));
+}
+
+#[test]
+fn configurations() {
+    let document = r#"
+        /// The configuration of a cleaner.
+        #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+        #[koord(group = "cleaner.example.com", version = "v1", complete = Self::complete, check = Self::check)]
+        struct CleanerConfiguration {
+            /// How many objects are deleted side by side.
+            #[koord(default = 4, minimum = 1, zero_is_unset)]
+            workers: u32,
+            /// How long an object is kept.
+            #[koord(default = "24h", check = check_time)]
+            keep: Duration,
+            /// What is left alone.
+            #[koord(items(pattern = "^[a-z]*$"), no_effect = "all is deleted")]
+            except: Vec<String>,
+            /// When nothing is deleted.
+            pauses: Vec<Pause>,
+            #[koord(opaque)]
+            selector: Option<LabelSelector>,
+        }
+    "#;
+    compare("configuration", configuration::derive(&syn::parse_str(document).unwrap()));
+    let choice = r#"
+        /// How objects are deleted.
+        #[serde(rename_all = "kebab-case")]
+        enum Mode {
+            /// With what they own.
+            WithOwned,
+            Alone,
+        }
+    "#;
+    compare("configuration_choice", configuration::derive(&syn::parse_str(choice).unwrap()));
 }
 
 #[test]

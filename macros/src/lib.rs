@@ -2,7 +2,7 @@
 //!
 //! Three steps, one file each way: attributes are read into a model (`entry`, `serde`, `marker`, `model`), the model is
 //! checked (`check`), and code is made of it (`schema`, `resource`, …). Mistakes are collected and all shown; the user's
-//! item stays as it is. The code that is made is short, names only koord-resource (by the name that the user's Cargo.toml
+//! item stays as it is. The code that is made is short, names only the crate whose traits it implements (by the name that the user's Cargo.toml
 //! has for it, `names`) and calls ordinary functions there.
 //! `KOORD_MACROS_DEBUG=1` prints it while it compiles.
 //!
@@ -16,6 +16,7 @@ mod admission;
 mod cel;
 mod change;
 mod check;
+mod configuration;
 mod controller;
 mod convert;
 mod entry;
@@ -114,6 +115,13 @@ pub fn derive_convert(input: TokenStream) -> TokenStream {
 pub fn derive_projection(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     print("Projection", projection::derive(&input))
+}
+
+#[doc = include_str!("../docs/configuration.md")]
+#[proc_macro_derive(Configuration, attributes(koord))]
+pub fn derive_configuration(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    print("Configuration", configuration::derive(&input))
 }
 
 #[doc = include_str!("../docs/admission.md")]

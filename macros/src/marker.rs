@@ -257,7 +257,7 @@ fn rules(entries: &[Entry], place: Place, report: &Report) -> Vec<Marker> {
     markers
 }
 
-fn refuse_repetition(markers: &[Marker], report: &Report) {
+pub(crate) fn refuse_repetition(markers: &[Marker], report: &Report) {
     for (index, marker) in markers.iter().enumerate() {
         if !is_repeatable(&marker.keyword) && markers[..index].iter().any(|earlier| earlier.word == marker.word) {
             report.at(marker.word.span(), format!("`{}` is given twice", marker.word));
@@ -271,7 +271,7 @@ fn is_repeatable(keyword: &Keyword) -> bool {
 }
 
 /// One word as a keyword; none where the word is switched off (`= false`).
-fn keyword(entry: &Entry, report: &Report) -> syn::Result<Option<Marker>> {
+pub(crate) fn keyword(entry: &Entry, report: &Report) -> syn::Result<Option<Marker>> {
     let text = || entry.string().map(|literal| literal.value());
     let keyword = match entry.name().as_str() {
         "minimum" => Keyword::Minimum(number(entry)?),

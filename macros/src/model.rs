@@ -275,7 +275,7 @@ fn described(attributes: &[syn::Attribute], markers: &Markers) -> String {
 }
 
 /// The doc comment as prose: one line per paragraph or list item, without the brackets of intra-doc links.
-fn description(attributes: &[syn::Attribute]) -> String {
+pub(crate) fn description(attributes: &[syn::Attribute]) -> String {
     let mut text = String::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
         let syn::Meta::NameValue(pair) = &attribute.meta else { continue };

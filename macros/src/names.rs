@@ -1,4 +1,4 @@
-//! The names that the user's package has for koord-resource and koord-runtime, as its Cargo.toml gives them.
+//! The names that the user's package has for koord-resource, koord-runtime and koord-configuration, as its Cargo.toml gives them.
 
 use std::{cell::RefCell, fs, iter, path::PathBuf, rc::Rc, time::SystemTime};
 
@@ -23,10 +23,16 @@ struct Wanted {
 
 const RESOURCE: Wanted = Wanted { word: "crate", package: "koord-resource", module: None };
 const RUNTIME: Wanted = Wanted { word: "runtime", package: "koord-runtime", module: Some("runtime") };
+const CONFIGURATION: Wanted = Wanted { word: "crate", package: "koord-configuration", module: Some("configuration") };
 
 /// Where derived code finds koord-resource.
 pub(crate) fn resource(entries: &[Entry], report: &Report) -> Path {
     RESOURCE.find(entries, report)
+}
+
+/// Where derived code finds koord-configuration.
+pub(crate) fn configuration(entries: &[Entry], report: &Report) -> Path {
+    CONFIGURATION.find(entries, report)
 }
 
 /// Where derived code finds koord-runtime.

@@ -9,20 +9,20 @@ use syn::DeriveInput;
 
 use crate::{
     admission,
-    check::is_rust_rule,
+    check::{is_of_configurations, is_rust_rule},
     controller, entry,
-    marker::Markers,
+    marker::{Keyword, Markers},
     model::Item,
     projection,
     report::Report,
     resource::Root,
     words::{
-        Place, Table, Word, change, controller as of_controllers, projection as of_projections, rbac, root, schema,
-        values, webhook,
+        Place, Table, Word, change, configuration, controller as of_controllers, projection as of_projections, rbac,
+        root, schema, values, webhook,
     },
 };
 
-const TABLES: [&Table; 39] = [
+const TABLES: [&Table; 41] = [
     &schema::CRATE,
     &schema::RULES,
     &schema::RULE,
@@ -62,6 +62,8 @@ const TABLES: [&Table; 39] = [
     &of_controllers::EFFECTS,
     &of_controllers::RATE_LIMIT,
     &of_projections::PROJECTION,
+    &configuration::CONFIGURATION,
+    &configuration::SETTING,
 ];
 
 fn folder(name: &str) -> PathBuf {
@@ -82,12 +84,20 @@ const END: &str = "<!-- end -->";
 /// The rules that `admission(…)` on a field takes.
 const OF_ADMISSION: &str = "rules of admission";
 
+/// The keywords of a schema that a configuration takes.
+const OF_CONFIGURATIONS: &str = "rules of configurations";
+
 /// What stands between the marks of a name.
 fn rendered(name: &str) -> String {
-    if name == OF_ADMISSION {
-        let rules = schema::RULES.words.iter().filter(|word| is_of_admission(word));
-        let names: Vec<String> = rules.map(|word| format!("`{}`", word.name)).collect();
-        return format!("{}.\n", names.join(", "));
+    let listed = |is_listed: fn(&Keyword) -> bool| {
+        let names = schema::RULES.words.iter().filter(|word| is_each(word, is_listed));
+        let names: Vec<String> = names.map(|word| format!("`{}`", word.name)).collect();
+        format!("{}.\n", names.join(", "))
+    };
+    match name {
+        OF_ADMISSION => return listed(is_rust_rule),
+        OF_CONFIGURATIONS => return listed(is_of_configurations),
+        _ => {}
     }
     let table = TABLES.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("there are no words {name:?}"));
     let mut text = String::from("| word | takes | default | example | becomes |\n|---|---|---|---|---|\n");
@@ -97,10 +107,11 @@ fn rendered(name: &str) -> String {
     text
 }
 
-fn is_of_admission(word: &Word) -> bool {
+/// Whether the keywords of a word's example are such ones.
+fn is_each(word: &Word, is_listed: fn(&Keyword) -> bool) -> bool {
     let report = Report::default();
     let markers = Markers::parse(&entry::entries(word.example.parse().unwrap()).unwrap(), Place::Field, &report);
-    markers.schema.iter().chain(&markers.admission).all(|marker| is_rust_rule(&marker.keyword))
+    markers.schema.iter().chain(&markers.admission).all(|marker| is_listed(&marker.keyword))
 }
 
 /// The page with its tables as they are rendered now, and the names of these.
@@ -132,9 +143,10 @@ fn the_pages_show_the_words_that_the_parsers_know() {
 fn every_table_is_on_a_page_and_every_page_on_a_macro() {
     let pages = files("docs");
     let shown: BTreeSet<&str> = pages.iter().flat_map(|(_, page)| renewed(page).1).collect();
-    let names: BTreeSet<&str> = TABLES.iter().map(|table| table.name).chain([OF_ADMISSION]).collect();
+    let names: BTreeSet<&str> =
+        TABLES.iter().map(|table| table.name).chain([OF_ADMISSION, OF_CONFIGURATIONS]).collect();
     assert_eq!(shown, names);
-    assert_eq!(names.len(), TABLES.len() + 1, "two tables have one name");
+    assert_eq!(names.len(), TABLES.len() + 2, "two tables have one name");
     let is_table = |line: &&str| line.starts_with("pub(crate) const ") && line.contains(": Table");
     let declared: usize = files("src/words").iter().map(|(_, source)| source.lines().filter(is_table).count()).sum();
     assert_eq!(declared, TABLES.len(), "a table is missing here");
@@ -187,6 +199,8 @@ enum Site {
     Field,
     Type,
     Projection,
+    Configuration,
+    Setting,
     Function,
     Controller,
 }
@@ -200,6 +214,8 @@ fn expanded(site: Site, words: &str) -> String {
             let view = format!("#[koord({words})] struct View {{ spec: JobSpec }}");
             projection::derive(&syn::parse_str(&view).unwrap())
         }
+        Site::Configuration => configured(&format!("#[koord({words})]"), ""),
+        Site::Setting => configured("", &format!("#[koord({words})]")),
         Site::Function => {
             let function =
                 "fn validate_pod(review: &Review<'_, Pod>, snapshot: &Nodes) -> Verdict { Verdict::allow() }";
@@ -219,6 +235,13 @@ fn expanded(site: Site, words: &str) -> String {
         }
     };
     tokens.to_string()
+}
+
+/// What is made of a configuration with these attributes on it and on its field.
+fn configured(on_struct: &str, on_field: &str) -> TokenStream {
+    let source =
+        format!("#[serde(deny_unknown_fields, default)] {on_struct} struct Job {{ {on_field} field: Vec<String> }}");
+    crate::configuration::derive(&syn::parse_str(&source).unwrap())
 }
 
 /// The mistakes of a type that every derive reads.
@@ -287,6 +310,13 @@ fn sites(table: &str) -> Vec<(Site, String)> {
             r#"admission(validate(match_condition(@, name = "named", expression = "true"), {ENTRY}))"#
         )),
         "beside" | "function" => vec![(Site::Function, format!("@, {ENTRY}"))],
+        "configuration" => {
+            vec![(
+                Site::Configuration,
+                r#"@, group = "example.com", version = "v1", crate = ::koord_configuration"#.to_owned(),
+            )]
+        }
+        "setting" => vec![(Site::Setting, "@".to_owned())],
         "projection" => vec![(Site::Projection, format!("@, kind = Database, {CRATES}"))],
         "controller" | "wire" => of_controller("@"),
         "relation" => of_controller("watches(secrets, @)"),
@@ -301,6 +331,10 @@ fn attribute(site: &str, table: &str, word: &Word) -> String {
     let site = match (table, word.name) {
         ("rbac", "urls") => "rbac(@, verbs = [get])".to_owned(),
         ("beside", "declared") => "@".to_owned(),
+        ("configuration", "crate") => site.replace(", crate = ::koord_configuration", ""),
+        ("configuration", "group") => site.replace(r#", group = "example.com""#, ""),
+        ("configuration", "version") => site.replace(r#", version = "v1""#, ""),
+        ("setting", "zero_is_unset") => format!("{site}, default = []"),
         ("controller", "for") => site.replace("for = databases, ", ""),
         _ => site.to_owned(),
     };
@@ -328,6 +362,8 @@ fn a_mistake_is_seen_on_every_site() {
         (Site::Projection, "kin = Database"),
         (Site::Function, "pat = \"/validate-pod\""),
         (Site::Controller, "nam = \"databases\""),
+        (Site::Configuration, "grup = \"example.com\""),
+        (Site::Setting, "no_efect = \"none\""),
     ] {
         assert!(expanded(site, words).contains("compile_error"), "{site:?}: {words}");
     }

@@ -100,6 +100,7 @@ pub(crate) struct Container {
     /// Fields of every variant.
     pub(crate) variant_fields: Case,
     pub(crate) default: bool,
+    pub(crate) deny_unknown_fields: bool,
     pub(crate) transparent: bool,
     pub(crate) tagging: Tagging,
     /// `from`, `try_from`, `into` or `remote`: the JSON is another type's.
@@ -113,6 +114,7 @@ impl Container {
             variants: Case::None,
             variant_fields: Case::None,
             default: false,
+            deny_unknown_fields: false,
             transparent: false,
             tagging: Tagging::External,
             foreign: None,
@@ -124,6 +126,7 @@ impl Container {
                 "rename_all" => container.fields = case(&entry, report),
                 "rename_all_fields" => container.variant_fields = case(&entry, report),
                 "default" => container.default = true,
+                "deny_unknown_fields" => container.deny_unknown_fields = true,
                 "transparent" => container.transparent = true,
                 "tag" => tag = report.keep(entry.string()).map(|name| name.value()),
                 "content" => content = report.keep(entry.string()).map(|name| name.value()),

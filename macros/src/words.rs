@@ -3,6 +3,7 @@
 //! The tables are what the parsers read and what the pages in `docs` show.
 
 pub(crate) mod change;
+pub(crate) mod configuration;
 pub(crate) mod controller;
 pub(crate) mod projection;
 pub(crate) mod rbac;

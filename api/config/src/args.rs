@@ -2,24 +2,15 @@
 
 use std::fmt;
 
-use koord_configuration::{Problem, Problems, Step, check_schema, published, schema, typed};
+use koord_configuration::{Problem, Problems, Setting, Step, check_schema, published, schema, typed};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// The arguments of a plugin.
-pub trait Args: Serialize + DeserializeOwned + JsonSchema + Default {
+/// The arguments of a plugin: a type with `derive(Configuration)`.
+pub trait Args: Setting + Serialize + DeserializeOwned + JsonSchema + Default {
     /// The plugin's name; the kind is this with `Args`.
     const PLUGIN: &'static str;
-
-    /// Fields that have no effect in ours, by their names in a document, each with the reason.
-    const IDLE: &'static [(&'static str, &'static str)] = &[];
-
-    /// Sets what is not set, as the component does before it runs.
-    fn complete(&mut self) {}
-
-    /// Of complete arguments, what their schema cannot say.
-    fn check(&self, _: &mut Problems) {}
 }
 
 /// Complete arguments, and what is wrong with them.
@@ -30,10 +21,9 @@ type Completed = Result<(Value, Vec<Problem>), serde_json::Error>;
 pub struct PluginArgs {
     /// The plugin's name.
     pub plugin: &'static str,
-    /// Fields that have no effect, each with the reason.
-    pub idle: &'static [(&'static str, &'static str)],
     schema: fn() -> Value,
     complete: fn(&Value) -> Completed,
+    warn: fn(&Value, &mut Problems),
 }
 
 impl fmt::Debug for PluginArgs {
@@ -47,14 +37,17 @@ impl PluginArgs {
     pub const fn of<T: Args>() -> Self {
         Self {
             plugin: T::PLUGIN,
-            idle: T::IDLE,
             schema: schema::<T>,
             complete: |value| {
-                let mut args: T = typed(value)?;
-                args.complete();
+                let args: T = complete(value)?;
                 let mut problems = Problems::default();
-                args.check(&mut problems);
+                args.validate(&mut problems);
                 Ok((serde_json::to_value(args)?, problems.into_vec()))
+            },
+            warn: |value, problems| {
+                if let (Ok(args), Ok(unset)) = (complete::<T>(value), complete(&unset())) {
+                    args.warn(&unset, problems);
+                }
             },
         }
     }
@@ -87,10 +80,11 @@ impl PluginArgs {
     }
 
     /// The fields of arguments at this path that have no effect, and ask for something else than by default.
-    pub(crate) fn warnings(&self, args: &Value, api_version: &str, at: &[&str]) -> Vec<Problem> {
-        let complete = |args: &Value| self.complete(args, api_version);
-        let (Ok(set), Ok(unset)) = (complete(args), complete(&Value::Null)) else { return Vec::new() };
-        idle(self.idle, &set, &unset, at)
+    pub(crate) fn warnings(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
+        let (args, _) = self.untyped(args, api_version, at);
+        let mut found = Problems::default();
+        (self.warn)(&args, &mut found);
+        found.into_vec().into_iter().map(|found| below(at, found)).collect()
     }
 
     /// The JSON Schema of arguments that stand alone. `api_version` is the one that they may state.
@@ -102,7 +96,7 @@ impl PluginArgs {
     /// The arguments without their version and kind, which must be right where they are stated.
     fn untyped(&self, args: &Value, api_version: &str, at: &[Step]) -> (Value, Vec<Problem>) {
         let mut problems = Problems::below(at);
-        let mut args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args.clone() };
+        let mut args = if args.is_null() { unset() } else { args.clone() };
         for (key, wanted) in [("apiVersion", api_version.to_owned()), ("kind", format!("{}Args", self.plugin))] {
             let stated = args.as_object_mut().and_then(|args| args.remove(key));
             if stated.is_some_and(|stated| stated != wanted.as_str()) {
@@ -113,18 +107,16 @@ impl PluginArgs {
     }
 }
 
-/// Of fields that have no effect, those that a document at this path sets to something else than the default.
-pub(crate) fn idle(fields: &[(&str, &str)], set: &Value, unset: &Value, at: &[&str]) -> Vec<Problem> {
-    let mut found = Problems::default();
-    for (field, why) in fields {
-        let is_nothing = |value: &Value| value.is_null() || *value == Value::Bool(false);
-        let (set, unset) = (&set[*field], &unset[*field]);
-        if set != unset && !(is_nothing(set) && is_nothing(unset)) {
-            let keys: Vec<&str> = at.iter().copied().chain([*field]).collect();
-            found.add(&keys, format!("has no effect: {why}"));
-        }
-    }
-    found.into_vec()
+/// Arguments with all that is not set.
+fn complete<T: Args>(args: &Value) -> Result<T, serde_json::Error> {
+    let mut args: T = typed(args)?;
+    args.set_defaults();
+    Ok(args)
+}
+
+/// Arguments of which nothing is set.
+fn unset() -> Value {
+    Value::Object(serde_json::Map::new())
 }
 
 fn below(at: &[Step], problem: Problem) -> Problem {

@@ -48,23 +48,29 @@ impl Catalogue {
 
     /// Checks the arguments in the profile of this index.
     pub(crate) fn check_args(&self, profile: usize, configs: &[PluginConfig], problems: &mut Problems) {
-        let key = |key: &str| Step::Key(key.to_owned());
-        for (index, config) in configs.iter().enumerate() {
-            if let Some(args) = self.args_of(&config.name) {
-                let at = [key("profiles"), Step::Index(profile), key("pluginConfig"), Step::Index(index), key("args")];
-                problems.extend(args.problems(&config.args, self.api_version, &at));
-            }
+        for (args, config, at) in self.each_args(profile, configs) {
+            problems.extend(args.problems(&config.args, self.api_version, &at));
         }
     }
 
     /// What of the arguments in the profile of this index has no effect.
-    pub(crate) fn idle_args(&self, profile: &str, configs: &[PluginConfig], problems: &mut Problems) {
-        for (index, config) in configs.iter().enumerate() {
-            if let Some(args) = self.args_of(&config.name) {
-                let at = ["profiles", profile, "pluginConfig", &index.to_string(), "args"];
-                problems.extend(args.warnings(&config.args, self.api_version, &at));
-            }
+    pub(crate) fn warn_of_args(&self, profile: usize, configs: &[PluginConfig], problems: &mut Problems) {
+        for (args, config, at) in self.each_args(profile, configs) {
+            problems.extend(args.warnings(&config.args, self.api_version, &at));
         }
+    }
+
+    /// The declared arguments in the profile of this index, each with its place.
+    fn each_args<'c>(
+        &self,
+        profile: usize,
+        configs: &'c [PluginConfig],
+    ) -> impl Iterator<Item = (&'static PluginArgs, &'c PluginConfig, [Step; 5])> {
+        let key = |key: &str| Step::Key(key.to_owned());
+        configs.iter().enumerate().filter_map(move |(index, config)| {
+            let at = [key("profiles"), Step::Index(profile), key("pluginConfig"), Step::Index(index), key("args")];
+            Some((self.args_of(&config.name)?, config, at))
+        })
     }
 
     /// Fills in all arguments. Those of enabled plugins are there even when the document has none.

@@ -8,9 +8,8 @@ mod shared;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_configuration::{ClientConnection, Configuration, DurationText, LeaderElection, Problems, typed};
+use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problems, Setting as _, typed};
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,30 +52,33 @@ const OTHER_PLUGINS: &[&str] = &[
 const MIGRATION_CONTROLLER: &str = "MigrationController";
 
 /// The configuration of the descheduler.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(group = "descheduler", version = "v1alpha2", complete = Self::complete, check = Self::check)]
 pub struct DeschedulerConfiguration {
     /// Leader election between replicas.
     pub leader_election: LeaderElection,
     /// How the API server is reached.
     pub client_connection: ClientConnection,
-    /// Whether profiles of the process are served. Default true.
-    pub enable_profiling: Option<bool>,
-    /// Whether they contain contention. Default true where profiles are served.
+    /// Whether profiles of the process are served.
+    #[koord(default = true)]
+    pub enable_profiling: bool,
+    /// Whether they contain contention; where it is not set, they do where profiles are served.
     pub enable_contention_profiling: Option<bool>,
-    /// Where health is served. Default 0.0.0.0:10251; port 0 serves none.
-    pub healthz_bind_address: Option<String>,
-    /// Where metrics are served. Default 0.0.0.0:10251; port 0 serves none.
-    pub metrics_bind_address: Option<String>,
+    /// Where health is served; port 0 serves none.
+    #[koord(default = "0.0.0.0:10251", check = check_address)]
+    pub healthz_bind_address: String,
+    /// Where metrics are served; port 0 serves none.
+    #[koord(default = "0.0.0.0:10251", check = check_address)]
+    pub metrics_bind_address: String,
     /// How often pods are descheduled; 0 does it once.
-    #[schemars(with = "Option<DurationText>")]
-    pub descheduling_interval: Option<Duration>,
-    /// Whether nothing is evicted. Default false.
+    pub descheduling_interval: Duration,
+    /// Whether nothing is evicted.
     pub dry_run: bool,
-    /// The profiles. Default one with the default plugins.
+    /// The profiles: one with the default plugins where there is none.
     pub profiles: Vec<Profile>,
-    /// The nodes whose pods are descheduled. Default all.
-    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    /// The nodes whose pods are descheduled; without it those of all nodes.
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// The most pods to evict from one node in a cycle. 0 evicts nothing.
     pub max_no_of_pods_to_evict_per_node: Option<u32>,
@@ -87,31 +89,32 @@ pub struct DeschedulerConfiguration {
 }
 
 /// Plugins that work together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Profile {
-    /// The name. Default koord-descheduler for a single profile.
+    /// The name; that of a sole profile may be left out and is koord-descheduler.
     pub name: String,
     /// The nodes whose pods are descheduled, of those of the configuration.
-    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// The plugins by extension point.
-    pub plugins: Option<Plugins>,
+    pub plugins: Plugins,
     /// The arguments of plugins.
     pub plugin_config: Vec<PluginConfig>,
 }
 
 /// The plugins by extension point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete)]
 pub struct Plugins {
     /// Plugins that look at each pod.
     pub deschedule: PluginSet,
     /// Plugins that look at all nodes.
     pub balance: PluginSet,
-    /// The plugin that evicts. Default MigrationController.
+    /// The plugin that evicts: MigrationController, unless it is disabled.
     pub evict: PluginSet,
-    /// Plugins that keep pods. Default MigrationController.
+    /// Plugins that keep pods: MigrationController first, unless it is disabled.
     pub filter: PluginSet,
 }
 
@@ -139,45 +142,32 @@ impl Plugins {
 
 const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
-impl Configuration for DeschedulerConfiguration {
-    const API_VERSION: &'static str = API_VERSION;
-    const KIND: &'static str = "DeschedulerConfiguration";
-
+impl DeschedulerConfiguration {
     fn complete(&mut self) {
-        let profiling = *self.enable_profiling.get_or_insert(true);
-        if profiling {
+        if self.enable_profiling {
             self.enable_contention_profiling.get_or_insert(true);
         }
         for address in [&mut self.healthz_bind_address, &mut self.metrics_bind_address] {
-            let address = address.get_or_insert_with(|| "0.0.0.0:10251".to_owned());
             if address.parse::<std::net::IpAddr>().is_ok() {
                 address.push_str(":10251");
             } else if address.starts_with(':') {
                 address.insert_str(0, "0.0.0.0");
             }
         }
-        self.descheduling_interval.get_or_insert(Duration::ZERO);
-        self.leader_election.complete("koord-descheduler", "koordinator-system");
-        self.client_connection.complete();
+        self.leader_election.name_lock("koord-descheduler", "koordinator-system");
         if self.profiles.is_empty() {
-            self.profiles.push(Profile::default());
+            let mut profile = Profile::default();
+            profile.set_defaults();
+            self.profiles.push(profile);
         }
         if let [profile] = self.profiles.as_mut_slice()
             && profile.name.is_empty()
         {
             "koord-descheduler".clone_into(&mut profile.name);
         }
-        for profile in &mut self.profiles {
-            profile.plugins.get_or_insert_default().complete();
-        }
     }
 
     fn check(&self, problems: &mut Problems) {
-        self.leader_election.check(problems);
-        let (healthz, metrics) = (&self.healthz_bind_address, &self.metrics_bind_address);
-        for (key, address) in [("healthzBindAddress", healthz), ("metricsBindAddress", metrics)] {
-            check_address(key, address.as_deref().unwrap_or_default(), problems);
-        }
         let mut names = BTreeSet::new();
         for (index, profile) in self.profiles.iter().enumerate() {
             let at = index.to_string();
@@ -194,21 +184,22 @@ impl Configuration for DeschedulerConfiguration {
     }
 }
 
-fn check_address(key: &str, address: &str, problems: &mut Problems) {
+#[expect(clippy::ptr_arg, reason = "the function has the type of its fields")]
+fn check_address(address: &String, problems: &mut Problems) {
     let port = match address.rsplit_once(':') {
         Some((host, port)) if host.is_empty() || !host.contains(':') || host.starts_with('[') => port,
         _ => {
-            return problems.add(&[key], format!("{address:?} is no address such as 0.0.0.0:10251"));
+            return problems.add(&[], format!("{address:?} is no address such as 0.0.0.0:10251"));
         }
     };
     if port.parse::<u16>().is_err() {
-        problems.add(&[key], format!("{port:?} is no port"));
+        problems.add(&[], format!("{port:?} is no port"));
     }
 }
 
 impl Profile {
     fn check(&self, at: &str, problems: &mut Problems) {
-        for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
+        for (set, plugins) in self.plugins.sets() {
             CATALOGUE.check_plugins(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
             if set == "evict" && plugins.enabled.len() > 1 {
                 let off = "disable * or MigrationController, which evicts by default".to_owned();
@@ -223,10 +214,9 @@ impl Profile {
 /// A document with all that is not set.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
     let mut configuration: DeschedulerConfiguration = typed(document)?;
-    configuration.complete();
+    configuration.set_defaults();
     for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
-        let sets = plugins.iter().flat_map(Plugins::sets);
-        CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;
+        CATALOGUE.complete(plugin_config, plugins.sets().into_iter().flat_map(|(_, set)| &set.enabled))?;
     }
     koord_configuration::document(&configuration)
 }

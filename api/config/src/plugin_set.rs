@@ -1,11 +1,11 @@
 //! Which plugins of a profile are on, and their arguments.
 
-use schemars::JsonSchema;
+use koord_configuration::Configuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The plugins of one extension point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginSet {
     /// Plugins to run after those that run by default.
@@ -15,7 +15,7 @@ pub struct PluginSet {
 }
 
 /// A plugin of an extension point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plugin {
     /// The plugin's name.
@@ -26,7 +26,7 @@ pub struct Plugin {
 }
 
 /// The arguments of a plugin.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginConfig {
     /// The plugin's name.

@@ -15,10 +15,9 @@ mod scoring;
 
 use std::collections::BTreeSet;
 
-use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, typed};
-use schemars::JsonSchema;
+use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, Setting as _, typed};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::resolve::check_stars;
 pub use self::{
@@ -41,7 +40,6 @@ pub use self::{
 };
 use crate::{
     PluginArgs, PluginConfig, PluginSet,
-    args::idle,
     catalogue::{Catalogue, check_once},
 };
 
@@ -88,30 +86,35 @@ const OTHER_PLUGINS: &[&str] = &[
 ];
 
 /// The configuration of the scheduler.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(group = "kubescheduler.config.k8s.io", version = "v1", kind = "KubeSchedulerConfiguration")]
+#[koord(item_keys("name", "schedulerName"), complete = Self::complete, check = Self::check)]
 pub struct SchedulerConfiguration {
-    /// Accepted without an effect: one task decides. Default 16.
-    #[schemars(range(min = 1))]
-    pub parallelism: Option<i32>,
+    /// How many nodes are looked at side by side.
+    #[koord(default = 16, minimum = 1, no_effect = "one task decides, and looks at all nodes of a plugin in one pass")]
+    pub parallelism: i32,
     /// Leader election between replicas.
     pub leader_election: LeaderElection,
     /// How the API server is reached.
     pub client_connection: ClientConnection,
-    /// Whether profiles of the process are served. Default true.
-    pub enable_profiling: Option<bool>,
-    /// Accepted without an effect: profiles are taken from outside. Default true.
-    pub enable_contention_profiling: Option<bool>,
+    /// Whether profiles of the process are served.
+    #[koord(default = true)]
+    pub enable_profiling: bool,
+    /// Whether they contain contention.
+    #[koord(default = true, no_effect = "profiles are taken from outside of the process")]
+    pub enable_contention_profiling: bool,
     /// How many of the nodes that take a pod are compared, in percent of all nodes; at least 100 nodes are. 0 compares all.
-    #[schemars(range(min = 0, max = 100))]
-    pub percentage_of_nodes_to_score: Option<i32>,
-    /// The first pause of a pod that could not be scheduled. Default 1.
-    #[schemars(range(min = 1))]
-    pub pod_initial_backoff_seconds: Option<i64>,
-    /// Its longest pause. Default 10.
-    #[schemars(range(min = 1))]
-    pub pod_max_backoff_seconds: Option<i64>,
-    /// Accepted without an effect: replicas that wait fill their caches. Default false.
+    #[koord(minimum = 0, maximum = 100)]
+    pub percentage_of_nodes_to_score: i32,
+    /// The first pause of a pod that could not be scheduled.
+    #[koord(default = 1, minimum = 1)]
+    pub pod_initial_backoff_seconds: i64,
+    /// Its longest pause.
+    #[koord(default = 10, minimum = 1)]
+    pub pod_max_backoff_seconds: i64,
+    /// Whether a replica that waits leaves its caches empty.
+    #[koord(no_effect = "a replica that waits fills its caches, so that it decides at once when it leads")]
     pub delay_cache_until_active: bool,
     /// The profiles, by the names that pods give in schedulerName.
     pub profiles: Vec<Profile>,
@@ -120,13 +123,13 @@ pub struct SchedulerConfiguration {
 }
 
 /// Which plugins schedule the pods of one scheduler name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Profile {
-    /// The name. Default default-scheduler.
+    /// The name; that of a sole profile may be left out and is default-scheduler.
     pub scheduler_name: String,
     /// The same for this profile, instead of what the configuration says.
-    #[schemars(range(min = 0, max = 100))]
+    #[koord(minimum = 0, maximum = 100)]
     pub percentage_of_nodes_to_score: Option<i32>,
     /// The plugins by extension point.
     pub plugins: Option<Plugins>,
@@ -135,7 +138,7 @@ pub struct Profile {
 }
 
 /// The plugins by extension point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[expect(missing_docs, reason = "each is the extension point of its name")]
 pub struct Plugins {
@@ -176,21 +179,9 @@ impl Plugins {
 
 const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
-impl Configuration for SchedulerConfiguration {
-    const API_VERSION: &'static str = API_VERSION;
-    const KIND: &'static str = "KubeSchedulerConfiguration";
-    const ITEM_KEYS: &'static [&'static str] = &["name", "schedulerName"];
-
+impl SchedulerConfiguration {
     fn complete(&mut self) {
-        self.parallelism.get_or_insert(16);
-        self.enable_profiling.get_or_insert(true);
-        self.enable_contention_profiling.get_or_insert(true);
-        self.percentage_of_nodes_to_score.get_or_insert(0);
-        self.pod_initial_backoff_seconds.get_or_insert(1);
-        self.pod_max_backoff_seconds.get_or_insert(10);
-        self.leader_election.complete("kube-scheduler", "kube-system");
-        self.client_connection.complete();
-        self.extenders.iter_mut().for_each(Extender::complete);
+        self.leader_election.name_lock("kube-scheduler", "kube-system");
         if self.profiles.is_empty() {
             self.profiles.push(Profile::default());
         }
@@ -202,11 +193,10 @@ impl Configuration for SchedulerConfiguration {
     }
 
     fn check(&self, problems: &mut Problems) {
-        self.leader_election.check(problems);
         if self.pod_max_backoff_seconds < self.pod_initial_backoff_seconds {
             problems.add(&["podMaxBackoffSeconds"], "must not be less than podInitialBackoffSeconds");
         }
-        extender::check(&self.extenders, problems);
+        extender::check_together(&self.extenders, problems);
         let mut names = BTreeSet::new();
         for (index, profile) in self.profiles.iter().enumerate() {
             let at = index.to_string();
@@ -233,33 +223,26 @@ impl Profile {
     }
 
     /// What has no effect: names of plugins that do not exist, where nothing depends on them, and idle arguments.
-    fn warn(&self, at: &str, problems: &mut Problems) {
+    fn warn_of_plugins(&self, index: usize, problems: &mut Problems) {
+        let at = &*index.to_string();
         for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
             let names = plugins.disabled.iter().map(|plugin| &*plugin.name);
             CATALOGUE.check_known(names, &["profiles", at, "plugins", set, "disabled"], problems);
         }
         let names = self.plugin_config.iter().map(|config| &*config.name);
         CATALOGUE.check_known(names, &["profiles", at, "pluginConfig"], problems);
-        CATALOGUE.idle_args(at, &self.plugin_config, problems);
+        CATALOGUE.warn_of_args(index, &self.plugin_config, problems);
     }
 }
-
-/// Fields of the configuration itself that have no effect, each with the reason.
-const IDLE: &[(&str, &str)] = &[
-    ("parallelism", "one task decides, and looks at all nodes of a plugin in one pass"),
-    ("enableContentionProfiling", "profiles are taken from outside of the process"),
-    ("delayCacheUntilActive", "a replica that waits fills its caches, so that it decides at once when it leads"),
-];
 
 /// What of a document has no effect.
 pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
     let mut found = Problems::default();
-    if let (Ok(set), Ok(unset)) = (complete(document), complete(&Value::Object(Map::new()))) {
-        found.extend(idle(IDLE, &set, &unset, &[]));
-    }
-    let profiles = typed::<SchedulerConfiguration>(document).map(|configuration| configuration.profiles);
-    for (index, profile) in profiles.iter().flatten().enumerate() {
-        profile.warn(&index.to_string(), &mut found);
+    if let Ok(configuration) = SchedulerConfiguration::of(document) {
+        configuration.warn(&SchedulerConfiguration::without_document(), &mut found);
+        for (index, profile) in configuration.profiles.iter().enumerate() {
+            profile.warn_of_plugins(index, &mut found);
+        }
     }
     found.into_vec()
 }
@@ -267,7 +250,7 @@ pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
 /// A document with all that is not set. Arguments of enabled plugins are there even when the document has none.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
     let mut configuration: SchedulerConfiguration = typed(document)?;
-    configuration.complete();
+    configuration.set_defaults();
     for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
         let sets = plugins.iter().flat_map(Plugins::sets);
         CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;

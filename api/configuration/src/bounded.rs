@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::Setting;
+
 macro_rules! schema {
     ($name:ident => $($schema:tt)*) => {
         impl JsonSchema for $name {
@@ -18,6 +20,12 @@ macro_rules! schema {
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 json_schema!($($schema)*)
+            }
+        }
+
+        impl Setting for $name {
+            fn schema(generator: &mut SchemaGenerator) -> Schema {
+                generator.subschema_for::<Self>()
             }
         }
     };

@@ -1,36 +1,25 @@
 //! How a component reaches the API server.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Configuration;
+
 /// How a component reaches the API server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ClientConnection {
     /// The kubeconfig; empty in a cluster.
     pub kubeconfig: String,
-    /// Accepted without an effect: requests are JSON. Default application/vnd.kubernetes.protobuf.
+    /// The form of requests.
+    #[koord(default = "application/vnd.kubernetes.protobuf", zero_is_unset, no_effect = "requests are JSON")]
     pub content_type: String,
-    /// Accepted without an effect: answers are JSON.
+    /// The form of answers.
+    #[koord(no_effect = "answers are JSON")]
     pub accept_content_types: String,
-    /// Requests per second. 0 is the default of 50.
+    /// Requests per second. 0 is the default.
+    #[koord(default = 50, zero_is_unset)]
     pub qps: f64,
-    /// Requests that may come at once. 0 is the default of 100.
-    #[schemars(range(min = 0))]
+    /// Requests that may come at once. 0 is the default.
+    #[koord(default = 100, zero_is_unset, minimum = 0)]
     pub burst: i32,
-}
-
-impl ClientConnection {
-    /// Sets what is not set.
-    pub fn complete(&mut self) {
-        if self.content_type.is_empty() {
-            "application/vnd.kubernetes.protobuf".clone_into(&mut self.content_type);
-        }
-        if self.qps == 0.0 {
-            self.qps = 50.0;
-        }
-        if self.burst == 0 {
-            self.burst = 100;
-        }
-    }
 }

@@ -5,36 +5,30 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    Effective, Problem, Problems,
+    Effective, Problem, Problems, Setting,
     decode::{decode, schema, without_nulls, without_type_meta},
     published,
     strict::form_of,
 };
 
-/// The configuration of a component.
+/// The configuration of a component: a document that `derive(Configuration)` implements it for, with `group` and `version`.
 ///
-/// The type has no fields for version and kind. For serde it is `rename_all = "camelCase"`, `deny_unknown_fields` and `default`,
-/// and what may be left out without having the zero of its type is an `Option` that [`Configuration::complete`] sets.
-pub trait Configuration: Serialize + DeserializeOwned + JsonSchema + Default {
+/// The type has no fields for version and kind. A field that is not set has its default; it is an `Option` only where its absence means
+/// something.
+pub trait Configuration: Setting + Serialize + DeserializeOwned + JsonSchema + Default {
     /// Group and version, such as `config.example.com/v1`.
     const API_VERSION: &'static str;
     /// The kind, such as `OperatorConfiguration`.
     const KIND: &'static str;
     /// Members by which items of lists are known, wherever they stand in the list: the first of these that an item has.
     const ITEM_KEYS: &'static [&'static str] = &["name"];
-
-    /// Sets what is not set, as the component does before it runs.
-    fn complete(&mut self) {}
-
-    /// Checks of a complete configuration what its schema cannot say.
-    fn check(&self, _: &mut Problems) {}
 }
 
 /// The configuration of a document, with all that is not set.
 ///
 /// # Errors
 ///
-/// What is wrong with the document: another version or kind, what the schema refuses, or else what [`Configuration::check`] finds.
+/// What is wrong with the document: another version or kind, what the schema refuses, or else what [`Setting::validate`] finds.
 pub fn read<T: Configuration>(document: &Value) -> Result<T, Vec<Problem>> {
     if let Some(problem) = another_kind::<T>(document) {
         return Err(vec![problem]);
@@ -83,7 +77,7 @@ pub fn document<T: Configuration>(configuration: &T) -> Result<Value, serde_json
 /// A default has no form in JSON.
 pub fn published_schema<T: Configuration>() -> Result<Value, serde_json::Error> {
     let mut complete = T::default();
-    complete.complete();
+    complete.set_defaults();
     let mut schema = published(schema::<T>(), &serde_json::to_value(complete)?, T::API_VERSION, T::KIND);
     let mut required = vec![json!("apiVersion"), json!("kind")];
     required.extend(schema["required"].as_array().cloned().unwrap_or_default());
@@ -92,9 +86,9 @@ pub fn published_schema<T: Configuration>() -> Result<Value, serde_json::Error> 
 }
 
 fn checked<T: Configuration>(mut configuration: T) -> Result<T, Vec<Problem>> {
-    configuration.complete();
+    configuration.set_defaults();
     let mut problems = Problems::default();
-    configuration.check(&mut problems);
+    configuration.validate(&mut problems);
     let problems = problems.into_vec();
     if problems.is_empty() { Ok(configuration) } else { Err(problems) }
 }
@@ -125,33 +119,83 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{DurationText, Origin, Percent, path_text};
+    use crate::{Configuration, Origin, Percent, path_text};
 
     /// The configuration of a cleaner.
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
     #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+    #[koord(group = "cleaner.example.com", version = "v1", check = Self::check_pauses)]
     struct CleanerConfiguration {
-        /// How long an object is kept. Default 1h.
-        #[schemars(with = "Option<DurationText>")]
-        keep: Option<Duration>,
+        /// How long an object is kept.
+        #[koord(default = "1h")]
+        keep: Duration,
         /// How much of the objects may be deleted at once.
         at_once: Percent,
+        /// How many objects are deleted side by side.
+        #[koord(default = 4, minimum = 1, maximum = 20)]
+        workers: u32,
         /// Namespaces that are left alone.
+        #[koord(items(pattern = "^[a-z]*$"), check = check_names)]
         except: Vec<String>,
+        /// How objects are deleted.
+        mode: Mode,
+        /// What is logged.
+        #[koord(default = "info", zero_is_unset)]
+        level: String,
+        /// When nothing is deleted.
+        pauses: Vec<Pause>,
+        /// A name for messages, where there is one.
+        label: Option<String>,
+        /// How many log lines are kept.
+        #[koord(default = 100, no_effect = "lines are written as they come")]
+        lines: u32,
     }
 
-    impl Configuration for CleanerConfiguration {
-        const API_VERSION: &'static str = "cleaner.example.com/v1";
-        const KIND: &'static str = "CleanerConfiguration";
+    /// How objects are deleted.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
+    #[serde(rename_all = "kebab-case")]
+    enum Mode {
+        /// With what they own.
+        #[default]
+        WithOwned,
+        Alone,
+    }
 
-        fn complete(&mut self) {
-            self.keep.get_or_insert(Duration::from_secs(3600));
-        }
+    /// A time in which nothing is deleted.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+    #[koord(complete = Self::name_it)]
+    struct Pause {
+        /// Its name.
+        name: String,
+        /// The hour at which it begins.
+        #[koord(required, maximum = 23)]
+        hour: u8,
+        /// How long it is.
+        #[koord(default = "8h")]
+        length: Duration,
+    }
 
-        fn check(&self, problems: &mut Problems) {
-            for (index, name) in self.except.iter().enumerate().filter(|(_, name)| name.is_empty()) {
-                problems.add(&["except", &index.to_string()], format!("{name:?} is no namespace"));
+    impl Pause {
+        fn name_it(&mut self) {
+            if self.name.is_empty() {
+                self.name = format!("from {} o'clock", self.hour);
             }
+        }
+    }
+
+    impl CleanerConfiguration {
+        fn check_pauses(&self, problems: &mut Problems) {
+            if self.pauses.iter().any(|pause| pause.length > self.keep) {
+                problems.add(&["keep"], "must be longer than each of the pauses");
+            }
+        }
+    }
+
+    #[expect(clippy::ptr_arg, reason = "the function has the type of its field")]
+    fn check_names(names: &Vec<String>, problems: &mut Problems) {
+        for (index, name) in names.iter().enumerate().filter(|(_, name)| name.is_empty()) {
+            problems.add(&[&index.to_string()], format!("{name:?} is no namespace"));
         }
     }
 
@@ -166,15 +210,46 @@ mod tests {
         problems.iter().map(ToString::to_string).collect()
     }
 
+    fn of(members: Value) -> CleanerConfiguration {
+        read(&cleaner(members)).unwrap()
+    }
+
     #[test]
-    fn what_is_not_set_is_completed_and_null_is_not_set() {
-        let of = |members| read::<CleanerConfiguration>(&cleaner(members)).unwrap();
-        let hour = Some(Duration::from_secs(3600));
-        let complete = CleanerConfiguration { keep: hour, ..CleanerConfiguration::default() };
-        assert_eq!(of(json!({})), complete);
-        assert_eq!(of(json!({"keep": null, "except": null})), complete);
+    fn what_is_not_set_has_its_default_and_null_is_not_set() {
+        let complete = of(json!({}));
+        assert_eq!((complete.keep, complete.workers, &*complete.level), (Duration::from_secs(3600), 4, "info"));
+        assert_eq!((complete.mode, complete.label.clone()), (Mode::WithOwned, None));
+        assert_eq!(complete, CleanerConfiguration::default());
+        assert_eq!(of(json!({"keep": null, "except": null, "workers": null, "level": ""})), complete);
         assert_eq!(without_document::<CleanerConfiguration>(), Ok(complete));
-        assert_eq!(of(json!({"keep": "90s"})).keep, Some(Duration::from_secs(90)));
+        assert_eq!(of(json!({"keep": "90s", "mode": "alone"})).keep, Duration::from_secs(90));
+    }
+
+    #[test]
+    fn parts_of_a_document_have_defaults_and_checks_of_their_own() {
+        let pauses =
+            of(json!({"keep": "9h", "pauses": [{"hour": 22}, {"hour": 3, "name": "night", "length": "1h"}]})).pauses;
+        let shown = pauses.iter().map(|pause| format!("{} {}", pause.name, pause.length));
+        assert_eq!(shown.collect::<Vec<_>>(), ["from 22 o'clock 8h0m0s", "night 1h0m0s"]);
+        assert_eq!(
+            problems(&cleaner(json!({"pauses": [{}, {"hour": 24}]}))),
+            ["pauses[0].hour: must be set", "pauses[1].hour: must be 23 or less"]
+        );
+        assert_eq!(
+            problems(&cleaner(json!({"pauses": [{"hour": 1}]}))),
+            ["keep: must be longer than each of the pauses"]
+        );
+    }
+
+    #[test]
+    fn what_has_no_effect_is_warned_about_where_it_is_set_to_something_else() {
+        let warnings = |members: Value| {
+            let mut problems = Problems::default();
+            of(members).warn(&CleanerConfiguration::default(), &mut problems);
+            problems.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(warnings(json!({"lines": 5})), ["lines: has no effect: lines are written as they come"]);
+        assert_eq!(warnings(json!({"lines": 100, "workers": 5})), [""; 0]);
     }
 
     #[test]
@@ -201,13 +276,21 @@ mod tests {
         let document = cleaner(json!({"atOnce": 101, "keep": 5, "except": [""]}));
         assert_eq!(problems(&document), ["atOnce: must be 100 or less", "keep: must be a text, not a whole number"]);
         assert_eq!(problems(&cleaner(json!({"except": ["a", ""]}))), ["except[1]: \"\" is no namespace"]);
+        assert_eq!(problems(&cleaner(json!({"except": ["A"]}))), ["except[0]: \"A\" does not match ^[a-z]*$"]);
+        assert_eq!(
+            problems(&cleaner(json!({"workers": 21, "mode": "with"}))),
+            ["mode: \"with\" is none of with-owned, alone", "workers: must be 20 or less"]
+        );
     }
 
     #[test]
     fn each_value_in_force_has_its_origin() {
         let document = cleaner(json!({"atOnce": 10}));
         let effective = effective::<CleanerConfiguration>(&document).unwrap();
-        let complete = cleaner(json!({"atOnce": 10, "keep": "1h0m0s", "except": []}));
+        let complete = cleaner(json!({
+            "atOnce": 10, "keep": "1h0m0s", "workers": 4, "except": [], "mode": "with-owned", "level": "info", "pauses": [],
+            "lines": 100,
+        }));
         assert_eq!(effective.value, complete);
         let set = effective.leaves.iter().filter(|(_, origin)| *origin != Origin::Default);
         assert_eq!(set.map(|(path, _)| path_text(path)).collect::<Vec<_>>(), ["apiVersion", "atOnce", "kind"]);
@@ -227,5 +310,13 @@ mod tests {
         assert_eq!(properties["keep"]["default"], "1h0m0s");
         assert_eq!(properties["atOnce"]["maximum"], 100);
         assert_eq!(properties["except"].get("default"), None);
+        assert_eq!(properties["workers"]["default"], 4);
+        assert_eq!(
+            properties["lines"]["description"],
+            "How many log lines are kept. Accepted without an effect: lines are written as they come."
+        );
+        assert_eq!(schema["$defs"]["Pause"]["required"], json!(["hour"]));
+        assert_eq!(schema["$defs"]["Pause"]["properties"]["length"]["default"], "8h0m0s");
+        assert_eq!(schema["$defs"]["Mode"]["oneOf"][0]["description"], "With what they own.");
     }
 }

@@ -74,6 +74,22 @@ impl Problems {
         self.found.push(Problem { path, message: message.into(), suggestion });
     }
 
+    /// Adds problems of a member: what is added meanwhile begins there.
+    pub fn within(&mut self, key: &str, add: impl FnOnce(&mut Self)) {
+        self.below_step(Step::Key(key.to_owned()), add);
+    }
+
+    /// Adds problems of an item of a list.
+    pub fn within_item(&mut self, index: usize, add: impl FnOnce(&mut Self)) {
+        self.below_step(Step::Index(index), add);
+    }
+
+    fn below_step(&mut self, step: Step, add: impl FnOnce(&mut Self)) {
+        self.at.push(step);
+        add(self);
+        self.at.pop();
+    }
+
     /// What was found.
     pub fn into_vec(self) -> Vec<Problem> {
         self.found

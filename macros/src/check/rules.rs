@@ -70,6 +70,28 @@ pub(crate) fn is_rust_rule(keyword: &Keyword) -> bool {
     )
 }
 
+/// Whether a keyword says something of a value in a configuration file, where no API server is.
+pub(crate) fn is_of_configurations(keyword: &Keyword) -> bool {
+    match keyword {
+        Keyword::Minimum(_)
+        | Keyword::Maximum(_)
+        | Keyword::ExclusiveMinimum
+        | Keyword::ExclusiveMaximum
+        | Keyword::MinLength(_)
+        | Keyword::MaxLength(_)
+        | Keyword::Pattern(_)
+        | Keyword::MinItems(_)
+        | Keyword::MaxItems(_)
+        | Keyword::UniqueItems
+        | Keyword::Enumeration(_)
+        | Keyword::Title(_)
+        | Keyword::Example(_)
+        | Keyword::Default(_) => true,
+        Keyword::Items(inner) => inner.iter().all(|marker| is_of_configurations(&marker.keyword)),
+        _ => false,
+    }
+}
+
 /// Whether a keyword may stand on a field that schemars describes: the rules of its values are those of its type.
 fn fits_schemars(keyword: &Keyword) -> bool {
     matches!(

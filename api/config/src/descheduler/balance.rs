@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_configuration::Problems;
-use schemars::JsonSchema;
+use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::shared::{Namespaces, PodSelector};
 use crate::Args;
 
 /// Arguments of CustomPriority.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct CustomPriorityArgs {
     /// Whether the plugin does nothing.
     pub paused: bool,
@@ -22,41 +21,43 @@ pub struct CustomPriorityArgs {
     /// Namespaces whose pods may be evicted.
     pub evictable_namespaces: Option<Namespaces>,
     /// The nodes that are looked at.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// The pods that may be evicted.
     pub pod_selectors: Vec<PodSelector>,
-    /// Whether a pod is only evicted when it fits another node. Default true.
-    pub node_fit: Option<bool>,
+    /// Whether a pod is only evicted when it fits another node.
+    #[koord(default = true)]
+    pub node_fit: bool,
     /// Kinds of nodes, the ones to be emptied first.
     pub eviction_order: Vec<EvictionLevel>,
-    /// How a node is emptied. Default BestEffort.
-    pub mode: Option<EvictionMode>,
-    /// Whether nodes that are emptied are cordoned. Default false.
+    /// How a node is emptied.
+    pub mode: EvictionMode,
+    /// Whether nodes that are emptied are cordoned.
     pub auto_cordon: bool,
 }
 
 /// A kind of nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EvictionLevel {
     /// The name.
     pub name: String,
     /// The nodes.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
-    /// Accepted without an effect.
-    #[schemars(range(min = 0, max = 100))]
+    /// The share in percent up to which a node of the level stays as it is.
+    #[koord(minimum = 0, maximum = 100, no_effect = "nodes are emptied whatever they use")]
     pub keep_threshold: Option<f64>,
-    /// Accepted without an effect.
-    #[schemars(range(min = 0, max = 100))]
+    /// The share in percent above which a node of the level takes no pods.
+    #[koord(minimum = 0, maximum = 100, no_effect = "nodes take what fits")]
     pub reject_threshold: Option<f64>,
 }
 
 /// How a node is emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum EvictionMode {
     /// Pod by pod, as far as they fit elsewhere.
+    #[default]
     BestEffort,
     /// As a whole or not at all.
     DrainNode,
@@ -64,14 +65,10 @@ pub enum EvictionMode {
 
 impl Args for CustomPriorityArgs {
     const PLUGIN: &'static str = "CustomPriority";
+}
 
-    fn complete(&mut self) {
-        self.node_fit.get_or_insert(true);
-        self.mode.get_or_insert(EvictionMode::BestEffort);
-    }
-
+impl CustomPriorityArgs {
     fn check(&self, problems: &mut Problems) {
-        Namespaces::check(self.evictable_namespaces.as_ref(), "evictableNamespaces", problems);
         if self.eviction_order.len() < 2 {
             problems.add(&["evictionOrder"], "must have at least two levels");
         }
@@ -90,54 +87,51 @@ impl Args for CustomPriorityArgs {
 }
 
 /// Arguments of FragmentationAware.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct FragmentationAwareArgs {
     /// Whether the plugin does nothing.
     pub paused: bool,
     /// Whether nothing is evicted.
     pub dry_run: bool,
     /// The nodes that are looked at.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// Namespaces whose pods may be evicted.
     pub evictable_namespaces: Option<Namespaces>,
     /// The pods that may be evicted. QUIRK: they have no names, unlike those of other plugins.
     pub pod_selectors: Vec<NamelessPodSelector>,
-    /// Whether a pod is only evicted when it fits another node. Default true.
-    pub node_fit: Option<bool>,
-    /// The resources that are compared. Default cpu and memory.
-    pub resources: Option<Vec<String>>,
-    /// Above this deviation a node is fragmented. Default 0.15.
-    #[schemars(range(min = 0))]
-    pub imbalance_threshold: Option<f64>,
-    /// What an eviction must gain. Default 0.02.
-    #[schemars(range(min = 0))]
-    pub min_improvement_threshold: Option<f64>,
+    /// Whether a pod is only evicted when it fits another node.
+    #[koord(default = true)]
+    pub node_fit: bool,
+    /// The resources that are compared.
+    #[koord(default = ["cpu", "memory"])]
+    pub resources: Vec<String>,
+    /// Above this deviation a node is fragmented.
+    #[koord(default = 0.15, minimum = 0)]
+    pub imbalance_threshold: f64,
+    /// What an eviction must gain.
+    #[koord(default = 0.02, minimum = 0)]
+    pub min_improvement_threshold: f64,
 }
 
 /// Pods by their labels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct NamelessPodSelector {
     /// The labels.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub selector: Option<LabelSelector>,
 }
 
 impl Args for FragmentationAwareArgs {
     const PLUGIN: &'static str = "FragmentationAware";
+}
 
-    fn complete(&mut self) {
-        self.node_fit.get_or_insert(true);
-        self.resources.get_or_insert_with(|| ["cpu", "memory"].map(str::to_owned).into());
-        self.imbalance_threshold.get_or_insert(0.15);
-        self.min_improvement_threshold.get_or_insert(0.02);
-    }
-
+impl FragmentationAwareArgs {
     fn check(&self, problems: &mut Problems) {
-        Namespaces::check(self.evictable_namespaces.as_ref(), "evictableNamespaces", problems);
-        let resources = self.resources.as_deref().unwrap_or_default();
+        let resources = &self.resources;
         if resources.is_empty() {
             problems.add(&["resources"], "must not be empty");
         }
@@ -148,33 +142,36 @@ impl Args for FragmentationAwareArgs {
 }
 
 /// Arguments of ScaleDownBinPack.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct ScaleDownBinPackArgs {
     /// Whether the plugin does nothing.
     pub paused: bool,
-    /// Whether pods are evicted, or only ordered for those who scale down. Default CalculateOnly.
-    pub strategy: Option<BinPackStrategy>,
+    /// Whether pods are evicted, or only ordered for those who scale down.
+    pub strategy: BinPackStrategy,
     /// The most pods to evict in a cycle.
-    #[schemars(range(min = 0))]
+    #[koord(minimum = 0)]
     pub max_pods_to_evict: i64,
     /// The nodes that are looked at.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// The pods that may be evicted.
     pub pod_selectors: Vec<PodSelector>,
     /// Namespaces whose pods may be evicted.
     pub evictable_namespaces: Option<Namespaces>,
-    /// The resources that count. Default cpu and memory.
-    pub resources: Option<Vec<String>>,
-    /// Their weights. Default 1.
+    /// The resources that count.
+    #[koord(default = ["cpu", "memory"])]
+    pub resources: Vec<String>,
+    /// Their weights: 1 for those that are not named.
     pub resource_weights: BTreeMap<String, f64>,
 }
 
 /// What is done with the order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum BinPackStrategy {
     /// It is written to the pods, for those who scale down.
+    #[default]
     CalculateOnly,
     /// Pods are evicted.
     EvictDirectly,
@@ -182,18 +179,17 @@ pub enum BinPackStrategy {
 
 impl Args for ScaleDownBinPackArgs {
     const PLUGIN: &'static str = "ScaleDownBinPack";
+}
 
+impl ScaleDownBinPackArgs {
     fn complete(&mut self) {
-        self.strategy.get_or_insert(BinPackStrategy::CalculateOnly);
-        let resources = self.resources.get_or_insert_with(|| ["cpu", "memory"].map(str::to_owned).into());
-        for name in resources.iter() {
+        for name in &self.resources {
             self.resource_weights.entry(name.clone()).or_insert(1.0);
         }
     }
 
     fn check(&self, problems: &mut Problems) {
-        Namespaces::check(self.evictable_namespaces.as_ref(), "evictableNamespaces", problems);
-        if self.strategy == Some(BinPackStrategy::EvictDirectly) && self.max_pods_to_evict <= 0 {
+        if self.strategy == BinPackStrategy::EvictDirectly && self.max_pods_to_evict <= 0 {
             problems.add(&["maxPodsToEvict"], "must be greater than 0 for EvictDirectly");
         }
         for (name, weight) in &self.resource_weights {

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_configuration::{DurationText, Problems};
+use koord_configuration::{Configuration, Problems};
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::shared::{Namespaces, PodSelector};
 use crate::Args;
@@ -15,28 +13,30 @@ use crate::Args;
 type Thresholds = BTreeMap<String, f64>;
 
 /// Arguments of LowNodeLoad.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct LowNodeLoadArgs {
     /// Whether the plugin does nothing.
     pub paused: bool,
     /// Whether nothing is evicted.
     pub dry_run: bool,
     /// The least number of underused nodes for anything to be evicted.
-    #[schemars(range(min = 0))]
+    #[koord(minimum = 0)]
     pub number_of_nodes: i32,
-    /// When a NodeMetric is too old. Default 180.
-    #[schemars(range(min = 1))]
-    pub node_metric_expiration_seconds: Option<i64>,
+    /// When a NodeMetric is too old.
+    #[koord(default = 180, minimum = 1)]
+    pub node_metric_expiration_seconds: i64,
     /// Namespaces whose pods may be evicted.
     pub evictable_namespaces: Option<Namespaces>,
     /// The nodes that are balanced.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// The pods that may be evicted.
     pub pod_selectors: Vec<PodSelector>,
-    /// Whether a pod is only evicted when it fits another node. Default true.
-    pub node_fit: Option<bool>,
+    /// Whether a pod is only evicted when it fits another node.
+    #[koord(default = true)]
+    pub node_fit: bool,
     /// Whether thresholds are relative to the average.
     pub use_deviation_thresholds: bool,
     /// Above one of these a node is overused, in percent.
@@ -47,40 +47,40 @@ pub struct LowNodeLoadArgs {
     pub prod_high_thresholds: Thresholds,
     /// The same for what production pods use.
     pub prod_low_thresholds: Thresholds,
-    /// Weights of resources, by which pods are ordered. Default 1 for all that have a threshold.
+    /// Weights of resources, by which pods are ordered: 1 for cpu, memory and all that have a threshold.
     pub resource_weights: BTreeMap<String, i64>,
     /// When a node counts as overused for long enough.
-    pub anomaly_condition: Option<AnomalyCondition>,
-    /// How long that is remembered. Default 5m.
-    #[schemars(with = "Option<DurationText>")]
-    pub detector_cache_timeout: Option<Duration>,
+    pub anomaly_condition: AnomalyCondition,
+    /// How long that is remembered.
+    #[koord(default = "5m")]
+    pub detector_cache_timeout: Duration,
     /// Nodes with thresholds of their own.
     pub node_pools: Vec<NodePool>,
 }
 
 /// When a node counts as overused for long enough.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AnomalyCondition {
-    /// After this time counting begins anew. Default 1m.
-    #[schemars(with = "Option<DurationText>")]
-    pub timeout: Option<Duration>,
-    /// How often in a row it must be overused. Default 5.
-    #[schemars(range(min = 0))]
+    /// After this time counting begins anew.
+    #[koord(default = "1m")]
+    pub timeout: Duration,
+    /// How often in a row it must be overused. 0 is the default.
+    #[koord(default = 5, zero_is_unset)]
     pub consecutive_abnormalities: u32,
-    /// How often in a row it must not be. Default 3.
-    #[schemars(range(min = 0))]
+    /// How often in a row it must not be. 0 is the default.
+    #[koord(default = 3, zero_is_unset)]
     pub consecutive_normalities: u32,
 }
 
 /// Nodes with thresholds of their own. What is not set is that of the plugin.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NodePool {
     /// The name.
     pub name: String,
     /// The nodes.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
     /// Whether thresholds are relative to the average.
     pub use_deviation_thresholds: bool,
@@ -98,27 +98,12 @@ pub struct NodePool {
     pub anomaly_condition: Option<AnomalyCondition>,
 }
 
-impl AnomalyCondition {
-    /// Both counters have a default, where the original fills in only the first that is 0.
-    fn complete(&mut self) {
-        self.timeout.get_or_insert(Duration::from_secs(60));
-        if self.consecutive_abnormalities == 0 {
-            self.consecutive_abnormalities = 5;
-        }
-        if self.consecutive_normalities == 0 {
-            self.consecutive_normalities = 3;
-        }
-    }
-}
-
 impl Args for LowNodeLoadArgs {
     const PLUGIN: &'static str = "LowNodeLoad";
+}
 
+impl LowNodeLoadArgs {
     fn complete(&mut self) {
-        self.node_metric_expiration_seconds.get_or_insert(180);
-        self.node_fit.get_or_insert(true);
-        self.detector_cache_timeout.get_or_insert(Duration::from_secs(300));
-        self.anomaly_condition.get_or_insert_default().complete();
         let named = ["cpu", "memory"].map(str::to_owned).into_iter();
         let named = named.chain(self.high_thresholds.keys().chain(self.low_thresholds.keys()).cloned());
         for name in named.collect::<Vec<_>>() {
@@ -128,7 +113,6 @@ impl Args for LowNodeLoadArgs {
     }
 
     fn check(&self, problems: &mut Problems) {
-        Namespaces::check(self.evictable_namespaces.as_ref(), "evictableNamespaces", problems);
         let own = Pool {
             high: &self.high_thresholds,
             low: &self.low_thresholds,

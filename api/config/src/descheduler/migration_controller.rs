@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_configuration::{DurationText, Problems};
+use koord_configuration::{Configuration, Problems};
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::shared::Namespaces;
 use crate::Args;
 
 /// Arguments of MigrationController.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct MigrationControllerArgs {
     /// Whether nothing is evicted.
     pub dry_run: bool,
-    /// Jobs that are reconciled side by side. Default 1.
-    #[schemars(range(min = 1))]
-    pub max_concurrent_reconciles: Option<i32>,
+    /// Jobs that are reconciled side by side.
+    #[koord(default = 1, minimum = 1)]
+    pub max_concurrent_reconciles: i32,
     /// Whether failed pods without an owner are evicted.
     pub evict_failed_bare_pods: bool,
     /// Whether pods without an owner are evicted.
@@ -34,7 +34,7 @@ pub struct MigrationControllerArgs {
     /// Pods of this priority and above stay.
     pub priority_threshold: Option<PriorityThreshold>,
     /// The pods that may be evicted.
-    #[schemars(with = "Option<BTreeMap<String, Value>>")]
+    #[koord(opaque)]
     pub label_selector: Option<LabelSelector>,
     /// Namespaces whose pods may be evicted.
     pub namespaces: Option<Namespaces>,
@@ -45,46 +45,48 @@ pub struct MigrationControllerArgs {
     /// Checks that are left out.
     pub skip_eviction_gates: Vec<String>,
     /// The most pods that migrate at a time. 0 is no limit.
-    #[schemars(range(min = 0))]
-    pub max_migrating_globally: Option<i32>,
-    /// The same of one node. Default 2.
-    #[schemars(range(min = 0))]
-    pub max_migrating_per_node: Option<i32>,
+    #[koord(minimum = 0)]
+    pub max_migrating_globally: i32,
+    /// The same of one node.
+    #[koord(default = 2, minimum = 0)]
+    pub max_migrating_per_node: i32,
     /// The same of one namespace.
-    #[schemars(range(min = 0))]
-    pub max_migrating_per_namespace: Option<i32>,
-    /// The same of one workload, as a number or a percentage. Default by its size.
+    #[koord(minimum = 0)]
+    pub max_migrating_per_namespace: i32,
+    /// The same of one workload, as a number or a percentage; without it by its size.
     pub max_migrating_per_workload: Option<Value>,
-    /// The most pods of a workload that may be unavailable, as a number or a percentage. Default by its size.
+    /// The most pods of a workload that may be unavailable, as a number or a percentage; without it by its size.
     pub max_unavailable_per_workload: Option<Value>,
     /// Whether the expected replicas of a workload are not looked at.
     pub skip_check_expected_replicas: bool,
     /// Limits over time, by workload and namespace.
     pub object_limiters: BTreeMap<String, ObjectLimiter>,
-    /// How pods migrate. Default ReservationFirst.
-    pub default_job_mode: Option<JobMode>,
-    /// When a job is given up; 0 is never. Default 5m.
+    /// How pods migrate.
+    pub default_job_mode: JobMode,
+    /// When a job is given up; 0 is never.
     #[serde(rename = "defaultJobTTL")]
-    #[schemars(with = "Option<DurationText>")]
-    pub default_job_ttl: Option<Duration>,
-    /// Schedulers whose pods may be migrated. Default koord-scheduler.
+    #[koord(default = "5m")]
+    pub default_job_ttl: Duration,
+    /// Schedulers whose pods may be migrated.
+    #[koord(default = ["koord-scheduler"], zero_is_unset)]
     pub scheduler_names: Vec<String>,
-    /// Evictions per second, as a number or a text. Default 10.
+    /// Evictions per second, as a number or a text.
     #[serde(rename = "evictQPS")]
-    pub evict_qps: Option<Value>,
-    /// Evictions that may come at once. Default 1.
-    #[schemars(range(min = 1))]
-    pub evict_burst: Option<i32>,
-    /// How a pod is evicted. Default Eviction.
-    pub eviction_policy: Option<EvictionPolicy>,
+    #[koord(default = 10, check = check_rate)]
+    pub evict_qps: Value,
+    /// Evictions that may come at once.
+    #[koord(default = 1, minimum = 1)]
+    pub evict_burst: i32,
+    /// How a pod is evicted.
+    pub eviction_policy: EvictionPolicy,
     /// Options of the deletion.
     pub default_delete_options: Option<Value>,
     /// How jobs are ordered.
-    pub arbitration_args: Option<Arbitration>,
+    pub arbitration_args: Arbitration,
 }
 
 /// A priority, by number or by the name of its class.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorityThreshold {
     /// The number.
@@ -94,11 +96,10 @@ pub struct PriorityThreshold {
 }
 
 /// A limit over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ObjectLimiter {
     /// The time.
-    #[schemars(with = "Option<DurationText>")]
     pub duration: Option<Duration>,
     /// The most pods within it, as a number or a percentage.
     pub max_migrating: Option<Value>,
@@ -107,29 +108,32 @@ pub struct ObjectLimiter {
 }
 
 /// How jobs are ordered.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arbitration {
-    /// Accepted without an effect.
-    pub enabled: Option<bool>,
-    /// How often. Default 500ms.
-    #[schemars(with = "Option<DurationText>")]
-    pub interval: Option<Duration>,
+    /// Whether jobs are ordered.
+    #[koord(default = true, no_effect = "jobs are always ordered")]
+    pub enabled: bool,
+    /// How often.
+    #[koord(default = "500ms")]
+    pub interval: Duration,
 }
 
 /// How pods migrate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum JobMode {
     /// Their place elsewhere is reserved before they are evicted.
+    #[default]
     ReservationFirst,
     /// They are evicted.
     EvictDirectly,
 }
 
 /// How a pod is evicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum EvictionPolicy {
     /// By the eviction API.
+    #[default]
     Eviction,
     /// By deletion.
     Delete,
@@ -139,39 +143,29 @@ pub enum EvictionPolicy {
 
 impl Args for MigrationControllerArgs {
     const PLUGIN: &'static str = "MigrationController";
+}
 
+impl MigrationControllerArgs {
     fn complete(&mut self) {
-        self.max_concurrent_reconciles.get_or_insert(1);
-        self.max_migrating_per_node.get_or_insert(2);
         if self.object_limiters.is_empty() {
             let five_minutes = ObjectLimiter { duration: Some(Duration::from_secs(300)), ..ObjectLimiter::default() };
             self.object_limiters.insert("workload".to_owned(), five_minutes);
         }
-        self.default_job_mode.get_or_insert(JobMode::ReservationFirst);
-        self.default_job_ttl.get_or_insert(Duration::from_secs(300));
-        if self.scheduler_names.is_empty() {
-            self.scheduler_names.push("koord-scheduler".to_owned());
-        }
-        self.evict_qps.get_or_insert_with(|| json!(10));
-        self.evict_burst.get_or_insert(1);
-        self.eviction_policy.get_or_insert(EvictionPolicy::Eviction);
-        let arbitration = self.arbitration_args.get_or_insert_default();
-        arbitration.enabled.get_or_insert(true);
-        arbitration.interval.get_or_insert(Duration::from_nanos(500_000_000));
     }
 
     fn check(&self, problems: &mut Problems) {
-        Namespaces::check(self.namespaces.as_ref(), "namespaces", problems);
-        let rate = match self.evict_qps.as_ref() {
-            Some(Value::String(text)) => text.parse().unwrap_or(0.0),
-            Some(number) => number.as_f64().unwrap_or(0.0),
-            None => 0.0,
-        };
-        if rate <= 0.0 {
-            problems.add(&["evictQPS"], "must be greater than 0");
-        }
         for name in self.object_limiters.keys().filter(|name| !matches!(name.as_str(), "workload" | "namespace")) {
             problems.add(&["objectLimiters", name], "must be workload or namespace");
         }
+    }
+}
+
+fn check_rate(rate: &Value, problems: &mut Problems) {
+    let rate = match rate {
+        Value::String(text) => text.parse().unwrap_or(0.0),
+        number => number.as_f64().unwrap_or(0.0),
+    };
+    if rate <= 0.0 {
+        problems.add(&[], "must be greater than 0");
     }
 }

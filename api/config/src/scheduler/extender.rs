@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use koord_configuration::{DurationText, Problems};
+use koord_configuration::{Configuration, Problems};
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A webhook that takes part in scheduling.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct Extender {
     /// The URL to which verbs are appended.
     pub url_prefix: String,
@@ -28,9 +28,9 @@ pub struct Extender {
     pub enable_https: bool,
     /// TLS settings of the connection: certificates of the extender and of this program.
     pub tls_config: Option<ExtenderTls>,
-    /// How long an answer may take. Default 5s.
-    #[schemars(with = "Option<DurationText>")]
-    pub http_timeout: Option<Duration>,
+    /// How long an answer may take.
+    #[koord(default = "5s")]
+    pub http_timeout: Duration,
     /// Whether the extender knows all nodes, so that their names are enough.
     pub node_cache_capable: bool,
     /// The extender is only asked about pods that request one of these extended resources; about all pods without any.
@@ -40,8 +40,9 @@ pub struct Extender {
 }
 
 /// TLS settings of the connection to an extender.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct ExtenderTls {
     /// Whether any certificate of the extender is accepted.
     pub insecure: bool,
@@ -62,7 +63,7 @@ pub struct ExtenderTls {
 }
 
 /// An extended resource that an extender manages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ManagedResource {
     /// Its name.
@@ -72,16 +73,9 @@ pub struct ManagedResource {
 }
 
 impl Extender {
-    pub(super) fn complete(&mut self) {
-        self.http_timeout.get_or_insert(Duration::from_secs(5));
-    }
-
-    fn check(&self, at: &str, problems: &mut Problems) {
+    fn check(&self, problems: &mut Problems) {
         if !["http://", "https://"].iter().any(|scheme| self.url_prefix.starts_with(scheme)) {
-            problems.add(
-                &["extenders", at, "urlPrefix"],
-                format!("{:?} must begin with http:// or https://", self.url_prefix),
-            );
+            problems.add(&["urlPrefix"], format!("{:?} must begin with http:// or https://", self.url_prefix));
         }
         for (key, verb) in [
             ("filterVerb", &self.filter_verb),
@@ -90,24 +84,21 @@ impl Extender {
             ("bindVerb", &self.bind_verb),
         ] {
             if !verb.chars().all(|letter| letter.is_ascii_alphanumeric() || "-._~/".contains(letter)) {
-                problems.add(&["extenders", at, key], format!("{verb:?} is no part of a path"));
+                problems.add(&[key], format!("{verb:?} is no part of a path"));
             }
         }
         if !self.prioritize_verb.is_empty() && self.weight <= 0 {
-            problems.add(&["extenders", at, "weight"], "must be greater than 0, because there is a prioritizeVerb");
+            problems.add(&["weight"], "must be greater than 0, because there is a prioritizeVerb");
         }
-        if self.http_timeout.is_some_and(|timeout| timeout <= Duration::ZERO) {
-            problems.add(&["extenders", at, "httpTimeout"], "must be longer than 0");
-        }
-        if let Some(tls) = &self.tls_config {
-            tls.check(at, problems);
+        if self.http_timeout <= Duration::ZERO {
+            problems.add(&["httpTimeout"], "must be longer than 0");
         }
     }
 }
 
 impl ExtenderTls {
-    fn check(&self, at: &str, problems: &mut Problems) {
-        let mut wrong = |key: &str, message: &str| problems.add(&["extenders", at, "tlsConfig", key], message);
+    fn check(&self, problems: &mut Problems) {
+        let mut wrong = |key: &str, message: &str| problems.add(&[key], message);
         let has_authority = !(self.ca_file.is_empty() && self.ca_data.is_empty());
         if self.insecure && has_authority {
             wrong("insecure", "must not be true where an authority is named");
@@ -123,12 +114,11 @@ impl ExtenderTls {
     }
 }
 
-/// What is wrong with extenders.
-pub(super) fn check(extenders: &[Extender], problems: &mut Problems) {
+/// What is wrong between extenders.
+pub(super) fn check_together(extenders: &[Extender], problems: &mut Problems) {
     let mut managed = BTreeSet::new();
     for (index, extender) in extenders.iter().enumerate() {
         let at = index.to_string();
-        extender.check(&at, problems);
         for (index, ManagedResource { name, .. }) in extender.managed_resources.iter().enumerate() {
             let keys = ["extenders", &at, "managedResources", &index.to_string(), "name"];
             if !is_extended(name) {

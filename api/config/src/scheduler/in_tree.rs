@@ -1,16 +1,16 @@
 //! Arguments of the plugins of kube-scheduler.
 
-use koord_configuration::{DurationText, Problems};
+use koord_configuration::{Configuration, Problems};
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Args;
 
 /// Arguments of NodeResourcesFit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct NodeResourcesFitArgs {
     /// Extended resources that are not looked at.
     pub ignored_resources: Vec<String>,
@@ -21,13 +21,13 @@ pub struct NodeResourcesFitArgs {
 }
 
 /// How NodeResourcesFit scores nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FitStrategy {
-    /// The rule. Default LeastAllocated.
+    /// The rule.
     #[serde(rename = "type")]
     pub type_: FitStrategyType,
-    /// The resources that count. Default cpu and memory.
+    /// The resources that count: cpu and memory where none is named.
     pub resources: Vec<ResourceSpec>,
     /// The line of RequestedToCapacityRatio, which needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct FitStrategy {
 }
 
 /// A rule by which NodeResourcesFit scores nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum FitStrategyType {
     /// Prefers nodes of which much is free.
     #[default]
@@ -47,18 +47,18 @@ pub enum FitStrategyType {
 }
 
 /// A resource and its weight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourceSpec {
     /// The resource.
     pub name: String,
-    /// Its weight. 0 is the default of 1.
-    #[schemars(range(min = 0, max = 100))]
+    /// Its weight. 0 is the default.
+    #[koord(default = 1, zero_is_unset, minimum = 0, maximum = 100)]
     pub weight: i64,
 }
 
 /// The line of RequestedToCapacityRatio.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct CapacityRatio {
     /// Its points by rising utilization, one at least.
@@ -66,36 +66,29 @@ pub struct CapacityRatio {
 }
 
 /// A point of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShapePoint {
     /// The used share in percent.
-    #[schemars(range(min = 0, max = 100))]
+    #[koord(minimum = 0, maximum = 100)]
     pub utilization: i64,
     /// The score there.
-    #[schemars(range(min = 0, max = 10))]
+    #[koord(minimum = 0, maximum = 10)]
     pub score: i64,
 }
 
-impl Default for ResourceSpec {
-    fn default() -> Self {
-        Self { name: String::new(), weight: 1 }
-    }
-}
-
-/// cpu and memory where no resource is named; a weight of 0 is one of 1.
+/// cpu and memory where no resource is named.
 fn complete_resources(resources: &mut Vec<ResourceSpec>) {
     if resources.is_empty() {
         *resources = ["cpu", "memory"].map(|name| ResourceSpec { name: name.to_owned(), weight: 1 }).into();
-    }
-    for resource in resources {
-        resource.weight = resource.weight.max(1);
     }
 }
 
 impl Args for NodeResourcesFitArgs {
     const PLUGIN: &'static str = "NodeResourcesFit";
+}
 
+impl NodeResourcesFitArgs {
     fn complete(&mut self) {
         complete_resources(&mut self.scoring_strategy.resources);
     }
@@ -123,16 +116,19 @@ impl Args for NodeResourcesFitArgs {
 }
 
 /// Arguments of NodeResourcesBalancedAllocation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct NodeResourcesBalancedAllocationArgs {
-    /// The resources that are compared, each once and with the weight 1. Default cpu and memory.
+    /// The resources that are compared, each once and with the weight 1: cpu and memory where none is named.
     pub resources: Vec<ResourceSpec>,
 }
 
 impl Args for NodeResourcesBalancedAllocationArgs {
     const PLUGIN: &'static str = "NodeResourcesBalancedAllocation";
+}
 
+impl NodeResourcesBalancedAllocationArgs {
     fn complete(&mut self) {
         complete_resources(&mut self.resources);
     }
@@ -151,7 +147,7 @@ impl Args for NodeResourcesBalancedAllocationArgs {
 }
 
 /// Arguments of NodeAffinity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NodeAffinityArgs {
     /// A node affinity that all pods have beside their own.
@@ -164,36 +160,33 @@ impl Args for NodeAffinityArgs {
 }
 
 /// Arguments of InterPodAffinity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InterPodAffinityArgs {
-    /// How much the required affinity of a running pod counts when nodes are scored for a pod that it selects. Default 1.
-    #[schemars(range(min = 0, max = 100))]
-    pub hard_pod_affinity_weight: Option<i64>,
-    /// Whether preferred affinity of running pods is left out for pods without affinity. Default false.
+    /// How much the required affinity of a running pod counts when nodes are scored for a pod that it selects.
+    #[koord(default = 1, minimum = 0, maximum = 100)]
+    pub hard_pod_affinity_weight: i64,
+    /// Whether preferred affinity of running pods is left out for pods without affinity.
     pub ignore_preferred_terms_of_existing_pods: bool,
 }
 
 impl Args for InterPodAffinityArgs {
     const PLUGIN: &'static str = "InterPodAffinity";
-
-    fn complete(&mut self) {
-        self.hard_pod_affinity_weight.get_or_insert(1);
-    }
 }
 
 /// Arguments of PodTopologySpread.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct PodTopologySpreadArgs {
     /// The constraints of pods without any, where defaultingType is List; each pair of topologyKey and whenUnsatisfiable once.
     pub default_constraints: Vec<DefaultConstraint>,
-    /// Whether pods without constraints are spread as Kubernetes does, or by the list. Default System.
+    /// Whether pods without constraints are spread as Kubernetes does, or by the list.
     pub defaulting_type: DefaultingType,
 }
 
 /// Where the constraints of pods without any come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum DefaultingType {
     /// From Kubernetes: over hostnames and zones.
     #[default]
@@ -203,32 +196,33 @@ pub enum DefaultingType {
 }
 
 /// A constraint of pods without any. Its selector is that of the pod's controller or service.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DefaultConstraint {
     /// How much the numbers of pods may differ.
-    #[schemars(range(min = 1))]
+    #[koord(minimum = 1)]
     pub max_skew: i32,
     /// The label of nodes whose values are the domains.
     pub topology_key: String,
     /// What happens where it cannot be met.
     pub when_unsatisfiable: WhenUnsatisfiable,
-    /// With fewer domains the emptiest one counts as empty, where the constraint must be met. Default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_domains: Option<i32>,
-    /// Whether only nodes count that the pod's node affinity selects. Default Honor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node_affinity_policy: Option<InclusionPolicy>,
-    /// Whether only nodes count whose taints the pod tolerates. Default Ignore.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node_taints_policy: Option<InclusionPolicy>,
-    /// Of no effect: the selector of the pod's controller or service takes its place.
+    /// With fewer domains the emptiest one counts as empty, where the constraint must be met.
+    #[koord(default = 1)]
+    pub min_domains: i32,
+    /// Whether only nodes count that the pod's node affinity selects.
+    #[koord(default = "Honor")]
+    pub node_affinity_policy: InclusionPolicy,
+    /// Whether only nodes count whose taints the pod tolerates.
+    #[koord(default = "Ignore")]
+    pub node_taints_policy: InclusionPolicy,
+    /// Keys of labels that are added to the selector.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[koord(no_effect = "the selector of the pod's controller or service takes its place")]
     pub match_label_keys: Vec<String>,
 }
 
 /// Whether a rule about nodes decides which of them count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum InclusionPolicy {
     /// It does.
     Honor,
@@ -237,7 +231,7 @@ pub enum InclusionPolicy {
 }
 
 /// What happens where a constraint cannot be met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum WhenUnsatisfiable {
     /// The pod waits.
     #[default]
@@ -248,7 +242,9 @@ pub enum WhenUnsatisfiable {
 
 impl Args for PodTopologySpreadArgs {
     const PLUGIN: &'static str = "PodTopologySpread";
+}
 
+impl PodTopologySpreadArgs {
     fn check(&self, problems: &mut Problems) {
         if self.defaulting_type == DefaultingType::System && !self.default_constraints.is_empty() {
             problems.add(&["defaultingType"], "must be List where defaultConstraints has entries");
@@ -273,63 +269,54 @@ impl Args for PodTopologySpreadArgs {
 }
 
 /// Arguments of VolumeBinding.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct VolumeBindingArgs {
-    /// How long the binding of volumes may take. Default 600.
-    #[schemars(range(min = 0))]
-    pub bind_timeout_seconds: Option<i64>,
+    /// How long the binding of volumes may take.
+    #[koord(default = 600, minimum = 0)]
+    pub bind_timeout_seconds: i64,
 }
 
 impl Args for VolumeBindingArgs {
     const PLUGIN: &'static str = "VolumeBinding";
-
-    fn complete(&mut self) {
-        self.bind_timeout_seconds.get_or_insert(600);
-    }
 }
 
 /// Arguments of DynamicResources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DynamicResourcesArgs {
-    /// Accepted without an effect: the search for devices of one node ends after 10 000 steps. Default 10s.
-    #[schemars(with = "Option<DurationText>")]
-    pub filter_timeout: Option<Duration>,
+    /// How long devices of one node are searched for.
+    #[koord(
+        default = "10s",
+        no_effect = "the search for devices of one node ends after 10 000 steps, whatever they take"
+    )]
+    pub filter_timeout: Duration,
 }
 
 impl Args for DynamicResourcesArgs {
     const PLUGIN: &'static str = "DynamicResources";
-    const IDLE: &'static [(&'static str, &'static str)] =
-        &[("filterTimeout", "the search for devices of one node ends after 10 000 steps, whatever they take")];
-
-    fn complete(&mut self) {
-        self.filter_timeout.get_or_insert(Duration::from_secs(10));
-    }
 }
 
 /// Arguments of DefaultPreemption.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct DefaultPreemptionArgs {
-    /// The share of nodes, in percent, that are candidates. Default 10.
-    #[schemars(range(min = 0, max = 100))]
-    pub min_candidate_nodes_percentage: Option<i64>,
-    /// The least number of nodes that are candidates; not 0 where the share is 0. Default 100.
-    #[schemars(range(min = 0))]
-    pub min_candidate_nodes_absolute: Option<i64>,
+    /// The share of nodes, in percent, that are candidates.
+    #[koord(default = 10, minimum = 0, maximum = 100)]
+    pub min_candidate_nodes_percentage: i64,
+    /// The least number of nodes that are candidates; not 0 where the share is 0.
+    #[koord(default = 100, minimum = 0)]
+    pub min_candidate_nodes_absolute: i64,
 }
 
 impl Args for DefaultPreemptionArgs {
     const PLUGIN: &'static str = "DefaultPreemption";
+}
 
-    fn complete(&mut self) {
-        self.min_candidate_nodes_percentage.get_or_insert(10);
-        self.min_candidate_nodes_absolute.get_or_insert(100);
-    }
-
+impl DefaultPreemptionArgs {
     fn check(&self, problems: &mut Problems) {
-        if (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (Some(0), Some(0)) {
+        if (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute) == (0, 0) {
             problems.add(&["minCandidateNodesAbsolute"], "must not be 0 together with minCandidateNodesPercentage");
         }
     }

@@ -2,56 +2,63 @@
 
 use std::collections::BTreeMap;
 
-use koord_configuration::{DurationText, Percent, Problems, Weight};
+use koord_configuration::{Configuration, Percent, Problems, Weight};
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Args;
 
 /// Arguments of LoadAwareScheduling.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct LoadAwareSchedulingArgs {
-    /// Whether nodes are passed over whose NodeMetric is too old. Default true.
-    pub filter_expired_node_metrics: Option<bool>,
-    /// When a NodeMetric is too old. Default 180.
-    #[schemars(range(min = 1))]
-    pub node_metric_expiration_seconds: Option<i64>,
-    /// Whether pods are scheduled to such nodes all the same. Default false.
-    pub enable_schedule_when_node_metrics_expired: Option<bool>,
-    /// Weights of resources in the score, each with an entry in estimatedScalingFactors. Default 1 for cpu and memory, unless the dominant resource has a
-    /// weight.
+    /// Whether nodes are passed over whose NodeMetric is too old.
+    #[koord(default = true)]
+    pub filter_expired_node_metrics: bool,
+    /// When a NodeMetric is too old.
+    #[koord(default = 180, minimum = 1)]
+    pub node_metric_expiration_seconds: i64,
+    /// Whether pods are scheduled to such nodes all the same.
+    pub enable_schedule_when_node_metrics_expired: bool,
+    /// Weights of resources in the score, each with an entry in estimatedScalingFactors: 1 for cpu and memory where none is set and the dominant resource has
+    /// no weight.
     pub resource_weights: BTreeMap<String, Weight>,
-    /// The weight of the resource that is used most. Default 0.
+    /// The weight of the resource that is used most.
     pub dominant_resource_weight: Percent,
-    /// Nodes that use more of a resource are passed over, in percent of what they offer; 0 is no bound. Default cpu 65, memory 95.
+    /// Nodes that use more of a resource are passed over, in percent of what they offer; 0 is no bound.
+    #[koord(default = {"cpu": 65, "memory": 95}, zero_is_unset)]
     pub usage_thresholds: BTreeMap<String, Percent>,
     /// The same of what production pods use, for production pods.
     pub prod_usage_thresholds: BTreeMap<String, i64>,
-    /// Whether what the system uses counts as used by production pods. Default false.
+    /// Whether what the system uses counts as used by production pods.
     pub prod_usage_include_sys: bool,
-    /// Whether production pods are scored by what production pods use. Default false.
+    /// Whether production pods are scored by what production pods use.
     pub score_according_prod_usage: bool,
-    /// Accepted without an effect: there is one estimator, which takes the place of one that is not known in the original too. Default
-    /// defaultEstimator.
+    /// The estimator of what new pods use.
+    #[koord(
+        default = "defaultEstimator",
+        zero_is_unset,
+        no_effect = "there is one estimator, defaultEstimator, which counts for every name"
+    )]
     pub estimator: String,
-    /// What a new pod is estimated to use, in percent of its limit or request. Default cpu 85, memory 70.
+    /// What a new pod is estimated to use, in percent of its limit or request; cpu and memory always have a factor.
+    #[koord(default = {"cpu": 85, "memory": 70})]
     pub estimated_scaling_factors: BTreeMap<String, Weight>,
     /// For how long after it was scheduled a pod's usage is estimated.
-    pub estimated_seconds_after_pod_scheduled: Option<i64>,
+    pub estimated_seconds_after_pod_scheduled: i64,
     /// For how long after it was initialized a pod's usage is estimated.
-    pub estimated_seconds_after_initialized: Option<i64>,
-    /// Whether annotations of pods may change the estimation. Default false.
+    pub estimated_seconds_after_initialized: i64,
+    /// Whether annotations of pods may change the estimation.
     pub allow_customize_estimation: bool,
     /// Percentiles instead of averages.
-    pub aggregated: Option<Aggregated>,
+    pub aggregated: Aggregated,
     /// Further resources that count.
     pub supported_resources: Vec<String>,
 }
 
 /// Percentiles instead of averages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Aggregated {
     /// Nodes that use more of a resource are passed over, in percent of what they offer.
@@ -59,17 +66,15 @@ pub struct Aggregated {
     /// Which value of the usage counts for that.
     pub usage_aggregation_type: Option<AggregationType>,
     /// Over how long.
-    #[schemars(with = "Option<DurationText>")]
-    pub usage_aggregated_duration: Option<Duration>,
+    pub usage_aggregated_duration: Duration,
     /// Which value counts for the score.
     pub score_aggregation_type: Option<AggregationType>,
     /// Over how long.
-    #[schemars(with = "Option<DurationText>")]
-    pub score_aggregated_duration: Option<Duration>,
+    pub score_aggregated_duration: Duration,
 }
 
 /// A value of the usage over some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the average and the percentiles of their names")]
 pub enum AggregationType {
@@ -82,26 +87,16 @@ pub enum AggregationType {
 
 impl Args for LoadAwareSchedulingArgs {
     const PLUGIN: &'static str = "LoadAwareScheduling";
-    const IDLE: &'static [(&'static str, &'static str)] =
-        &[("estimator", "there is one estimator, defaultEstimator, which counts for every name")];
+}
 
+impl LoadAwareSchedulingArgs {
     fn complete(&mut self) {
-        self.filter_expired_node_metrics.get_or_insert(true);
-        self.node_metric_expiration_seconds.get_or_insert(180);
-        self.enable_schedule_when_node_metrics_expired.get_or_insert(false);
         if self.resource_weights.is_empty() && self.dominant_resource_weight.0 == 0 {
             self.resource_weights =
                 [("cpu", 1), ("memory", 1)].map(|(name, weight)| (name.to_owned(), Weight(weight))).into();
         }
-        if self.usage_thresholds.is_empty() {
-            self.usage_thresholds =
-                [("cpu", 65), ("memory", 95)].map(|(name, percent)| (name.to_owned(), Percent(percent))).into();
-        }
-        if self.estimator.is_empty() {
-            "defaultEstimator".clone_into(&mut self.estimator);
-        }
-        for (name, factor) in [("cpu", 85), ("memory", 70)] {
-            self.estimated_scaling_factors.entry(name.to_owned()).or_insert(Weight(factor));
+        for (name, factor) in Self::default().estimated_scaling_factors {
+            self.estimated_scaling_factors.entry(name).or_insert(factor);
         }
     }
 

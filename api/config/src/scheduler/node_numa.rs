@@ -1,27 +1,28 @@
 //! Arguments of NodeNUMAResource.
 
-use koord_configuration::Problems;
-use schemars::JsonSchema;
+use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
 use super::{ScoringStrategy, ScoringType};
 use crate::Args;
 
 /// Arguments of NodeNUMAResource.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(complete = Self::complete, check = Self::check)]
 pub struct NodeNumaResourceArgs {
-    /// How CPUs are bound where pod and node do not say. Default FullPCPUs.
+    /// How CPUs are bound where pod and node do not say.
     #[serde(rename = "defaultCPUBindPolicy")]
-    pub default_cpu_bind_policy: Option<CpuBindPolicy>,
-    /// How nodes are scored: LeastAllocated or MostAllocated. Default LeastAllocated over CPU and memory.
-    pub scoring_strategy: Option<ScoringStrategy>,
-    /// How NUMA nodes are scored: LeastAllocated or MostAllocated. Default LeastAllocated over CPU and memory.
-    pub numa_scoring_strategy: Option<ScoringStrategy>,
+    #[koord(default = "FullPCPUs")]
+    pub default_cpu_bind_policy: CpuBindPolicy,
+    /// How nodes are scored: LeastAllocated or MostAllocated, over CPU and memory where no resource is named.
+    pub scoring_strategy: ScoringStrategy,
+    /// How NUMA nodes are scored: LeastAllocated or MostAllocated, over CPU and memory where no resource is named.
+    pub numa_scoring_strategy: ScoringStrategy,
 }
 
 /// How CPUs are bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum CpuBindPolicy {
     /// As by default.
     #[serde(rename = "")]
@@ -36,11 +37,12 @@ pub enum CpuBindPolicy {
 
 impl Args for NodeNumaResourceArgs {
     const PLUGIN: &'static str = "NodeNUMAResource";
+}
 
+impl NodeNumaResourceArgs {
     fn complete(&mut self) {
-        self.default_cpu_bind_policy.get_or_insert(CpuBindPolicy::FullPcpus);
         for strategy in [&mut self.scoring_strategy, &mut self.numa_scoring_strategy] {
-            strategy.get_or_insert_default().complete(&["cpu", "memory"]);
+            strategy.name_resources(&["cpu", "memory"]);
         }
     }
 
@@ -48,7 +50,7 @@ impl Args for NodeNumaResourceArgs {
         let strategies =
             [("scoringStrategy", &self.scoring_strategy), ("numaScoringStrategy", &self.numa_scoring_strategy)];
         for (key, strategy) in strategies {
-            let type_ = strategy.as_ref().map(|strategy| strategy.type_).unwrap_or_default();
+            let type_ = strategy.type_;
             if matches!(type_, ScoringType::BalancedAllocation | ScoringType::LeastFragmented) {
                 problems.add(
                     &[key, "type"],

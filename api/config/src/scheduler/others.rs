@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use koord_configuration::Problems;
-use schemars::JsonSchema;
+use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
 use super::ScoringType;
 use crate::Args;
 
 /// Arguments of NodeResourcesFitPlus.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct NodeResourcesFitPlusArgs {
     /// How each resource is scored.
     pub resources: BTreeMap<String, ResourceScore>,
 }
 
 /// How a resource is scored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourceScore {
     /// The rule: LeastAllocated or MostAllocated.
@@ -30,7 +30,9 @@ pub struct ResourceScore {
 
 impl Args for NodeResourcesFitPlusArgs {
     const PLUGIN: &'static str = "NodeResourcesFitPlus";
+}
 
+impl NodeResourcesFitPlusArgs {
     fn check(&self, problems: &mut Problems) {
         let fragmented = |(_, score): &(&String, &ResourceScore)| score.type_ == ScoringType::LeastFragmented;
         for (resource, _) in self.resources.iter().filter(fragmented) {
@@ -43,7 +45,7 @@ impl Args for NodeResourcesFitPlusArgs {
 }
 
 /// Arguments of ScarceResourceAvoidance.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScarceResourceAvoidanceArgs {
     /// Resources whose nodes are kept for pods that request them.
@@ -55,18 +57,14 @@ impl Args for ScarceResourceAvoidanceArgs {
 }
 
 /// Arguments of SchedulingHint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchedulingHintArgs {
-    /// The most nodes that a hint may name. Default 100.
-    #[schemars(range(min = 1))]
-    pub max_hint_nodes: Option<i64>,
+    /// The most nodes that a hint may name.
+    #[koord(default = 100, minimum = 1)]
+    pub max_hint_nodes: i64,
 }
 
 impl Args for SchedulingHintArgs {
     const PLUGIN: &'static str = "SchedulingHint";
-
-    fn complete(&mut self) {
-        self.max_hint_nodes.get_or_insert(100);
-    }
 }

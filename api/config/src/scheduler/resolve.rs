@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_configuration::{Configuration as _, Problems, typed};
+use koord_configuration::{Problems, Setting as _, typed};
 use serde_json::{Value, json};
 
 use super::{NodeResourcesFitArgs, Plugins, Profile, SchedulerConfiguration, point::Point};
@@ -83,7 +83,7 @@ impl Resolved {
             Some(args) if !args.is_null() => typed(args)?,
             _ => T::default(),
         };
-        args.complete();
+        args.set_defaults();
         Ok(args)
     }
 }
@@ -92,14 +92,14 @@ impl SchedulerConfiguration {
     /// The configuration without a document: the one profile of kube-scheduler.
     pub fn without_document() -> Self {
         let mut configuration = Self::default();
-        configuration.complete();
+        configuration.set_defaults();
         configuration
     }
 
     /// A document that [`Kind::check`](crate::Kind::check) finds right, with all that is not set.
     pub fn of(document: &Value) -> Result<Self, serde_json::Error> {
         let mut configuration: Self = typed(document)?;
-        configuration.complete();
+        configuration.set_defaults();
         Ok(configuration)
     }
 }

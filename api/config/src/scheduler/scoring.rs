@@ -1,14 +1,13 @@
 //! How amounts of resources are scored.
 
-use koord_configuration::Weight;
-use schemars::JsonSchema;
+use koord_configuration::{Configuration, Weight};
 use serde::{Deserialize, Serialize};
 
 /// How the amounts of a node are scored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScoringStrategy {
-    /// The rule. Default LeastAllocated.
+    /// The rule.
     #[serde(rename = "type")]
     pub type_: ScoringType,
     /// The resources that count. Without any, those that the plugin scores by default, of equal weight.
@@ -16,7 +15,7 @@ pub struct ScoringStrategy {
 }
 
 /// A rule by which amounts are scored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum ScoringType {
     /// Prefers nodes of which much is free.
     #[default]
@@ -30,18 +29,18 @@ pub enum ScoringType {
 }
 
 /// A resource and its weight.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResourceWeight {
     /// The resource.
     pub name: String,
-    /// Its weight. Default 1.
+    /// Its weight.
     pub weight: Weight,
 }
 
 impl ScoringStrategy {
     /// Counts these resources where it names none.
-    pub(super) fn complete(&mut self, resources: &[&str]) {
+    pub(super) fn name_resources(&mut self, resources: &[&str]) {
         if self.resources.is_empty() {
             let weight = |name: &&str| ResourceWeight { name: (*name).to_owned(), weight: Weight(1) };
             self.resources = resources.iter().map(weight).collect();
@@ -51,6 +50,7 @@ impl ScoringStrategy {
 
 #[cfg(test)]
 mod tests {
+    use koord_configuration::typed;
     use serde_json::{Value, json};
 
     use super::*;
@@ -60,10 +60,10 @@ mod tests {
     };
 
     /// What is scored with arguments that say this of the strategy.
-    fn scored<A: Args + serde::de::DeserializeOwned>(strategy: &Value, of: fn(A) -> Option<ScoringStrategy>) -> String {
-        let mut args: A = serde_json::from_value(json!({"scoringStrategy": strategy})).unwrap();
-        args.complete();
-        let strategy = of(args).unwrap();
+    fn scored<A: Args + serde::de::DeserializeOwned>(strategy: &Value, of: fn(A) -> ScoringStrategy) -> String {
+        let mut args: A = typed(&json!({"scoringStrategy": strategy})).unwrap();
+        args.set_defaults();
+        let strategy = of(args);
         let resources = strategy.resources.iter().map(|one| format!(" {}={}", one.name, one.weight.0));
         format!("{:?}{}", strategy.type_, resources.collect::<String>())
     }
