@@ -39,13 +39,13 @@ impl PluginArgs {
             plugin: T::PLUGIN,
             schema: schema::<T>,
             complete: |value| {
-                let args: T = complete(value)?;
+                let args: T = arguments(value)?;
                 let mut problems = Problems::default();
                 args.validate(&mut problems);
                 Ok((serde_json::to_value(args)?, problems.into_vec()))
             },
             warn: |value, problems| {
-                if let (Ok(args), Ok(unset)) = (complete::<T>(value), complete(&unset())) {
+                if let (Ok(args), Ok(unset)) = (arguments::<T>(value), arguments(&unset())) {
                     args.warn(&unset, problems);
                 }
             },
@@ -108,7 +108,11 @@ impl PluginArgs {
 }
 
 /// Arguments with all that is not set.
-fn complete<T: Args>(args: &Value) -> Result<T, serde_json::Error> {
+///
+/// # Errors
+///
+/// They have another form than the type.
+pub fn arguments<T: Args>(args: &Value) -> Result<T, serde_json::Error> {
     let mut args: T = typed(args)?;
     args.set_defaults();
     Ok(args)

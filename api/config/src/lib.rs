@@ -30,6 +30,6 @@ mod plugin_set;
 mod published;
 pub mod scheduler;
 
-pub use args::{Args, PluginArgs};
+pub use args::{Args, PluginArgs, arguments};
 pub use kind::Kind;
 pub use plugin_set::{Plugin, PluginConfig, PluginSet};

@@ -42,7 +42,7 @@ pub fn read<T: Configuration>(document: &Value) -> Result<T, Vec<Problem>> {
 ///
 /// What must be set.
 pub fn without_document<T: Configuration>() -> Result<T, Vec<Problem>> {
-    checked(T::default())
+    checked(decode(&json!({}))?)
 }
 
 /// What is in force with a document, and where each value comes from.

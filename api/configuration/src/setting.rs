@@ -36,7 +36,7 @@ macro_rules! plain {
     };
 }
 
-plain!(bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, f32, f64, String, Value);
+plain!(std::path::PathBuf, bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, f32, f64, String, Value);
 
 impl Setting for Duration {
     fn schema(_: &mut SchemaGenerator) -> Schema {

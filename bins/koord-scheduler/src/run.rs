@@ -198,7 +198,7 @@ async fn run_profiles(
     let scheduler = scheduler.measured_by(measures).traced(core.tracer().clone()).monitored(monitoring);
     let scheduler = scheduler.extended_by(webhooks);
     let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
-    let is_elected = values.leader_election.leader_elect != Some(false);
+    let is_elected = values.leader_election.leader_elect;
     let scheduler =
         scheduler.agreeing(is_elected.then_some(AGREEMENT_MAX)).controlling(controllers).dumping(dumps.clone());
     let scheduler = match auditor {
@@ -206,7 +206,7 @@ async fn run_profiles(
         None => scheduler,
     };
     explain(core, scheduler.asking(), transformers, explain_waiting);
-    let debug = debug::routes(dumps, values.enable_profiling != Some(false));
+    let debug = debug::routes(dumps, values.enable_profiling);
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
@@ -252,22 +252,22 @@ fn report(profiles: &[BuiltProfile], Settings { configuration, gates, controller
 /// What this replica waits for when it becomes leader; none where it leads at once.
 fn sync_barrier((pod, timeout): (ObjectKey, Duration), election: &LeaderElection) -> Option<SyncBarrier> {
     let lease = election.resource_name.clone().unwrap_or_default();
-    (election.leader_elect != Some(false)).then_some(SyncBarrier { pod, lease, timeout })
+    election.leader_elect.then_some(SyncBarrier { pod, lease, timeout })
 }
 
 /// How this replica takes part in leader election; none where it leads at once.
 fn election(configured: &LeaderElection, identity: String) -> Option<LeaderElectionConfig> {
-    if configured.leader_elect == Some(false) {
+    if !configured.leader_elect {
         return None;
     }
-    let span = |span: Option<koord_resource::Duration>| span.and_then(koord_resource::Duration::to_std);
+    let span = |span: koord_resource::Duration| span.to_std().unwrap_or_default();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let namespace = text(&configured.resource_namespace);
     let defaults = LeaderElectionConfig::new(namespace, text(&configured.resource_name), identity);
     Some(LeaderElectionConfig {
-        lease: span(configured.lease_duration).unwrap_or(defaults.lease),
-        renew: span(configured.renew_deadline).unwrap_or(defaults.renew),
-        retry: span(configured.retry_period).unwrap_or(defaults.retry),
+        lease: span(configured.lease_duration),
+        renew: span(configured.renew_deadline),
+        retry: span(configured.retry_period),
         ..defaults
     })
 }

@@ -82,7 +82,7 @@ impl Ours {
         let lease = (text(&election.resource_namespace), text(&election.resource_name));
         Ok(Self {
             names: configuration.profiles().iter().map(|profile| profile.scheduler_name.clone()).collect(),
-            lease: (election.leader_elect != Some(false)).then_some(lease),
+            lease: election.leader_elect.then_some(lease),
         })
     }
 

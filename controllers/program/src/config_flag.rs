@@ -43,29 +43,18 @@ impl ConfigFlag {
 mod tests {
     use std::{fs, path::Path};
 
-    use koord_configuration::Problems;
-    use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
 
     use super::*;
 
     /// The configuration of a cleaner.
-    #[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[derive(Debug, PartialEq, Serialize, Deserialize, Configuration)]
     #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+    #[koord(group = "cleaner.example.com", version = "v1")]
     struct CleanerConfiguration {
         /// What is cleaned.
+        #[koord(required)]
         target: String,
-    }
-
-    impl Configuration for CleanerConfiguration {
-        const API_VERSION: &'static str = "cleaner.example.com/v1";
-        const KIND: &'static str = "CleanerConfiguration";
-
-        fn check(&self, problems: &mut Problems) {
-            if self.target.is_empty() {
-                problems.add(&["target"], "must be set");
-            }
-        }
     }
 
     /// What is read of what `write` leaves at a path. The folder is left out of messages.

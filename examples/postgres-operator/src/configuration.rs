@@ -1,9 +1,6 @@
 //! The configuration file of the operator, which `--config` names.
 
-use koord::{
-    configuration::{Configuration, Problems},
-    schemars::JsonSchema,
-};
+use koord::configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
 use crate::backups::BackupStore;
@@ -12,23 +9,18 @@ use crate::backups::BackupStore;
 pub const INSTALLED: &str = include_str!("../config.yaml");
 
 /// The configuration of the operator.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[schemars(crate = "koord::schemars")]
+#[koord(group = "config.db.example.com", version = "v1")]
 pub struct OperatorConfiguration {
     /// The URL of the backup store. Without it a database with backups has no bucket.
+    #[koord(check = check_url)]
     pub backup_store: Option<String>,
 }
 
-impl Configuration for OperatorConfiguration {
-    const API_VERSION: &'static str = "config.db.example.com/v1";
-    const KIND: &'static str = "OperatorConfiguration";
-
-    fn check(&self, problems: &mut Problems) {
-        let is_url = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-        if self.backup_store.as_deref().is_some_and(|url| !is_url(url)) {
-            problems.add(&["backupStore"], "must begin with http:// or https://");
-        }
+fn check_url(url: &Option<String>, problems: &mut Problems) {
+    if url.as_deref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+        problems.add(&[], "must begin with http:// or https://");
     }
 }
 

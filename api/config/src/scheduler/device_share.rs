@@ -15,6 +15,12 @@ pub struct DeviceShareArgs {
     #[koord(no_effect = "there is one allocator")]
     pub allocator: String,
     /// How nodes are scored: over GPU memory, RDMA and FPGAs where no resource is named.
+    #[koord(default = {"resources": [
+        {"name": "koordinator.sh/gpu-memory-ratio", "weight": 1},
+        {"name": "koordinator.sh/gpu-memory", "weight": 1},
+        {"name": "koordinator.sh/rdma", "weight": 1},
+        {"name": "koordinator.sh/fpga", "weight": 1},
+    ]})]
     pub scoring_strategy: ScoringStrategy,
     /// Whether devices may lie on other NUMA nodes than CPUs.
     #[serde(rename = "disableDeviceNUMATopologyAlignment")]
@@ -57,11 +63,6 @@ impl Args for DeviceShareArgs {
 
 impl DeviceShareArgs {
     fn complete(&mut self) {
-        self.scoring_strategy.name_resources(&[
-            "koordinator.sh/gpu-memory-ratio",
-            "koordinator.sh/gpu-memory",
-            "koordinator.sh/rdma",
-            "koordinator.sh/fpga",
-        ]);
+        self.scoring_strategy.name_resources(Self::default().scoring_strategy);
     }
 }

@@ -16,8 +16,10 @@ pub struct NodeNumaResourceArgs {
     #[koord(default = "FullPCPUs")]
     pub default_cpu_bind_policy: CpuBindPolicy,
     /// How nodes are scored: LeastAllocated or MostAllocated, over CPU and memory where no resource is named.
+    #[koord(default = {"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]})]
     pub scoring_strategy: ScoringStrategy,
     /// How NUMA nodes are scored: LeastAllocated or MostAllocated, over CPU and memory where no resource is named.
+    #[koord(default = {"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]})]
     pub numa_scoring_strategy: ScoringStrategy,
 }
 
@@ -41,9 +43,9 @@ impl Args for NodeNumaResourceArgs {
 
 impl NodeNumaResourceArgs {
     fn complete(&mut self) {
-        for strategy in [&mut self.scoring_strategy, &mut self.numa_scoring_strategy] {
-            strategy.name_resources(&["cpu", "memory"]);
-        }
+        let unset = Self::default();
+        self.scoring_strategy.name_resources(unset.scoring_strategy);
+        self.numa_scoring_strategy.name_resources(unset.numa_scoring_strategy);
     }
 
     fn check(&self, problems: &mut Problems) {

@@ -6,7 +6,7 @@ use koord_configuration::{Problems, Setting as _, typed};
 use serde_json::{Value, json};
 
 use super::{NodeResourcesFitArgs, Plugins, Profile, SchedulerConfiguration, point::Point};
-use crate::{Args, Plugin, PluginSet};
+use crate::{Args, Plugin, PluginSet, arguments};
 
 /// The plugins of every profile, in their order, with the weights of those that score.
 const DEFAULTS: [(&str, i32); 19] = [
@@ -79,12 +79,7 @@ impl Resolved {
 
     /// The arguments of a plugin, with all that is not set.
     pub fn args<T: Args>(&self) -> Result<T, serde_json::Error> {
-        let mut args = match self.args.get(T::PLUGIN) {
-            Some(args) if !args.is_null() => typed(args)?,
-            _ => T::default(),
-        };
-        args.set_defaults();
-        Ok(args)
+        arguments(self.args.get(T::PLUGIN).filter(|args| !args.is_null()).unwrap_or(&json!({})))
     }
 }
 

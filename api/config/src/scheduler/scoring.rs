@@ -39,31 +39,27 @@ pub struct ResourceWeight {
 }
 
 impl ScoringStrategy {
-    /// Counts these resources where it names none.
-    pub(super) fn name_resources(&mut self, resources: &[&str]) {
+    /// Counts the resources that another strategy counts, where it names none.
+    pub(super) fn name_resources(&mut self, default: Self) {
         if self.resources.is_empty() {
-            let weight = |name: &&str| ResourceWeight { name: (*name).to_owned(), weight: Weight(1) };
-            self.resources = resources.iter().map(weight).collect();
+            self.resources = default.resources;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use koord_configuration::typed;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::{
-        Args,
+        Args, arguments,
         scheduler::{DeviceShareArgs, NodeNumaResourceArgs},
     };
 
     /// What is scored with arguments that say this of the strategy.
-    fn scored<A: Args + serde::de::DeserializeOwned>(strategy: &Value, of: fn(A) -> ScoringStrategy) -> String {
-        let mut args: A = typed(&json!({"scoringStrategy": strategy})).unwrap();
-        args.set_defaults();
-        let strategy = of(args);
+    fn scored<A: Args>(strategy: &Value, of: fn(A) -> ScoringStrategy) -> String {
+        let strategy = of(arguments(&json!({"scoringStrategy": strategy})).unwrap());
         let resources = strategy.resources.iter().map(|one| format!(" {}={}", one.name, one.weight.0));
         format!("{:?}{}", strategy.type_, resources.collect::<String>())
     }

@@ -50,8 +50,8 @@ impl Place {
         }
         let (configuration, gates) = configuration(&args.scheduler)?;
         let names: Vec<&str> = configuration.profiles().iter().map(|profile| &*profile.scheduler_name).collect();
-        if !names.contains(&scenario.scheduler()) {
-            let wanted = scenario.scheduler();
+        if !names.contains(&&*scenario.scheduler_name) {
+            let wanted = scenario.scheduler_name.as_str();
             let known = question(wanted, names.iter().copied());
             let known = known.unwrap_or_else(|| format!("it has {}", names.join(", ")));
             bail!("the scenario's schedulerName is {wanted:?}, which is no profile of the configuration; {known}");
@@ -74,7 +74,7 @@ impl Place {
         };
         let listen = args.scheduler_addr.map(|address| ListenAddress { address, set_by: "--scheduler-addr" });
         // There is no other replica.
-        configuration.values.leader_election.leader_elect = Some(false);
+        configuration.values.leader_election.leader_elect = false;
         let settings = Settings { listen, gates, ..Settings::within(configuration) };
         let stop = CancellationToken::new();
         let scheduler = tokio::spawn(run_with(settings, dependencies, stop.clone()));

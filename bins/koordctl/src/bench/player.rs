@@ -13,7 +13,6 @@ use std::{
 
 use anyhow::{Result, bail};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use koord_resource::Duration as Span;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -84,7 +83,7 @@ impl Run {
         match step {
             Step::CreateNodes(nodes) => self.create_nodes(&nodes).await,
             Step::CreateNamespaces(namespaces) => self.create_namespaces(&namespaces).await,
-            Step::CreatePods(pods) => self.create_pods(&pods, self.scenario.namespace()).await,
+            Step::CreatePods(pods) => self.create_pods(&pods, &self.scenario.namespace).await,
             Step::CreatePodSets(sets) => {
                 for index in 0..sets.count {
                     self.create_pods(&sets.create_pods, &format!("{}-{index}", sets.namespace_prefix)).await?;
@@ -139,12 +138,12 @@ impl Run {
     }
 
     fn dress(&self) -> Dress<'_> {
-        Dress { run: &self.id, scheduler: self.scenario.scheduler(), keeps_off: self.keeps_off }
+        Dress { run: &self.id, scheduler: &self.scenario.scheduler_name, keeps_off: self.keeps_off }
     }
 
     /// How many requests are on their way at once.
     fn concurrency(&self) -> usize {
-        self.scenario.concurrency.unwrap_or(50) as usize
+        self.scenario.concurrency as usize
     }
 
     /// The object of a template with this number, with a name of its own where the template has none.
@@ -165,7 +164,7 @@ impl Run {
     }
 
     async fn create_nodes(&self, nodes: &CreateNodes) -> Result<()> {
-        let name = nodes.template.as_deref().unwrap_or("node");
+        let name = &*nodes.template;
         let template = self.templates.get(name)?;
         let objects = (0..nodes.count).map(|index| {
             let mut node = self.object(&template, name, index.into())?;
@@ -177,7 +176,7 @@ impl Run {
             }
             Ok(node)
         });
-        let workers = self.scenario.node_creation_workers.unwrap_or(20) as usize;
+        let workers = self.scenario.node_creation_workers as usize;
         self.create_all(objects, nodes.count as usize, workers, "nodes").await?;
         self.measured.lock().nodes += nodes.count as usize;
         Ok(())
@@ -196,7 +195,7 @@ impl Run {
         if let Some(namespace) = &any.namespace {
             self.objects.namespace(&self.dress(), namespace, &Value::Null).await?;
         }
-        let count = any.count.unwrap_or(1);
+        let count = any.count;
         let objects = (0..count).map(|index| {
             let mut object = self.object(&template, &any.template, index.into())?;
             if let Some(namespace) = &any.namespace {
@@ -231,7 +230,7 @@ impl Run {
     async fn update_any(&self, any: &UpdateAny) -> Result<()> {
         let template = self.templates.get(&any.template)?;
         let pace = Pace::new(any.update_per_second.unwrap_or(0), 1);
-        for index in 0..any.count.unwrap_or(1) {
+        for index in 0..any.count {
             pace.turn().await;
             let mut change = filled(&template, index.into())?;
             if change["metadata"]["name"].is_null() {
@@ -258,9 +257,4 @@ impl Run {
         let bar = Bar::shown(&format!("{what} with a node"), all);
         self.pods.until_none(left, |waiting| bar.show(all.saturating_sub(waiting))).await;
     }
-}
-
-/// The span, or this one.
-fn span_or(span: Option<Span>, default: Duration) -> Duration {
-    span.and_then(Span::to_std).unwrap_or(default)
 }

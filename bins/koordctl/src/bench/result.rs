@@ -155,7 +155,7 @@ impl Outcome {
             scheduling_failure_rate: if pod_count == 0 { 0.0 } else { rounded(failed as f64 / pod_count as f64) },
             gang_completion_p50: completion(0.5),
             gang_completion_p99: completion(0.99),
-            failures: failures(counted().filter(|(_, seen)| seen.placed.is_none()), run.scenario.scheduler()),
+            failures: failures(counted().filter(|(_, seen)| seen.placed.is_none()), &run.scenario.scheduler_name),
             comparison: None,
         }
     }

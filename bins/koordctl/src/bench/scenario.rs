@@ -14,12 +14,11 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Node;
-use koord_configuration::{DurationText, QuantityText, Source, decode};
+use koord_configuration::{Configuration, Source, decode};
 use koord_resource::{
-    Duration,
+    Duration, ResourceList,
     yaml::{parse, read_text},
 };
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,57 +30,58 @@ pub(super) use self::ops::{
 };
 
 /// What is measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Scenario {
     /// Its name, which the result has too.
     pub(super) name: String,
     /// What it shows.
     pub(super) description: Option<String>,
-    /// The scheduler that is measured. Default koord-scheduler.
-    pub(super) scheduler_name: Option<String>,
-    /// The namespace of pods that name none. Default benchmark.
-    pub(super) namespace: Option<String>,
+    /// The scheduler that is measured.
+    #[koord(default = "koord-scheduler")]
+    pub(super) scheduler_name: String,
+    /// The namespace of pods that name none.
+    #[koord(default = "benchmark")]
+    pub(super) namespace: String,
     /// How many nodes there are.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[koord(minimum = 1, maximum = 100_000)]
     pub(super) node_count: Option<u32>,
-    /// How many nodes are created at once. Default 20.
-    #[schemars(range(min = 1, max = 1000))]
-    pub(super) node_creation_workers: Option<u32>,
+    /// How many nodes are created at once.
+    #[koord(default = 20, minimum = 1, maximum = 1000)]
+    pub(super) node_creation_workers: u32,
     /// How many pods are created and measured.
-    #[schemars(range(min = 1, max = 1_000_000))]
+    #[koord(minimum = 1, maximum = 1_000_000)]
     pub(super) pod_count: Option<u32>,
-    /// How many pods are created at once. Default 50.
-    #[schemars(range(min = 1, max = 1000))]
-    pub(super) concurrency: Option<u32>,
+    /// How many pods are created at once.
+    #[koord(default = 50, minimum = 1, maximum = 1000)]
+    pub(super) concurrency: u32,
     /// How many requests a second create objects; 0 or nothing means no limit.
     #[serde(rename = "clientQPS")]
-    #[schemars(range(min = 0, max = 1_000_000))]
+    #[koord(minimum = 0, maximum = 1_000_000)]
     pub(super) client_qps: Option<u32>,
-    /// How many requests may come at once after a pause. Default clientQPS.
-    #[schemars(range(min = 1, max = 1_000_000))]
+    /// How many requests may come at once after a pause; clientQPS where it is not set.
+    #[koord(minimum = 1, maximum = 1_000_000)]
     pub(super) client_burst: Option<u32>,
     /// The QoS class of the pods.
     pub(super) qos_class: Option<String>,
     /// What each pod requests, and is limited to.
-    #[schemars(with = "BTreeMap<String, QuantityText>")]
-    pub(super) resource_requests: BTreeMap<String, Value>,
+    pub(super) resource_requests: ResourceList,
     /// Labels of the pods.
     pub(super) labels: BTreeMap<String, String>,
     /// Annotations of the pods.
     pub(super) annotations: BTreeMap<String, String>,
     /// A file with the Node that all nodes are made after, beside the scenario.
     pub(super) node_template_file: Option<PathBuf>,
-    /// How long it may take. Default 10m.
-    #[schemars(with = "Option<DurationText>")]
-    pub(super) timeout: Option<Duration>,
+    /// How long it may take.
+    #[koord(default = "10m")]
+    pub(super) timeout: Duration,
     /// What counts as worse than an earlier result.
     pub(super) thresholds: Thresholds,
     /// The pods form gangs of so many.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[koord(minimum = 1, maximum = 10_000)]
     pub(super) gang_size: Option<u32>,
-    /// So many pods of a gang are placed together. Default gangSize.
-    #[schemars(range(min = 1, max = 10_000))]
+    /// So many pods of a gang are placed together; gangSize where it is not set.
+    #[koord(minimum = 1, maximum = 10_000)]
     pub(super) min_member: Option<u32>,
     /// Notes; they have no effect.
     pub(super) extra: BTreeMap<String, Value>,
@@ -92,14 +92,14 @@ pub(super) struct Scenario {
 }
 
 /// What counts as worse than an earlier result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Thresholds {
     /// By how many percent the throughput may fall.
-    #[schemars(range(min = 0.0, max = 100.0))]
+    #[koord(minimum = 0, maximum = 100)]
     pub(super) throughput_drop_pct: Option<f64>,
     /// By how many percent the 99th percentile of the wait for a node may grow.
-    #[schemars(range(min = 0.0))]
+    #[koord(minimum = 0)]
     pub(super) p99_increase_pct: Option<f64>,
 }
 
@@ -143,19 +143,9 @@ impl Scenario {
         vec![Step::CreateNodes(nodes), Step::CreatePods(pods)]
     }
 
-    /// The scheduler that is measured.
-    pub(super) fn scheduler(&self) -> &str {
-        self.scheduler_name.as_deref().unwrap_or("koord-scheduler")
-    }
-
-    /// The namespace of pods that name none.
-    pub(super) fn namespace(&self) -> &str {
-        self.namespace.as_deref().unwrap_or("benchmark")
-    }
-
     /// How long it may take.
     pub(super) fn timeout(&self) -> std::time::Duration {
-        self.timeout.and_then(Duration::to_std).unwrap_or(std::time::Duration::from_mins(10))
+        self.timeout.to_std().unwrap_or_default()
     }
 }
 
@@ -221,7 +211,10 @@ minMember: 4
 extra: {anything: [1]}
 ";
         let scenario = read(text).unwrap();
-        assert_eq!((scenario.scheduler(), scenario.namespace(), scenario.timeout().as_secs()), ("other", "bench", 90));
+        assert_eq!(
+            (&*scenario.scheduler_name, &*scenario.namespace, scenario.timeout().as_secs()),
+            ("other", "bench", 90)
+        );
         let [Step::CreateNodes(nodes), Step::CreatePods(pods)] = &scenario.steps()[..] else { panic!() };
         assert_eq!((nodes.count, pods.count, pods.gang_size, pods.collect_metrics), (5, 10, Some(5), true));
     }

@@ -14,13 +14,10 @@ use crate::{BuiltProfile, Configuration, Dependencies, build_with, extenders, ga
 
 /// The timings of the queue. A pod that was refused waits for so long for an event that may help.
 pub fn timings(values: &SchedulerConfiguration, parked_max: Duration) -> Timings {
-    let seconds = |configured: Option<i64>, default: Duration| {
-        configured.and_then(|seconds| u64::try_from(seconds).ok()).map_or(default, Duration::from_secs)
-    };
-    let defaults = Timings::default();
+    let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     Timings {
-        backoff: seconds(values.pod_initial_backoff_seconds, defaults.backoff),
-        backoff_max: seconds(values.pod_max_backoff_seconds, defaults.backoff_max),
+        backoff: seconds(values.pod_initial_backoff_seconds),
+        backoff_max: seconds(values.pod_max_backoff_seconds),
         parked_max,
     }
 }
@@ -51,7 +48,7 @@ pub fn profiles(configuration: &Configuration, gates: &Gates, hooks: &HookFactor
         let with = Dependencies { gates: &|gate| gates.enabled(gate), hooks };
         let built = build_with(&profile.resolved().ignoring(&ignored), with)
             .with_context(|| format!("profile {}", profile.scheduler_name))?;
-        Ok(built.sampling(profile.percentage_of_nodes_to_score.or(of_all)))
+        Ok(built.sampling(profile.percentage_of_nodes_to_score.unwrap_or(of_all)))
     };
     configuration.profiles().iter().map(of).collect()
 }

@@ -1,6 +1,6 @@
 //! The extenders of a configuration: what decisions depend on, and the way to each.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
 use koord_config::scheduler::{Extender as Configured, ExtenderTls};
@@ -10,9 +10,6 @@ use kube::{Client, Config, config::Kubeconfig};
 use serde_json::json;
 
 use crate::Configuration;
-
-/// How long an answer may take where nothing is said.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What decisions depend on, in the order in which extenders are asked: those that may be passed over come last.
 pub(crate) fn extenders(configuration: &Configuration) -> Arc<[Extender]> {
@@ -54,7 +51,7 @@ fn webhook(configured: &Configured) -> Result<Webhook> {
     Ok(Webhook {
         extender: extender(configured),
         client: client(configured)?,
-        timeout: configured.http_timeout.and_then(koord_resource::Duration::to_std).unwrap_or(TIMEOUT),
+        timeout: configured.http_timeout.to_std().unwrap_or_default(),
         answer_bytes_max: Webhook::ANSWER_BYTES_MAX,
         knows_objects: configured.node_cache_capable,
     })

@@ -117,11 +117,10 @@ impl BuiltProfile {
         self
     }
 
-    /// The same, where only so many percent of the nodes are compared that take a pod; of 0 percent and of none all are.
+    /// The same, where only so many percent of the nodes are compared that take a pod; 0 compares all.
     #[must_use]
-    pub fn sampling(mut self, percent: Option<i32>) -> Self {
-        let percent = percent.and_then(|percent| u8::try_from(percent).ok());
-        self.profile.sampled_percent = percent.filter(|percent| *percent > 0);
+    pub fn sampling(mut self, percent: i32) -> Self {
+        self.profile.sampled_percent = u8::try_from(percent).ok().filter(|percent| *percent > 0);
         self
     }
 }

@@ -1,12 +1,12 @@
 //! What goes on beside the pods that are measured: objects that come and go.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
 use anyhow::Result;
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
 
-use super::{Run, span_or};
+use super::Run;
 use crate::bench::{
     pace::Pace,
     pods::selected,
@@ -16,7 +16,7 @@ use crate::bench::{
 impl Run {
     /// The pods that a deletion means, as they are known now.
     pub(super) fn keys_to_delete(&self, deletion: &DeletePods) -> Vec<ObjectKey> {
-        let namespace = deletion.namespace.as_deref().unwrap_or(self.scenario.namespace());
+        let namespace = deletion.namespace.as_deref().unwrap_or(&self.scenario.namespace);
         let label_selector = deletion.label_selector.clone();
         let selection = Selection { namespaces: vec![namespace.to_owned()], label_selector };
         let pods = self.pods.all();
@@ -36,9 +36,9 @@ impl Run {
 
     /// Creates objects of each template again and again.
     pub(super) async fn churn(self: Arc<Self>, churn: Churn) -> Result<()> {
-        let namespace = churn.namespace.as_deref().unwrap_or(self.scenario.namespace());
+        let namespace = churn.namespace.as_deref().unwrap_or(&self.scenario.namespace);
         self.objects.namespace(&self.dress(), namespace, &Value::Null).await?;
-        let mut ticks = tokio::time::interval(span_or(churn.interval, Duration::from_millis(500)));
+        let mut ticks = tokio::time::interval(churn.interval.to_std().unwrap_or_default());
         let is_recreated = churn.mode == ChurnMode::Recreate;
         let at_once = churn.number.unwrap_or(1) as usize * churn.templates.len();
         let rounds = churn.number.filter(|_| !is_recreated).map_or(u64::MAX, u64::from);

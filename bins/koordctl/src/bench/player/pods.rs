@@ -89,7 +89,7 @@ impl Run {
     }
 
     fn planned(&self, pods: &CreatePods, namespace: &str, gangs: &[Arc<str>]) -> Result<Vec<Planned>> {
-        let name = pods.template.as_deref().unwrap_or("pod");
+        let name = &*pods.template;
         let template = self.templates.get(name)?;
         let of = |name: &Option<String>| name.as_ref().map(|name| self.templates.get(name)).transpose();
         let (volume, claim) = (of(&pods.volume)?, of(&pods.claim)?);

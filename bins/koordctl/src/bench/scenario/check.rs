@@ -22,7 +22,7 @@ impl Scenario {
             let message = format!("{class:?} is none of {}", QOS_CLASSES.join(", "));
             problems.add(&["qosClass"], message);
         }
-        if self.namespace.as_deref().is_some_and(|name| !dns1123_label(name).is_empty()) {
+        if !dns1123_label(&self.namespace).is_empty() {
             problems.add(&["namespace"], "must be the name of a namespace");
         }
         for (name, template) in &self.templates {
@@ -74,7 +74,7 @@ impl Scenario {
         let mut template = |keys: &[&str], name: &str| self.known(name, &[at, keys].concat(), problems);
         match step {
             Step::CreateNodes(nodes) => {
-                nodes.template.iter().for_each(|name| template(&["createNodes", "template"], name));
+                template(&["createNodes", "template"], &nodes.template);
             }
             Step::CreatePods(pods) => self.check_pods(pods, &[at, &["createPods"]].concat(), problems),
             Step::CreatePodSets(sets) => {
@@ -102,7 +102,9 @@ impl Scenario {
     }
 
     fn check_pods(&self, pods: &CreatePods, at: &[&str], problems: &mut Problems) {
-        for (key, name) in [("template", &pods.template), ("volume", &pods.volume), ("claim", &pods.claim)] {
+        let names =
+            [("template", Some(&pods.template)), ("volume", pods.volume.as_ref()), ("claim", pods.claim.as_ref())];
+        for (key, name) in names {
             if let Some(name) = name {
                 self.known(name, &[at, &[key]].concat(), problems);
             }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use koord_configuration::DurationText;
+use koord_configuration::Configuration;
 use koord_resource::Duration;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One operation: exactly one of the fields.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct Op {
     /// Creates nodes.
@@ -30,7 +29,6 @@ pub(in super::super) struct Op {
     /// Waits for pods that were created before.
     pub(super) barrier: Option<Barrier>,
     /// Does nothing for so long.
-    #[schemars(with = "Option<DurationText>")]
     pub(super) sleep: Option<Duration>,
     /// From now on pods that get a node are measured.
     pub(super) start_collecting_metrics: Option<Selection>,
@@ -96,41 +94,43 @@ impl Op {
 }
 
 /// Creates nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct CreateNodes {
     /// How many.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[koord(minimum = 1, maximum = 100_000)]
     pub(in super::super) count: u32,
-    /// What they are made after. Default node.
-    pub(in super::super) template: Option<String>,
+    /// What they are made after.
+    #[koord(default = "node")]
+    pub(in super::super) template: String,
     /// Labels, whose values the nodes have in turn.
     pub(in super::super) labels: BTreeMap<String, Vec<String>>,
 }
 
 /// Creates namespaces.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct CreateNamespaces {
     /// Their names are this, a `-` and a number from 0.
     pub(in super::super) prefix: String,
     /// How many.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[koord(minimum = 1, maximum = 10_000)]
     pub(in super::super) count: u32,
     /// Their labels.
     pub(in super::super) labels: BTreeMap<String, String>,
 }
 
 /// Creates pods, and waits until they have nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct CreatePods {
     /// How many.
-    #[schemars(range(min = 1, max = 1_000_000))]
+    #[koord(minimum = 1, maximum = 1_000_000)]
     pub(in super::super) count: u32,
-    /// What they are made after. Default pod.
-    pub(in super::super) template: Option<String>,
-    /// Their namespace. Default that of the scenario.
+    /// What they are made after.
+    #[koord(default = "pod")]
+    pub(in super::super) template: String,
+    /// Their namespace; without it that of the scenario.
     pub(in super::super) namespace: Option<String>,
     /// Whether they are measured.
     pub(in super::super) collect_metrics: bool,
@@ -141,19 +141,19 @@ pub(in super::super) struct CreatePods {
     /// The claim that each gets with it.
     pub(in super::super) claim: Option<String>,
     /// They form gangs of so many.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[koord(minimum = 1, maximum = 10_000)]
     pub(in super::super) gang_size: Option<u32>,
-    /// So many pods of a gang are placed together. Default gangSize.
-    #[schemars(range(min = 1, max = 10_000))]
+    /// So many pods of a gang are placed together; gangSize where it is not set.
+    #[koord(minimum = 1, maximum = 10_000)]
     pub(in super::super) min_member: Option<u32>,
 }
 
 /// Creates the same pods in several namespaces.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct CreatePodSets {
     /// In how many namespaces.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[koord(minimum = 1, maximum = 10_000)]
     pub(in super::super) count: u32,
     /// The namespaces are this, a `-` and a number from 0.
     pub(in super::super) namespace_prefix: String,
@@ -162,46 +162,46 @@ pub(in super::super) struct CreatePodSets {
 }
 
 /// Creates objects of any kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct CreateAny {
     /// What they are made after.
     pub(in super::super) template: String,
-    /// How many. Default 1.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub(in super::super) count: Option<u32>,
+    /// How many.
+    #[koord(default = 1, minimum = 1, maximum = 100_000)]
+    pub(in super::super) count: u32,
     /// Their namespace, where their kind has some.
     pub(in super::super) namespace: Option<String>,
 }
 
 /// Changes objects of any kind.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct UpdateAny {
     /// What is changed of them, with their names.
     pub(in super::super) template: String,
-    /// How many. Default 1.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub(in super::super) count: Option<u32>,
+    /// How many.
+    #[koord(default = 1, minimum = 1, maximum = 100_000)]
+    pub(in super::super) count: u32,
     /// Their namespace, where their kind has some.
     pub(in super::super) namespace: Option<String>,
     /// How many a second. Without it as fast as it goes.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[koord(minimum = 1, maximum = 100_000)]
     pub(in super::super) update_per_second: Option<u32>,
     /// The part of the object that is changed, such as status.
     pub(in super::super) subresource: Option<String>,
 }
 
 /// Deletes pods.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct DeletePods {
-    /// Their namespace. Default that of the scenario.
+    /// Their namespace; without it that of the scenario.
     pub(in super::super) namespace: Option<String>,
     /// Labels that they have.
     pub(in super::super) label_selector: BTreeMap<String, String>,
     /// How many a second. Without it as fast as it goes.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[koord(minimum = 1, maximum = 100_000)]
     #[serde(rename = "deletePodsPerSecond")]
     pub(in super::super) per_second: Option<u32>,
     /// Whether what follows begins at once.
@@ -209,25 +209,25 @@ pub(in super::super) struct DeletePods {
 }
 
 /// Creates objects all the while, until the end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct Churn {
-    /// Whether they stay. Default create.
+    /// Whether they stay.
     pub(in super::super) mode: ChurnMode,
     /// What they are made after.
     pub(in super::super) templates: Vec<String>,
-    /// The namespace of those that have some. Default that of the scenario.
+    /// The namespace of those that have some; without it that of the scenario.
     pub(in super::super) namespace: Option<String>,
-    /// How often. Default 500ms.
-    #[schemars(with = "Option<DurationText>")]
-    pub(in super::super) interval: Option<Duration>,
+    /// How often.
+    #[koord(default = "500ms")]
+    pub(in super::super) interval: Duration,
     /// With create: how often at most; with recreate: how many there are at once. Without it without an end, or 1.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[koord(minimum = 1, maximum = 100_000)]
     pub(in super::super) number: Option<u32>,
 }
 
 /// Whether what a churn creates stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase")]
 pub(in super::super) enum ChurnMode {
     /// It stays.
@@ -238,10 +238,10 @@ pub(in super::super) enum ChurnMode {
 }
 
 /// Waits for pods that were created before.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct Barrier {
-    /// Until what has come of them. Default Scheduled.
+    /// Until what has come of them.
     pub(in super::super) stage_requirement: Stage,
     /// Their namespaces. Without it all.
     pub(in super::super) namespaces: Vec<String>,
@@ -250,7 +250,7 @@ pub(in super::super) struct Barrier {
 }
 
 /// What has come of pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub(in super::super) enum Stage {
     /// They have their nodes.
     #[default]
@@ -260,7 +260,7 @@ pub(in super::super) enum Stage {
 }
 
 /// Which pods are meant.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(in super::super) struct Selection {
     /// Their namespaces. Without it all.

@@ -21,12 +21,9 @@ pub struct SchedulingHint {
 }
 
 impl SchedulingHint {
-    const PREFERRED_MAX: usize = 100;
-
     /// With these arguments.
     pub fn new(args: &SchedulingHintArgs) -> Self {
-        let max = args.max_hint_nodes.and_then(|max| usize::try_from(max).ok());
-        Self { preferred_max: max.unwrap_or(Self::PREFERRED_MAX) }
+        Self { preferred_max: usize::try_from(args.max_hint_nodes).unwrap_or_default() }
     }
 }
 

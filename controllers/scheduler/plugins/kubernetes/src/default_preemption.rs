@@ -20,11 +20,9 @@ pub struct DefaultPreemption(Evaluator);
 impl DefaultPreemption {
     /// With these arguments.
     pub fn new(args: &DefaultPreemptionArgs) -> Self {
-        let of =
-            |configured: Option<i64>, default: u32| configured.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
-        let percent = of(args.min_candidate_nodes_percentage, 10);
-        let width = Width { percent, at_least: of(args.min_candidate_nodes_absolute, 100) as usize };
-        Self(Evaluator { width })
+        let percent = u32::try_from(args.min_candidate_nodes_percentage).unwrap_or_default();
+        let at_least = usize::try_from(args.min_candidate_nodes_absolute).unwrap_or(usize::MAX);
+        Self(Evaluator { width: Width { percent, at_least } })
     }
 }
 

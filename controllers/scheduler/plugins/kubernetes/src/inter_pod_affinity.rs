@@ -38,7 +38,7 @@ impl InterPodAffinity {
     /// With these arguments.
     pub fn new(args: &InterPodAffinityArgs) -> Self {
         Self {
-            hard_affinity_weight: args.hard_pod_affinity_weight.unwrap_or(1),
+            hard_affinity_weight: args.hard_pod_affinity_weight,
             ignores_preferred_of_others: args.ignore_preferred_terms_of_existing_pods,
         }
     }

@@ -55,10 +55,10 @@ impl PodTopologySpread {
         let constraint = |constraint: &DefaultConstraint| SpreadConstraint {
             topology_key: constraint.topology_key.as_str().into(),
             skew_max: i64::from(constraint.max_skew),
-            domains_min: constraint.min_domains.map_or(1, i64::from),
+            domains_min: i64::from(constraint.min_domains),
             is_hard: constraint.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule,
-            honors_affinity: constraint.node_affinity_policy != Some(InclusionPolicy::Ignore),
-            honors_taints: constraint.node_taints_policy == Some(InclusionPolicy::Honor),
+            honors_affinity: constraint.node_affinity_policy == InclusionPolicy::Honor,
+            honors_taints: constraint.node_taints_policy == InclusionPolicy::Honor,
             selector: None,
         };
         let defaults = match args.defaulting_type {

@@ -50,16 +50,22 @@ pub struct Coscheduling {
 impl Coscheduling {
     /// The plugin with these arguments.
     pub fn new(args: &CoschedulingArgs) -> Self {
-        let defaults = Defaults::default();
         let policy = match args.default_match_policy {
-            Some(ConfiguredPolicy::OnlyWaiting) => MatchPolicy::OnlyWaiting,
-            Some(ConfiguredPolicy::WaitingAndRunning) => MatchPolicy::WaitingAndRunning,
-            Some(ConfiguredPolicy::OnceSatisfied) | None => MatchPolicy::OnceSatisfied,
+            ConfiguredPolicy::OnlyWaiting => MatchPolicy::OnlyWaiting,
+            ConfiguredPolicy::WaitingAndRunning => MatchPolicy::WaitingAndRunning,
+            ConfiguredPolicy::OnceSatisfied => MatchPolicy::OnceSatisfied,
         };
-        let waiting_time = args.default_timeout.filter(|time| time.as_nanos() > 0).unwrap_or(defaults.waiting_time);
-        let is_aware = args.aware_network_topology == Some(true);
-        let preempts = args.enable_preemption == Some(true);
-        Self { defaults: Defaults { waiting_time, policy }, is_aware, preempts, in_batches: false }
+        let waiting_time = if args.default_timeout > koord_resource::Duration::ZERO {
+            args.default_timeout
+        } else {
+            Defaults::default().waiting_time
+        };
+        Self {
+            defaults: Defaults { waiting_time, policy },
+            is_aware: args.aware_network_topology,
+            preempts: args.enable_preemption,
+            in_batches: false,
+        }
     }
 
     /// The same; with the gate `EnableInlineBatchSchedule`, members of a gang that has a place in the network are all tried

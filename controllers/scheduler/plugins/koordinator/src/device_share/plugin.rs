@@ -92,23 +92,21 @@ impl DeviceShare {
 
     /// With these arguments, under these feature gates.
     pub fn with_gates(args: &DeviceShareArgs, gates: FeatureGates<'_>) -> Self {
-        let mut args = args.clone();
-        koord_config::Args::complete(&mut args);
-        let strategy = args.scoring_strategy.unwrap_or_default();
+        let strategy = &args.scoring_strategy;
         let preference = match strategy.type_ {
             ScoringType::MostAllocated => Preference::MostAllocated,
             ScoringType::LeastFragmented => Preference::LeastFragmented,
             _ => Preference::LeastAllocated,
         };
         let weights = strategy.resources.iter().map(|resource| (resource.name.as_str(), resource.weight.0));
-        let templates = args.gpu_shared_resource_templates.unwrap_or_default();
-        let unshareable = args.gpu_share_unsupported_models.into_iter();
+        let templates = &args.gpu_shared_resource_templates;
+        let unshareable = args.gpu_share_unsupported_models.iter();
         Self(Arc::new(Settings {
             scorer: DeviceScorer::new(preference, weights),
             is_numa_aligned: !args.disable_device_numa_topology_alignment,
             templates_for: templates.matched_resources.iter().filter_map(|name| DeviceResource::of(name)).collect(),
             templates_in: format!("{}/{}", templates.config_map_namespace, templates.config_map_name),
-            unshareable: unshareable.map(|model| (model.vendor, model.model)).collect(),
+            unshareable: unshareable.map(|model| (model.vendor.clone(), model.model.clone())).collect(),
             adapts: gates("DevicePluginAdaption"),
             resizes: gates("ResizePod"),
         }))

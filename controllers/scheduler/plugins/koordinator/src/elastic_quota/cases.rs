@@ -259,7 +259,7 @@ fn a_pod_for_which_quota_and_node_lack_room_evicts_too() {
 
 #[test]
 fn job_preemption_does_not_take_the_place_of_that_within_the_quota() {
-    let args = CoschedulingArgs { enable_preemption: Some(true), ..CoschedulingArgs::default() };
+    let args = CoschedulingArgs { enable_preemption: true, ..CoschedulingArgs::default() };
     let mut world = World::of(vec![
         Arc::new(NodeResourcesFit::default()),
         Arc::new(Coscheduling::new(&args)),

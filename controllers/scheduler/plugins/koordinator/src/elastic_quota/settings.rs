@@ -63,9 +63,9 @@ pub enum Deleting {
 impl QuotaSettings {
     /// Of complete arguments under these feature gates.
     pub fn new(args: &ElasticQuotaArgs, gates: FeatureGates<'_>) -> Self {
-        let span = |span: Option<Duration>| SignedDuration::from_nanos(span.map_or(0, Duration::as_nanos));
-        let uses_runtime = args.enable_runtime_quota.unwrap_or(true);
-        let revokes = uses_runtime && args.monitor_all_quotas == Some(true);
+        let span = |span: Duration| SignedDuration::from_nanos(span.as_nanos());
+        let uses_runtime = args.enable_runtime_quota;
+        let revokes = uses_runtime && args.monitor_all_quotas;
         // Without a pause it would be done all the time.
         let every = span(args.revoke_pod_interval).max(SignedDuration::from_secs(1));
         let deleting = if gates("ElasticQuotaImmediateIgnoreTerminatingPod") {
@@ -77,9 +77,9 @@ impl QuotaSettings {
         };
         Self {
             uses_runtime,
-            scales_min: args.enable_min_quota_scale.unwrap_or(true),
-            checks_parents: args.enable_check_parent_quota.unwrap_or(false),
-            protects_default: args.disable_default_quota_preemption.unwrap_or(true),
+            scales_min: args.enable_min_quota_scale,
+            checks_parents: args.enable_check_parent_quota,
+            protects_default: args.disable_default_quota_preemption,
             revocation: revokes.then(|| Revocation { every, after: span(args.delay_evict_time) }),
             namespace: args.quota_group_namespace.as_str().into(),
             default_max: args.default_quota_group_max.clone(),
@@ -105,8 +105,6 @@ impl QuotaSettings {
 
 impl Default for QuotaSettings {
     fn default() -> Self {
-        let mut args = ElasticQuotaArgs::default();
-        koord_config::Args::complete(&mut args);
-        Self::new(&args, &|_| false)
+        Self::new(&ElasticQuotaArgs::default(), &|_| false)
     }
 }

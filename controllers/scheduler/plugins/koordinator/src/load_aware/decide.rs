@@ -108,7 +108,7 @@ fn share_left(used: i64, capacity: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use koord_config::{Args as _, scheduler::LoadAwareSchedulingArgs};
+    use koord_config::scheduler::LoadAwareSchedulingArgs;
     use serde_json::{Value, json};
     use smallvec::smallvec;
 
@@ -116,8 +116,7 @@ mod tests {
     use crate::load_aware::Dimensions;
 
     fn settings(args: &Value) -> LoadAwareSettings {
-        let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
-        args.complete();
+        let args: LoadAwareSchedulingArgs = koord_config::arguments(args).unwrap();
         LoadAwareSettings::from(&args)
     }
 

@@ -47,7 +47,7 @@ pub enum Expired {
 impl From<&LoadAwareSchedulingArgs> for LoadAwareSettings {
     /// Of complete arguments.
     fn from(args: &LoadAwareSchedulingArgs) -> Self {
-        let aggregated = args.aggregated.clone().unwrap_or_default();
+        let aggregated = &args.aggregated;
         let percents = |map: &BTreeMap<String, koord_configuration::Percent>| -> BTreeMap<String, i64> {
             map.iter().map(|(name, percent)| (name.clone(), percent.0)).collect()
         };
@@ -65,19 +65,18 @@ impl From<&LoadAwareSchedulingArgs> for LoadAwareSettings {
         let dimensions = Dimensions::of(names.map(String::as_str));
         let [weights, factors, usage, prod, of_aggregated] = &lists;
         let amounts = |list: &BTreeMap<String, i64>| dimensions.each(|name| list.get(name).copied().unwrap_or(0));
-        let length = |length: Option<Duration>| length.unwrap_or(Duration::ZERO);
         let counts = |_: &scheduler::AggregationType| !of_aggregated.is_empty();
         Self {
             estimator: Estimator {
                 factors: factors.clone(),
-                seconds_after_scheduled: args.estimated_seconds_after_pod_scheduled.unwrap_or(0),
-                seconds_after_initialized: args.estimated_seconds_after_initialized.unwrap_or(0),
+                seconds_after_scheduled: args.estimated_seconds_after_pod_scheduled,
+                seconds_after_initialized: args.estimated_seconds_after_initialized,
                 is_customizable: args.allow_customize_estimation,
             },
-            expiration_seconds: args.node_metric_expiration_seconds.unwrap_or(180),
+            expiration_seconds: args.node_metric_expiration_seconds,
             expired: match (args.filter_expired_node_metrics, args.enable_schedule_when_node_metrics_expired) {
-                (Some(false), _) => Expired::Trusted,
-                (_, Some(true)) => Expired::Accepted,
+                (false, _) => Expired::Trusted,
+                (_, true) => Expired::Accepted,
                 _ => Expired::Refused,
             },
             thresholds: Thresholds {
@@ -86,14 +85,14 @@ impl From<&LoadAwareSchedulingArgs> for LoadAwareSettings {
                 aggregated: aggregated.usage_aggregation_type.filter(counts).map(|type_| Aggregated {
                     usage: amounts(of_aggregated),
                     type_: type_of(type_),
-                    length: length(aggregated.usage_aggregated_duration),
+                    length: aggregated.usage_aggregated_duration,
                 }),
             },
             prod_includes_system: args.prod_usage_include_sys,
             scores_prod: args.score_according_prod_usage,
             scored: aggregated
                 .score_aggregation_type
-                .map(|type_| (type_of(type_), length(aggregated.score_aggregated_duration))),
+                .map(|type_| (type_of(type_), aggregated.score_aggregated_duration)),
             weights: amounts(weights),
             dominant_weight: args.dominant_resource_weight.0,
             dimensions,
@@ -124,15 +123,12 @@ fn type_of(type_: scheduler::AggregationType) -> AggregationType {
 
 #[cfg(test)]
 mod tests {
-    use koord_config::Args as _;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn settings(args: Value) -> LoadAwareSettings {
-        let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args).unwrap();
-        args.complete();
-        LoadAwareSettings::from(&args)
+        LoadAwareSettings::from(&koord_config::arguments::<LoadAwareSchedulingArgs>(&args).unwrap())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_api::node_metric;
-use koord_config::{Args as _, scheduler::DefaultPreemptionArgs};
+use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
@@ -133,8 +133,7 @@ fn with(pod: &Arc<Pod>, change: impl FnOnce(&mut Template)) -> Arc<Pod> {
 }
 
 fn plugin(args: &Value) -> LoadAwareScheduling {
-    let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
-    args.complete();
+    let args: LoadAwareSchedulingArgs = koord_config::arguments(args).unwrap();
     LoadAwareScheduling::new(&args)
 }
 

@@ -60,9 +60,8 @@ pub struct NodeNumaResource {
 
 impl NodeNumaResource {
     /// The plugin with these arguments.
-    pub fn new(mut args: NodeNumaResourceArgs) -> Self {
-        koord_config::Args::complete(&mut args);
-        let bind = match args.default_cpu_bind_policy.unwrap_or(CpuBindPolicy::FullPcpus) {
+    pub fn new(args: NodeNumaResourceArgs) -> Self {
+        let bind = match args.default_cpu_bind_policy {
             CpuBindPolicy::Unset => None,
             CpuBindPolicy::FullPcpus => Some(Bind::FullPcpus),
             CpuBindPolicy::SpreadByPcpus => Some(Bind::SpreadByPcpus),
@@ -73,11 +72,11 @@ impl NodeNumaResource {
                 Fill::LeastAllocated
             }
         };
-        let scoring = args.scoring_strategy.unwrap_or_default();
+        let scoring = args.scoring_strategy;
         let settings = Configured {
             bind,
             fill: fill(&scoring),
-            numa_fill: fill(&args.numa_scoring_strategy.unwrap_or_default()),
+            numa_fill: fill(&args.numa_scoring_strategy),
             // QUIRK: NUMA nodes are compared by the resources of nodes
             // (spec/scheduler.md 1.1; `numa_nodes_are_compared_by_the_resources_of_nodes`).
             weights: scoring.resources.into_iter().map(|one| (one.name, one.weight.0)).collect(),

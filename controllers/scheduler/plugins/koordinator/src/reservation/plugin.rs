@@ -83,16 +83,14 @@ impl Reservation {
             without_node_for: seconds(args.gc_interval_seconds),
         };
         let preemption = args.enable_preemption.then(|| {
-            let percent =
-                args.min_candidate_nodes_percentage.as_ref().and_then(|percent| u32::try_from(percent.0).ok());
-            let percent = percent.unwrap_or(10);
-            let at_least = args.min_candidate_nodes_absolute.and_then(|nodes| usize::try_from(nodes).ok());
-            Evaluator { width: Width { percent, at_least: at_least.unwrap_or(100) } }
+            let percent = u32::try_from(args.min_candidate_nodes_percentage.0).unwrap_or_default();
+            let at_least = usize::try_from(args.min_candidate_nodes_absolute).unwrap_or_default();
+            Evaluator { width: Width { percent, at_least } }
         });
         Self {
             ignored: Arc::new(Ignored { names, domains }),
             garbage: (!args.disable_garbage_collection).then_some(garbage),
-            pre_allocation: args.pre_allocation_config.clone().unwrap_or_default(),
+            pre_allocation: args.pre_allocation_config.clone(),
             preemption,
             changes: Changes {
                 omits_node_labels: gates("OmitNodeLabelsForReservation"),

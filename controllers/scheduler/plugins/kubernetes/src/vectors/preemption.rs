@@ -226,8 +226,7 @@ fn the_search_goes_on_until_no_budget_is_broken() {
     let nodes = ["n1", "n2", "n3", "n4", "n5"].map(|name| (name, "4"));
     let pods = ["a n1 4 1 1", "b n2 4 1 1", "c n3 4 9 1", "d n4 4 1 1", "e n5 4 1 1"];
     for seed in 0..10 {
-        let args =
-            DefaultPreemptionArgs { min_candidate_nodes_percentage: Some(0), min_candidate_nodes_absolute: Some(1) };
+        let args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 0, min_candidate_nodes_absolute: 1 };
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(NodeResourcesFit::default()), Arc::new(DefaultPreemption::new(&args))];
         let profile = Profile { filters: vec![0], post_filters: vec![1], ..Profile::of("test", plugins) };

@@ -42,8 +42,7 @@ pub struct VolumeBinding {
 impl VolumeBinding {
     /// With these arguments.
     pub fn new(args: &VolumeBindingArgs) -> Self {
-        let seconds = args.bind_timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        Self { timeout: Duration::from_secs(seconds.unwrap_or_default()) }
+        Self { timeout: Duration::from_secs(u64::try_from(args.bind_timeout_seconds).unwrap_or_default()) }
     }
 }
 

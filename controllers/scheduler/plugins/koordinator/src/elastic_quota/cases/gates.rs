@@ -33,9 +33,7 @@ fn bound(pod: &Arc<Pod>) -> Arc<Pod> {
 }
 
 fn settings(gate: &str) -> QuotaSettings {
-    let mut args = ElasticQuotaArgs::default();
-    koord_config::Args::complete(&mut args);
-    QuotaSettings::new(&args, &|asked| asked == gate)
+    QuotaSettings::new(&ElasticQuotaArgs::default(), &|asked| asked == gate)
 }
 
 #[test]

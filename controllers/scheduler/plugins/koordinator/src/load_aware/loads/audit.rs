@@ -49,7 +49,7 @@ impl Loads {
 mod tests {
     use jiff::Timestamp;
     use koord_api::node_metric;
-    use koord_config::{Args as _, scheduler::LoadAwareSchedulingArgs};
+    use koord_config::scheduler::LoadAwareSchedulingArgs;
     use koord_core::{key::ObjectKey, uid::Uid};
     use koord_scheduler_framework::{hold::Holds, object::Object};
     use koord_scheduler_testing::{node, pod};
@@ -62,9 +62,7 @@ mod tests {
     type Spoil = fn(&mut Known);
 
     fn settings() -> LoadAwareSettings {
-        let mut args = LoadAwareSchedulingArgs::default();
-        args.complete();
-        LoadAwareSettings::from(&args)
+        LoadAwareSettings::from(&koord_config::arguments::<LoadAwareSchedulingArgs>(&json!({})).unwrap())
     }
 
     #[test]

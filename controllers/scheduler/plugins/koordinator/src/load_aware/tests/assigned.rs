@@ -26,8 +26,7 @@ fn rooms(world: &World) -> Vec<&'static str> {
     let pod = sized("p", "5", "1Gi");
     let class = cluster.class(&pod.template);
     let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
-    let mut args: LoadAwareSchedulingArgs = serde_json::from_value(thresholds()).unwrap();
-    args.complete();
+    let args: LoadAwareSchedulingArgs = koord_config::arguments(&thresholds()).unwrap();
     let PreparedFilter::Nodes(filter) = LoadAwareScheduling::new(&args).prepare_filter(&request, &cluster) else {
         panic!("no filter")
     };

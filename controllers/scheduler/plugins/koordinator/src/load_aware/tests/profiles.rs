@@ -5,8 +5,7 @@ use super::*;
 #[test]
 fn each_profile_decides_by_its_own_arguments() {
     let profile = |name: &'static str, args: Value| {
-        let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args).unwrap();
-        args.complete();
+        let args: LoadAwareSchedulingArgs = koord_config::arguments(&args).unwrap();
         let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(LoadAwareScheduling::new(&args))];
         Profile { filters: vec![0], scores: vec![(0, 1)], ..Profile::of(name, plugins) }
     };

@@ -10,7 +10,7 @@ const OUT_OF_REACH: &str = "UU node(s) didn't match PersistentVolume's node affi
 const NOTHING_TO_BIND: &str = "UU node(s) didn't find available persistent volumes to bind";
 
 fn plugin() -> VolumeBinding {
-    VolumeBinding::new(&VolumeBindingArgs { bind_timeout_seconds: Some(600) })
+    VolumeBinding::new(&VolumeBindingArgs { bind_timeout_seconds: 600 })
 }
 
 fn nodes() -> Vec<Arc<Node>> {

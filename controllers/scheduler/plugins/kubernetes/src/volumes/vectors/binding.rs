@@ -16,7 +16,7 @@ const UNBOUND: &str = "Unresolvable: pod has unbound immediate PersistentVolumeC
 type Objects<'a> = Vec<(&'a str, &'a str, Value)>;
 
 fn asked(objects: &Objects<'_>, spec: &Value) -> Vec<String> {
-    let plugin = VolumeBinding::new(&VolumeBindingArgs { bind_timeout_seconds: Some(60) });
+    let plugin = VolumeBinding::new(&VolumeBindingArgs { bind_timeout_seconds: 60 });
     let nodes = ["a", "b"].map(|name| node(name, &json!({"metadata": {"labels": {"host": name}}})));
     answers(&plugin, &mut cluster(&plugin, &nodes, objects), spec)
 }

@@ -8,8 +8,7 @@ const PREFERENCES: [ScoringType; 3] =
 /// With this strategy, and with as many pods elsewhere that request each of these.
 fn among(type_: ScoringType, pods: i64, requests: &[Value]) -> Scheduler {
     let mut args = DeviceShareArgs::default();
-    koord_config::Args::complete(&mut args);
-    args.scoring_strategy.as_mut().unwrap().type_ = type_;
+    args.scoring_strategy.type_ = type_;
     let mut scheduler = Scheduler::new(DeviceShare::new(&args));
     for number in 0..pods {
         for (kind, requests) in requests.iter().enumerate() {
@@ -84,8 +83,7 @@ fn whole_gpus_are_kept_together_where_pods_want_several() {
 #[test]
 fn only_pods_that_a_node_allows_count_there() {
     let mut args = DeviceShareArgs::default();
-    koord_config::Args::complete(&mut args);
-    args.scoring_strategy.as_mut().unwrap().type_ = ScoringType::LeastFragmented;
+    args.scoring_strategy.type_ = ScoringType::LeastFragmented;
     let mut scheduler = Scheduler::new(DeviceShare::new(&args));
     for number in 0..20 {
         let (percent, model) = if number % 2 == 0 { (50, "a") } else { (30, "b") };

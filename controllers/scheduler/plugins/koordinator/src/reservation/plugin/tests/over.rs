@@ -33,7 +33,7 @@ fn pods_on_nodes_that_a_reservation_does_not_select_are_not_taken_over() {
 #[test]
 fn a_pod_that_uses_a_reservation_is_taken_over_by_no_other() {
     let pre_allocation = koord_config::scheduler::PreAllocation { enable_cluster_mode: true, ..Default::default() };
-    let args = ReservationArgs { pre_allocation_config: Some(pre_allocation), ..ReservationArgs::default() };
+    let args = ReservationArgs { pre_allocation_config: pre_allocation, ..ReservationArgs::default() };
     let of_cluster = over(&json!({"preAllocationPolicy": {"mode": "Cluster"}}));
     let with = |given: &[(&str, &str)]| {
         let mut world = World::of_plugin(Reservation::new(&args, |_| false), &[8]);

@@ -200,7 +200,7 @@ fn a_reservation_of_a_lower_priority_is_no_victim() {
 fn marked_pods_of_the_whole_cluster_are_taken_over_by_their_priority() {
     let taken = |first: &str, second: &str| {
         let pre_allocation = koord_config::scheduler::PreAllocation { enable_cluster_mode: true, ..Default::default() };
-        let args = ReservationArgs { pre_allocation_config: Some(pre_allocation), ..ReservationArgs::default() };
+        let args = ReservationArgs { pre_allocation_config: pre_allocation, ..ReservationArgs::default() };
         let mut world = World::of_plugin(Reservation::new(&args, |_| false), &[10]);
         let label = [("pod.koordinator.sh/is-pre-allocatable", "true")];
         let mut run = |name: &str, labels: &[(&str, &str)], priority: &str| {
