@@ -14,7 +14,7 @@ use crate::{
     names,
     report::Report,
     serde::{Case, Container, Field as SerdeField, Variant as SerdeVariant},
-    shape::{Peeled, Shape, may_have_rules, peel},
+    shape::{Peeled, Shape, may_have_rules, of_option, peel},
     words::{
         Table,
         configuration::{CONFIGURATION, SETTING},
@@ -28,13 +28,14 @@ pub(crate) fn derive(input: &DeriveInput) -> TokenStream {
     let entries = from_attributes(&input.attrs, "koord", &report);
     let krate = names::configuration(&entries, &report);
     let code = match &input.data {
-        Data::Struct(data) => match &data.fields {
-            Fields::Named(fields) => Section::parse(input, &entries, fields, &krate, &report).expand(),
-            _ => {
+        Data::Struct(data) => {
+            if let Fields::Named(fields) = &data.fields {
+                Section::parse(input, &entries, fields, &krate, &report).expand()
+            } else {
                 report.on(&input.ident, "a configuration has fields with names");
                 TokenStream::new()
             }
-        },
+        }
         Data::Enum(data) => choice(input, &entries, data, &krate, &report),
         Data::Union(_) => {
             report.on(&input.ident, "a configuration is a struct with named fields, or an enum without data");
@@ -362,11 +363,15 @@ impl<'a> Setting<'a> {
     }
 
     fn validate(&self, of: &Section<'_>) -> Option<TokenStream> {
-        let (krate, member, type_, name) = (of.krate, self.ident, self.type_, self.name.as_ref()?);
+        let (krate, member, name) = (of.krate, self.ident, self.name.as_ref()?);
         let inner = self.is_looked_into().then(|| quote!(#krate::Setting::validate(&self.#member, problems);));
+        // Not by a pointer of one type, so that a function of texts may take a `&str`.
         let checks = self.checks.iter().map(|path| {
-            let function = function::pointer(path, quote!(fn(&#type_, &mut #krate::Problems)));
-            quote!((#function)(&self.#member, problems);)
+            if of_option(self.type_).is_some() {
+                quote!(if let ::core::option::Option::Some(value) = &self.#member { #path(value, problems); })
+            } else {
+                quote!(#path(&self.#member, problems);)
+            }
         });
         (inner.is_some() || !self.checks.is_empty())
             .then(|| quote!(problems.within(#name, |problems| { #inner #(#checks)* });))

@@ -184,8 +184,7 @@ impl DeschedulerConfiguration {
     }
 }
 
-#[expect(clippy::ptr_arg, reason = "the function has the type of its fields")]
-fn check_address(address: &String, problems: &mut Problems) {
+fn check_address(address: &str, problems: &mut Problems) {
     let port = match address.rsplit_once(':') {
         Some((host, port)) if host.is_empty() || !host.contains(':') || host.starts_with('[') => port,
         _ => {

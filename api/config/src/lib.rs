@@ -33,3 +33,8 @@ pub mod scheduler;
 pub use args::{Args, PluginArgs, arguments};
 pub use kind::Kind;
 pub use plugin_set::{Plugin, PluginConfig, PluginSet};
+
+/// The page of the derive: its example needs koord-configuration, which a crate of procedural macros cannot have.
+#[cfg(doctest)]
+#[doc = include_str!("../../../macros/docs/configuration.md")]
+struct Derive;

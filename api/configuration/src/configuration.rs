@@ -192,8 +192,7 @@ mod tests {
         }
     }
 
-    #[expect(clippy::ptr_arg, reason = "the function has the type of its field")]
-    fn check_names(names: &Vec<String>, problems: &mut Problems) {
+    fn check_names(names: &[String], problems: &mut Problems) {
         for (index, name) in names.iter().enumerate().filter(|(_, name)| name.is_empty()) {
             problems.add(&[&index.to_string()], format!("{name:?} is no namespace"));
         }

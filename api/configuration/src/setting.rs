@@ -52,7 +52,7 @@ impl Setting for Quantity {
 
 impl Setting for ResourceList {
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        map_of(Quantity::schema(generator))
+        map_of(&Quantity::schema(generator))
     }
 }
 
@@ -60,6 +60,10 @@ impl<T: Setting> Setting for Option<T> {
     /// The schema that the type has with `null` beside it, as schemars writes it.
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = T::schema(generator);
+        if *schema.as_value() == Value::Bool(true) {
+            // Anything is null too.
+            return schema;
+        }
         match schema.get_mut("type") {
             Some(Value::Array(types)) => types.push("null".into()),
             Some(type_ @ Value::String(_)) => *type_ = Value::Array(vec![type_.take(), "null".into()]),
@@ -73,7 +77,9 @@ impl<T: Setting> Setting for Option<T> {
     }
 
     fn validate(&self, problems: &mut Problems) {
-        self.iter().for_each(|value| value.validate(problems));
+        if let Some(value) = self {
+            value.validate(problems);
+        }
     }
 
     fn warn(&self, unset: &Self, problems: &mut Problems) {
@@ -109,7 +115,7 @@ impl<T: Setting + Ord> Setting for BTreeSet<T> {
 
 impl<T: Setting> Setting for BTreeMap<String, T> {
     fn schema(generator: &mut SchemaGenerator) -> Schema {
-        map_of(T::schema(generator))
+        map_of(&T::schema(generator))
     }
 
     fn set_defaults(&mut self) {
@@ -123,6 +129,6 @@ impl<T: Setting> Setting for BTreeMap<String, T> {
     }
 }
 
-fn map_of(values: Schema) -> Schema {
+fn map_of(values: &Schema) -> Schema {
     json_schema!({"type": "object", "additionalProperties": values})
 }

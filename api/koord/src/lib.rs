@@ -13,7 +13,7 @@
 //! | `runtime` | watches, caches, queues, controllers and the manager around them |
 //! | `program` | `runtime`, and a program around it: flags, kubeconfig, logs, metrics, health, leader election |
 //! | `serving` | `program`, and a port with TLS for users whom the API server permits it, with its flags |
-//! | `configuration` | `schemars`, and configuration files as declared types; with `program` the flag `--config` |
+//! | `configuration` | configuration files as declared types; with `program` the flag `--config` |
 //! | `webhook` | `runtime`, and the webhook server |
 //! | `schemars` | fields whose types implement `schemars::JsonSchema` |
 //! | `envtest` | an API server inside a test |

@@ -1,79 +1,55 @@
 //! The feature gates of the manager.
 
-use koord_program::gates::{Gate, Gates, Stage};
+use koord_program::gates::Gate;
 use koord_webhooks::DECLARED_WEBHOOKS;
-
-const fn beta(name: &'static str, default: bool) -> Gate {
-    Gate { name, default, stage: Stage::Beta }
-}
-
-const fn alpha(name: &'static str) -> Gate {
-    Gate { name, default: false, stage: Stage::Alpha }
-}
 
 /// Every gate that `--feature-gates` takes: those of the original, and `DeclaredWebhooks` for the handlers that it
 /// never had, an alias of `--declared-webhooks=enforce` and `=off`.
 pub const GATES: &[Gate] = &[
-    beta("PodMutatingWebhook", true),
-    beta("PodValidatingWebhook", true),
-    beta("ElasticMutatingWebhook", true),
-    beta("ElasticValidatingWebhook", true),
-    beta("WebhookFramework", true),
-    alpha("NodeMutatingWebhook"),
-    alpha("NodeValidatingWebhook"),
-    alpha("ConfigMapValidatingWebhook"),
-    alpha("ReservationMutatingWebhook"),
-    alpha("ColocationProfileSkipMutatingResources"),
-    alpha("ColocationProfileSkipValidatingPriority"),
-    alpha("MultiQuotaTree"),
-    alpha("ElasticQuotaIgnorePodOverhead"),
-    alpha("ElasticQuotaGuaranteeUsage"),
-    alpha("ElasticQuotaEnableUpdateResourceKey"),
-    alpha("ElasticQuotaEvaluationTransformPod"),
-    alpha("DisableDefaultQuota"),
-    alpha("SupportParentQuotaSubmitPod"),
-    alpha("EnableQuotaAdmission"),
-    alpha("EnableQuotaAdmissionOnUpdate"),
-    alpha("EnableSyncGPUSharedResource"),
-    alpha("ColocationProfileController"),
-    alpha("ValidatePodDeviceResource"),
-    alpha("EnablePodEnhancedValidator"),
-    alpha("DisableExtendedResourceSpec"),
-    alpha("DisableDeviceResourceSpec"),
-    alpha("BindingAdmissionWebhook"),
-    alpha("PriorityTransformer"),
-    alpha("PreemptionPolicyTransformer"),
-    alpha("ReplaceResourcesTransformer"),
-    alpha(DECLARED_WEBHOOKS),
-    beta("DisablePVCReservation", false),
-];
-
-/// Gates of the original that have no effect here, each with the reason.
-const IDLE: [(&str, &str); 4] = [
-    (
-        "ElasticQuotaIgnorePodOverhead",
-        "a pod is charged with its overhead, as in the original; koord-scheduler has this gate",
-    ),
-    (
-        "PriorityTransformer",
+    Gate::beta("PodMutatingWebhook", true),
+    Gate::beta("PodValidatingWebhook", true),
+    Gate::beta("ElasticMutatingWebhook", true),
+    Gate::beta("ElasticValidatingWebhook", true),
+    Gate::beta("WebhookFramework", true),
+    Gate::alpha("NodeMutatingWebhook"),
+    Gate::alpha("NodeValidatingWebhook"),
+    Gate::alpha("ConfigMapValidatingWebhook"),
+    Gate::alpha("ReservationMutatingWebhook"),
+    Gate::alpha("ColocationProfileSkipMutatingResources"),
+    Gate::alpha("ColocationProfileSkipValidatingPriority"),
+    Gate::alpha("MultiQuotaTree"),
+    Gate::alpha("ElasticQuotaIgnorePodOverhead")
+        .without_effect("a pod is charged with its overhead, as in the original; koord-scheduler has this gate"),
+    Gate::alpha("ElasticQuotaGuaranteeUsage"),
+    Gate::alpha("ElasticQuotaEnableUpdateResourceKey"),
+    Gate::alpha("ElasticQuotaEvaluationTransformPod"),
+    Gate::alpha("DisableDefaultQuota"),
+    Gate::alpha("SupportParentQuotaSubmitPod"),
+    Gate::alpha("EnableQuotaAdmission"),
+    Gate::alpha("EnableQuotaAdmissionOnUpdate"),
+    Gate::alpha("EnableSyncGPUSharedResource"),
+    Gate::alpha("ColocationProfileController"),
+    Gate::alpha("ValidatePodDeviceResource"),
+    Gate::alpha("EnablePodEnhancedValidator"),
+    Gate::alpha("DisableExtendedResourceSpec"),
+    Gate::alpha("DisableDeviceResourceSpec"),
+    Gate::alpha("BindingAdmissionWebhook"),
+    Gate::alpha("PriorityTransformer").without_effect(
         "what a pod is charged to its quota does not follow from its priority; koord-scheduler has this gate",
     ),
-    (
-        "PreemptionPolicyTransformer",
+    Gate::alpha("PreemptionPolicyTransformer").without_effect(
         "nothing that the manager decides follows from the preemption policy; koord-scheduler has this gate",
     ),
-    ("DisablePVCReservation", "it is one of koord-descheduler"),
+    Gate::alpha("ReplaceResourcesTransformer"),
+    Gate::alpha(DECLARED_WEBHOOKS),
+    Gate::beta("DisablePVCReservation", false).without_effect("it is one of koord-descheduler"),
 ];
-
-/// Gates that are set otherwise than by default and have no effect, each with the reason.
-pub(crate) fn without_effect(gates: &Gates) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let changed = gates.iter().filter(|(gate, is_on)| gate.default != *is_on).map(|(gate, _)| gate.name);
-    changed.filter_map(|name| IDLE.iter().find(|(idle, _)| *idle == name)).copied()
-}
 
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
+
+    use koord_program::gates::Gates;
 
     use super::*;
 
@@ -98,12 +74,11 @@ mod tests {
         }
         for gate in GATES {
             let is_asked = asked.contains(&format!("{:?}", gate.name));
-            let is_idle = IDLE.iter().any(|(idle, _)| *idle == gate.name);
-            assert!(is_asked != is_idle, "{}: asked for {is_asked}, without effect {is_idle}", gate.name);
+            assert!(is_asked != gate.no_effect.is_some(), "{}: asked for {is_asked}, {:?}", gate.name, gate.no_effect);
         }
         let gates =
             Gates::parse(GATES, "PriorityTransformer=true,DisablePVCReservation=false,MultiQuotaTree=true").unwrap();
-        let named: Vec<_> = without_effect(&gates).map(|(gate, _)| gate).collect();
+        let named: Vec<_> = gates.without_effect().map(|(gate, _)| gate).collect();
         assert_eq!(named, ["PriorityTransformer"]);
     }
 

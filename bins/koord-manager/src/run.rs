@@ -16,7 +16,6 @@ use koord_webhooks::QuotaEvaluator;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    gates,
     identity::{BUILD, webhook_defaults},
     options::Checked,
 };
@@ -35,7 +34,7 @@ pub async fn run_with(
     environment: koord_webhook::Environment,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    for (gate, why) in gates::without_effect(&checked.settings.gates) {
+    for (gate, why) in checked.settings.gates.without_effect() {
         tracing::warn!(gate, "the feature gate has no effect: {why}");
     }
     let mut program = Program::new(BUILD, checked.settings.clone(), dependencies, &stop)?;

@@ -9,7 +9,7 @@ use std::{
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use koord_program::{
     MetricFlags, ShownVersion,
-    flags::{FeatureGates, Klog, count, from_go, span, switch, wrong},
+    flags::{FeatureGates, Klog, accepted, count, from_go, span, switch, wrong},
     gates::Gates,
     logs,
     serving::{SecurePort, SecureServingFlags, TlsFlags},
@@ -20,7 +20,7 @@ use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
 use koord_webhook::TlsPolicy;
 use serde_json::{Map, Value, json};
 
-use crate::{Exposition, Preset, accepted, auditor::AuditorFlags, identity::BUILD};
+use crate::{Exposition, Preset, accepted::ACCEPTED, auditor::AuditorFlags, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -174,8 +174,8 @@ pub struct Checked {
 impl Options {
     /// Reads Go-style arguments, the program's name first.
     pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
-        let given = accepted::add(Self::command()).try_get_matches_from(from_go(arguments))?;
-        Ok(Self { without_effect: accepted::without_effect(&given), ..Self::from_arg_matches(&given)? })
+        let given = accepted::add(Self::command(), ACCEPTED).try_get_matches_from(from_go(arguments))?;
+        Ok(Self { without_effect: accepted::without_effect(ACCEPTED, &given), ..Self::from_arg_matches(&given)? })
     }
 
     /// Checks values that are more than words.

@@ -239,8 +239,8 @@ fn report(profiles: &[BuiltProfile], Settings { configuration, gates, controller
             tracing::warn!(profile = &*profile.scheduler, "{idle}");
         }
     }
-    for gate in gates::without_effect(gates) {
-        tracing::warn!(gate, "the feature gate has no effect");
+    for (gate, why) in gates.without_effect() {
+        tracing::warn!(gate, "the feature gate has no effect: {why}");
     }
     let is_known =
         |name: &str| profiles.iter().flat_map(|built| &built.profile.plugins).any(|plugin| plugin.name() == name);

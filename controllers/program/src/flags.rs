@@ -3,6 +3,8 @@
 //! Go's flag packages take `-name` like `--name`, `name_with_underscores` like `name-with-dashes`, and a switch
 //! both bare and as `--switch=false`. Charts in the field use all of these.
 
+pub mod accepted;
+
 use clap::ArgAction;
 
 use crate::gates::{Gate, Gates};

@@ -22,6 +22,31 @@ pub struct Gate {
     pub default: bool,
     /// How far the feature has come.
     pub stage: Stage,
+    /// Why the gate is accepted without an effect; none for one that something is done by.
+    pub no_effect: Option<&'static str>,
+}
+
+impl Gate {
+    /// A gate that is off unless it is asked for.
+    pub const fn alpha(name: &'static str) -> Self {
+        Self { name, default: false, stage: Stage::Alpha, no_effect: None }
+    }
+
+    /// A gate of a feature that is well tested.
+    pub const fn beta(name: &'static str, default: bool) -> Self {
+        Self { name, default, stage: Stage::Beta, no_effect: None }
+    }
+
+    /// A gate of a feature that is here to stay.
+    pub const fn stable(name: &'static str) -> Self {
+        Self { name, default: true, stage: Stage::Stable, no_effect: None }
+    }
+
+    /// The same gate, accepted without an effect for this reason. A program says so at start where the gate is set.
+    #[must_use]
+    pub const fn without_effect(self, why: &'static str) -> Self {
+        Self { no_effect: Some(why), ..self }
+    }
 }
 
 /// Which features are on.
@@ -101,6 +126,12 @@ impl Gates {
         self.set.get(name).copied()
     }
 
+    /// The gates that are set otherwise than by default and have no effect, each with the reason.
+    pub fn without_effect(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let changed = self.iter().filter(|(gate, is_on)| gate.default != *is_on);
+        changed.filter_map(|(gate, _)| Some((gate.name, gate.no_effect?)))
+    }
+
     /// Every gate with its state, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> {
         self.known.iter().map(|gate| (*gate, self.enabled(gate.name)))
@@ -131,10 +162,10 @@ mod tests {
     use super::*;
 
     const KNOWN: &[Gate] = &[
-        Gate { name: "PodMutatingWebhook", default: true, stage: Stage::Beta },
-        Gate { name: "MultiQuotaTree", default: false, stage: Stage::Alpha },
-        Gate { name: "DisableDefaultQuota", default: false, stage: Stage::Alpha },
-        Gate { name: "Core", default: true, stage: Stage::Stable },
+        Gate::beta("PodMutatingWebhook", true).without_effect("nobody calls it"),
+        Gate::alpha("MultiQuotaTree"),
+        Gate::alpha("DisableDefaultQuota").without_effect("there is none"),
+        Gate::stable("Core"),
     ];
 
     fn on(list: &str) -> Result<Vec<&'static str>, String> {
@@ -152,6 +183,14 @@ mod tests {
             ["PodMutatingWebhook", "DisableDefaultQuota", "Core"]
         );
         assert_eq!(on("AllBeta=false").unwrap(), ["Core"]);
+    }
+
+    #[test]
+    fn gates_without_effect_are_named_where_they_are_set() {
+        let named = |list: &str| Gates::parse(KNOWN, list).unwrap().without_effect().collect::<Vec<_>>();
+        assert_eq!(named("PodMutatingWebhook=true,DisableDefaultQuota=false,MultiQuotaTree=true"), []);
+        assert_eq!(named("PodMutatingWebhook=false"), [("PodMutatingWebhook", "nobody calls it")]);
+        assert_eq!(named("AllAlpha=true"), [("DisableDefaultQuota", "there is none")]);
     }
 
     #[test]

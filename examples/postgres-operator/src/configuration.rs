@@ -18,8 +18,8 @@ pub struct OperatorConfiguration {
     pub backup_store: Option<String>,
 }
 
-fn check_url(url: &Option<String>, problems: &mut Problems) {
-    if url.as_deref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+fn check_url(url: &str, problems: &mut Problems) {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
         problems.add(&[], "must begin with http:// or https://");
     }
 }

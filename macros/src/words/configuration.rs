@@ -88,7 +88,7 @@ pub(crate) const SETTING: Table = Table {
             takes: "path of a function",
             default: "none",
             example: "check = check_address",
-            becomes: "what a schema cannot say of the field: `fn(&T, &mut Problems)`, whose problems begin at the field; several may stand",
+            becomes: "what a schema cannot say of the field: `fn(&T, &mut Problems)`, or of what `&T` becomes by itself, such as `&str`, for the `T` of an `Option` where there is one; its problems begin at the field; several may stand",
         },
         Word {
             name: "opaque",

@@ -113,13 +113,7 @@ impl ::koord_configuration::Setting for CleanerConfiguration {
             .within(
                 "keep",
                 |problems| {
-                    ({
-                        let function: fn(
-                            &Duration,
-                            &mut ::koord_configuration::Problems,
-                        ) = check_time;
-                        function
-                    })(&self.keep, problems);
+                    check_time(&self.keep, problems);
                 },
             );
         problems

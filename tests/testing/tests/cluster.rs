@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use koord_testing::{
     Cluster, Result, Setup,
-    gates::{Gate, Gates, Stage},
+    gates::{Gate, Gates},
     run,
 };
 use kube::{
@@ -155,7 +155,7 @@ fn an_operator_that_is_stopped_does_nothing_until_it_runs_again() -> Result<()> 
 
 #[test]
 fn features_are_off_unless_the_test_switches_them_on() -> Result<()> {
-    const GATES: &[Gate] = &[Gate { name: "Cards", default: true, stage: Stage::Beta }];
+    const GATES: &[Gate] = &[Gate::beta("Cards", true)];
     let gated = |setup: &mut Setup| if setup.gates().enabled("Cards") { add(setup) } else { Ok(()) };
     run(async {
         let mut cluster = Cluster::start("cards", &[namespace()], gated).await?;
