@@ -171,8 +171,9 @@ mod tests {
                 None => reasons.push((why, vec![name])),
             }
         }
-        let rows: String = reasons.iter().map(|(why, names)| format!("| {} | {why} |\n", names.join(", "))).collect();
-        let table = format!("\n\n| feature gates | why |\n|---|---|\n{rows}");
+        let rows: Vec<String> =
+            reasons.iter().map(|(why, names)| format!("| {} | {why} |\n", names.join(", "))).collect();
+        let table = format!("\n\n| feature gates | why |\n|---|---|\n{}", rows.concat());
         assert_eq!(section, Some(&*table), "docs/scheduler.md");
     }
 }

@@ -127,13 +127,13 @@ mod tests {
 
     use super::*;
 
-    fn settings(args: Value) -> LoadAwareSettings {
-        LoadAwareSettings::from(&koord_config::arguments::<LoadAwareSchedulingArgs>(&args).unwrap())
+    fn settings(args: &Value) -> LoadAwareSettings {
+        LoadAwareSettings::from(&koord_config::arguments::<LoadAwareSchedulingArgs>(args).unwrap())
     }
 
     #[test]
     fn defaults_are_those_of_the_original() {
-        let settings = settings(json!({}));
+        let settings = settings(&json!({}));
         assert_eq!((&settings.weights[..], &settings.thresholds.usage[..]), (&[1, 1][..], &[65, 95][..]));
         assert_eq!((settings.expired, settings.expiration_seconds), (Expired::Refused, 180));
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_resource_that_is_named_is_a_dimension() {
-        let settings = settings(json!({
+        let settings = settings(&json!({
             "estimatedScalingFactors": {"example.com/a": 50},
             "prodUsageThresholds": {"example.com/b": 50},
             "aggregated": {"usageThresholds": {"example.com/c": 50}},
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn production_pods_may_be_scored_by_production_usage_and_others_by_a_percentile() {
         let aggregated = json!({"scoreAggregationType": "p95", "scoreAggregatedDuration": "5m"});
-        let settings = settings(json!({"scoreAccordingProdUsage": true, "aggregated": aggregated}));
+        let settings = settings(&json!({"scoreAccordingProdUsage": true, "aggregated": aggregated}));
         let percentile = Measure::Aggregated(&AggregationType::P95, Duration::from_secs(300));
         assert_eq!((settings.scored(true), settings.scored(false)), (Measure::Prod, percentile));
     }
