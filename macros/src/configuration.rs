@@ -491,3 +491,47 @@ fn choice(input: &DeriveInput, entries: &[Entry], data: &syn::DataEnum, krate: &
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::derive;
+
+    /// What is said of a type.
+    fn said(source: &str) -> String {
+        derive(&syn::parse_str(source).unwrap()).to_string()
+    }
+
+    #[test]
+    fn every_mistake_says_what_would_be_right() {
+        let strict = |on_struct: &str, fields: &str| {
+            format!("#[serde(deny_unknown_fields, default)] {on_struct} struct Job {{ {fields} }}")
+        };
+        for (source, message) in [
+            ("struct Job { a: i32 }".to_owned(), "add `#[serde(rename_all"),
+            (strict(r#"#[koord(group = "example.com")]"#, "a: i32"), "a document has a `group` and a `version`"),
+            (strict(r#"#[koord(kind = "Job")]"#, "a: i32"), "`kind` is of a document"),
+            (strict("#[koord(default = 1)]", "a: i32"), "unknown word `default`"),
+            (strict("#[koord(no_effect = \"x\")]", "a: i32"), "`no_effect` belongs on a field"),
+            (strict("", "#[koord(defualt = 1)] a: i32"), "did you mean `default`?"),
+            (strict("", "#[koord(complete = x)] a: i32"), "`complete` belongs on the struct"),
+            (strict("", "#[koord(default = \"1\")] a: i32"), "`default` is a text, but this is an integer"),
+            (strict("", "#[koord(default = 300)] a: u8"), "300 lies outside of what the type can hold"),
+            (strict("", "#[koord(default = 1, minimum = 2)] a: u8"), "the default breaks `minimum`"),
+            (strict("", "#[koord(default = 1)] a: Option<u8>"), "take the `Option` away, or the default"),
+            (strict("", "#[koord(zero_is_unset)] a: u8"), "needs a `default`"),
+            (strict("", "#[koord(required, default = 1)] a: u8"), "is not `required`"),
+            (strict("", "#[koord(immutable)] a: u8"), "`immutable` is of objects in an API server"),
+            (strict("", "#[koord(opaque, schemars)] a: Selector"), "either `opaque` or of `schemars`"),
+            (strict("", "#[serde(flatten)] a: Part"), "a configuration is read strictly"),
+            ("#[serde(deny_unknown_fields, default)] struct Job(i32);".to_owned(), "fields with names"),
+            ("#[serde(deny_unknown_fields, default)] struct Job<T> { a: T }".to_owned(), "has no parameters"),
+            ("enum Mode { Fast, Slow(u8) }".to_owned(), "a choice of texts has no data"),
+            ("#[koord(group = \"example.com\")] enum Mode { Fast }".to_owned(), "an enum is a choice of texts"),
+            ("union Job { a: i32 }".to_owned(), "a struct with named fields, or an enum without data"),
+        ] {
+            let made = said(&source);
+            assert!(made.contains("compile_error") && made.contains(message), "{source}\n{message}\n{made}");
+        }
+        assert!(!said(&strict("", "#[koord(default = 1, minimum = 1)] a: u8, b: Vec<Part>")).contains("compile_error"));
+    }
+}
