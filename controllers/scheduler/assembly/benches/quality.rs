@@ -12,9 +12,9 @@ mod clock;
 #[path = "../tests/openb/mod.rs"]
 mod openb;
 
-use std::{path::PathBuf, process::ExitCode, thread::sleep, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use goals::{Goals, PAUSE, ROUNDS};
+use goals::{Goals, Rounds};
 
 use self::openb::{FGD, Outcomes, Reached};
 
@@ -59,12 +59,8 @@ fn main() -> ExitCode {
             let (all, taken): (Vec<Outcomes>, Vec<Duration>) = SEEDS.map(replay).unzip();
             let mut each = mean_of(&taken);
             let mut verdict = judged(each);
-            for _ in 1..ROUNDS {
-                if !verdict.is_failure() {
-                    break;
-                }
-                // Other work on the machine makes a replay longer and never shorter.
-                sleep(PAUSE);
+            let mut rounds = Rounds::default();
+            while rounds.again(usize::from(verdict.is_failure())) {
                 let taken: Vec<Duration> = SEEDS.map(|seed| replay(seed).1).collect();
                 each = each.min(mean_of(&taken));
                 verdict = judged(each);

@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use cluster::{SCHEDULER, node, running, waiting};
 use futures::StreamExt as _;
-use goals::{Goals as KnownGoals, PAUSE, ROUNDS, Verdict};
+use goals::{Goals as KnownGoals, Rounds, Verdict};
 use http::Method;
 use integration::{
     RealServer,
@@ -85,13 +85,9 @@ async fn main() -> Result<ExitCode> {
         let failures = |misses: &[(String, Verdict)]| misses.iter().filter(|(_, verdict)| verdict.is_failure()).count();
         let mut measured = measure(&options, row, &Program::Ours(&options.scheduler)).await?;
         let mut misses = measured.misses(row, &known);
-        for _ in 1..ROUNDS {
-            if failures(&misses) == 0 {
-                break;
-            }
-            // Other work on the machine makes measurements worse and never better.
+        let mut rounds = Rounds::default();
+        while rounds.again(failures(&misses)) {
             println!("| {} | koord-scheduler | {} | again |", row.name, measured.cells());
-            tokio::time::sleep(PAUSE).await;
             let again = measure(&options, row, &Program::Ours(&options.scheduler)).await?;
             let misses_again = again.misses(row, &known);
             if failures(&misses_again) < failures(&misses) {

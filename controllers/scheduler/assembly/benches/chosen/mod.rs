@@ -8,11 +8,10 @@ use std::{
     collections::BTreeSet,
     hint::black_box,
     process::ExitCode,
-    thread::sleep,
     time::Duration,
 };
 
-use goals::{Goals, PAUSE, ROUNDS, Verdict};
+use goals::{Goals, Rounds, Verdict};
 
 use super::{clock::clock, scenarios::Scenario};
 
@@ -78,8 +77,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Measures, and again what failed: other work on a shared machine makes a measurement longer and never shorter, so one that holds its goal counts. The
-    /// exit code is a failure where none did.
+    /// Measures, and again what failed. The exit code is a failure where no round held.
     pub(crate) fn run(measure: impl Fn(&Self)) -> ExitCode {
         let part = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or_default();
         let mut chosen =
@@ -87,14 +85,9 @@ impl Chosen {
         println!("{}", chosen.goals.machine());
         measure(&chosen);
         chosen.is_again = true;
-        for round in 2..=ROUNDS {
-            let failed = chosen.failed.borrow().len();
-            if failed == 0 {
-                break;
-            }
-            sleep(PAUSE);
-            let machine = chosen.goals.machine();
-            println!("round {round} of {ROUNDS} at most, for the {failed} that missed a goal; {machine}");
+        let mut rounds = Rounds::default();
+        while rounds.again(chosen.failed.borrow().len()) {
+            println!("{}", chosen.goals.machine());
             measure(&chosen);
         }
         if chosen.failed.borrow().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
