@@ -171,7 +171,7 @@ mod tests {
     fn the_page_says_type_default_bounds_and_meaning_of_every_field() {
         let page = documents().unwrap().pop().unwrap().text;
         for row in [
-            "| `nodeMetricExpirationSeconds` | whole number | default `180`; at least 1 | When a NodeMetric is too old. Default 180. |",
+            "| `nodeMetricExpirationSeconds` | whole number | default `180`; at least 1 | When a NodeMetric is too old. |",
             "| `preAllocationConfig.clusterLabelKey` | text | default `\"pod.koordinator.sh/is-pre-allocatable\"` |",
             "| `delayEvictTime` | duration | default `\"2m0s\"` |",
             "| `aggregated.usageThresholds` | map of whole number | at least 0; at most 100 |",

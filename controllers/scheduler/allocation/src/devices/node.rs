@@ -301,6 +301,17 @@ mod tests {
     }
 
     #[test]
+    fn what_pods_have_outlasts_their_node() {
+        let mut node = node("gpu0 gpu1");
+        node.allocate(&allocation("gpu0:50"));
+        node.forget();
+        assert!(node.get(Kind::Gpu, 0).unwrap().is_in_use() && node.get(Kind::Gpu, 1).is_none());
+        node.report(&koord_scheduler_testing::devices::report("gpu0 gpu1"));
+        let free = |minor| node.get(Kind::Gpu, minor).unwrap().free().amount(DeviceResource::GpuCore);
+        assert_eq!([0, 1].map(free), [50, 100], "the node has come back");
+    }
+
+    #[test]
     fn what_pods_have_does_not_depend_on_the_order_in_which_they_came() {
         let (nothing, some, less) = (allocation("gpu7:0"), allocation("gpu7:50"), allocation("gpu7:-50"));
         let mut node = node("gpu0");

@@ -133,10 +133,28 @@ mod tests {
     use super::*;
 
     fn entry(members: &str) -> Entry<PodViewBy<0>> {
+        entry_of("1", members)
+    }
+
+    fn entry_of(uid: &str, members: &str) -> Entry<PodViewBy<0>> {
         let mut cache = Cache::<PodViewBy<0>>::default();
-        let metadata = r#"{"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "1"}"#;
+        let metadata = format!(r#"{{"name": "a", "namespace": "ns", "uid": "{uid}", "resourceVersion": "1"}}"#);
         cache.upsert(&format!(r#"{{"metadata": {metadata}, "spec": {{"containers": []}}, {members}}}"#)).unwrap();
         cache.get("ns/a").cloned().unwrap()
+    }
+
+    #[test]
+    fn a_pod_takes_the_place_of_another_of_its_name() {
+        let replaced = |old: &str, new: &str| {
+            let (key, status) = (ObjectKey::new("ns", "a"), r#""status": {}"#);
+            let (old, new) = (Some(entry_of(old, status)), Some(entry_of(new, status)));
+            match super::delta(&Change { key, old, new, again: false }) {
+                Some(Delta::Pod { pod, replaced }) => (pod.uid.to_string(), replaced.map(|uid| uid.to_string())),
+                _ => unreachable!("the pod lives"),
+            }
+        };
+        assert_eq!(replaced("1", "1"), ("1".to_owned(), None));
+        assert_eq!(replaced("1", "2"), ("2".to_owned(), Some("1".to_owned())));
     }
 
     #[test]

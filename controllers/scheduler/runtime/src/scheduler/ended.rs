@@ -240,3 +240,17 @@ pub(super) fn is_doubtful(error: &ReconcileError) -> bool {
 fn is_unserved(error: &ReconcileError) -> bool {
     is_doubtful(error) && !error.message.contains("failed calling webhook")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_the_server_could_not_serve_may_have_arrived() {
+        let failed = |fault| ReconcileError::new(fault, "the server is shutting down");
+        assert!(is_doubtful(&failed(Fault::Api)) && is_unserved(&failed(Fault::Api)));
+        assert!(!is_doubtful(&failed(Fault::User)) && !is_doubtful(&failed(Fault::Api).of_stale_cache()));
+        let webhook = ReconcileError::new(Fault::Api, "failed calling webhook \"a.example.com\"");
+        assert!(is_doubtful(&webhook) && !is_unserved(&webhook), "that may last");
+    }
+}
