@@ -16,7 +16,6 @@ pub mod crd;
 pub mod doctor;
 pub mod explain;
 pub mod lint;
-pub mod names;
 pub mod new;
 pub mod plan;
 pub mod profile;
@@ -26,8 +25,6 @@ pub mod reviewer;
 mod running;
 pub mod simulate;
 pub mod snapshot;
-pub mod table;
-mod target;
 pub mod up;
 pub mod version;
 pub mod why;
@@ -35,29 +32,13 @@ pub mod why;
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
-pub use koord_program::{error_text, files, listing, output::FAILED, permission, screen, units};
+pub use koord_program::{
+    error_text, files, listing, names,
+    output::{Answer, FAILED},
+    permission, screen, table, units,
+};
+use koord_program::target;
 use screen::Screen;
-
-/// What a command has to say, and how the program ends.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// For standard output.
-    pub text: String,
-    /// Exit code: 0 when what was asked for is so, 1 when it is not, and [`FAILED`] when the command failed.
-    pub code: u8,
-}
-
-impl Answer {
-    /// It is so.
-    pub fn success(text: impl Into<String>) -> Self {
-        Answer { text: text.into(), code: 0 }
-    }
-
-    /// It is not so, as the text explains.
-    pub fn failure(text: impl Into<String>) -> Self {
-        Answer { text: text.into(), code: 1 }
-    }
-}
 
 /// The command line of a program of this name: as a plugin of kubectl it speaks of `kubectl koord`.
 pub fn command(program: &str) -> clap::Command {

@@ -5,8 +5,8 @@
 //! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
 //! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]); with the feature
 //! `configuration` the file that `--config` names (`ConfigFlag`). For tools beside
-//! them: objects of [`files`] and whole collections ([`listing`]), and answers for people ([`output`], [`screen`], [`units`],
-//! [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
+//! them: objects of [`files`] and whole collections ([`listing`]), and answers for people ([`output`], [`target`], [`screen`],
+//! [`table`], [`units`], [`names`], [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
 //!
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
 #![warn(missing_docs)]
@@ -35,6 +35,8 @@ mod manifests;
 #[cfg(feature = "controllers")]
 mod metric_flags;
 #[cfg(feature = "controllers")]
+pub mod names;
+#[cfg(feature = "controllers")]
 pub mod output;
 #[cfg(feature = "controllers")]
 pub mod permission;
@@ -49,6 +51,10 @@ pub mod screen;
 pub mod serving;
 #[cfg(feature = "controllers")]
 mod setup;
+#[cfg(feature = "controllers")]
+pub mod table;
+#[cfg(feature = "controllers")]
+pub mod target;
 mod termination;
 #[cfg(feature = "controllers")]
 pub mod units;

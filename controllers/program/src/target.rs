@@ -9,14 +9,14 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 /// The file that an answer is written to.
-pub(crate) struct Target<'a> {
+pub struct Target<'a> {
     file: &'a Path,
     force: bool,
 }
 
 impl<'a> Target<'a> {
     /// Refuses a file that is in the way, or has no folder, before anything is done. `flag` is what names it.
-    pub(crate) fn of(file: &'a Path, flag: &str, force: bool) -> Result<Self> {
+    pub fn of(file: &'a Path, flag: &str, force: bool) -> Result<Self> {
         if !force && file.exists() {
             bail!("{} exists already; name another file, or overwrite it with --force", file.display());
         }
@@ -28,7 +28,7 @@ impl<'a> Target<'a> {
     }
 
     /// Writes it, whole or not at all.
-    pub(crate) fn write(&self, text: &str) -> Result<()> {
+    pub fn write(&self, text: &str) -> Result<()> {
         let Self { file, force } = self;
         let opened = OpenOptions::new().write(true).create_new(!force).create(*force).truncate(*force).open(file);
         let mut opened = match opened {
