@@ -15,6 +15,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use koord_program::findings::{Finding, Findings, Report};
 use serde_json::{Value, json};
 
 use self::{
@@ -24,9 +25,7 @@ use self::{
 use crate::{
     Answer,
     cli::{CoexistCheckArgs, CoexistCommand, OutputFormat, SchedulerArgs},
-    connect,
-    doctor::finding::{Finding, Findings, Report},
-    files,
+    connect, files,
     screen::Screen,
     table, why,
 };
@@ -121,7 +120,7 @@ async fn check(args: &CoexistCheckArgs, screen: Screen) -> Result<Answer> {
     let ours = Ours::of(args.config.as_deref())?;
     let mut unread = Report::new("cluster");
     let (world, time) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster).await?;
+        let server = connect::reach(&args.answer.cluster.flags()).await?;
         (World::of_cluster(&server.client, &mut unread).await, server.time)
     } else {
         (World::of_objects(&files::objects(&args.filename)?), None)

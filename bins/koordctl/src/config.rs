@@ -80,7 +80,7 @@ fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Resu
 }
 
 async fn of_cluster(args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
-    let client = connect::client(&args.answer.cluster).await?;
+    let client = connect::client(&args.answer.cluster.flags()).await?;
     let (namespace, name) = (&args.configuration.config_namespace, &args.configuration.slo_config_name);
     let found = koord_program::listing::get(&client, &ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await?;
     let node = match &args.node {

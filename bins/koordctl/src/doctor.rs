@@ -8,23 +8,21 @@ mod certificates;
 mod cluster;
 mod configuration;
 mod definitions;
-pub(crate) mod finding;
-pub(crate) mod lease;
+mod lease;
 mod nodes;
-pub(crate) mod objects;
-mod obstacle;
+mod objects;
 mod permissions;
 mod server;
 mod webhooks;
 
 use anyhow::{Result, anyhow, ensure};
 use koord_manager::GATES;
-use koord_program::gates::Gates;
-
-use self::{
-    cluster::Cluster,
-    finding::{Findings, Report},
+use koord_program::{
+    findings::{Findings, Report},
+    gates::Gates,
 };
+
+use self::cluster::Cluster;
 use crate::{
     Answer,
     cli::{Check, DoctorArgs, OutputFormat},

@@ -11,7 +11,6 @@ pub mod bench;
 pub mod cli;
 pub mod coexist;
 pub mod config;
-pub mod connect;
 pub mod crd;
 pub mod doctor;
 pub mod explain;
@@ -32,12 +31,12 @@ pub mod why;
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
+use koord_program::target;
 pub use koord_program::{
-    error_text, files, listing, names,
+    connect, error_text, files, listing, names,
     output::{Answer, FAILED},
     permission, screen, table, units,
 };
-use koord_program::target;
 use screen::Screen;
 
 /// The command line of a program of this name: as a plugin of kubectl it speaks of `kubectl koord`.

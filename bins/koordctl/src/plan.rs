@@ -34,7 +34,7 @@ pub async fn run(args: &PlanArgs, screen: Screen) -> Result<Answer> {
 async fn manager(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     let checked = options(args)?;
     let (source, time) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster).await?;
+        let server = connect::reach(&args.answer.cluster.flags()).await?;
         (Source::Cluster(server.client), server.time)
     } else {
         (Source::Files(files::objects(&args.filename)?), None)

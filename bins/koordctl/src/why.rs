@@ -84,7 +84,7 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     }
     let (configuration, gates) = configuration(&args.scheduler)?;
     let (source, time, mut objects) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster).await?;
+        let server = connect::reach(&args.answer.cluster.flags()).await?;
         (Source::Cluster(server.client.clone()), server.time, Objects::of_cluster(server.client))
     } else {
         let mut objects = files::objects(&args.filename)?;

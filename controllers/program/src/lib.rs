@@ -5,7 +5,8 @@
 //! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
 //! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]); with the feature
 //! `configuration` the file that `--config` names (`ConfigFlag`). For tools beside
-//! them: objects of [`files`] and whole collections ([`listing`]), and answers for people ([`output`], [`target`], [`screen`],
+//! them: a server that has answered ([`connect`]), objects of [`files`], of any kind ([`dynamic`]) and whole collections
+//! ([`listing`]), what checks find ([`findings`], [`obstacle`], [`lease`]), and answers for people ([`output`], [`target`], [`screen`],
 //! [`table`], [`units`], [`names`], [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
 //!
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
@@ -17,17 +18,25 @@ mod build;
 #[cfg(feature = "configuration")]
 mod config_flag;
 #[cfg(feature = "controllers")]
+pub mod connect;
+#[cfg(feature = "controllers")]
 mod controller_flags;
 #[cfg(feature = "controllers")]
 mod dependencies;
 #[cfg(feature = "controllers")]
+pub mod dynamic;
+#[cfg(feature = "controllers")]
 pub mod error_text;
 #[cfg(feature = "controllers")]
 pub mod files;
+#[cfg(feature = "controllers")]
+pub mod findings;
 pub mod flags;
 pub mod gates;
 #[cfg(feature = "controllers")]
 pub mod kubeconfig;
+#[cfg(feature = "controllers")]
+pub mod lease;
 #[cfg(feature = "controllers")]
 pub mod listing;
 pub mod logs;
@@ -36,6 +45,8 @@ mod manifests;
 mod metric_flags;
 #[cfg(feature = "controllers")]
 pub mod names;
+#[cfg(feature = "controllers")]
+pub mod obstacle;
 #[cfg(feature = "controllers")]
 pub mod output;
 #[cfg(feature = "controllers")]

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::template::{Dress, RUN_LABEL};
-use crate::up::install::typed;
+use koord_program::dynamic::typed;
 
 /// How often is looked whether a namespace is gone.
 const RECHECK: Duration = Duration::from_millis(100);

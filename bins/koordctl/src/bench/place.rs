@@ -87,7 +87,7 @@ impl Place {
                 "--config and --feature-gates are those of a scheduler in this process; in a cluster its own scheduler is measured, as it is"
             );
         }
-        let server = connect::reach(&args.cluster).await?;
+        let server = connect::reach(&args.cluster.flags()).await?;
         let place = Self { client: server.client, name: server.url, own: None };
         place.check_nodes(args).await?;
         Ok(place)

@@ -6,7 +6,7 @@ use super::{
     Situation,
     world::{Amount, Pod, World},
 };
-use crate::{doctor::finding::Report, names::few};
+use koord_program::{findings::Report, names::few};
 
 pub(super) fn look(situation: &Situation<'_>, report: &mut Report) {
     cpus(situation, report);

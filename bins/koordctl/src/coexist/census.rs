@@ -9,10 +9,8 @@ use super::{
     gangs::Gangs,
     world::{Pod, World},
 };
-use crate::{
-    doctor::finding::Report,
-    names::{few, question},
-};
+use crate::names::{few, question};
+use koord_program::findings::Report;
 
 /// How long a scheduler may take to report something about a new pod.
 const REPORTED_WITHIN: SignedDuration = SignedDuration::from_secs(60);

@@ -1,10 +1,8 @@
 //! Which schedulers run leader election, and whether they keep apart.
 
 use super::{DEFAULT_SCHEDULER, KOORD_SCHEDULER, Situation};
-use crate::{
-    doctor::{finding::Report, lease::Lease},
-    names::few,
-};
+use crate::names::few;
+use koord_program::{findings::Report, lease::Lease};
 
 /// Namespace and name of kube-scheduler's Lease.
 const OF_KUBE_SCHEDULER: (&str, &str) = ("kube-system", "kube-scheduler");

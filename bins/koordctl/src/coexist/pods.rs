@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Situation;
-use crate::{doctor::finding::Report, names::few};
+use koord_program::{findings::Report, names::few};
 
 pub(super) fn look(Situation { world, ours, .. }: &Situation<'_>, report: &mut Report) {
     let mut ignored = BTreeMap::<&str, (Vec<String>, BTreeSet<&str>)>::new();

@@ -3,7 +3,7 @@
 use koord_api::priority::{PRIORITY_CLASS_LABEL, PriorityClass};
 
 use super::Situation;
-use crate::doctor::finding::{Report, Severity};
+use koord_program::findings::{Report, Severity};
 
 pub(super) fn look(situation: &Situation<'_>, report: &mut Report) {
     bands(situation, report);

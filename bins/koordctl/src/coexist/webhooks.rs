@@ -1,7 +1,7 @@
 //! What the webhook of pods does to pods of other schedulers, and to pods that a profile gives to koord-scheduler.
 
 use super::Situation;
-use crate::{doctor::finding::Report, names::few};
+use koord_program::{findings::Report, names::few};
 
 pub(super) fn look(Situation { world, ours, census, .. }: &Situation<'_>, report: &mut Report) {
     let profiles = world.profiles.iter().filter(|(_, scheduler)| ours.serves(scheduler));

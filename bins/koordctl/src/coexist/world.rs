@@ -18,11 +18,8 @@ use super::{
     DEFAULT_SCHEDULER,
     gangs::{Demand, Membership},
 };
-use crate::{
-    doctor::{finding::Report, lease::Lease, objects::is_absent},
-    error_text::in_words,
-    listing,
-};
+use crate::{error_text::in_words, listing};
+use koord_program::{findings::Report, lease::Lease, listing::is_absent};
 
 /// The path of the webhook that changes new pods.
 const MUTATE_POD: &str = "/mutate-pod";

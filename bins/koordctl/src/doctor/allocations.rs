@@ -3,8 +3,9 @@
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_resource::{Resource as _, controller::ResourceKind};
 
-use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
+use super::cluster::Cluster;
 use crate::{allocations::Allocations, listing};
+use koord_program::{findings::Report, obstacle::Obstacle};
 
 pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
     let mut allocations = Allocations::default();
@@ -17,7 +18,7 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
             Ok(())
         });
         match listed.await {
-            Err(error) if super::objects::is_absent(&error) => {}
+            Err(error) if listing::is_absent(&error) => {}
             listed => {
                 if report.read(listed.map_err(|error| Obstacle::unlisted(&path, &error))).is_none() {
                     return;

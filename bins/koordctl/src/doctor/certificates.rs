@@ -17,10 +17,10 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     cluster::Cluster,
-    finding::Report,
     webhooks::{self, Configuration, Target},
 };
 use crate::{cli::DoctorArgs, up::install::NO_AUTHORITY};
+use koord_program::findings::Report;
 
 /// koord-manager renews half a year before the end, so that this is late.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);

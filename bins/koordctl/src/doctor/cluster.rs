@@ -7,13 +7,13 @@ use koord_webhook::Environment;
 use kube::Client;
 use serde_json::Value;
 
-use super::{
-    finding::{Finding, Severity},
-    obstacle::Obstacle,
-};
 use crate::{
     cli::{Check, DoctorArgs},
     connect::{self, Server, Unreachable},
+};
+use koord_program::{
+    findings::{Finding, Severity},
+    obstacle::Obstacle,
 };
 
 /// A cluster that answers.
@@ -36,7 +36,7 @@ impl Cluster {
             let (check, severity) = (Check::Server.name(), Severity::Error);
             Box::new(Finding { check, severity, object: "API server".to_owned(), problem, remedy: remedy.to_owned() })
         };
-        let reached = connect::reach(&args.answer.cluster).await;
+        let reached = connect::reach(&args.answer.cluster.flags()).await;
         let Server { client, time, version, .. } =
             reached.map_err(|Unreachable { problem, remedy }| unreachable(problem, &remedy))?;
         let environment = |name: &str| match name {

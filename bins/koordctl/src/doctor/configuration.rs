@@ -3,8 +3,9 @@
 use koord_api::slo_config::COLOCATION_CONFIG;
 use koord_resource::controller::ResourceKind;
 
-use super::{cluster::Cluster, finding::Report};
+use super::cluster::Cluster;
 use crate::{cli::DoctorArgs, lint::configuration, reviewer::Reviewer};
+use koord_program::findings::Report;
 
 /// The label by which the webhook's entry selects the ConfigMap.
 const CHECKED: (&str, &str) = ("koordinator.sh/configmap-type", "slo-controller-config");

@@ -7,8 +7,9 @@ use koord_resource::{
 };
 use serde_json::Value;
 
-use super::{cluster::Cluster, finding::Report};
+use super::cluster::Cluster;
 use crate::names::few;
+use koord_program::findings::Report;
 
 /// Kinds that koord-manager neither reads nor writes.
 const OF_OTHERS: [&str; 4] = ["Recommendation", "ClusterNetworkTopology", "ScheduleExplanation", "PodGroup"];

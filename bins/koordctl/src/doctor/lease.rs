@@ -2,47 +2,17 @@
 
 use jiff::{SignedDuration, Timestamp};
 use koord_manager::NAME as LEASE;
+use koord_program::{findings::Report, lease::Lease, listing, names::few};
 use koord_resource::controller::ResourceKind;
-use serde_json::Value;
 
-use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
-use crate::{listing, names::few};
+use super::cluster::Cluster;
+use koord_program::obstacle::Obstacle;
 
 /// The Lease of koord-scheduler, unless its configuration names another.
 const OF_SCHEDULER: &str = "koord-scheduler";
 
 /// Clocks of machines differ by little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
-
-/// What is read of a Lease.
-pub(crate) struct Lease {
-    pub(crate) namespace: String,
-    pub(crate) holder: String,
-    renewed: Option<Timestamp>,
-    lasts: SignedDuration,
-}
-
-impl Lease {
-    pub(crate) fn read(object: &Value) -> Self {
-        let spec = &object["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Self {
-            namespace: text(&object["metadata"]["namespace"]),
-            holder: text(&spec["holderIdentity"]),
-            renewed: spec["renewTime"].as_str().and_then(|time| time.parse().ok()),
-            lasts: SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or(15).clamp(1, 86_400)),
-        }
-    }
-
-    fn age(&self, now: Timestamp) -> Option<SignedDuration> {
-        self.renewed.map(|renewed| now.duration_since(renewed))
-    }
-
-    /// Whether its holder has renewed it in time.
-    pub(crate) fn is_held(&self, now: Timestamp) -> bool {
-        !self.holder.is_empty() && self.age(now).is_some_and(|age| age <= self.lasts)
-    }
-}
 
 /// The leases of a name in all namespaces; none where they cannot be read.
 async fn leases_of(name: &str, cluster: &Cluster, report: &mut Report) -> Option<Vec<Lease>> {

@@ -14,11 +14,10 @@ use serde_json::Value;
 
 use super::{
     cluster::Cluster,
-    finding::Report,
-    obstacle::Obstacle,
     webhooks::{self, Configuration},
 };
 use crate::{cli::DoctorArgs, listing, names::few, why::GPU_SHARES};
+use koord_program::{findings::Report, obstacle::Obstacle};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
     let mut nodes = Vec::new();

@@ -7,7 +7,10 @@ use anyhow::Result;
 use jiff::Timestamp;
 use koord_api::quota::is_reserved;
 use koord_manager::{Checked, Options};
-use koord_program::plan::{self, Recorded};
+use koord_program::{
+    listing,
+    plan::{self, Recorded},
+};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
@@ -15,11 +18,12 @@ use koord_runtime::{
 };
 use koord_webhooks::Ctx;
 
-use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
+use super::cluster::Cluster;
 use crate::{
     cli::DoctorArgs,
     explain::quota::{Quota, Tree, contradiction},
 };
+use koord_program::{findings::Report, obstacle::Obstacle};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
     let (core, recorded) = match caches(args, cluster.now) {
@@ -51,7 +55,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         });
         match read.await {
             // That a definition is missing is a finding of another check.
-            Err(error) if is_absent(&error) => {}
+            Err(error) if listing::is_absent(&error) => {}
             read => drop(report.read(read.map_err(|error| Obstacle::unlisted(&collection.path, &error)))),
         }
     }
@@ -95,9 +99,4 @@ fn caches(args: &DoctorArgs, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
     // Only its caches are wanted: what the handlers need to know is read as they read it.
     let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.webhook_settings());
     Ok((core, recorded))
-}
-
-/// Whether a collection does not exist: that a definition is missing is a finding of another check.
-pub(crate) fn is_absent(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }

@@ -8,8 +8,9 @@ use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
+use super::cluster::Cluster;
 use crate::cli::DoctorArgs;
+use koord_program::{findings::Report, obstacle::Obstacle};
 
 /// Questions that are asked at once.
 const AT_ONCE: usize = 16;

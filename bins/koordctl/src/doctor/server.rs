@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{cluster::Cluster, finding::Report};
+use super::cluster::Cluster;
+use koord_program::findings::Report;
 
 /// The oldest minor version with everything that our objects use: validation rules in definitions.
 const MINOR_MIN: u32 = 25;

@@ -7,12 +7,12 @@ use koord_resource::schema::cel::Condition;
 use koord_webhooks::HANDLERS;
 use serde_json::{Value, json};
 
-use super::{
-    cluster::Cluster,
-    finding::{Report, Severity},
+use super::cluster::Cluster;
+use crate::names::few;
+use koord_program::{
+    findings::{Report, Severity},
     obstacle::Obstacle,
 };
-use crate::names::few;
 
 /// A webhook configuration as it is read.
 pub(super) struct Configuration {

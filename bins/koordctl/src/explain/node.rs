@@ -42,7 +42,7 @@ async fn gather(args: &AllocationsArgs) -> Result<Allocations> {
         }
         return Ok(allocations);
     }
-    let client = connect::client(&args.answer.cluster).await?;
+    let client = connect::client(&args.answer.cluster.flags()).await?;
     let mut missing = Missing::default();
     for info in [Device::INFO, NodeResourceTopology::INFO] {
         match koord_program::listing::get(&client, &ResourceKind::of(&info).url_path("", Some(&args.node))).await {

@@ -64,7 +64,7 @@ impl Objects {
     }
 
     async fn fetch(&mut self, args: &ExplainArgs, source: &ConfigSource) -> Result<()> {
-        let Server { client, time, .. } = connect::reach(&args.answer.cluster).await?;
+        let Server { client, time, .. } = connect::reach(&args.answer.cluster.flags()).await?;
         if let (None, Some(time)) = (args.at, time) {
             self.now = time;
         }
@@ -103,7 +103,7 @@ impl Objects {
             } else {
                 format!("the files hold: {}", few(&names))
             };
-        } else if let Ok(client) = connect::client(&args.answer.cluster).await {
+        } else if let Ok(client) = connect::client(&args.answer.cluster.flags()).await {
             // What cannot be listed is only not suggested.
             let _ = listing::each(&client, &ResourceKind::NODE.url_path("", None), "", Part::Metadata, |node| {
                 let node: Value = serde_json::from_str(node)?;

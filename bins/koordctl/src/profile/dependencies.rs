@@ -83,7 +83,7 @@ impl Dependencies {
     }
 
     async fn fetch(&mut self, args: &ProfileTestArgs) -> Result<()> {
-        let client = connect::client(&args.answer.cluster).await.context("or name files with --profiles")?;
+        let client = connect::client(&args.answer.cluster.flags()).await.context("or name files with --profiles")?;
         let mut missing = Missing::default();
         for kind in KINDS {
             let path = kind.url_path("", None);

@@ -4,14 +4,15 @@
 
 use anyhow::{Context as _, Result};
 use koord_manager::webhook_defaults;
+use koord_program::dynamic::typed;
 use koord_resource::{
     admission::WebhookKind,
     document::{WebhookService, webhook_configuration},
 };
 use koord_webhooks::HANDLERS;
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
+    Client, ResourceExt as _,
+    api::{DeleteParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -161,18 +162,6 @@ async fn remove(client: &Client, object: Value) -> Result<()> {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         result => result.map(drop).with_context(|| format!("{} cannot be removed", object.name_any())),
     }
-}
-
-/// An object, and where objects of its kind live.
-pub(crate) fn typed(client: &Client, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
-    let object: DynamicObject = serde_json::from_value(object)?;
-    let types = object.types.clone().context("an object without a kind")?;
-    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
-    let api = match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
-    Ok((api, object))
 }
 
 #[cfg(test)]

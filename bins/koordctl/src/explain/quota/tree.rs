@@ -77,7 +77,7 @@ impl Tree {
     pub(super) async fn gather(args: &QuotaArgs) -> Result<Self> {
         let mut tree = Self::empty(&args.feature_gates)?;
         if args.filename.is_empty() {
-            let client = connect::client(&args.answer.cluster).await?;
+            let client = connect::client(&args.answer.cluster.flags()).await?;
             let quotas = ResourceKind::of(&ElasticQuota::INFO).url_path("", None);
             let read = listing::each(&client, &quotas, "", listing::Part::Whole, |object| {
                 tree.add("ElasticQuota", serde_json::from_str(object)?)

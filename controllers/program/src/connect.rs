@@ -1,27 +1,40 @@
 //! A client for the cluster that the flags name.
 
-use std::{io, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::{Timestamp, fmt::rfc2822};
-use koord_program::{
-    in_one_line,
-    kubeconfig::{self, ConfigError, Selection},
-};
 use kube::{Client, Config, client::Body};
 use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
-use crate::{cli::ClusterArgs, names::question};
+use crate::{
+    in_one_line,
+    kubeconfig::{self, ConfigError, Selection},
+    names::question,
+};
 
 /// How long a server may take to answer the first question.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
+
+/// Which cluster a command talks to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClusterFlags<'a> {
+    /// The value of `--kubeconfig`; without it $KUBECONFIG, ~/.kube/config or the pod's service account.
+    pub kubeconfig: Option<&'a Path>,
+    /// The value of `--context`; without it the current one.
+    pub context: Option<&'a str>,
+    /// What a user without a cluster can do instead, in the words of an error: ``run `koordctl up` ``.
+    pub otherwise: Option<&'a str>,
+}
 
 /// Why there is no cluster to talk to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {remedy}")]
 pub struct Unreachable {
+    /// What is wrong.
     pub problem: String,
+    /// What to do about it.
     pub remedy: String,
 }
 
@@ -36,6 +49,7 @@ impl Unreachable {
 pub struct Server {
     /// For further questions.
     pub client: Client,
+    /// Its URL, without a slash at the end.
     pub url: String,
     /// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of
     /// `up --speed` has a time of its own. None where the server does not say.
@@ -45,7 +59,7 @@ pub struct Server {
 }
 
 /// Finds the server and asks it for its version, so that an unreachable server is one clear error.
-pub async fn reach(cluster: &ClusterArgs) -> Result<Server, Unreachable> {
+pub async fn reach(cluster: &ClusterFlags<'_>) -> Result<Server, Unreachable> {
     let config = config(cluster).await?;
     let url = config.cluster_url.to_string();
     let url = url.trim_end_matches('/');
@@ -64,7 +78,7 @@ pub async fn reach(cluster: &ClusterArgs) -> Result<Server, Unreachable> {
 }
 
 /// A client of a server that has answered.
-pub async fn client(cluster: &ClusterArgs) -> Result<Client, Unreachable> {
+pub async fn client(cluster: &ClusterFlags<'_>) -> Result<Client, Unreachable> {
     reach(cluster).await.map(|server| server.client)
 }
 
@@ -172,31 +186,28 @@ async fn version(client: &Client) -> Result<(Option<Timestamp>, Value), Unanswer
 }
 
 /// The configuration that the flags name.
-async fn config(cluster: &ClusterArgs) -> Result<Config, Unreachable> {
-    let selection = Selection { file: cluster.kubeconfig.as_deref(), context: cluster.context.as_deref() };
-    Ok(kubeconfig::config(&selection).await?)
+async fn config(cluster: &ClusterFlags<'_>) -> Result<Config, Unreachable> {
+    let ClusterFlags { kubeconfig, context, otherwise } = *cluster;
+    let config = kubeconfig::config(&Selection { file: kubeconfig, context }).await;
+    config.map_err(|error| unconfigured(&error, otherwise))
 }
 
-impl From<ConfigError> for Unreachable {
-    fn from(error: ConfigError) -> Self {
-        let remedy = match &error {
-            ConfigError::NotFound(_) => {
-                "name a kubeconfig with --kubeconfig or $KUBECONFIG, or run `koordctl up`".to_owned()
-            }
-            ConfigError::Read { .. } => "name another with --kubeconfig".to_owned(),
-            ConfigError::NoContexts(_) => "name another with --kubeconfig, or run `koordctl up`".to_owned(),
-            ConfigError::NoCurrentContext { contexts, .. } => {
-                format!("choose one with --context: {}", contexts.join(", "))
-            }
-            ConfigError::UnknownContext { context, contexts, .. } => {
-                question(context, contexts.iter().map(String::as_str))
-                    .unwrap_or_else(|| format!("it has: {}", contexts.join(", ")))
-            }
-            ConfigError::UnknownCluster { .. } => "choose another context with --context".to_owned(),
-            ConfigError::Invalid { .. } => "name another with --kubeconfig or --context".to_owned(),
-        };
-        Self::new(error.to_string(), remedy)
-    }
+/// That no configuration names a server, or one that cannot be used.
+fn unconfigured(error: &ConfigError, otherwise: Option<&str>) -> Unreachable {
+    let otherwise = otherwise.map(|otherwise| format!(", or {otherwise}")).unwrap_or_default();
+    let remedy = match error {
+        ConfigError::NotFound(_) => format!("name a kubeconfig with --kubeconfig or $KUBECONFIG{otherwise}"),
+        ConfigError::Read { .. } => "name another with --kubeconfig".to_owned(),
+        ConfigError::NoContexts(_) => format!("name another with --kubeconfig{otherwise}"),
+        ConfigError::NoCurrentContext { contexts, .. } => {
+            format!("choose one with --context: {}", contexts.join(", "))
+        }
+        ConfigError::UnknownContext { context, contexts, .. } => question(context, contexts.iter().map(String::as_str))
+            .unwrap_or_else(|| format!("it has: {}", contexts.join(", "))),
+        ConfigError::UnknownCluster { .. } => "choose another context with --context".to_owned(),
+        ConfigError::Invalid { .. } => "name another with --kubeconfig or --context".to_owned(),
+    };
+    Unreachable::new(error.to_string(), remedy)
 }
 
 /// The time in the header of an answer.

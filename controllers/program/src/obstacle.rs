@@ -7,25 +7,27 @@ use crate::{
 
 /// Something that could not be read.
 #[derive(Debug)]
-pub(super) struct Obstacle {
-    pub(super) path: String,
-    pub(super) message: String,
+pub struct Obstacle {
+    /// The path of the API.
+    pub path: String,
+    /// Why not.
+    pub message: String,
     /// Whether it is for others to read.
-    pub(super) forbidden: bool,
+    pub forbidden: bool,
     /// The rules that would let this user read it.
-    pub(super) missing: Option<String>,
+    pub missing: Option<String>,
 }
 
 // === impl Obstacle ===
 
 impl Obstacle {
     /// A request that could not be sent.
-    pub(super) fn new(path: &str, error: &(dyn std::error::Error + 'static)) -> Self {
+    pub fn new(path: &str, error: &(dyn std::error::Error + 'static)) -> Self {
         Self { path: path.to_owned(), message: innermost(error), forbidden: false, missing: None }
     }
 
     /// A request that failed.
-    pub(super) fn refused(path: &str, error: &kube::Error) -> Self {
+    pub fn refused(path: &str, error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self {
                 path: path.to_owned(),
@@ -38,7 +40,7 @@ impl Obstacle {
     }
 
     /// A list that failed.
-    pub(super) fn unlisted(path: &str, error: &anyhow::Error) -> Self {
+    pub fn unlisted(path: &str, error: &anyhow::Error) -> Self {
         match error.downcast_ref::<kube::Error>() {
             Some(error) => Self::refused(path, error),
             None => Self { path: path.to_owned(), message: in_words(error), forbidden: false, missing: None },

@@ -4,12 +4,11 @@ use std::{cmp::Reverse, fmt::Write as _};
 
 use serde_json::{Value, json};
 
-use super::obstacle::Obstacle;
-use crate::{FAILED, screen::Screen};
+use crate::{obstacle::Obstacle, output::FAILED, screen::Screen};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Good to know.
     Note,
     /// Something is not as expected, or could not be checked.
@@ -30,15 +29,17 @@ impl Severity {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// The check that found it.
-    pub(super) check: &'static str,
-    pub(super) severity: Severity,
+    pub check: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
     /// Kind and name.
-    pub(super) object: String,
-    pub(super) problem: String,
+    pub object: String,
+    /// What is wrong.
+    pub problem: String,
     /// What to do, with the command where there is one.
-    pub(super) remedy: String,
+    pub remedy: String,
 }
 
 impl Finding {
@@ -51,17 +52,20 @@ impl Finding {
 }
 
 /// What one check has found.
-pub(crate) struct Report {
+pub struct Report {
     check: &'static str,
-    pub(crate) findings: Vec<Finding>,
+    /// In the order in which they were found.
+    pub findings: Vec<Finding>,
 }
 
 impl Report {
-    pub(crate) fn new(check: &'static str) -> Self {
+    /// Nothing yet.
+    pub fn new(check: &'static str) -> Self {
         Self { check, findings: Vec::new() }
     }
 
-    pub(crate) fn add(
+    /// Adds a finding about an object.
+    pub fn add(
         &mut self,
         severity: Severity,
         object: impl Into<String>,
@@ -72,20 +76,23 @@ impl Report {
         self.findings.push(Finding { check, severity, object, problem: problem.into(), remedy: remedy.into() });
     }
 
-    pub(crate) fn error(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+    /// Adds that something does not work.
+    pub fn error(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
         self.add(Severity::Error, object, problem, remedy);
     }
 
-    pub(crate) fn warning(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+    /// Adds that something is not as expected.
+    pub fn warning(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
         self.add(Severity::Warning, object, problem, remedy);
     }
 
-    pub(crate) fn note(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+    /// Adds something that is good to know.
+    pub fn note(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
         self.add(Severity::Note, object, problem, remedy);
     }
 
     /// What was read; what could not be is a finding.
-    pub(super) fn read<T>(&mut self, read: Result<T, Obstacle>) -> Option<T> {
+    pub fn read<T>(&mut self, read: Result<T, Obstacle>) -> Option<T> {
         read.map_err(|obstacle| self.obstacle(&obstacle)).ok()
     }
 
@@ -101,20 +108,20 @@ impl Report {
 }
 
 /// All that was found, the worst first, and the checks that were made.
-pub(crate) struct Findings {
+pub struct Findings {
     list: Vec<Finding>,
     looked_at: Vec<&'static str>,
 }
 
 impl Findings {
     /// What was found in the order of the checks.
-    pub(crate) fn of(mut list: Vec<Finding>, looked_at: Vec<&'static str>) -> Self {
+    pub fn of(mut list: Vec<Finding>, looked_at: Vec<&'static str>) -> Self {
         list.sort_by_key(|finding| Reverse(finding.severity));
         Self { list, looked_at }
     }
 
     /// The exit code: 0 when nothing is wrong, 1 when there are warnings, 2 when there are errors.
-    pub(crate) fn code(&self) -> u8 {
+    pub fn code(&self) -> u8 {
         match self.list.first().map(|finding| finding.severity) {
             None | Some(Severity::Note) => 0,
             Some(Severity::Warning) => 1,
@@ -127,7 +134,7 @@ impl Findings {
     }
 
     /// For programs.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({
             "checks": self.looked_at,
             "errors": self.count(Severity::Error), "warnings": self.count(Severity::Warning),
@@ -137,7 +144,7 @@ impl Findings {
     }
 
     /// For people.
-    pub(crate) fn to_text(&self, screen: Screen) -> String {
+    pub fn to_text(&self, screen: Screen) -> String {
         let mut text = String::new();
         for Finding { check, severity, object, problem, remedy } in &self.list {
             let _ = writeln!(text, "{:<7}  {check:<13}  {object}", severity.word());
