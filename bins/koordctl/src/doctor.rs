@@ -16,7 +16,7 @@ mod server;
 mod webhooks;
 
 use anyhow::{Result, anyhow, ensure};
-use koord_manager::GATES;
+use koord_manager_assembly::GATES;
 use koord_program::{
     findings::{Findings, Report},
     gates::Gates,

@@ -20,7 +20,6 @@ pub mod plan;
 pub mod profile;
 pub mod queue;
 pub mod reference;
-pub mod reviewer;
 mod running;
 pub mod simulate;
 pub mod snapshot;
@@ -31,6 +30,7 @@ pub mod why;
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
+pub use koord_manager_assembly::reviewer;
 use koord_program::target;
 pub use koord_program::{
     connect, error_text, files, listing, names,

@@ -6,7 +6,7 @@
 mod program;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use koord_manager::{Checked, Options};
+use koord_manager_assembly::{Checked, Options};
 use koord_manager_controllers::CONTROLLERS;
 use koord_program::{
     plan::{self, Plan, Source},
@@ -40,9 +40,9 @@ async fn manager(args: &PlanArgs, screen: Screen) -> Result<Answer> {
         (Source::Files(files::objects(&args.filename)?), None)
     };
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
-    let (mut core, recorded) = plan::core(koord_manager::NAME, now)?;
+    let (mut core, recorded) = plan::core(koord_manager_assembly::NAME, now)?;
     core.restrict_to(&checked.settings.namespaces);
-    koord_manager::add_controllers(&mut core, &checked)?;
+    koord_manager_assembly::add_controllers(&mut core, &checked)?;
     let plan =
         Plan::of(&core, &recorded, source).await.context("the plan is not known; `koordctl doctor` says more")?;
     let text = match args.answer.output {

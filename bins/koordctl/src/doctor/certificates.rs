@@ -19,7 +19,8 @@ use super::{
     cluster::Cluster,
     webhooks::{self, Configuration, Target},
 };
-use crate::{cli::DoctorArgs, up::install::NO_AUTHORITY};
+use crate::cli::DoctorArgs;
+use koord_manager_assembly::NO_AUTHORITY;
 use koord_program::findings::Report;
 
 /// koord-manager renews half a year before the end, so that this is late.

@@ -2,7 +2,7 @@
 
 use http::header;
 use jiff::Timestamp;
-use koord_manager::webhook_defaults;
+use koord_manager_assembly::webhook_defaults;
 use koord_webhook::Environment;
 use kube::Client;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Whether a koord-manager leads, and only one; and whether only one koord-scheduler does.
 
 use jiff::{SignedDuration, Timestamp};
-use koord_manager::NAME as LEASE;
+use koord_manager_assembly::NAME as LEASE;
 use koord_program::{findings::Report, lease::Lease, listing, names::few};
 use koord_resource::controller::ResourceKind;
 

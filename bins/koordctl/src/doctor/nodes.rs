@@ -16,7 +16,8 @@ use super::{
     cluster::Cluster,
     webhooks::{self, Configuration},
 };
-use crate::{cli::DoctorArgs, listing, names::few, why::GPU_SHARES};
+use crate::{cli::DoctorArgs, listing, names::few};
+use koord_manager_assembly::GPU_SHARES;
 use koord_program::{findings::Report, obstacle::Obstacle};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use jiff::Timestamp;
 use koord_api::quota::is_reserved;
-use koord_manager::{Checked, Options};
+use koord_manager_assembly::{Checked, Options};
 use koord_program::{
     listing,
     plan::{self, Recorded},
@@ -95,7 +95,7 @@ fn caches(args: &DoctorArgs, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
     ];
     let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
     let (mut core, recorded) = plan::core("koordctl", now)?;
-    koord_manager::add_controllers(&mut core, &checked)?;
+    koord_manager_assembly::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.
     let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.webhook_settings());
     Ok((core, recorded))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_manager::{GATES, optional_controllers, rbac_rules};
+use koord_manager_assembly::{GATES, optional_controllers, rbac_rules};
 use koord_program::gates::Gates;
 use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use serde_json::{Value, json};

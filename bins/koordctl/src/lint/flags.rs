@@ -1,6 +1,6 @@
 //! The flags and environment of koord-manager in a Deployment.
 
-use koord_manager::{Options, webhook_defaults};
+use koord_manager_assembly::{Options, webhook_defaults};
 use koord_webhook::Environment;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use koord_api::{
     cluster_colocation_profile::ClusterColocationProfile, elastic_quota::ElasticQuota,
     elastic_quota_profile::ElasticQuotaProfile,
 };
-use koord_manager::GATES;
+use koord_manager_assembly::GATES;
 use koord_program::gates::Gates;
 use koord_resource::{Resource as _, controller::ResourceKind};
 use koord_webhooks::Ctx;

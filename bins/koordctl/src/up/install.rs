@@ -3,7 +3,7 @@
 //! Objects that an earlier run has installed stay as they are, except for the CRDs.
 
 use anyhow::{Context as _, Result};
-use koord_manager::webhook_defaults;
+use koord_manager_assembly::{NO_AUTHORITY, webhook_defaults};
 use koord_program::dynamic::typed;
 use koord_resource::{
     admission::WebhookKind,
@@ -20,9 +20,6 @@ use crate::{cli::Profile, crd};
 
 /// The namespace that Koordinator is installed in.
 pub const NAMESPACE: &str = "koordinator-system";
-
-/// What stands for a certificate authority until koord-manager fills in its own: a line break, in base64.
-pub const NO_AUTHORITY: &str = "Cg==";
 
 /// Installs the definitions and waits until they are served.
 pub async fn definitions(client: &Client, profile: Profile, mut progress: impl FnMut(usize)) -> Result<()> {
@@ -64,7 +61,7 @@ pub async fn permissions(client: &Client) -> Result<()> {
 pub async fn no_lease(client: &Client) -> Result<()> {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": koord_manager::NAME, "namespace": NAMESPACE},
+        "metadata": {"name": koord_manager_assembly::NAME, "namespace": NAMESPACE},
     });
     remove(client, lease).await
 }

@@ -45,6 +45,9 @@ pub const GATES: &[Gate] = &[
     Gate::beta("DisablePVCReservation", false).without_effect("it is one of koord-descheduler"),
 ];
 
+/// The gate with which nodes offer parts of their GPUs.
+pub const GPU_SHARES: &str = "EnableSyncGPUSharedResource";
+
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
@@ -69,8 +72,14 @@ mod tests {
     #[test]
     fn every_gate_is_asked_for_or_said_to_have_no_effect() {
         let mut asked = String::new();
-        for folder in ["bins/koord-manager/src", "webhooks/handlers/src", "controllers/manager/src", "api/types/src"] {
-            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), &mut asked);
+        for folder in [
+            "controllers/manager/assembly/src",
+            "bins/koord-manager/src",
+            "webhooks/handlers/src",
+            "controllers/manager/src",
+            "api/types/src",
+        ] {
+            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(folder), &mut asked);
         }
         for gate in GATES {
             let is_asked = asked.contains(&format!("{:?}", gate.name));

@@ -23,6 +23,9 @@ pub(crate) const CERTIFICATES: &str = "koordinator-webhook-certs";
 pub(crate) const MUTATING: &str = "koordinator-mutating-webhook-configuration";
 pub(crate) const VALIDATING: &str = "koordinator-validating-webhook-configuration";
 
+/// What stands for a certificate authority until koord-manager fills in its own: a line break, in base64.
+pub const NO_AUTHORITY: &str = "Cg==";
+
 /// The names of the webhook server's objects where the environment names no others: the original's.
 pub fn webhook_defaults() -> Defaults {
     Defaults {

@@ -1,7 +1,6 @@
 //! Asks koord-manager's own admission handlers, without a server.
 
 use anyhow::{Result, anyhow};
-use koord_manager::GATES;
 use koord_program::gates::Gates;
 use koord_resource::{
     admission::{Denial, Handler, Operation, Request, WebhookKind},
@@ -9,6 +8,8 @@ use koord_resource::{
 };
 use koord_webhooks::{Ctx, Declared, HANDLERS};
 use serde_json::{Value, json};
+
+use crate::gates::GATES;
 
 /// The handlers with what they know of a cluster.
 pub struct Reviewer {
