@@ -12,7 +12,7 @@ use self::manager::Source;
 use crate::{
     Answer,
     cli::{ConfigCommand, EffectiveArgs},
-    connect, files, lint,
+    connect, files,
     names::{few, question},
     reviewer::Reviewer,
     screen::Screen,
@@ -29,8 +29,8 @@ pub async fn run(command: &ConfigCommand, screen: Screen) -> Result<Answer> {
 
 fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
     let files = files::read(&[file.to_owned()])?;
-    let documents: Vec<lint::Parsed<'_>> = files.iter().flat_map(lint::parse).collect();
-    let wrong: Vec<String> = lint::lint(&files, &Reviewer::new("")?)
+    let documents: Vec<koord_lint::Parsed<'_>> = files.iter().flat_map(koord_lint::parse).collect();
+    let wrong: Vec<String> = koord_lint::lint(&files, &Reviewer::new("")?)
         .iter()
         .filter(|finding| finding.is_error)
         .map(ToString::to_string)

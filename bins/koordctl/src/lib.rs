@@ -14,7 +14,6 @@ pub mod config;
 pub mod crd;
 pub mod doctor;
 pub mod explain;
-pub mod lint;
 pub mod new;
 pub mod plan;
 pub mod profile;
@@ -66,7 +65,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Simulate(args) => simulate::run(&args, screen).await,
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
-        cli::Command::Lint(args) => lint::run(&args),
+        cli::Command::Lint(args) => koord_lint::run(&args.options()),
         cli::Command::New { command } => new::run(&command),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {

@@ -1,10 +1,11 @@
 //! Whether `slo-controller-config` has keys and values that a component reads.
 
 use koord_api::slo_config::COLOCATION_CONFIG;
+use koord_lint::configuration;
 use koord_resource::controller::ResourceKind;
 
 use super::cluster::Cluster;
-use crate::{cli::DoctorArgs, lint::configuration, reviewer::Reviewer};
+use crate::{cli::DoctorArgs, reviewer::Reviewer};
 use koord_program::findings::Report;
 
 /// The label by which the webhook's entry selects the ConfigMap.

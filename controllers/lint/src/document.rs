@@ -7,6 +7,8 @@ use koord_api::{
     quota, slo_config,
 };
 use koord_configuration::LeaderElection;
+use koord_manager_assembly::reviewer::{Resource, Reviewer};
+use koord_program::{files::CONFIGURATION_BYTES_MAX, names::question};
 use koord_resource::{
     admission::{Denial, Operation},
     declare::Profile,
@@ -22,16 +24,11 @@ use koord_resource::{
 };
 use serde_json::Value;
 
-use super::{Finding, Parsed, configuration, flags};
-use crate::{
-    files::CONFIGURATION_BYTES_MAX,
-    names::question,
-    reviewer::{Resource, Reviewer},
-};
+use crate::{Finding, Parsed, configuration, flags};
 
 /// A document whose objects are looked at.
 #[derive(Default)]
-pub(super) struct Document<'t> {
+pub(crate) struct Document<'t> {
     file: &'t str,
     start: usize,
     text: &'t str,
@@ -47,23 +44,23 @@ pub(super) struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    pub(super) fn of(parsed: &Parsed<'t>) -> Self {
+    pub(crate) fn of(parsed: &Parsed<'t>) -> Self {
         let Parsed { file, start, text, .. } = *parsed;
         Self { file, start, text, ..Self::default() }
     }
 
-    pub(super) fn into_findings(self) -> Vec<Finding> {
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
 
     /// The document cannot be read for what it is meant to be.
-    pub(super) fn unreadable(&mut self, error: String) {
+    pub(crate) fn unreadable(&mut self, error: String) {
         "document".clone_into(&mut self.object);
         self.find(&[], error, None);
     }
 
     /// The document is a part of a list: what the other parts hold is not known.
-    pub(super) fn page(&mut self) {
+    pub(crate) fn page(&mut self) {
         "document".clone_into(&mut self.object);
         let message = "it holds a part of a list only: metadata.continue names the next".to_owned();
         let remedy = "save the whole list: kubectl get -o yaml".to_owned();
@@ -82,7 +79,7 @@ impl<'t> Document<'t> {
     }
 
     /// `refusal`: of a quota, what its tree says.
-    pub(super) fn object(&mut self, object: &Value, reviewer: &Reviewer, refusal: Option<Denial>, has_quotas: bool) {
+    pub(crate) fn object(&mut self, object: &Value, reviewer: &Reviewer, refusal: Option<Denial>, has_quotas: bool) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         self.object = format!("{kind} {}", text("/metadata/name"));

@@ -1,9 +1,13 @@
-//! `koordctl lint`: what the API server and Koordinator's webhooks would say of files, without a cluster.
+//! What the API server and Koordinator's webhooks would say of files, without a cluster: `koordctl lint`.
 //!
 //! The rules are not written again here: schemas come from the declared types, and the handlers are those that
-//! koord-manager serves, which know of a cluster only what stands in the files.
+//! koord-manager serves, which know of a cluster only what stands in the files. Configurations of components and the flags of
+//! koord-manager in a Deployment are read as the programs read them.
+//!
+//! Read first: [`lint()`] (everything to change in files), [`Finding`], [`configuration`] (slo-controller-config alone).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-pub(crate) mod configuration;
+pub mod configuration;
 mod document;
 mod flags;
 mod parsed;
@@ -11,19 +15,28 @@ mod quotas;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, fmt::Write as _};
+use std::{fmt, fmt::Write as _, path::PathBuf};
 
 use anyhow::{Result, ensure};
+use koord_manager_assembly::reviewer::Reviewer;
+use koord_program::{
+    files::{self, File},
+    output::{Answer, OutputFormat},
+};
 use serde_json::{Value, json};
 
 use self::document::Document;
-pub(crate) use self::parsed::{Parsed, parse};
-use crate::{
-    Answer,
-    cli::{LintArgs, OutputFormat},
-    files::{self, File},
-    reviewer::Reviewer,
-};
+pub use self::parsed::{Parsed, parse};
+
+/// Which files are looked at, and how the answer is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Files of YAML or JSON, also lists and folders; `-` is standard input.
+    pub files: &'a [PathBuf],
+    /// Feature gates of koord-manager, of which some decide what is refused.
+    pub feature_gates: &'a str,
+    pub output: OutputFormat,
+}
 
 /// One thing to change in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,18 +74,18 @@ impl fmt::Display for Finding {
 }
 
 /// Looks at files, folders and standard input.
-pub fn run(args: &LintArgs) -> Result<Answer> {
-    let reviewer = Reviewer::new(&args.feature_gates)?.enforcing();
-    let files = files::read(&args.files)?;
+pub fn run(options: &Options<'_>) -> Result<Answer> {
+    let reviewer = Reviewer::new(options.feature_gates)?.enforcing();
+    let files = files::read(options.files)?;
     // A pipe whose other end has failed brings nothing either.
     ensure!(
         files.iter().flat_map(parse).any(|parsed| parsed.objects.map_or(true, |objects| !objects.is_empty())),
         "there is no object in {}",
-        args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+        options.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
     );
     let findings = lint(&files, &reviewer);
     let mut text = String::new();
-    match args.output {
+    match options.output {
         OutputFormat::Table => findings.iter().try_for_each(|finding| writeln!(text, "{finding}"))?,
         format => {
             let list: Vec<Value> = findings.iter().map(Finding::to_json).collect();

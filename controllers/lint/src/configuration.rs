@@ -3,25 +3,24 @@
 use std::collections::BTreeMap;
 
 use koord_api::slo_config;
+use koord_manager_assembly::reviewer::{Resource, Reviewer};
+use koord_program::names::question;
 use koord_resource::admission::Operation;
 use serde_json::{Value, json};
 
-use crate::names::question;
-use crate::reviewer::{Resource, Reviewer};
-
 /// One mistake, at its key.
-pub(crate) struct Mistake {
-    pub(crate) key: String,
-    pub(crate) message: String,
+pub struct Mistake {
+    pub key: String,
+    pub message: String,
     /// What would be right, where that is known.
-    pub(crate) suggestion: Option<String>,
+    pub suggestion: Option<String>,
     /// Whether the manager cannot take the key's value at all.
-    pub(crate) unreadable: bool,
+    pub unreadable: bool,
 }
 
 /// Every key by itself, so that each mistake is found at its key. The rules are those of the webhook, and of the
 /// manager where it reads a key that no webhook looks at.
-pub(crate) fn mistakes(reviewer: &Reviewer, object: &Value) -> Vec<Mistake> {
+pub fn mistakes(reviewer: &Reviewer, object: &Value) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     for (key, text) in object["data"].as_object().into_iter().flatten() {
         let mistake =

@@ -5,12 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{lint, run};
-use crate::{
-    cli::{LintArgs, OutputFormat},
-    files::File,
-    reviewer::Reviewer,
-};
+use koord_manager_assembly::reviewer::Reviewer;
+use koord_program::{files::File, output::OutputFormat};
+
+use crate::{Options, lint, run};
 
 fn found(text: &str) -> Vec<String> {
     let file = File { name: "f.yaml".to_owned(), text: text.to_owned(), is_named: true };
@@ -261,8 +259,8 @@ spec:
     );
 }
 
-fn arguments(files: Vec<PathBuf>) -> LintArgs {
-    LintArgs { files, feature_gates: String::new(), output: OutputFormat::Table }
+fn options(files: &[PathBuf]) -> Options<'_> {
+    Options { files, feature_gates: "", output: OutputFormat::Table }
 }
 
 #[test]
@@ -298,7 +296,7 @@ fn programs_read_json() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), "apiVersion: slo.koordinator.sh/v2\nkind: NodeSLO\nmetadata: {name: n}\n")
         .unwrap();
-    let answer = run(&LintArgs { output: OutputFormat::Json, ..arguments(vec![folder.path().to_owned()]) }).unwrap();
+    let answer = run(&Options { output: OutputFormat::Json, ..options(&[folder.path().to_owned()]) }).unwrap();
     let json: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
     assert_eq!(json["findings"].as_array().unwrap().len(), 1, "values of a chart are no objects: {json}");
     assert_eq!((json["findings"][0]["line"].as_u64(), answer.code), (Some(1), 1));
@@ -318,7 +316,7 @@ fn files_in(folder: &str) -> Vec<PathBuf> {
 fn valid_samples_and_the_default_installation_are_right() {
     for folder in ["samples/valid", "manager"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config").join(folder);
-        let answer = run(&arguments(vec![folder])).unwrap();
+        let answer = run(&options(&[folder])).unwrap();
         assert_eq!((answer.text.as_str(), answer.code), ("", 0));
     }
 }
@@ -326,10 +324,10 @@ fn valid_samples_and_the_default_installation_are_right() {
 #[test]
 fn invalid_samples_are_not() {
     for file in files_in("samples/invalid") {
-        let answer = run(&arguments(vec![file.clone()])).unwrap();
+        let answer = run(&options(&[file.clone()])).unwrap();
         assert!(answer.code == 1 && answer.text.starts_with(&file.display().to_string()), "{}", file.display());
     }
-    let error = run(&arguments(vec!["no/such/file".into()])).unwrap_err();
+    let error = run(&options(&["no/such/file".into()])).unwrap_err();
     assert_eq!(error.to_string(), "no/such/file cannot be read");
 }
 

@@ -5,16 +5,16 @@ use koord_webhook::Environment;
 use serde_json::Value;
 
 /// Something that koord-manager would refuse at its start.
-pub(super) struct Mistake {
+pub(crate) struct Mistake {
     /// Where, such as `spec.template.spec.containers[0].args[2]`.
-    pub(super) path: String,
-    pub(super) message: String,
+    pub(crate) path: String,
+    pub(crate) message: String,
     /// What would be right, where that is known.
-    pub(super) suggestion: Option<String>,
+    pub(crate) suggestion: Option<String>,
 }
 
 /// Every flag by itself, so that each mistake is found at its place, and then all of them together.
-pub(super) fn mistakes(deployment: &Value) -> Vec<Mistake> {
+pub(crate) fn mistakes(deployment: &Value) -> Vec<Mistake> {
     let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     let mut mistakes = Vec::new();
     for (index, container) in containers.into_iter().flatten().enumerate() {

@@ -1,33 +1,31 @@
 //! Files as documents with objects, and the lines at which things stand.
 
-use koord_program::files::names_next_page;
+use koord_program::files::{File, names_next_page};
 use koord_resource::yaml::place::{self, Step, line_of};
 use serde_json::Value;
 
-use crate::files::File;
-
 /// A document with the objects in it.
-pub(crate) struct Parsed<'t> {
-    pub(super) file: &'t str,
+pub struct Parsed<'t> {
+    pub(crate) file: &'t str,
     /// The line of the file, from 0, at which the document starts.
-    pub(super) start: usize,
-    pub(super) text: &'t str,
-    pub(crate) objects: Result<Vec<Value>, String>,
+    pub(crate) start: usize,
+    pub(crate) text: &'t str,
+    pub objects: Result<Vec<Value>, String>,
     /// It stands after another document in a file with the configuration of a component, which reads files of one document.
-    pub(super) is_surplus: bool,
+    pub(crate) is_surplus: bool,
     /// It is one page of a list, as the API server answers a request with a limit.
-    pub(super) is_page: bool,
+    pub(crate) is_page: bool,
 }
 
 impl Parsed<'_> {
     /// The line of the file, from 1, at which a field stands.
-    pub(crate) fn line_of(&self, path: &[Step]) -> usize {
+    pub fn line_of(&self, path: &[Step]) -> usize {
         self.start + line_of(&place::lines(self.text), path) + 1
     }
 }
 
 /// The documents of a file.
-pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
+pub fn parse(file: &File) -> Vec<Parsed<'_>> {
     let parse = |(start, text)| {
         let read = koord_resource::yaml::parse(text);
         let is_page = read.as_ref().is_ok_and(|document| document["items"].is_array() && names_next_page(document));

@@ -3,19 +3,16 @@
 use std::collections::BTreeSet;
 
 use koord_api::quota::{PARENT, ROOT_QUOTA};
+use koord_manager_assembly::reviewer::{QUOTAS, Reviewer};
+use koord_program::files;
 use koord_resource::admission::{Denial, Operation};
 use serde_json::Value;
-
-use crate::{
-    files,
-    reviewer::{QUOTAS, Reviewer},
-};
 
 /// What refuses each quota, in the order in which they were given; parents are taken to be created first.
 ///
 /// A parent that no file holds may be in the cluster: then only what the quota says of itself and of those below it is
 /// checked.
-pub(super) fn refusals(reviewer: &Reviewer, quotas: &[&Value]) -> Vec<Option<Denial>> {
+pub(crate) fn refusals(reviewer: &Reviewer, quotas: &[&Value]) -> Vec<Option<Denial>> {
     let mut refusals: Vec<Option<Denial>> = quotas.iter().map(|_| None).collect();
     let named: BTreeSet<&str> = quotas.iter().map(|quota| name(quota)).collect();
     let mut waiting: Vec<usize> = (0..quotas.len()).collect();
