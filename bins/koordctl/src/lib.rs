@@ -6,7 +6,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod allocations;
 pub mod bench;
 pub mod cli;
 pub mod coexist;

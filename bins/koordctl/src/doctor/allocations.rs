@@ -4,7 +4,8 @@ use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTo
 use koord_resource::{Resource as _, controller::ResourceKind};
 
 use super::cluster::Cluster;
-use crate::{allocations::Allocations, listing};
+use crate::listing;
+use koord_explain::allocations::Allocations;
 use koord_program::{findings::Report, obstacle::Obstacle};
 
 pub(super) async fn look(cluster: &Cluster, report: &mut Report) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use jiff::Timestamp;
 use koord_api::quota::is_reserved;
+use koord_explain::quota::{Quota, Tree, contradiction};
 use koord_manager_assembly::{Checked, Options};
 use koord_program::{
     listing,
@@ -19,10 +20,7 @@ use koord_runtime::{
 use koord_webhooks::Ctx;
 
 use super::cluster::Cluster;
-use crate::{
-    cli::DoctorArgs,
-    explain::quota::{Quota, Tree, contradiction},
-};
+use crate::cli::DoctorArgs;
 use koord_program::{findings::Report, obstacle::Obstacle};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {

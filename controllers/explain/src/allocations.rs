@@ -15,16 +15,16 @@ use serde::Deserialize;
 
 /// One node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NodeAllocations {
-    pub(crate) devices: NodeDevices,
-    pub(crate) numa: NodeNuma,
+pub struct NodeAllocations {
+    pub devices: NodeDevices,
+    pub numa: NodeNuma,
     /// Annotations that cannot be read, with their objects.
     unreadable: Vec<String>,
 }
 
 /// All nodes, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Allocations(BTreeMap<String, NodeAllocations>);
+pub struct Allocations(BTreeMap<String, NodeAllocations>);
 
 #[derive(Deserialize)]
 struct Topology {
@@ -68,10 +68,10 @@ struct PodStatus {
 
 impl Allocations {
     /// The kinds that [`Self::add`] takes.
-    pub(crate) const KINDS: [&str; 3] = ["Device", "NodeResourceTopology", "Pod"];
+    pub const KINDS: [&str; 3] = ["Device", "NodeResourceTopology", "Pod"];
 
     /// Takes an object of one of [`Self::KINDS`]. Devices and topologies come before pods.
-    pub(crate) fn add(&mut self, kind: &str, text: &str) -> Result<()> {
+    pub fn add(&mut self, kind: &str, text: &str) -> Result<()> {
         match kind {
             "Device" => {
                 let device: Device = serde_json::from_str(text)?;
@@ -120,12 +120,12 @@ impl Allocations {
     }
 
     /// A node; an empty one where nothing is known of it.
-    pub(crate) fn of_node(mut self, name: &str) -> NodeAllocations {
+    pub fn of_node(mut self, name: &str) -> NodeAllocations {
         self.0.remove(name).unwrap_or_default()
     }
 
     /// The nodes by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &NodeAllocations)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &NodeAllocations)> {
         self.0.iter()
     }
 }
@@ -134,12 +134,12 @@ impl Allocations {
 
 impl NodeAllocations {
     /// Whether neither devices nor CPUs nor NUMA nodes are known.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.devices.iter().next().is_none() && self.numa == NodeNuma::default() && self.unreadable.is_empty()
     }
 
     /// What contradicts itself, in words.
-    pub(crate) fn conflicts(&self) -> Vec<String> {
+    pub fn conflicts(&self) -> Vec<String> {
         let of_device = |(id, conflict): (&DeviceId, DeviceConflict)| {
             let allocations = self.devices.get(id).map(|device| &device.allocations);
             let pods: Vec<&str> = allocations.into_iter().flatten().map(|(pod, _)| pod.as_str()).collect();

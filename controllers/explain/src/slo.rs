@@ -5,15 +5,14 @@ use koord_api::slo_config::{
     CPU_BURST_CONFIG, EffectiveConfig, EffectiveKey, HOST_APPLICATION_CONFIG, Origin, RESOURCE_QOS_CONFIG,
     RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG,
 };
-use serde_json::{Value, json};
-
-use super::objects::Objects;
-use crate::{
-    Answer,
-    cli::{ExplainArgs, OutputFormat},
+use koord_program::{
+    output::{Answer, OutputFormat},
     screen::Screen,
     table,
 };
+use serde_json::{Value, json};
+
+use crate::{NodeOptions, objects::Objects};
 
 /// The fields of a NodeSLO's spec with the keys that they come from.
 const FIELDS: [(&str, &str); 5] = [
@@ -31,8 +30,10 @@ struct Line {
     origin: String,
 }
 
-pub(super) fn explain(objects: &Objects, args: &ExplainArgs, screen: Screen) -> Result<Answer> {
-    let Some(node) = objects.nodes.get(&args.node) else { bail!("there is no node {}", args.node) };
+/// Where each value of the NodeSLO came from.
+pub async fn explain(options: &NodeOptions<'_>, screen: Screen) -> Result<Answer> {
+    let objects = Objects::gather(options).await?;
+    let Some(node) = objects.nodes.get(options.node) else { bail!("there is no node {}", options.node) };
     let (labels, annotations) = (node.value.labels.to_map(), node.value.annotations.to_map());
     let nothing = std::collections::BTreeMap::new();
     let data = objects.config().and_then(|config| config.data()).unwrap_or(&nothing);
@@ -49,21 +50,22 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs, screen: Screen) -> 
                 continue;
             }
             let field = if is_list { field.to_owned() } else { format!("{field}.{}", value.field()) };
-            lines.push(Line { field, value: value.value, origin: origin_of(&value.origin, key, &args.node) });
+            lines.push(Line { field, value: value.value, origin: origin_of(&value.origin, key, options.node) });
         }
     }
-    if let Some(extensions) = objects.slos.get(&args.node).map(|slo| slo.value.spec()["extensions"]["Object"].clone()) {
+    if let Some(extensions) = objects.slos.get(options.node).map(|slo| slo.value.spec()["extensions"]["Object"].clone())
+    {
         leaves("extensions.Object", &extensions, &mut |path, value| {
-            let origin = format!("NodeSLO {}, written by others and kept", args.node);
+            let origin = format!("NodeSLO {}, written by others and kept", options.node);
             lines.push(Line { field: path.to_owned(), value: value.clone(), origin });
         });
     }
-    Ok(Answer::success(match args.answer.output {
+    Ok(Answer::success(match options.output {
         OutputFormat::Table => table(&lines, screen),
         format => {
             let lines =
                 lines.iter().map(|line| json!({"field": line.field, "value": line.value, "origin": line.origin}));
-            format.document(&json!({"node": args.node, "values": lines.collect::<Vec<_>>()}))?
+            format.document(&json!({"node": options.node, "values": lines.collect::<Vec<_>>()}))?
         }
     }))
 }

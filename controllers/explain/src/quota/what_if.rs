@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
+use koord_manager_assembly::reviewer::QUOTAS;
+use koord_program::{files, screen::Screen};
 use koord_resource::admission::{Denial, Operation};
 use serde_json::{Value, json};
 
@@ -10,7 +12,7 @@ use super::{
     refusal_json, refusal_text,
     tree::{self, Tree},
 };
-use crate::{cli::QuotaArgs, files, reviewer::QUOTAS, screen::Screen};
+use crate::QuotaOptions;
 
 /// What became of one proposed change.
 pub(super) struct Step {
@@ -23,9 +25,9 @@ pub(super) struct Step {
 }
 
 /// Plays the proposals in their order; what is admitted counts for those that follow.
-pub(super) fn play(tree: &mut Tree, args: &QuotaArgs) -> Result<Vec<Step>> {
-    let namespace = args.namespace.as_deref().unwrap_or("default");
-    proposals(&args.what_if, namespace)?.into_iter().map(|proposal| play_one(tree, &proposal)).collect()
+pub(super) fn play(tree: &mut Tree, options: &QuotaOptions<'_>) -> Result<Vec<Step>> {
+    let namespace = options.namespace.unwrap_or("default");
+    proposals(options.what_if, namespace)?.into_iter().map(|proposal| play_one(tree, &proposal)).collect()
 }
 
 fn proposals(files: &[PathBuf], namespace: &str) -> Result<Vec<Value>> {

@@ -1,40 +1,43 @@
-//! `koordctl explain node`: the devices, CPUs and NUMA nodes of a node, what is free of them, and which pods have the rest.
+//! The devices, CPUs and NUMA nodes of a node, what is free of them, and which pods have the rest.
 
 use anyhow::{Result, bail};
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
+use koord_program::{
+    connect, files,
+    listing::{self, Part},
+    output::{Answer, OutputFormat},
+    permission::Missing,
+    screen::Screen,
+    table, units,
+};
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use koord_scheduling::{DeviceId, NodeDevice};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Answer,
+    AllocationOptions,
     allocations::{Allocations, NodeAllocations},
-    cli::{AllocationsArgs, OutputFormat},
-    connect, files,
-    listing::{self, Part},
-    permission::Missing,
-    screen::Screen,
-    table, units,
 };
 
-pub(super) async fn run(args: &AllocationsArgs, screen: Screen) -> Result<Answer> {
-    let node = gather(args).await?.of_node(&args.node);
+/// What is free of a node, and which pods have the rest.
+pub async fn explain(options: &AllocationOptions<'_>, screen: Screen) -> Result<Answer> {
+    let node = gather(options).await?.of_node(options.node);
     if node.is_empty() {
         bail!(
             "nothing is known of devices, CPUs and NUMA nodes of {}: there is no Device and no NodeResourceTopology of that name; does koordlet run there?",
-            args.node
+            options.node
         );
     }
-    Ok(Answer::success(match args.answer.output {
+    Ok(Answer::success(match options.output {
         OutputFormat::Table => text(&node, screen),
-        format => format.document(&document(&args.node, &node))?,
+        format => format.document(&document(options.node, &node))?,
     }))
 }
 
-async fn gather(args: &AllocationsArgs) -> Result<Allocations> {
+async fn gather(options: &AllocationOptions<'_>) -> Result<Allocations> {
     let mut allocations = Allocations::default();
-    if !args.filename.is_empty() {
-        let objects = files::objects(&args.filename)?;
+    if !options.files.is_empty() {
+        let objects = files::objects(options.files)?;
         for kind in Allocations::KINDS {
             for object in objects.iter().filter(|object| object["kind"] == kind) {
                 allocations.add(kind, &object.to_string())?;
@@ -42,16 +45,16 @@ async fn gather(args: &AllocationsArgs) -> Result<Allocations> {
         }
         return Ok(allocations);
     }
-    let client = connect::client(&args.answer.cluster.flags()).await?;
+    let client = connect::client(&options.cluster).await?;
     let mut missing = Missing::default();
     for info in [Device::INFO, NodeResourceTopology::INFO] {
-        match koord_program::listing::get(&client, &ResourceKind::of(&info).url_path("", Some(&args.node))).await {
+        match koord_program::listing::get(&client, &ResourceKind::of(&info).url_path("", Some(options.node))).await {
             Ok(Some(object)) => allocations.add(info.kind, &object.to_string())?,
             Ok(None) => {}
             Err(error) => missing.note(error)?,
         }
     }
-    let query = listing::query(&format!("spec.nodeName={}", args.node), "");
+    let query = listing::query(&format!("spec.nodeName={}", options.node), "");
     let path = ResourceKind::POD.url_path("", None);
     let pods = listing::each(&client, &path, &query, Part::Whole, |pod| allocations.add("Pod", pod));
     if let Err(error) = pods.await {

@@ -3,6 +3,8 @@
 //! The rules are not written again here: the webhook's handler is asked about one change after the other, and the
 //! furthest that it admits is found by halving.
 
+use koord_manager_assembly::reviewer::{QUOTAS, Reviewer};
+use koord_program::{screen::Screen, table};
 use koord_resource::{
     Quantity,
     admission::{Denial, Operation},
@@ -13,11 +15,6 @@ use serde_json::{Value, json};
 use super::{
     refusal_json,
     tree::{Quota, Tree},
-};
-use crate::{
-    reviewer::{QUOTAS, Reviewer},
-    screen::Screen,
-    table,
 };
 
 /// What could become of one thing.
@@ -41,7 +38,7 @@ fn same(reviewer: &Reviewer, quota: &Value) -> Result<(), Denial> {
 }
 
 /// The rule that a quota breaks as it is stored.
-pub(crate) fn contradiction(tree: &Tree, quota: &Quota) -> Option<Denial> {
+pub fn contradiction(tree: &Tree, quota: &Quota) -> Option<Denial> {
     same(&tree.reviewer, &quota.object).err()
 }
 

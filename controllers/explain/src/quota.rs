@@ -10,39 +10,39 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use koord_api::quota::{ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNTIME};
+use koord_program::{
+    output::{Answer, OutputFormat},
+    screen::Screen,
+    table, units,
+};
 use koord_resource::{ResourceList, admission::Denial};
 use serde_json::{Value, json};
 
 use self::{bounds::Bounds, what_if::Step};
-pub(crate) use self::{
+pub use self::{
     bounds::contradiction,
     tree::{Quota, Tree},
 };
-use crate::{
-    Answer,
-    cli::{OutputFormat, QuotaArgs},
-    screen::Screen,
-    table, units,
-};
+use crate::QuotaOptions;
 
-/// Explains.
-pub(super) async fn run(args: &QuotaArgs, screen: Screen) -> Result<Answer> {
-    let mut tree = Tree::gather(args).await?;
-    let steps = what_if::play(&mut tree, args)?;
-    let explained = match tree.named(&args.name, args.namespace.as_deref()) {
+/// What a quota may have, what it has, and what becomes of proposed changes.
+pub async fn explain(options: &QuotaOptions<'_>, screen: Screen) -> Result<Answer> {
+    let mut tree = Tree::gather(options).await?;
+    let steps = what_if::play(&mut tree, options)?;
+    let explained = match tree.named(options.name, options.namespace) {
         Ok(quota) => Some(Explained::of(&tree, quota)),
         // A quota that was only proposed, and refused, is explained by the refusal.
         Err(_) if !steps.is_empty() => None,
         Err(error) => return Err(error),
     };
     let admitted = steps.iter().all(|step| step.refusal.is_none());
-    let text = match args.answer.output {
+    let text = match options.output {
         OutputFormat::Json | OutputFormat::Yaml => {
             let mut json = json!({"quota": explained.as_ref().map(Explained::to_json)});
-            if !args.what_if.is_empty() {
+            if !options.what_if.is_empty() {
                 json["whatIf"] = steps.iter().map(Step::to_json).collect();
             }
-            args.answer.output.document(&json)?
+            options.output.document(&json)?
         }
         OutputFormat::Table => {
             let mut text: String = steps.iter().map(|step| step.to_text(screen)).collect();

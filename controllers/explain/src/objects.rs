@@ -11,6 +11,13 @@ use koord_manager_controllers::{
     noderesource::Configuration,
     view::{ConfigMapView, DeviceView, NodeMetricView, NodeSloView, NodeView, PodView, TopologyView},
 };
+use koord_program::{
+    connect::{self, Server},
+    files,
+    listing::{self, Part},
+    names::{few, question},
+    permission::Missing,
+};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     cache::{Applied, Cache},
@@ -18,57 +25,48 @@ use koord_runtime::{
 };
 use serde_json::Value;
 
-use crate::{
-    cli::ExplainArgs,
-    connect::{self, Server},
-    files,
-    listing::{self, Part},
-    names::{few, question},
-    permission::Missing,
-};
+use crate::NodeOptions;
 
 /// The objects that an explanation rests on, as the manager keeps them.
 #[derive(Default)]
-pub(super) struct Objects {
-    pub(super) nodes: Cache<NodeView>,
-    pub(super) metrics: Cache<NodeMetricView>,
-    pub(super) pods: Cache<PodView>,
-    pub(super) topologies: Cache<TopologyView>,
-    pub(super) devices: Cache<DeviceView>,
-    pub(super) slos: Cache<NodeSloView>,
-    pub(super) config_maps: Cache<ConfigMapView>,
-    pub(super) now: Timestamp,
+pub(crate) struct Objects {
+    pub(crate) nodes: Cache<NodeView>,
+    pub(crate) metrics: Cache<NodeMetricView>,
+    pub(crate) pods: Cache<PodView>,
+    pub(crate) topologies: Cache<TopologyView>,
+    pub(crate) devices: Cache<DeviceView>,
+    pub(crate) slos: Cache<NodeSloView>,
+    pub(crate) config_maps: Cache<ConfigMapView>,
+    pub(crate) now: Timestamp,
     config_map: String,
 }
 
 impl Objects {
-    pub(super) async fn gather(args: &ExplainArgs) -> Result<Self> {
-        let source = ConfigSource {
-            namespace: args.configuration.config_namespace.clone(),
-            name: args.configuration.slo_config_name.clone(),
-        };
+    pub(crate) async fn gather(options: &NodeOptions<'_>) -> Result<Self> {
+        let source =
+            ConfigSource { namespace: options.config_namespace.to_owned(), name: options.slo_config_name.to_owned() };
         let config_map = format!("{}/{}", source.namespace, source.name);
-        let mut objects = Self { now: args.at.unwrap_or_else(Timestamp::now), config_map, ..Self::default() };
-        if args.filename.is_empty() {
-            objects.fetch(args, &source).await?;
+        let mut objects = Self { now: options.at.unwrap_or_else(Timestamp::now), config_map, ..Self::default() };
+        if options.files.is_empty() {
+            objects.fetch(options, &source).await?;
         } else {
-            for object in files::objects(&args.filename)? {
+            for object in files::objects(options.files)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
                 objects.add(&kind, object)?;
             }
         }
-        match objects.nodes.get(&args.node) {
+        match objects.nodes.get(options.node) {
             Some(_) => Ok(objects),
-            None => Err(objects.without_node(args).await),
+            None => Err(objects.without_node(options).await),
         }
     }
 
-    async fn fetch(&mut self, args: &ExplainArgs, source: &ConfigSource) -> Result<()> {
-        let Server { client, time, .. } = connect::reach(&args.answer.cluster.flags()).await?;
-        if let (None, Some(time)) = (args.at, time) {
+    async fn fetch(&mut self, options: &NodeOptions<'_>, source: &ConfigSource) -> Result<()> {
+        let Server { client, time, .. } = connect::reach(&options.cluster).await?;
+        if let (None, Some(time)) = (options.at, time) {
             self.now = time;
         }
-        let name = args.node.as_str();
+        let name = options.node;
         let mut missing = Missing::default();
         for kind in [NodeView::KIND, NodeMetricView::KIND, TopologyView::KIND, DeviceView::KIND, NodeSloView::KIND] {
             match koord_program::listing::get(&client, &kind.url_path("", Some(name))).await {
@@ -94,16 +92,16 @@ impl Objects {
     }
 
     /// That there is no such node, with the name of one that was probably meant.
-    async fn without_node(&self, args: &ExplainArgs) -> anyhow::Error {
+    async fn without_node(&self, options: &NodeOptions<'_>) -> anyhow::Error {
         let mut names: Vec<String> = self.nodes.iter().map(|(name, _)| name.to_string()).collect();
         let mut otherwise = "`kubectl get nodes` shows those that are".to_owned();
-        if !args.filename.is_empty() {
+        if !options.files.is_empty() {
             otherwise = if names.is_empty() {
                 "the files hold no node".to_owned()
             } else {
                 format!("the files hold: {}", few(&names))
             };
-        } else if let Ok(client) = connect::client(&args.answer.cluster.flags()).await {
+        } else if let Ok(client) = connect::client(&options.cluster).await {
             // What cannot be listed is only not suggested.
             let _ = listing::each(&client, &ResourceKind::NODE.url_path("", None), "", Part::Metadata, |node| {
                 let node: Value = serde_json::from_str(node)?;
@@ -113,7 +111,7 @@ impl Objects {
             .await;
         }
         let known = names.iter().map(String::as_str);
-        anyhow!("there is no node {}; {}", args.node, question(&args.node, known).unwrap_or(otherwise))
+        anyhow!("there is no node {}; {}", options.node, question(options.node, known).unwrap_or(otherwise))
     }
 
     /// Takes an object, unless it is of a kind that no explanation needs.
@@ -131,13 +129,13 @@ impl Objects {
     }
 
     /// The configuration's data; none where there is no ConfigMap.
-    pub(super) fn config(&self) -> Option<&ConfigMapView> {
+    pub(crate) fn config(&self) -> Option<&ConfigMapView> {
         self.config_maps.get(&self.config_map).map(|entry| &*entry.value)
     }
 
     /// What the configuration says about amounts. A manager that runs keeps the last good value of a bad key; here
     /// there is none to keep.
-    pub(super) fn configuration(&self) -> Result<Configuration> {
+    pub(crate) fn configuration(&self) -> Result<Configuration> {
         let text = |key: &str| self.config().and_then(|config| config.get(key));
         let wrong = |key: &str| {
             format!("ConfigMap {}, key {key}; the manager goes on with the last good value", self.config_map)

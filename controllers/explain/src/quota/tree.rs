@@ -7,15 +7,17 @@ use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{DEFAULT_QUOTA, NAME, SYSTEM_QUOTA},
 };
+use koord_manager_assembly::reviewer::Reviewer;
+use koord_program::{connect, files, listing, names::question, permission::Missing};
 use koord_quota::{Demand, Quota as Place, Snapshot, Top};
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::{cli::QuotaArgs, connect, files, listing, names::question, permission::Missing, reviewer::Reviewer};
+use crate::QuotaOptions;
 
 /// One quota.
-pub(crate) struct Quota {
+pub struct Quota {
     /// As it is stored.
     pub(super) object: Value,
     pub(super) typed: ElasticQuota,
@@ -34,20 +36,20 @@ impl Quota {
         Ok(Self { object, typed, place })
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.typed.metadata.name.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         self.typed.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn key(&self) -> String {
+    pub fn key(&self) -> String {
         format!("{}/{}", self.namespace(), self.name())
     }
 }
 
-pub(crate) struct Tree {
+pub struct Tree {
     /// By namespace and name.
     quotas: BTreeMap<String, Quota>,
     /// How many pods name a quota.
@@ -60,7 +62,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Without quotas.
-    pub(crate) fn empty(feature_gates: &str) -> Result<Self> {
+    pub fn empty(feature_gates: &str) -> Result<Self> {
         Ok(Self {
             quotas: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -70,14 +72,14 @@ impl Tree {
     }
 
     /// All quotas that can be read.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Quota> {
+    pub fn all(&self) -> impl Iterator<Item = &Quota> {
         self.quotas.values()
     }
 
-    pub(super) async fn gather(args: &QuotaArgs) -> Result<Self> {
-        let mut tree = Self::empty(&args.feature_gates)?;
-        if args.filename.is_empty() {
-            let client = connect::client(&args.answer.cluster.flags()).await?;
+    pub(super) async fn gather(options: &QuotaOptions<'_>) -> Result<Self> {
+        let mut tree = Self::empty(options.feature_gates)?;
+        if options.files.is_empty() {
+            let client = connect::client(&options.cluster).await?;
             let quotas = ResourceKind::of(&ElasticQuota::INFO).url_path("", None);
             let read = listing::each(&client, &quotas, "", listing::Part::Whole, |object| {
                 tree.add("ElasticQuota", serde_json::from_str(object)?)
@@ -104,7 +106,7 @@ impl Tree {
             }
             missing.none()?;
         } else {
-            for object in files::objects(&args.filename)? {
+            for object in files::objects(options.files)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
                 tree.add(&kind, object)?;
             }
@@ -113,7 +115,7 @@ impl Tree {
     }
 
     /// Takes an object, unless no rule about quotas looks at its kind.
-    pub(crate) fn add(&mut self, kind: &str, mut object: Value) -> Result<()> {
+    pub fn add(&mut self, kind: &str, mut object: Value) -> Result<()> {
         match kind {
             "ElasticQuota" => {
                 files::as_stored(&mut object, true);
