@@ -21,6 +21,7 @@
 //! | [`koord_manager_assembly`](../koord_manager_assembly/index.html) | koord-manager put together: flags, gates, controllers, permissions |
 //! | [`koord_explain`](../koord_explain/index.html) | how what koord-manager writes comes about |
 //! | [`koord_lint`](../koord_lint/index.html) | what API server and webhooks would say of files |
+//! | [`koord_doctor`](../koord_doctor/index.html) | what is wrong with Koordinator in a cluster, and what fixes it |
 //! | [`koord_scheduler_framework`](../koord_scheduler_framework/index.html) | what a plugin is, the state of a cluster, and the search for a node |
 //! | [`koord_scheduler_engine`](../koord_scheduler_engine/index.html) | the queue of pods, and what is done with one, from the queue to the binding |
 //! | [`koord_scheduler_allocation`](../koord_scheduler_allocation/index.html) | what of a node is allocated to which pods |

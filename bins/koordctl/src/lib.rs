@@ -11,7 +11,6 @@ pub mod cli;
 pub mod coexist;
 pub mod config;
 pub mod crd;
-pub mod doctor;
 pub mod explain;
 pub mod new;
 pub mod plan;
@@ -53,7 +52,7 @@ pub async fn run(cli: Cli) -> Result<Answer> {
 pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
-        cli::Command::Doctor(args) => doctor::run(&args, screen).await,
+        cli::Command::Doctor(args) => koord_doctor::run(&args.options(), screen).await,
         cli::Command::Coexist { command } => coexist::run(&command, screen).await,
         cli::Command::Explain { command } => explain::run(&command, screen).await,
         cli::Command::Profile { command } => profile::run(&command, screen).await,

@@ -1,22 +1,21 @@
 //! Whether the cluster serves our kinds, with our fields.
 
 use koord_api::KINDS;
+use koord_program::{findings::Report, names::few};
 use koord_resource::{
     declare::Profile,
     document::{Declared, custom_resource_definition, difference::differences},
 };
 use serde_json::Value;
 
-use super::cluster::Cluster;
-use crate::names::few;
-use koord_program::findings::Report;
+use crate::cluster::Cluster;
 
 /// Kinds that koord-manager neither reads nor writes.
 const OF_OTHERS: [&str; 4] = ["Recommendation", "ClusterNetworkTopology", "ScheduleExplanation", "PodGroup"];
 
 const APPLY: &str = "install this program's definitions: koordctl crd apply";
 
-pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+pub(crate) async fn look(cluster: &Cluster, report: &mut Report) {
     for declared in KINDS {
         let Some(first) = declared.first() else { continue };
         let name = format!("{}.{}", first.info.plural, first.info.group);

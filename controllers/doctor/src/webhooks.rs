@@ -3,33 +3,33 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_program::{
+    findings::{Report, Severity},
+    names::few,
+    obstacle::Obstacle,
+};
 use koord_resource::schema::cel::Condition;
 use koord_webhooks::HANDLERS;
 use serde_json::{Value, json};
 
-use super::cluster::Cluster;
-use crate::names::few;
-use koord_program::{
-    findings::{Report, Severity},
-    obstacle::Obstacle,
-};
+use crate::cluster::Cluster;
 
 /// A webhook configuration as it is read.
-pub(super) struct Configuration {
+pub(crate) struct Configuration {
     /// Kind and name.
-    pub(super) object: String,
-    pub(super) found: Option<Value>,
+    pub(crate) object: String,
+    pub(crate) found: Option<Value>,
 }
 
 impl Configuration {
-    pub(super) fn entries(&self) -> &[Value] {
+    pub(crate) fn entries(&self) -> &[Value] {
         let entries = self.found.as_ref().and_then(|found| found["webhooks"].as_array());
         entries.map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 /// Both configurations, of those that change objects first.
-pub(super) async fn configurations(cluster: &Cluster) -> Result<[Configuration; 2], Obstacle> {
+pub(crate) async fn configurations(cluster: &Cluster) -> Result<[Configuration; 2], Obstacle> {
     let read = async |plural: &str, kind: &str, name: &str| {
         let found = cluster.get(&format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}")).await?;
         Ok(Configuration { object: format!("{kind} {name}"), found })
@@ -42,13 +42,13 @@ pub(super) async fn configurations(cluster: &Cluster) -> Result<[Configuration; 
 }
 
 /// What an entry calls.
-pub(super) enum Target<'a> {
+pub(crate) enum Target<'a> {
     Service { namespace: &'a str, name: &'a str, port: u16, path: &'a str },
     Url(&'a str),
 }
 
 impl<'a> Target<'a> {
-    pub(super) fn of(entry: &'a Value) -> Option<Self> {
+    pub(crate) fn of(entry: &'a Value) -> Option<Self> {
         let client = &entry["clientConfig"];
         if let Some(url) = client["url"].as_str() {
             return Some(Self::Url(url));
@@ -64,7 +64,7 @@ impl<'a> Target<'a> {
     }
 }
 
-pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+pub(crate) async fn look(cluster: &Cluster, report: &mut Report) {
     let Some(configurations) = report.read(configurations(cluster).await) else { return };
     let install = "install it from the chart, or: kubectl apply -k config/webhook";
     if configurations.iter().all(|configuration| configuration.found.is_none()) {

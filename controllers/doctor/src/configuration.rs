@@ -2,17 +2,17 @@
 
 use koord_api::slo_config::COLOCATION_CONFIG;
 use koord_lint::configuration;
+use koord_manager_assembly::reviewer::Reviewer;
+use koord_program::findings::Report;
 use koord_resource::controller::ResourceKind;
 
-use super::cluster::Cluster;
-use crate::{cli::DoctorArgs, reviewer::Reviewer};
-use koord_program::findings::Report;
+use crate::{Options, cluster::Cluster};
 
 /// The label by which the webhook's entry selects the ConfigMap.
 const CHECKED: (&str, &str) = ("koordinator.sh/configmap-type", "slo-controller-config");
 
-pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
-    let (namespace, name) = (&args.configuration.config_namespace, &args.configuration.slo_config_name);
+pub(crate) async fn look(cluster: &Cluster, options: &Options<'_>, report: &mut Report) {
+    let (namespace, name) = (options.config_namespace, options.slo_config_name);
     let object = format!("ConfigMap {namespace}/{name}");
     let read = cluster.get(&ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await;
     let Some(found) = report.read(read) else { return };
@@ -24,7 +24,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         );
     };
     let edit = format!("kubectl -n {namespace} edit configmap {name}");
-    let reviewer = match Reviewer::new(&args.feature_gates) {
+    let reviewer = match Reviewer::new(options.feature_gates) {
         Ok(reviewer) => reviewer,
         Err(error) => return report.warning(object, format!("it is not checked: {error}"), "fix --feature-gates"),
     };

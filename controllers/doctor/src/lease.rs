@@ -2,11 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use koord_manager_assembly::NAME as LEASE;
-use koord_program::{findings::Report, lease::Lease, listing, names::few};
+use koord_program::{findings::Report, lease::Lease, listing, names::few, obstacle::Obstacle};
 use koord_resource::controller::ResourceKind;
 
-use super::cluster::Cluster;
-use koord_program::obstacle::Obstacle;
+use crate::cluster::Cluster;
 
 /// The Lease of koord-scheduler, unless its configuration names another.
 const OF_SCHEDULER: &str = "koord-scheduler";
@@ -33,7 +32,7 @@ fn held(leases: &[Lease], now: Timestamp) -> Vec<String> {
     held.map(|lease| format!("{} in {}", lease.holder, lease.namespace)).collect()
 }
 
-pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+pub(crate) async fn look(cluster: &Cluster, report: &mut Report) {
     // What other machines write is judged by the server's clock, which they are kept in step with.
     let now = cluster.server_time.unwrap_or(cluster.now);
     look_at_manager(cluster, now, report).await;

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use koord_manager_assembly::{GATES, optional_controllers, rbac_rules};
-use koord_program::gates::Gates;
+use koord_program::{findings::Report, gates::Gates, obstacle::Obstacle};
 use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::cluster::Cluster;
-use crate::cli::DoctorArgs;
-use koord_program::{findings::Report, obstacle::Obstacle};
+use crate::{Options, cluster::Cluster};
 
 /// Questions that are asked at once.
 const AT_ONCE: usize = 16;
@@ -30,9 +28,9 @@ enum Asking {
     Ourselves,
 }
 
-pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
+pub(crate) async fn look(cluster: &Cluster, options: &Options<'_>, report: &mut Report) {
     let namespace = &cluster.installed.namespace;
-    let account = &args.service_account;
+    let account = options.service_account;
     let object = format!("ServiceAccount {namespace}/{account}");
     let install = "install roles and bindings of this version: kubectl apply -k config/rbac, or helm upgrade";
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}");
@@ -57,7 +55,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         }
     };
     let mut questions: Vec<(String, &'static str, Value)> = Vec::new();
-    let gates = Gates::parse(GATES, &args.feature_gates).unwrap_or_else(|_| Gates::new(GATES));
+    let gates = Gates::parse(GATES, options.feature_gates).unwrap_or_else(|_| Gates::new(GATES));
     let optional = optional_controllers().filter(|spec| spec.gate.is_some_and(|gate| gates.enabled(gate)));
     for rule in rbac_rules().into_iter().chain(optional.flat_map(ControllerSpec::rbac_rules)) {
         questions.extend(questions_of(&rule, namespace));
@@ -173,6 +171,6 @@ async fn ask_with(client: kube::Client, asking: &Asking, attributes: &Value) -> 
         Asking::Ourselves => ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     };
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
-    let answer = super::cluster::post(&client, &format!("/apis/authorization.k8s.io/v1/{plural}"), &review).await?;
+    let answer = crate::cluster::post(&client, &format!("/apis/authorization.k8s.io/v1/{plural}"), &review).await?;
     Ok(answer["status"]["allowed"] == true)
 }

@@ -3,12 +3,12 @@
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_resource::{Resource as _, controller::ResourceKind};
 
-use super::cluster::Cluster;
-use crate::listing;
 use koord_explain::allocations::Allocations;
-use koord_program::{findings::Report, obstacle::Obstacle};
+use koord_program::{findings::Report, listing, obstacle::Obstacle};
 
-pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+use crate::cluster::Cluster;
+
+pub(crate) async fn look(cluster: &Cluster, report: &mut Report) {
     let mut allocations = Allocations::default();
     for kind in [ResourceKind::of(&Device::INFO), ResourceKind::of(&NodeResourceTopology::INFO), ResourceKind::POD] {
         let path = kind.url_path("", None);

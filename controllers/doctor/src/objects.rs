@@ -7,9 +7,11 @@ use anyhow::Result;
 use jiff::Timestamp;
 use koord_api::quota::is_reserved;
 use koord_explain::quota::{Quota, Tree, contradiction};
-use koord_manager_assembly::{Checked, Options};
+use koord_manager_assembly::Checked;
 use koord_program::{
+    findings::Report,
     listing,
+    obstacle::Obstacle,
     plan::{self, Recorded},
 };
 use koord_resource::controller::ResourceKind;
@@ -19,12 +21,10 @@ use koord_runtime::{
 };
 use koord_webhooks::Ctx;
 
-use super::cluster::Cluster;
-use crate::cli::DoctorArgs;
-use koord_program::{findings::Report, obstacle::Obstacle};
+use crate::{Options, cluster::Cluster};
 
-pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
-    let (core, recorded) = match caches(args, cluster.now) {
+pub(crate) async fn look(cluster: &Cluster, options: &Options<'_>, report: &mut Report) {
+    let (core, recorded) = match caches(options, cluster.now) {
         Ok(caches) => caches,
         Err(error) => {
             return report.warning(
@@ -34,7 +34,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
             );
         }
     };
-    let mut tree = match Tree::empty(&args.feature_gates) {
+    let mut tree = match Tree::empty(options.feature_gates) {
         Ok(tree) => tree,
         Err(error) => return report.warning("koord-manager", format!("{error:#}"), "fix --feature-gates"),
     };
@@ -84,14 +84,15 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
 }
 
 /// The caches of a koord-manager, and the record of what they cannot decode.
-fn caches(args: &DoctorArgs, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
+fn caches(options: &Options<'_>, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
     let line = [
         "koord-manager".to_owned(),
-        format!("--feature-gates={}", args.feature_gates),
-        format!("--config-namespace={}", args.configuration.config_namespace),
-        format!("--slo-config-name={}", args.configuration.slo_config_name),
+        format!("--feature-gates={}", options.feature_gates),
+        format!("--config-namespace={}", options.config_namespace),
+        format!("--slo-config-name={}", options.slo_config_name),
     ];
-    let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
+    let checked: Checked =
+        koord_manager_assembly::Options::from_arguments(line).and_then(koord_manager_assembly::Options::check)?;
     let (mut core, recorded) = plan::core("koordctl", now)?;
     koord_manager_assembly::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.

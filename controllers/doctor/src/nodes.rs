@@ -9,18 +9,18 @@ use koord_api::{
     resource_names::{GPU_CORE, GPU_SHARED},
     slo_config::{COLOCATION_CONFIG, ColocationConfig},
 };
+use koord_manager_assembly::GPU_SHARES;
+use koord_program::{findings::Report, listing, names::few, obstacle::Obstacle};
 use koord_resource::{Resource as _, Time, controller::ResourceKind};
 use serde_json::Value;
 
-use super::{
+use crate::{
+    Options,
     cluster::Cluster,
     webhooks::{self, Configuration},
 };
-use crate::{cli::DoctorArgs, listing, names::few};
-use koord_manager_assembly::GPU_SHARES;
-use koord_program::{findings::Report, obstacle::Obstacle};
 
-pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
+pub(crate) async fn look(cluster: &Cluster, options: &Options<'_>, report: &mut Report) {
     let mut nodes = Vec::new();
     let path = ResourceKind::NODE.url_path("", None);
     let listed = listing::each(&cluster.client, &path, "", listing::Part::Metadata, |text| {
@@ -45,7 +45,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         return;
     }
     look_at_shares_of_gpus(cluster, report).await;
-    let limit = limit(cluster, args).await;
+    let limit = limit(cluster, options).await;
     let now = cluster.server_time.unwrap_or(cluster.now);
     let (mut absent, mut silent, mut old) = (Vec::new(), Vec::new(), Vec::new());
     for node in nodes {
@@ -126,9 +126,8 @@ async fn look_at_shares_of_gpus(cluster: &Cluster, report: &mut Report) {
 }
 
 /// How old a report may be.
-async fn limit(cluster: &Cluster, args: &DoctorArgs) -> SignedDuration {
-    let path = ResourceKind::CONFIG_MAP
-        .url_path(&args.configuration.config_namespace, Some(&args.configuration.slo_config_name));
+async fn limit(cluster: &Cluster, options: &Options<'_>) -> SignedDuration {
+    let path = ResourceKind::CONFIG_MAP.url_path(options.config_namespace, Some(options.slo_config_name));
     // A configuration that cannot be read is a finding of another check.
     let object = cluster.get(&path).await.ok().flatten().unwrap_or_default();
     let text = object["data"][COLOCATION_CONFIG].as_str();

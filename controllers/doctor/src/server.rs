@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::cluster::Cluster;
 use koord_program::findings::Report;
+
+use crate::cluster::Cluster;
 
 /// The oldest minor version with everything that our objects use: validation rules in definitions.
 const MINOR_MIN: u32 = 25;
@@ -11,7 +12,7 @@ const MINOR_MIN: u32 = 25;
 /// The header has whole seconds, and the answer takes its time.
 const SKEW_MAX: Duration = Duration::from_secs(3);
 
-pub(super) fn look(cluster: &Cluster, report: &mut Report) {
+pub(crate) fn look(cluster: &Cluster, report: &mut Report) {
     if cluster.version.is_null() {
         report.note(
             "API server",

@@ -8,6 +8,8 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use jiff::SignedDuration;
+use koord_manager_assembly::NO_AUTHORITY;
+use koord_program::findings::Report;
 use koord_webhook::certificates::{CertificateSet, ends_at, usable_at, verifies};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject as _};
@@ -15,13 +17,11 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{
+use crate::{
+    Options,
     cluster::Cluster,
     webhooks::{self, Configuration, Target},
 };
-use crate::cli::DoctorArgs;
-use koord_manager_assembly::NO_AUTHORITY;
-use koord_program::findings::Report;
 
 /// koord-manager renews half a year before the end, so that this is late.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -29,7 +29,7 @@ const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
+pub(crate) async fn look(cluster: &Cluster, options: &Options<'_>, report: &mut Report) {
     let configurations = report.read(webhooks::configurations(cluster).await);
     let host = configurations.as_ref().and_then(|both| host_of(both)).unwrap_or_else(|| cluster.installed.dns_name());
     // An entry with a URL calls a koord-manager that need not keep its certificates in a Secret.
@@ -78,11 +78,11 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         if unreached.contains(&call) {
             continue;
         }
-        match call.connect(args.webhook_at.as_deref()).await {
+        match call.connect(options.webhook_at).await {
             Ok(stream) => present(call, stream, object, authorities, stored.as_ref(), report).await,
             Err(error) => {
                 unreached.insert(call);
-                call.is_unreached(&error, object, args, report);
+                call.is_unreached(&error, object, options, report);
             }
         }
     }
@@ -126,9 +126,9 @@ impl Call {
     }
 
     /// Reports that the server could not be reached.
-    fn is_unreached(&self, error: &str, object: &str, args: &DoctorArgs, report: &mut Report) {
+    fn is_unreached(&self, error: &str, object: &str, options: &Options<'_>, report: &mut Report) {
         let address = self.address();
-        match (&self.service, &args.webhook_at) {
+        match (&self.service, options.webhook_at) {
             // A Service has its name only inside the cluster.
             (Some((namespace, name)), None) => report.note(
                 format!("Service {namespace}/{name}"),
