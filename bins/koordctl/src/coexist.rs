@@ -6,6 +6,7 @@ mod allocations;
 mod census;
 mod gangs;
 mod leases;
+mod membership;
 mod pods;
 mod priorities;
 mod webhooks;

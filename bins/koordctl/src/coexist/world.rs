@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     DEFAULT_SCHEDULER,
-    gangs::{Demand, Membership},
+    membership::{Demand, Membership},
 };
 use crate::{error_text::in_words, listing};
 use koord_program::{findings::Report, lease::Lease, listing::is_absent};
