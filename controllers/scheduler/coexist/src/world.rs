@@ -9,17 +9,21 @@ use koord_api::{
     node_resource_topology::v1alpha1::NodeResourceTopology, numa, pod_group::PodGroup, quota, reservation::Reservation,
     reservation_protocol, resource_names,
 };
+use koord_program::{
+    error_text::in_words,
+    findings::Report,
+    lease::Lease,
+    listing::{self, is_absent},
+};
 use koord_resource::{Quantity, Resource as _, controller::ResourceKind};
 use koord_scheduling::{Amounts, PodRequests, count};
 use kube::Client;
 use serde_json::Value;
 
-use super::{
+use crate::{
     DEFAULT_SCHEDULER,
     membership::{Demand, Membership},
 };
-use crate::{error_text::in_words, listing};
-use koord_program::{findings::Report, lease::Lease, listing::is_absent};
 
 /// The path of the webhook that changes new pods.
 const MUTATE_POD: &str = "/mutate-pod";
@@ -29,69 +33,69 @@ const STATIC_POD: &str = "kubernetes.io/config.mirror";
 
 /// What is known of a cluster.
 #[derive(Default)]
-pub(super) struct World {
+pub(crate) struct World {
     /// Pods that have not ended, without static pods.
-    pub(super) pods: Vec<Pod>,
+    pub(crate) pods: Vec<Pod>,
     /// What nodes have for pods.
-    pub(super) allocatable: BTreeMap<String, Amount>,
+    pub(crate) allocatable: BTreeMap<String, Amount>,
     /// Nodes whose kubelet gives whole CPUs to pods.
-    pub(super) static_cpus: BTreeSet<String>,
+    pub(crate) static_cpus: BTreeSet<String>,
     /// Nodes with a Device.
-    pub(super) with_devices: BTreeSet<String>,
+    pub(crate) with_devices: BTreeSet<String>,
     /// What Available Reservations have left for owners, with the name of their node.
-    pub(super) reservations: Vec<(String, Amount)>,
+    pub(crate) reservations: Vec<(String, Amount)>,
     /// PodGroups, by namespace and name, and what they need.
-    pub(super) pod_groups: BTreeMap<String, Demand>,
+    pub(crate) pod_groups: BTreeMap<String, Demand>,
     /// Leases, with their names.
-    pub(super) leases: Vec<(String, Lease)>,
+    pub(crate) leases: Vec<(String, Lease)>,
     /// PriorityClasses: names and values.
-    pub(super) classes: Vec<(String, i32)>,
+    pub(crate) classes: Vec<(String, i32)>,
     /// Profiles, and the schedulerName that they set.
-    pub(super) profiles: Vec<(String, String)>,
+    pub(crate) profiles: Vec<(String, String)>,
     /// The entries of webhooks that change new pods for koord-manager.
-    pub(super) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// A pod, as far as it matters who has placed it.
-pub(super) struct Pod {
+pub(crate) struct Pod {
     /// Namespace and name.
-    pub(super) key: String,
-    pub(super) scheduler: String,
-    pub(super) node: Option<String>,
-    pub(super) created: Option<Timestamp>,
-    pub(super) priority: i32,
-    pub(super) priority_class: String,
+    pub(crate) key: String,
+    pub(crate) scheduler: String,
+    pub(crate) node: Option<String>,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) priority: i32,
+    pub(crate) priority_class: String,
     /// Whether it evicts no other pod.
-    pub(super) never_preempts: bool,
-    pub(super) is_daemon: bool,
+    pub(crate) never_preempts: bool,
+    pub(crate) is_daemon: bool,
     /// Whether a scheduler has reported something about it, or must not look at it yet.
-    pub(super) is_reported: bool,
+    pub(crate) is_reported: bool,
     /// What it says of its gang; none of a pod on its own.
-    pub(super) gang: Option<Membership>,
+    pub(crate) gang: Option<Membership>,
     /// Names of labels, annotations and resources that koord-scheduler alone honours.
-    pub(super) koordinator_only: Vec<String>,
+    pub(crate) koordinator_only: Vec<String>,
     /// Whether it requests devices that a vendor's device plugin gives out.
-    pub(super) wants_device_plugin: bool,
+    pub(crate) wants_device_plugin: bool,
     /// Whether the static CPU manager of a kubelet gives it whole CPUs.
-    pub(super) is_given_cpus_by_kubelet: bool,
+    pub(crate) is_given_cpus_by_kubelet: bool,
     /// Whether koord-scheduler has given it CPUs.
-    pub(super) has_cpus: bool,
+    pub(crate) has_cpus: bool,
     /// Whether koord-scheduler has given it devices.
-    pub(super) has_devices: bool,
-    pub(super) requests: Amount,
+    pub(crate) has_devices: bool,
+    pub(crate) requests: Amount,
 }
 
 /// An entry of a webhook configuration.
-pub(super) struct Entry {
-    pub(super) configuration: String,
-    pub(super) name: String,
+pub(crate) struct Entry {
+    pub(crate) configuration: String,
+    pub(crate) name: String,
     /// Whether pods are refused when it cannot be called.
-    pub(super) is_strict: bool,
+    pub(crate) is_strict: bool,
 }
 
 /// CPU in thousandths of cores, and bytes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Amount {
+pub(crate) struct Amount {
     cpu_milli: i64,
     memory_bytes: i64,
 }
@@ -100,7 +104,7 @@ pub(super) struct Amount {
 
 impl World {
     /// What is read of a cluster, each collection once. Collections that cannot be read are reported.
-    pub(super) async fn of_cluster(client: &Client, report: &mut Report) -> Self {
+    pub(crate) async fn of_cluster(client: &Client, report: &mut Report) -> Self {
         let mut world = Self::default();
         for kind in kinds() {
             let path = kind.url_path("", None);
@@ -122,7 +126,7 @@ impl World {
         world
     }
 
-    pub(super) fn of_objects(objects: &[Value]) -> Self {
+    pub(crate) fn of_objects(objects: &[Value]) -> Self {
         let mut world = Self::default();
         for object in objects {
             world.add(text(&object["kind"]), object);
@@ -329,7 +333,7 @@ impl Amount {
         Self { cpu_milli: amount("cpu"), memory_bytes: amount("memory") }
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             cpu_milli: self.cpu_milli.saturating_add(other.cpu_milli),
             memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
@@ -345,7 +349,7 @@ impl Amount {
     }
 
     /// Whether it is more of something than another.
-    pub(super) fn exceeds(self, other: Self) -> bool {
+    pub(crate) fn exceeds(self, other: Self) -> bool {
         self.cpu_milli > other.cpu_milli || self.memory_bytes > other.memory_bytes
     }
 }

@@ -1,13 +1,13 @@
 //! Which schedulers run leader election, and whether they keep apart.
 
-use super::{DEFAULT_SCHEDULER, KOORD_SCHEDULER, Situation};
-use crate::names::few;
-use koord_program::{findings::Report, lease::Lease};
+use koord_program::{findings::Report, lease::Lease, names::few};
+
+use crate::{DEFAULT_SCHEDULER, KOORD_SCHEDULER, Situation};
 
 /// Namespace and name of kube-scheduler's Lease.
 const OF_KUBE_SCHEDULER: (&str, &str) = ("kube-system", "kube-scheduler");
 
-pub(super) fn look(Situation { world, ours, census, now }: &Situation<'_>, report: &mut Report) {
+pub(crate) fn look(Situation { world, ours, census, now }: &Situation<'_>, report: &mut Report) {
     let held: Vec<&(String, Lease)> = world.leases.iter().filter(|(_, lease)| lease.is_held(*now)).collect();
     let is_ours = |namespace: &str, name: &str| {
         ours.lease.as_ref().is_some_and(|(of, own)| (of.as_str(), own.as_str()) == (namespace, name))

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Situation;
 use koord_program::{findings::Report, names::few};
 
-pub(super) fn look(Situation { world, ours, .. }: &Situation<'_>, report: &mut Report) {
+use crate::Situation;
+
+pub(crate) fn look(Situation { world, ours, .. }: &Situation<'_>, report: &mut Report) {
     let mut ignored = BTreeMap::<&str, (Vec<String>, BTreeSet<&str>)>::new();
     for pod in world.pods.iter().filter(|pod| !ours.serves(&pod.scheduler) && !pod.koordinator_only.is_empty()) {
         let (pods, names) = ignored.entry(pod.scheduler.as_str()).or_default();
@@ -23,7 +24,7 @@ pub(super) fn look(Situation { world, ours, .. }: &Situation<'_>, report: &mut R
             ),
             format!(
                 "set schedulerName: {} in the pods or by a ClusterColocationProfile, or remove what has no effect",
-                ours.names.first().map_or(super::KOORD_SCHEDULER, String::as_str)
+                ours.names.first().map_or(crate::KOORD_SCHEDULER, String::as_str)
             ),
         );
     }

@@ -3,43 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
+use koord_program::{
+    findings::Report,
+    names::{few, question},
+};
 
-use super::{
+use crate::{
     DEFAULT_SCHEDULER, Ours, Situation,
     gangs::Gangs,
     world::{Pod, World},
 };
-use crate::names::{few, question};
-use koord_program::findings::Report;
 
 /// How long a scheduler may take to report something about a new pod.
 const REPORTED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a scheduler has in the cluster.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Share<'w> {
+pub(crate) struct Share<'w> {
     /// Its pods on nodes, without those of DaemonSets.
-    pub(super) pods: usize,
+    pub(crate) pods: usize,
     /// Pods of DaemonSets on nodes.
-    pub(super) daemons: usize,
+    pub(crate) daemons: usize,
     /// Pods without a node.
-    pub(super) waiting: usize,
+    pub(crate) waiting: usize,
     /// The nodes of its pods, without those of DaemonSets.
-    pub(super) nodes: BTreeSet<&'w str>,
+    pub(crate) nodes: BTreeSet<&'w str>,
 }
 
 /// How many pods each scheduler has on a node.
-pub(super) type Counts<'w> = BTreeMap<&'w str, usize>;
+pub(crate) type Counts<'w> = BTreeMap<&'w str, usize>;
 
 /// Which scheduler has what.
-pub(super) struct Census<'w> {
-    pub(super) schedulers: BTreeMap<&'w str, Share<'w>>,
+pub(crate) struct Census<'w> {
+    pub(crate) schedulers: BTreeMap<&'w str, Share<'w>>,
     /// The nodes on which pods of koord-scheduler and of others are, those of DaemonSets apart.
-    pub(super) shared: BTreeMap<&'w str, Counts<'w>>,
+    pub(crate) shared: BTreeMap<&'w str, Counts<'w>>,
 }
 
 impl<'w> Census<'w> {
-    pub(super) fn of(world: &'w World, ours: &Ours) -> Self {
+    pub(crate) fn of(world: &'w World, ours: &Ours) -> Self {
         let mut schedulers = BTreeMap::<&str, Share<'_>>::new();
         let mut shared = BTreeMap::<&str, Counts<'_>>::new();
         for pod in &world.pods {
@@ -62,12 +64,12 @@ impl<'w> Census<'w> {
     }
 
     /// How many of the shared nodes have pods of a scheduler.
-    pub(super) fn shared_by(&self, scheduler: &str) -> usize {
+    pub(crate) fn shared_by(&self, scheduler: &str) -> usize {
         self.shared.values().filter(|pods| pods.contains_key(scheduler)).count()
     }
 }
 
-pub(super) fn look(situation: &Situation<'_>, report: &mut Report) {
+pub(crate) fn look(situation: &Situation<'_>, report: &mut Report) {
     shared_nodes(situation, report);
     unserved(situation, report);
 }

@@ -37,7 +37,7 @@ fn lease(namespace: &str, name: &str) -> Value {
 }
 
 fn shipped() -> Ours {
-    Ours::of(None).unwrap()
+    Ours::of(None)
 }
 
 /// Severity, object and problem of what is found of these objects, each with the name of its check.

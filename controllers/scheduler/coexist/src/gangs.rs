@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{membership::Demand, world::World};
+use crate::{membership::Demand, world::World};
 
 /// The gangs of a cluster.
-pub(super) struct Gangs<'w>(BTreeMap<&'w str, (usize, Demand)>);
+pub(crate) struct Gangs<'w>(BTreeMap<&'w str, (usize, Demand)>);
 
 // === impl Gangs ===
 
 impl<'w> Gangs<'w> {
-    pub(super) fn of(world: &'w World) -> Self {
+    pub(crate) fn of(world: &'w World) -> Self {
         let declared = world.pod_groups.iter().map(|(name, demand)| (name.as_str(), (0, demand.clone())));
         let mut gangs: BTreeMap<&str, (usize, Demand)> = declared.collect();
         for member in world.pods.iter().filter_map(|pod| pod.gang.as_ref()) {
@@ -24,7 +24,7 @@ impl<'w> Gangs<'w> {
     }
 
     /// What keeps the members of a gang from being tried, in words; none where nothing does.
-    pub(super) fn held_by(&self, gang: &str) -> Option<String> {
+    pub(crate) fn held_by(&self, gang: &str) -> Option<String> {
         let (_, demand) = self.0.get(gang)?;
         self.lacks(gang).or_else(|| demand.groups.iter().find_map(|other| self.lacks(other)))
     }

@@ -4,26 +4,26 @@ use koord_api::{gang, protocol::Labels};
 use serde_json::Value;
 
 /// What a pod says of its gang.
-pub(super) struct Membership {
+pub(crate) struct Membership {
     /// Namespace and name of the gang.
-    pub(super) gang: String,
-    pub(super) demand: Demand,
+    pub(crate) gang: String,
+    pub(crate) demand: Demand,
 }
 
 /// What is needed before members of a gang are tried.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Demand {
+pub(crate) struct Demand {
     /// How many members; none where nothing that can be read declares it.
-    pub(super) members_min: Option<i32>,
+    pub(crate) members_min: Option<i32>,
     /// Gangs that have to be complete too, with their namespaces.
-    pub(super) groups: Vec<String>,
+    pub(crate) groups: Vec<String>,
 }
 
 // === impl Membership ===
 
 impl Membership {
     /// None of a pod on its own.
-    pub(super) fn of_pod(metadata: &Value, namespace: &str) -> Option<Self> {
+    pub(crate) fn of_pod(metadata: &Value, namespace: &str) -> Option<Self> {
         let (labels, annotations) = (texts(&metadata["labels"]), texts(&metadata["annotations"]));
         let name = gang::name_of_pod(&labels, &annotations)?;
         let own = gang::MIN_AVAILABLE.get(&annotations).ok().flatten();
@@ -37,7 +37,7 @@ impl Membership {
 
 impl Demand {
     /// That of a PodGroup, which goes before what pods say.
-    pub(super) fn of_pod_group(object: &Value) -> Self {
+    pub(crate) fn of_pod_group(object: &Value) -> Self {
         let groups = gang::GROUPS.get(&texts(&object["metadata"]["annotations"])).ok().flatten().unwrap_or_default();
         let members_min = object["spec"]["minMember"].as_i64().and_then(|min| i32::try_from(min).ok());
         Self { members_min: Some(members_min.unwrap_or_default()), groups }

@@ -1,9 +1,10 @@
 //! What the webhook of pods does to pods of other schedulers, and to pods that a profile gives to koord-scheduler.
 
-use super::Situation;
 use koord_program::{findings::Report, names::few};
 
-pub(super) fn look(Situation { world, ours, census, .. }: &Situation<'_>, report: &mut Report) {
+use crate::Situation;
+
+pub(crate) fn look(Situation { world, ours, census, .. }: &Situation<'_>, report: &mut Report) {
     let profiles = world.profiles.iter().filter(|(_, scheduler)| ours.serves(scheduler));
     let profiles: Vec<String> = profiles.map(|(name, _)| name.clone()).collect();
     let has_others = census.schedulers.keys().any(|scheduler| !ours.serves(scheduler));

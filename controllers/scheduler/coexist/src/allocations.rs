@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
+use koord_program::{findings::Report, names::few};
+
+use crate::{
     Situation,
     world::{Amount, Pod, World},
 };
-use koord_program::{findings::Report, names::few};
 
-pub(super) fn look(situation: &Situation<'_>, report: &mut Report) {
+pub(crate) fn look(situation: &Situation<'_>, report: &mut Report) {
     cpus(situation, report);
     devices(situation, report);
     reservations(situation, report);

@@ -1,11 +1,11 @@
 //! Priorities of other schedulers' pods: bands of Koordinator that they fall into, and evictions across schedulers.
 
 use koord_api::priority::{PRIORITY_CLASS_LABEL, PriorityClass};
-
-use super::Situation;
 use koord_program::findings::{Report, Severity};
 
-pub(super) fn look(situation: &Situation<'_>, report: &mut Report) {
+use crate::Situation;
+
+pub(crate) fn look(situation: &Situation<'_>, report: &mut Report) {
     bands(situation, report);
     evictions(situation, report);
 }
