@@ -28,6 +28,7 @@
 //! | [`koord_scheduler_plugins_kubernetes`](../koord_scheduler_plugins_kubernetes/index.html), [`koord_scheduler_plugins_koordinator`](../koord_scheduler_plugins_koordinator/index.html) | the plugins of the scheduler |
 //! | [`koord_scheduler_assembly`](../koord_scheduler_assembly/index.html) | a scheduler put together of a configuration |
 //! | [`koord_scheduler_what_if`](../koord_scheduler_what_if/index.html) | changes that are tried on a copy of the scheduling engine |
+//! | [`koord_scheduler_bench`](../koord_scheduler_bench/index.html) | how fast pods are scheduled, by a scenario |
 //! | [`koord_scheduler_coexist`](../koord_scheduler_coexist/index.html) | schedulers that run beside each other in a cluster |
 //! | [`koord_scheduler_testing`](../koord_scheduler_testing/index.html) | nodes, pods and objects for the tests of plugins |
 //! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// One operation: exactly one of the fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct Op {
+pub(crate) struct Op {
     /// Creates nodes.
     pub(super) create_nodes: Option<CreateNodes>,
     /// Creates namespaces.
@@ -38,7 +38,7 @@ pub(in super::super) struct Op {
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) enum Step {
+pub(crate) enum Step {
     CreateNodes(CreateNodes),
     CreateNamespaces(CreateNamespaces),
     CreatePods(CreatePods),
@@ -96,140 +96,140 @@ impl Op {
 /// Creates nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct CreateNodes {
+pub(crate) struct CreateNodes {
     /// How many.
     #[koord(minimum = 1, maximum = 100_000)]
-    pub(in super::super) count: u32,
+    pub(crate) count: u32,
     /// What they are made after.
     #[koord(default = "node")]
-    pub(in super::super) template: String,
+    pub(crate) template: String,
     /// Labels, whose values the nodes have in turn.
-    pub(in super::super) labels: BTreeMap<String, Vec<String>>,
+    pub(crate) labels: BTreeMap<String, Vec<String>>,
 }
 
 /// Creates namespaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct CreateNamespaces {
+pub(crate) struct CreateNamespaces {
     /// Their names are this, a `-` and a number from 0.
-    pub(in super::super) prefix: String,
+    pub(crate) prefix: String,
     /// How many.
     #[koord(minimum = 1, maximum = 10_000)]
-    pub(in super::super) count: u32,
+    pub(crate) count: u32,
     /// Their labels.
-    pub(in super::super) labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 /// Creates pods, and waits until they have nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct CreatePods {
+pub(crate) struct CreatePods {
     /// How many.
     #[koord(minimum = 1, maximum = 1_000_000)]
-    pub(in super::super) count: u32,
+    pub(crate) count: u32,
     /// What they are made after.
     #[koord(default = "pod")]
-    pub(in super::super) template: String,
+    pub(crate) template: String,
     /// Their namespace; without it that of the scenario.
-    pub(in super::super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// Whether they are measured.
-    pub(in super::super) collect_metrics: bool,
+    pub(crate) collect_metrics: bool,
     /// Whether what follows begins at once.
-    pub(in super::super) skip_wait_to_completion: bool,
+    pub(crate) skip_wait_to_completion: bool,
     /// The PersistentVolume that each gets, bound to a claim of its own.
-    pub(in super::super) volume: Option<String>,
+    pub(crate) volume: Option<String>,
     /// The claim that each gets with it.
-    pub(in super::super) claim: Option<String>,
+    pub(crate) claim: Option<String>,
     /// They form gangs of so many.
     #[koord(minimum = 1, maximum = 10_000)]
-    pub(in super::super) gang_size: Option<u32>,
+    pub(crate) gang_size: Option<u32>,
     /// So many pods of a gang are placed together; gangSize where it is not set.
     #[koord(minimum = 1, maximum = 10_000)]
-    pub(in super::super) min_member: Option<u32>,
+    pub(crate) min_member: Option<u32>,
 }
 
 /// Creates the same pods in several namespaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct CreatePodSets {
+pub(crate) struct CreatePodSets {
     /// In how many namespaces.
     #[koord(minimum = 1, maximum = 10_000)]
-    pub(in super::super) count: u32,
+    pub(crate) count: u32,
     /// The namespaces are this, a `-` and a number from 0.
-    pub(in super::super) namespace_prefix: String,
+    pub(crate) namespace_prefix: String,
     /// The pods of each.
-    pub(in super::super) create_pods: CreatePods,
+    pub(crate) create_pods: CreatePods,
 }
 
 /// Creates objects of any kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct CreateAny {
+pub(crate) struct CreateAny {
     /// What they are made after.
-    pub(in super::super) template: String,
+    pub(crate) template: String,
     /// How many.
     #[koord(default = 1, minimum = 1, maximum = 100_000)]
-    pub(in super::super) count: u32,
+    pub(crate) count: u32,
     /// Their namespace, where their kind has some.
-    pub(in super::super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 /// Changes objects of any kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct UpdateAny {
+pub(crate) struct UpdateAny {
     /// What is changed of them, with their names.
-    pub(in super::super) template: String,
+    pub(crate) template: String,
     /// How many.
     #[koord(default = 1, minimum = 1, maximum = 100_000)]
-    pub(in super::super) count: u32,
+    pub(crate) count: u32,
     /// Their namespace, where their kind has some.
-    pub(in super::super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// How many a second. Without it as fast as it goes.
     #[koord(minimum = 1, maximum = 100_000)]
-    pub(in super::super) update_per_second: Option<u32>,
+    pub(crate) update_per_second: Option<u32>,
     /// The part of the object that is changed, such as status.
-    pub(in super::super) subresource: Option<String>,
+    pub(crate) subresource: Option<String>,
 }
 
 /// Deletes pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct DeletePods {
+pub(crate) struct DeletePods {
     /// Their namespace; without it that of the scenario.
-    pub(in super::super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// Labels that they have.
-    pub(in super::super) label_selector: BTreeMap<String, String>,
+    pub(crate) label_selector: BTreeMap<String, String>,
     /// How many a second. Without it as fast as it goes.
     #[koord(minimum = 1, maximum = 100_000)]
     #[serde(rename = "deletePodsPerSecond")]
-    pub(in super::super) per_second: Option<u32>,
+    pub(crate) per_second: Option<u32>,
     /// Whether what follows begins at once.
-    pub(in super::super) skip_wait_to_completion: bool,
+    pub(crate) skip_wait_to_completion: bool,
 }
 
 /// Creates objects all the while, until the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct Churn {
+pub(crate) struct Churn {
     /// Whether they stay.
-    pub(in super::super) mode: ChurnMode,
+    pub(crate) mode: ChurnMode,
     /// What they are made after.
-    pub(in super::super) templates: Vec<String>,
+    pub(crate) templates: Vec<String>,
     /// The namespace of those that have some; without it that of the scenario.
-    pub(in super::super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// How often.
     #[koord(default = "500ms")]
-    pub(in super::super) interval: Duration,
+    pub(crate) interval: Duration,
     /// With create: how often at most; with recreate: how many there are at once. Without it without an end, or 1.
     #[koord(minimum = 1, maximum = 100_000)]
-    pub(in super::super) number: Option<u32>,
+    pub(crate) number: Option<u32>,
 }
 
 /// Whether what a churn creates stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase")]
-pub(in super::super) enum ChurnMode {
+pub(crate) enum ChurnMode {
     /// It stays.
     #[default]
     Create,
@@ -240,18 +240,18 @@ pub(in super::super) enum ChurnMode {
 /// Waits for pods that were created before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct Barrier {
+pub(crate) struct Barrier {
     /// Until what has come of them.
-    pub(in super::super) stage_requirement: Stage,
+    pub(crate) stage_requirement: Stage,
     /// Their namespaces. Without it all.
-    pub(in super::super) namespaces: Vec<String>,
+    pub(crate) namespaces: Vec<String>,
     /// Labels that they have.
-    pub(in super::super) label_selector: BTreeMap<String, String>,
+    pub(crate) label_selector: BTreeMap<String, String>,
 }
 
 /// What has come of pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-pub(in super::super) enum Stage {
+pub(crate) enum Stage {
     /// They have their nodes.
     #[default]
     Scheduled,
@@ -262,9 +262,9 @@ pub(in super::super) enum Stage {
 /// Which pods are meant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(in super::super) struct Selection {
+pub(crate) struct Selection {
     /// Their namespaces. Without it all.
-    pub(in super::super) namespaces: Vec<String>,
+    pub(crate) namespaces: Vec<String>,
     /// Labels that they have.
-    pub(in super::super) label_selector: BTreeMap<String, String>,
+    pub(crate) label_selector: BTreeMap<String, String>,
 }

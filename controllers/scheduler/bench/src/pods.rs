@@ -19,7 +19,7 @@ use kube_runtime::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::{
+use crate::{
     scenario::{Selection, Stage},
     template::RUN_LABEL,
 };
@@ -29,37 +29,37 @@ const GATHER: Duration = Duration::from_millis(5);
 
 /// What is known of a pod.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Whether the scenario waits for it; what a churn creates is only seen.
-    pub(super) is_expected: bool,
+    pub(crate) is_expected: bool,
     /// Whether it counts in the result.
-    pub(super) is_measured: bool,
-    pub(super) gang: Option<Arc<str>>,
-    pub(super) labels: BTreeMap<String, String>,
+    pub(crate) is_measured: bool,
+    pub(crate) gang: Option<Arc<str>>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// When the watch showed it first.
-    pub(super) came: Option<Instant>,
+    pub(crate) came: Option<Instant>,
     /// When the watch showed it with a node.
-    pub(super) placed: Option<Instant>,
+    pub(crate) placed: Option<Instant>,
     /// When the server made it, to the second.
-    pub(super) created: Option<Timestamp>,
+    pub(crate) created: Option<Timestamp>,
     /// When its condition says that it got its node, to the second.
-    pub(super) scheduled: Option<Timestamp>,
+    pub(crate) scheduled: Option<Timestamp>,
     /// Whether something was said of it.
-    pub(super) is_attempted: bool,
+    pub(crate) is_attempted: bool,
     /// Why it has no node.
-    pub(super) message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Whether it is gone, or going.
-    pub(super) is_deleted: bool,
+    pub(crate) is_deleted: bool,
 }
 
 impl Seen {
     /// The time from its first event to the one that shows its node.
-    pub(super) fn waited(&self) -> Option<Duration> {
+    pub(crate) fn waited(&self) -> Option<Duration> {
         Some(self.placed?.saturating_duration_since(self.came?))
     }
 
     /// The same by the times that the objects carry, in whole seconds.
-    pub(super) fn waited_by_the_objects(&self) -> Option<Duration> {
+    pub(crate) fn waited_by_the_objects(&self) -> Option<Duration> {
         Duration::try_from(self.scheduled?.duration_since(self.created?)).ok()
     }
 
@@ -89,7 +89,7 @@ impl Seen {
 
 /// Every pod of a run.
 #[derive(Debug)]
-pub(super) struct Pods {
+pub struct Pods {
     seen: Mutex<BTreeMap<ObjectKey, Seen>>,
     changed: watch::Sender<()>,
     listed: watch::Sender<bool>,
@@ -97,23 +97,23 @@ pub(super) struct Pods {
 
 impl Pods {
     /// No pods.
-    pub(super) fn shared() -> Arc<Self> {
+    pub(crate) fn shared() -> Arc<Self> {
         let (changed, listed) = (watch::Sender::new(()), watch::Sender::new(false));
         Arc::new(Self { seen: Mutex::default(), changed, listed })
     }
 
     /// All pods that are known.
-    pub(super) fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Seen>> {
+    pub(crate) fn all(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Seen>> {
         self.seen.lock()
     }
 
     /// A pod is about to be created.
-    pub(super) fn expect(&self, key: ObjectKey, seen: Seen) {
+    pub(crate) fn expect(&self, key: ObjectKey, seen: Seen) {
         self.seen.lock().insert(key, Seen { is_expected: true, ..seen });
     }
 
     /// Follows the pods of a run.
-    pub(super) async fn follow(self: Arc<Self>, client: Client, run: String) {
+    pub async fn follow(self: Arc<Self>, client: Client, run: String) {
         let config = watcher::Config::default().labels(&format!("{RUN_LABEL}={run}"));
         let events = watcher::watcher(Api::<Pod>::all(client), config).default_backoff();
         let mut events = pin!(events);
@@ -137,14 +137,14 @@ impl Pods {
     }
 
     /// Waits until the watch has begun.
-    pub(super) async fn followed(&self) {
+    pub(crate) async fn followed(&self) {
         let mut listed = self.listed.subscribe();
         // The sender is ours.
         let _ = listed.wait_for(|listed| *listed).await;
     }
 
     /// Waits until nothing is left to wait for. `left` counts that, and `see` gets the count.
-    pub(super) async fn until_none(
+    pub(crate) async fn until_none(
         &self,
         mut left: impl FnMut(&BTreeMap<ObjectKey, Seen>) -> usize,
         mut see: impl FnMut(usize),
@@ -163,7 +163,7 @@ impl Pods {
     }
 
     /// Counts the pods of a selection that the scenario waits for, and of which not so much has come.
-    pub(super) fn left(selection: &Selection, stage: Stage) -> impl FnMut(&BTreeMap<ObjectKey, Seen>) -> usize + '_ {
+    pub(crate) fn left(selection: &Selection, stage: Stage) -> impl FnMut(&BTreeMap<ObjectKey, Seen>) -> usize + '_ {
         move |pods| {
             let meant = pods.iter().filter(|(key, seen)| seen.is_expected && selected(selection, key, seen));
             meant.filter(|(_, seen)| !seen.has_reached(stage)).count()
@@ -172,7 +172,7 @@ impl Pods {
 }
 
 /// Whether a selection means a pod.
-pub(super) fn selected(selection: &Selection, key: &ObjectKey, seen: &Seen) -> bool {
+pub(crate) fn selected(selection: &Selection, key: &ObjectKey, seen: &Seen) -> bool {
     let Selection { namespaces, label_selector } = selection;
     let has = |(label, value): (&String, &String)| seen.labels.get(label) == Some(value);
     (namespaces.is_empty() || namespaces.iter().any(|namespace| namespace == key.namespace()))

@@ -1,10 +1,13 @@
 //! What is wrong with a scenario that its schema cannot say.
 
 use koord_configuration::{Problem, Problems};
+use koord_program::names::question;
 use koord_resource::schema::names::dns1123_label;
 
 use super::{CreatePods, Op, Scenario, Step};
-use crate::{bench::template::BUILT_IN, names::question};
+
+/// Templates that every scenario has.
+const BUILT_IN: [&str; 2] = ["node", "pod"];
 
 const QOS_CLASSES: [&str; 5] = ["LSE", "LSR", "LS", "BE", "SYSTEM"];
 

@@ -6,26 +6,23 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use koord_api::gang::POD_GROUP_LABEL;
 use serde_json::{Map, Value, json};
 
-use super::scenario::Scenario;
+use crate::scenario::Scenario;
 
 /// The label by which objects of a benchmark are known; its value is the run.
-pub(super) const RUN_LABEL: &str = "benchmark.koordinator.sh/run-id";
+pub const RUN_LABEL: &str = "benchmark.koordinator.sh/run-id";
 
 /// Marks nodes that kwok plays, and keeps other pods off them.
 const KWOK: &str = "kwok.x-k8s.io/node";
-
-/// Templates that every scenario has.
-pub(super) const BUILT_IN: [&str; 2] = ["node", "pod"];
 
 /// How often templates may extend each other.
 const DEPTH_MAX: usize = 8;
 
 /// The templates of a scenario.
-pub(super) struct Templates(BTreeMap<String, Value>);
+pub(crate) struct Templates(BTreeMap<String, Value>);
 
 impl Templates {
     /// The templates of a scenario, with those that it need not name.
-    pub(super) fn of(scenario: &Scenario) -> Self {
+    pub(crate) fn of(scenario: &Scenario) -> Self {
         let mut templates = scenario.templates.clone();
         templates.entry("node".to_owned()).or_insert_with(node);
         templates.entry("pod".to_owned()).or_insert_with(|| pod(scenario));
@@ -33,7 +30,7 @@ impl Templates {
     }
 
     /// A template, with those that it extends.
-    pub(super) fn get(&self, name: &str) -> Result<Value> {
+    pub(crate) fn get(&self, name: &str) -> Result<Value> {
         self.extended(name, 0)
     }
 
@@ -53,7 +50,7 @@ impl Templates {
 }
 
 /// Changes a value by another: objects are merged, everything else is replaced, and null removes.
-pub(super) fn merge(value: &mut Value, change: &Value) {
+pub(crate) fn merge(value: &mut Value, change: &Value) {
     let Value::Object(change) = change else {
         *value = change.clone();
         return;
@@ -73,7 +70,7 @@ pub(super) fn merge(value: &mut Value, change: &Value) {
 
 /// The object of a template with this number: `{index}`, `{index/5}` and `{index%5}` in keys and texts are replaced. A text that is nothing
 /// else becomes a number, to which another may be added: `{8000+index}`.
-pub(super) fn filled(template: &Value, index: u64) -> Result<Value> {
+pub(crate) fn filled(template: &Value, index: u64) -> Result<Value> {
     Ok(match template {
         Value::String(text) => match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
             Some(inside) if inside.contains("index") && !inside.contains('{') => json!(number(inside, index)?),
@@ -119,16 +116,16 @@ fn number(expression: &str, index: u64) -> Result<u64> {
 }
 
 /// What every object of a run carries.
-pub(super) struct Dress<'a> {
-    pub(super) run: &'a str,
-    pub(super) scheduler: &'a str,
+pub(crate) struct Dress<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) scheduler: &'a str,
     /// Pods are kept off nodes that are not of this run.
-    pub(super) keeps_off: bool,
+    pub(crate) keeps_off: bool,
 }
 
 impl Dress<'_> {
     /// Gives an object its label, and nodes and pods what keeps them together.
-    pub(super) fn put_on(&self, object: &mut Value) {
+    pub(crate) fn put_on(&self, object: &mut Value) {
         object["metadata"]["labels"][RUN_LABEL] = self.run.into();
         match object["kind"].as_str() {
             Some("Node") => Self::node(object),
@@ -138,7 +135,7 @@ impl Dress<'_> {
     }
 
     /// Keeps in a change of an object what it carries: a list is changed as a whole.
-    pub(super) fn keep_on(object: &mut Value) {
+    pub(crate) fn keep_on(object: &mut Value) {
         if object["spec"]["tolerations"].is_array() {
             push(&mut object["spec"]["tolerations"], toleration());
         }
@@ -186,7 +183,7 @@ fn push(list: &mut Value, item: Value) {
 }
 
 /// The taint of kwok's nodes.
-pub(super) fn taint() -> Value {
+pub(crate) fn taint() -> Value {
     json!({"key": KWOK, "value": "fake", "effect": "NoSchedule"})
 }
 
@@ -227,7 +224,7 @@ fn pod(scenario: &Scenario) -> Value {
 }
 
 /// The PodGroup of a gang.
-pub(super) fn pod_group(name: &str, namespace: &str, min_member: u32) -> Value {
+pub(crate) fn pod_group(name: &str, namespace: &str, min_member: u32) -> Value {
     json!({
         "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup",
         "metadata": {"name": name, "namespace": namespace},
@@ -236,12 +233,12 @@ pub(super) fn pod_group(name: &str, namespace: &str, min_member: u32) -> Value {
 }
 
 /// Makes a pod a member of a gang.
-pub(super) fn join(pod: &mut Value, gang: &str) {
+pub(crate) fn join(pod: &mut Value, gang: &str) {
     pod["metadata"]["labels"][POD_GROUP_LABEL] = gang.into();
 }
 
 /// Gives a pod a volume, by a claim that is bound to it already. The volume and the claim have the pod's name.
-pub(super) fn with_volume(pod: &mut Value, mut volume: Value, mut claim: Value) -> [Value; 2] {
+pub(crate) fn with_volume(pod: &mut Value, mut volume: Value, mut claim: Value) -> [Value; 2] {
     let metadata = &pod["metadata"];
     let (name, namespace) = (metadata["name"].clone(), metadata["namespace"].clone());
     volume["metadata"]["name"] = name.clone();

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Namespace;
+use koord_program::dynamic::typed;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -11,8 +12,7 @@ use kube::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::template::{Dress, RUN_LABEL};
-use koord_program::dynamic::typed;
+use crate::template::{Dress, RUN_LABEL};
 
 /// How often is looked whether a namespace is gone.
 const RECHECK: Duration = Duration::from_millis(100);
@@ -21,19 +21,19 @@ const RECHECK: Duration = Duration::from_millis(100);
 type Place = (String, String, String, Option<String>);
 
 /// The objects of a run.
-pub(super) struct Objects {
+pub struct Objects {
     client: Client,
     places: Mutex<BTreeSet<Place>>,
 }
 
 impl Objects {
     /// Nothing was created yet.
-    pub(super) fn new(client: Client) -> Self {
+    pub fn new(client: Client) -> Self {
         Self { client, places: Mutex::default() }
     }
 
     /// Creates an object. A node is ready at once: what marks new nodes as not ready is taken off.
-    pub(super) async fn create(&self, dress: &Dress<'_>, mut object: Value) -> Result<()> {
+    pub(crate) async fn create(&self, dress: &Dress<'_>, mut object: Value) -> Result<()> {
         dress.put_on(&mut object);
         let (taints, status) = (object["spec"]["taints"].clone(), object["status"].clone());
         let what = named(&object);
@@ -53,7 +53,7 @@ impl Objects {
     }
 
     /// Creates a namespace, unless it is there, or is made by another operation meanwhile.
-    pub(super) async fn namespace(&self, dress: &Dress<'_>, name: &str, labels: &Value) -> Result<()> {
+    pub(crate) async fn namespace(&self, dress: &Dress<'_>, name: &str, labels: &Value) -> Result<()> {
         let api = Api::<Namespace>::all(self.client.clone());
         let cannot = || format!("namespace {name} cannot be read");
         while let Some(known) = api.get_opt(name).await.with_context(cannot)? {
@@ -72,7 +72,7 @@ impl Objects {
     }
 
     /// Changes an object by a merge patch that names it.
-    pub(super) async fn change(&self, mut change: Value, subresource: Option<&str>) -> Result<()> {
+    pub(crate) async fn change(&self, mut change: Value, subresource: Option<&str>) -> Result<()> {
         Dress::keep_on(&mut change);
         let metadata = json!({"name": change["metadata"]["name"], "namespace": change["metadata"]["namespace"]});
         let named = json!({"apiVersion": change["apiVersion"], "kind": change["kind"], "metadata": metadata});
@@ -90,7 +90,7 @@ impl Objects {
     }
 
     /// Deletes an object at once; one that is gone is no error.
-    pub(super) async fn delete(&self, object: Value) -> Result<()> {
+    pub(crate) async fn delete(&self, object: Value) -> Result<()> {
         let what = named(&object);
         let (api, object) = self.typed(object)?;
         match api.delete(&object.name_any(), &DeleteParams::default().grace_period(0)).await {
@@ -109,7 +109,7 @@ impl Objects {
     }
 
     /// Removes everything that carries the label of a run: pods first, nodes and namespaces last.
-    pub(super) async fn remove_all(&self, run: &str) -> Result<()> {
+    pub async fn remove_all(&self, run: &str) -> Result<()> {
         let mut places: Vec<Place> = self.places.lock().iter().cloned().collect();
         let order = |kind: &str| match kind {
             "Pod" => 0,

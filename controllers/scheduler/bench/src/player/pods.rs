@@ -8,7 +8,7 @@ use koord_runtime::key::ObjectKey;
 use serde_json::Value;
 
 use super::{Bar, Run, Seen};
-use crate::bench::{
+use crate::{
     scenario::CreatePods,
     template::{join, pod_group, with_volume},
 };

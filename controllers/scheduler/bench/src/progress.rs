@@ -5,11 +5,11 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar on standard error; gone when it is dropped.
-pub(super) struct Bar(Option<ProgressBar>);
+pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
     /// The bar of something that is done so many times.
-    pub(super) fn shown(what: &str, of: usize) -> Self {
+    pub(crate) fn shown(what: &str, of: usize) -> Self {
         Self(std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(u64::try_from(of).ok(), ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {elapsed}") {
@@ -21,7 +21,7 @@ impl Bar {
     }
 
     /// So many are done.
-    pub(super) fn show(&self, done: usize) {
+    pub(crate) fn show(&self, done: usize) {
         if let Some(bar) = &self.0 {
             bar.set_position(u64::try_from(done).unwrap_or_default());
         }

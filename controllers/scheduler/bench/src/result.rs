@@ -14,7 +14,7 @@ use koord_resource::yaml::read_text;
 use koord_runtime::key::ObjectKey;
 use serde::{Deserialize, Serialize};
 
-use super::{player::Run, pods::Seen, scenario::Thresholds};
+use crate::{player::Run, pods::Seen, scenario::Thresholds};
 
 /// How many reasons are listed.
 const REASONS_MAX: usize = 5;
@@ -22,69 +22,69 @@ const REASONS_MAX: usize = 5;
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Outcome {
-    pub(super) name: String,
+pub struct Outcome {
+    pub(crate) name: String,
     #[serde(rename = "runID")]
-    pub(super) run_id: String,
-    pub(super) timestamp: Timestamp,
+    pub(crate) run_id: String,
+    pub(crate) timestamp: Timestamp,
     /// The version of this program; that of the scheduler too, where it runs in it.
-    pub(super) koordinator_version: &'static str,
+    pub(crate) koordinator_version: &'static str,
     /// `embedded`, or the URL of the API server.
-    pub(super) api_server: String,
-    pub(super) node_count: usize,
-    pub(super) pod_count: usize,
-    pub(super) throughput_pods_per_sec: f64,
-    pub(super) api_creation_duration_sec: f64,
-    pub(super) total_duration_sec: f64,
+    pub(crate) api_server: String,
+    pub(crate) node_count: usize,
+    pub(crate) pod_count: usize,
+    pub(crate) throughput_pods_per_sec: f64,
+    pub(crate) api_creation_duration_sec: f64,
+    pub(crate) total_duration_sec: f64,
     /// By the times that the objects carry, in whole seconds.
     #[serde(rename = "latencyP50Sec")]
-    pub(super) latency_p50_sec: f64,
+    pub(crate) latency_p50_sec: f64,
     #[serde(rename = "latencyP90Sec")]
-    pub(super) latency_p90_sec: f64,
+    pub(crate) latency_p90_sec: f64,
     #[serde(rename = "latencyP99Sec")]
-    pub(super) latency_p99_sec: f64,
+    pub(crate) latency_p99_sec: f64,
     /// By the events of the watch.
-    pub(super) observed: Observed,
-    pub(super) threshold_breached: bool,
-    pub(super) timed_out: bool,
-    pub(super) scheduling_failure_count: usize,
-    pub(super) scheduling_failure_rate: f64,
+    pub(crate) observed: Observed,
+    pub(crate) threshold_breached: bool,
+    pub(crate) timed_out: bool,
+    pub(crate) scheduling_failure_count: usize,
+    pub(crate) scheduling_failure_rate: f64,
     #[serde(rename = "gangCompletionP50")]
-    pub(super) gang_completion_p50: Option<f64>,
+    pub(crate) gang_completion_p50: Option<f64>,
     #[serde(rename = "gangCompletionP99")]
-    pub(super) gang_completion_p99: Option<f64>,
+    pub(crate) gang_completion_p99: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) failures: Vec<Failure>,
+    pub(crate) failures: Vec<Failure>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) comparison: Option<Comparison>,
+    pub(crate) comparison: Option<Comparison>,
 }
 
 /// How long pods waited for their nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Observed {
+pub(crate) struct Observed {
     #[serde(rename = "p50Sec")]
-    pub(super) p50: f64,
+    pub(crate) p50: f64,
     #[serde(rename = "p90Sec")]
-    pub(super) p90: f64,
+    pub(crate) p90: f64,
     #[serde(rename = "p99Sec")]
-    pub(super) p99: f64,
+    pub(crate) p99: f64,
     #[serde(rename = "maxSec")]
-    pub(super) max: f64,
+    pub(crate) max: f64,
 }
 
 /// Why pods have no node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Failure {
-    pub(super) pods: usize,
-    pub(super) example: String,
-    pub(super) message: String,
+pub(crate) struct Failure {
+    pub(crate) pods: usize,
+    pub(crate) example: String,
+    pub(crate) message: String,
 }
 
 /// An earlier result, as far as it is compared.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Baseline {
+pub struct Baseline {
     name: String,
     #[serde(rename = "runID")]
     run_id: String,
@@ -99,23 +99,23 @@ pub(super) struct Baseline {
 /// How a result differs from an earlier one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     #[serde(rename = "baselineRunID")]
-    pub(super) baseline_run_id: String,
-    pub(super) baseline_throughput_pods_per_sec: f64,
+    pub(crate) baseline_run_id: String,
+    pub(crate) baseline_throughput_pods_per_sec: f64,
     #[serde(rename = "baselineP99Sec")]
-    pub(super) baseline_p99_sec: f64,
+    pub(crate) baseline_p99_sec: f64,
     /// Negative where it has grown.
-    pub(super) throughput_drop_pct: f64,
+    pub(crate) throughput_drop_pct: f64,
     /// Negative where it has fallen; none where there was nothing that could grow.
     #[serde(rename = "p99IncreasePct")]
-    pub(super) p99_increase_pct: Option<f64>,
-    pub(super) breaches: Vec<String>,
+    pub(crate) p99_increase_pct: Option<f64>,
+    pub(crate) breaches: Vec<String>,
 }
 
 impl Outcome {
     /// The result of a run that ends now.
-    pub(super) fn of(run: &Run, timed_out: bool, api_server: String, timestamp: Timestamp) -> Self {
+    pub fn of(run: &Run, timed_out: bool, api_server: String, timestamp: Timestamp) -> Self {
         let measured = run.measured.lock().clone();
         let pods = run.pods.all();
         let counted = || pods.iter().filter(|(_, seen)| seen.is_measured);
@@ -162,7 +162,7 @@ impl Outcome {
 
     /// Compares it with an earlier result.
     #[must_use]
-    pub(super) fn against(self, baseline: &Baseline, thresholds: Thresholds) -> Self {
+    pub fn against(self, baseline: &Baseline, thresholds: Thresholds) -> Self {
         let (before, now) = match &baseline.observed {
             Some(observed) => (observed.p99, self.observed.p99),
             None => (baseline.latency_p99_sec, self.latency_p99_sec),
@@ -192,14 +192,14 @@ impl Outcome {
     }
 
     /// Whether it is as it should be.
-    pub(super) fn is_good(&self) -> bool {
+    pub fn is_good(&self) -> bool {
         !self.timed_out && !self.threshold_breached && self.scheduling_failure_count == 0
     }
 }
 
 impl Baseline {
     /// Reads an earlier result.
-    pub(super) fn of_file(file: &Path) -> Result<Self> {
+    pub fn of_file(file: &Path) -> Result<Self> {
         let cannot = || format!("--baseline {} cannot be read", file.display());
         let text = File::open(file).and_then(read_text).with_context(cannot)?;
         let wrong = |error| anyhow!("--baseline {} is no result of koordctl bench: {error}", file.display());
@@ -207,7 +207,7 @@ impl Baseline {
     }
 
     /// Refuses a result of something else.
-    pub(super) fn is_of(&self, scenario: &str) -> Result<()> {
+    pub fn is_of(&self, scenario: &str) -> Result<()> {
         if self.name != scenario {
             bail!("--baseline is a result of scenario {}, not of {scenario}; they cannot be compared", self.name);
         }
@@ -215,7 +215,7 @@ impl Baseline {
     }
 
     /// Refuses a result of another size.
-    pub(super) fn is_alike(&self, outcome: &Outcome) -> Result<()> {
+    pub fn is_alike(&self, outcome: &Outcome) -> Result<()> {
         let (nodes, pods) = (outcome.node_count, outcome.pod_count);
         if (self.node_count, self.pod_count) != (nodes, pods) {
             let (before, of) = (self.node_count, self.pod_count);

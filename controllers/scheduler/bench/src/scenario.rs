@@ -22,9 +22,8 @@ use koord_resource::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::builtin::names;
-pub(super) use self::builtin::{LIST, builtin, list};
-pub(super) use self::ops::{
+pub use self::builtin::{LIST, builtin, list, names};
+pub(crate) use self::ops::{
     Barrier, Churn, ChurnMode, CreateAny, CreateNamespaces, CreateNodes, CreatePods, DeletePods, Op, Selection, Stage,
     Step, UpdateAny,
 };
@@ -32,80 +31,80 @@ pub(super) use self::ops::{
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Scenario {
+pub struct Scenario {
     /// Its name, which the result has too.
-    pub(super) name: String,
+    pub name: String,
     /// What it shows.
-    pub(super) description: Option<String>,
+    pub(crate) description: Option<String>,
     /// The scheduler that is measured.
     #[koord(default = "koord-scheduler")]
-    pub(super) scheduler_name: String,
+    pub scheduler_name: String,
     /// The namespace of pods that name none.
     #[koord(default = "benchmark")]
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// How many nodes there are.
     #[koord(minimum = 1, maximum = 100_000)]
-    pub(super) node_count: Option<u32>,
+    pub(crate) node_count: Option<u32>,
     /// How many nodes are created at once.
     #[koord(default = 20, minimum = 1, maximum = 1000)]
-    pub(super) node_creation_workers: u32,
+    pub(crate) node_creation_workers: u32,
     /// How many pods are created and measured.
     #[koord(minimum = 1, maximum = 1_000_000)]
-    pub(super) pod_count: Option<u32>,
+    pub(crate) pod_count: Option<u32>,
     /// How many pods are created at once.
     #[koord(default = 50, minimum = 1, maximum = 1000)]
-    pub(super) concurrency: u32,
+    pub(crate) concurrency: u32,
     /// How many requests a second create objects; 0 or nothing means no limit.
     #[serde(rename = "clientQPS")]
     #[koord(minimum = 0, maximum = 1_000_000)]
-    pub(super) client_qps: Option<u32>,
+    pub client_qps: Option<u32>,
     /// How many requests may come at once after a pause; clientQPS where it is not set.
     #[koord(minimum = 1, maximum = 1_000_000)]
-    pub(super) client_burst: Option<u32>,
+    pub(crate) client_burst: Option<u32>,
     /// The QoS class of the pods.
-    pub(super) qos_class: Option<String>,
+    pub(crate) qos_class: Option<String>,
     /// What each pod requests, and is limited to.
-    pub(super) resource_requests: ResourceList,
+    pub(crate) resource_requests: ResourceList,
     /// Labels of the pods.
-    pub(super) labels: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// Annotations of the pods.
-    pub(super) annotations: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
     /// A file with the Node that all nodes are made after, beside the scenario.
-    pub(super) node_template_file: Option<PathBuf>,
+    pub(crate) node_template_file: Option<PathBuf>,
     /// How long it may take.
     #[koord(default = "10m")]
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// What counts as worse than an earlier result.
-    pub(super) thresholds: Thresholds,
+    pub thresholds: Thresholds,
     /// The pods form gangs of so many.
     #[koord(minimum = 1, maximum = 10_000)]
-    pub(super) gang_size: Option<u32>,
+    pub(crate) gang_size: Option<u32>,
     /// So many pods of a gang are placed together; gangSize where it is not set.
     #[koord(minimum = 1, maximum = 10_000)]
-    pub(super) min_member: Option<u32>,
+    pub(crate) min_member: Option<u32>,
     /// Notes; they have no effect.
-    pub(super) extra: BTreeMap<String, Value>,
+    pub(crate) extra: BTreeMap<String, Value>,
     /// Objects that operations are made of, by name. `extends` in one names another that it changes; `node` and `pod` are there.
-    pub(super) templates: BTreeMap<String, Value>,
+    pub(crate) templates: BTreeMap<String, Value>,
     /// What happens, one after the other, in place of nodeCount and podCount.
-    pub(super) ops: Vec<Op>,
+    pub(crate) ops: Vec<Op>,
 }
 
 /// What counts as worse than an earlier result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Thresholds {
+pub struct Thresholds {
     /// By how many percent the throughput may fall.
     #[koord(minimum = 0, maximum = 100)]
-    pub(super) throughput_drop_pct: Option<f64>,
+    pub throughput_drop_pct: Option<f64>,
     /// By how many percent the 99th percentile of the wait for a node may grow.
     #[koord(minimum = 0)]
-    pub(super) p99_increase_pct: Option<f64>,
+    pub p99_increase_pct: Option<f64>,
 }
 
 impl Scenario {
     /// Reads the scenario of a file, with the file that it names.
-    pub(super) fn of_file(file: &Path) -> Result<Self> {
+    pub fn of_file(file: &Path) -> Result<Self> {
         let cannot = || format!("{} cannot be read", file.display());
         let text = File::open(file).and_then(read_text).with_context(cannot)?;
         let mut scenario = Self::of_text(&file.display().to_string(), &text)?;
@@ -128,7 +127,7 @@ impl Scenario {
     }
 
     /// What is played: the operations, or nodes and then pods.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    pub(crate) fn steps(&self) -> Vec<Step> {
         if !self.ops.is_empty() {
             return self.ops.iter().filter_map(Op::step).collect();
         }
@@ -144,7 +143,7 @@ impl Scenario {
     }
 
     /// How long it may take.
-    pub(super) fn timeout(&self) -> std::time::Duration {
+    pub fn timeout(&self) -> std::time::Duration {
         self.timeout.to_std().unwrap_or_default()
     }
 }

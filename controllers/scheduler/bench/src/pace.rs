@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// Lets so many requests a second begin, and so many at once after a pause.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// None where there is no limit.
     every: Option<Duration>,
     burst: u32,
@@ -15,7 +15,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// `per_second` of 0 means no limit.
-    pub(super) fn new(per_second: u32, burst: u32) -> Self {
+    pub(crate) fn new(per_second: u32, burst: u32) -> Self {
         let every = (per_second > 0).then(|| Duration::from_secs(1) / per_second);
         let now = Instant::now();
         // The burst is there from the beginning.
@@ -24,7 +24,7 @@ impl Pace {
     }
 
     /// Waits until a further request may begin.
-    pub(super) async fn turn(&self) {
+    pub(crate) async fn turn(&self) {
         let Some(every) = self.every else { return };
         let at = {
             let now = Instant::now();

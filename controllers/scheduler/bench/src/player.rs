@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{
+use crate::{
     objects::Objects,
     pace::Pace,
     pods::{Pods, Seen, selected},
@@ -27,36 +27,36 @@ use super::{
 };
 
 /// What a run needs, and what is known of it.
-pub(super) struct Run {
-    pub(super) id: String,
-    pub(super) scenario: Scenario,
-    pub(super) templates: Templates,
-    pub(super) objects: Objects,
-    pub(super) pods: Arc<Pods>,
-    pub(super) pace: Pace,
+pub struct Run {
+    pub id: String,
+    pub scenario: Scenario,
+    pub(crate) templates: Templates,
+    pub objects: Objects,
+    pub pods: Arc<Pods>,
+    pub(crate) pace: Pace,
     /// Pods are kept off nodes that are not of this run.
-    pub(super) keeps_off: bool,
-    pub(super) measured: Mutex<Measured>,
+    pub(crate) keeps_off: bool,
+    pub(crate) measured: Mutex<Measured>,
     /// Numbers of objects that have no name of their own.
     numbers: AtomicU64,
 }
 
 /// What is measured, beside the pods.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     /// How many nodes were created.
-    pub(super) nodes: usize,
+    pub(crate) nodes: usize,
     /// When the first measured pods were about to be created, or watched.
-    pub(super) begin: Option<Instant>,
+    pub(crate) begin: Option<Instant>,
     /// How long the creation of the measured pods took.
-    pub(super) creation: Duration,
+    pub(crate) creation: Duration,
     /// Pods that get a node between these times are measured.
     window: Option<(Instant, Selection)>,
 }
 
 impl Run {
     /// A run of a scenario that has not begun.
-    pub(super) fn new(id: String, scenario: Scenario, objects: Objects, qps: Option<u32>, keeps_off: bool) -> Self {
+    pub fn new(id: String, scenario: Scenario, objects: Objects, qps: Option<u32>, keeps_off: bool) -> Self {
         let limit = qps.or(scenario.client_qps).unwrap_or(0);
         let pace = Pace::new(limit, scenario.client_burst.unwrap_or(limit).max(1));
         let templates = Templates::of(&scenario);
@@ -65,7 +65,7 @@ impl Run {
     }
 
     /// Plays the scenario until every pod that it waits for has its node.
-    pub(super) async fn play(self: &Arc<Self>) -> Result<()> {
+    pub async fn play(self: &Arc<Self>) -> Result<()> {
         let mut background = JoinSet::new();
         self.pods.followed().await;
         for step in self.scenario.steps() {
@@ -128,7 +128,7 @@ impl Run {
     }
 
     /// Marks the pods of the window that ends.
-    pub(super) fn stop_measuring(&self) {
+    pub fn stop_measuring(&self) {
         let Some((begin, selection)) = self.measured.lock().window.take() else { return };
         for (key, seen) in self.pods.all().iter_mut() {
             let is_late = seen.placed.is_none_or(|placed| placed >= begin);

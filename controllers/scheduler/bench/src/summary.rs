@@ -1,13 +1,14 @@
 //! A result for people.
 
-use super::{
+use koord_program::{screen::Screen, table};
+
+use crate::{
     result::{Failure, Outcome},
     scenario::Scenario,
 };
-use crate::{screen::Screen, table};
 
 /// The result as rows.
-pub(super) fn text(outcome: &Outcome, scenario: &Scenario, qps: u32, screen: Screen) -> String {
+pub fn text(outcome: &Outcome, scenario: &Scenario, qps: u32, screen: Screen) -> String {
     let Outcome { name, pod_count, node_count, api_server, .. } = outcome;
     let place = if api_server == "embedded" { "the embedded API server" } else { api_server };
     let mut text = format!("{name}: {pod_count} pods on {node_count} nodes, {place}\n\n");

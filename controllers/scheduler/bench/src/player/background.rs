@@ -7,7 +7,7 @@ use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
 
 use super::Run;
-use crate::bench::{
+use crate::{
     pace::Pace,
     pods::selected,
     scenario::{Churn, ChurnMode, DeletePods, Selection},
