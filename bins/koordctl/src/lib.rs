@@ -1,6 +1,8 @@
-//! koordctl, as a library: each command is a module.
+//! koordctl, as a library: the command line, and what the commands write.
 //!
-//! It decides nothing itself: what it explains, plans and refuses comes from the functions of koord-manager. Read first:
+//! It decides nothing itself. Commands that other programs could ask for too are crates: [`koord_doctor`], [`koord_explain`], [`koord_lint`],
+//! [`koord_scheduler_coexist`], [`koord_scheduler_bench`]. The others are modules, and what they plan and refuse comes from the functions of
+//! koord-manager and koord-scheduler. Read first:
 //! [`cli`] (the commands and their options), [`run`] (which carries one out), [`up::Cluster`] (the cluster of `up`, which the
 //! integration suite starts too).
 
