@@ -324,7 +324,7 @@ fn valid_samples_and_the_default_installation_are_right() {
 #[test]
 fn invalid_samples_are_not() {
     for file in files_in("samples/invalid") {
-        let answer = run(&options(&[file.clone()])).unwrap();
+        let answer = run(&options(std::slice::from_ref(&file))).unwrap();
         assert!(answer.code == 1 && answer.text.starts_with(&file.display().to_string()), "{}", file.display());
     }
     let error = run(&options(&["no/such/file".into()])).unwrap_err();
