@@ -24,7 +24,7 @@ pub struct ClusterFlags<'a> {
     pub kubeconfig: Option<&'a Path>,
     /// The value of `--context`; without it the current one.
     pub context: Option<&'a str>,
-    /// What a user without a cluster can do instead, in the words of an error: ``run `koordctl up` ``.
+    /// What a user without a cluster can do instead, for errors: ``run `kind create cluster` ``.
     pub otherwise: Option<&'a str>,
 }
 
