@@ -18,12 +18,18 @@
 //! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
 //! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
 //! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
+//! | [`koord_manager_assembly`](../koord_manager_assembly/index.html) | koord-manager put together: flags, gates, controllers, permissions |
+//! | [`koord_explain`](../koord_explain/index.html) | how what koord-manager writes comes about |
+//! | [`koord_lint`](../koord_lint/index.html) | what API server and webhooks would say of files |
+//! | [`koord_doctor`](../koord_doctor/index.html) | what is wrong with Koordinator in a cluster, and what fixes it |
 //! | [`koord_scheduler_framework`](../koord_scheduler_framework/index.html) | what a plugin is, the state of a cluster, and the search for a node |
 //! | [`koord_scheduler_engine`](../koord_scheduler_engine/index.html) | the queue of pods, and what is done with one, from the queue to the binding |
 //! | [`koord_scheduler_allocation`](../koord_scheduler_allocation/index.html) | what of a node is allocated to which pods |
 //! | [`koord_scheduler_plugins_kubernetes`](../koord_scheduler_plugins_kubernetes/index.html), [`koord_scheduler_plugins_koordinator`](../koord_scheduler_plugins_koordinator/index.html) | the plugins of the scheduler |
 //! | [`koord_scheduler_assembly`](../koord_scheduler_assembly/index.html) | a scheduler put together of a configuration |
 //! | [`koord_scheduler_what_if`](../koord_scheduler_what_if/index.html) | changes that are tried on a copy of the scheduling engine |
+//! | [`koord_scheduler_bench`](../koord_scheduler_bench/index.html) | how fast pods are scheduled, by a scenario |
+//! | [`koord_scheduler_coexist`](../koord_scheduler_coexist/index.html) | schedulers that run beside each other in a cluster |
 //! | [`koord_scheduler_testing`](../koord_scheduler_testing/index.html) | nodes, pods and objects for the tests of plugins |
 //! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |
 //! | [`koord_scheduler_openb`](../koord_scheduler_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |

@@ -4,7 +4,7 @@
 mod values;
 
 use anyhow::{Context as _, Result};
-use koord_manager::GATES;
+use koord_manager_assembly::GATES;
 use koord_program::gates::Stage;
 use koord_resource::{
     admission::{Handler, WebhookKind},
@@ -153,10 +153,12 @@ fn webhooks() -> Result<Value> {
 /// What the programs may do: in the whole cluster and in their own namespace; and what they may do in the whole cluster where one of some
 /// gates is on.
 fn rules() -> Value {
-    let gates: Vec<_> = koord_manager::optional_controllers().filter_map(|controller| controller.gate).collect();
-    let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
+    let gates: Vec<_> =
+        koord_manager_assembly::optional_controllers().filter_map(|controller| controller.gate).collect();
+    let optional: Vec<_> =
+        koord_manager_assembly::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
     let optional: Vec<_> = roles(PROFILE_ROLE, &optional, NAMESPACE).iter().map(|role| role["rules"].clone()).collect();
-    let mut found = by_place(MANAGER_ROLE, &koord_manager::rbac_rules());
+    let mut found = by_place(MANAGER_ROLE, &koord_manager_assembly::rbac_rules());
     found["optional"] = json!({"name": PROFILE_ROLE, "gates": gates, "rules": optional.first()});
     found["scheduler"] = by_place(SCHEDULER_ROLE, &koord_scheduler::rbac_rules());
     let gated = koord_scheduler::GATED.iter().map(|Gated { gate, name, rules }| {

@@ -43,7 +43,8 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
         bases.push(name);
     }
     documents.push(Document { path: "config/crd/kustomization.yaml".to_owned(), text: kustomization(&bases) });
-    let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
+    let optional: Vec<_> =
+        koord_manager_assembly::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
     for (file, name, rules) in [
         ("rbac/colocation-profile/role", PROFILE_ROLE, optional),
         ("scheduler/role", SCHEDULER_ROLE, koord_scheduler::rbac_rules()),

@@ -3,7 +3,7 @@
 //! Objects without a program of their own (priority classes, the ConfigMap slo-controller-config) are no part of it.
 
 use anyhow::{Context as _, Result};
-use koord_manager::{BUILD, webhook_defaults};
+use koord_manager_assembly::{BUILD, webhook_defaults};
 use koord_resource::{
     admission::WebhookKind,
     document::{Installation, Labels, Webhooks, install},
@@ -57,7 +57,7 @@ fn without_webhooks() -> Installation {
         labels: Labels::new(),
         selector: labels(&[("koord-app", BUILD.program)]),
         kinds: koord_api::KINDS,
-        rules: koord_manager::own_rules(),
+        rules: koord_manager_assembly::own_rules(),
         priority_class: Some("koord-prod".to_owned()),
         pull_policy: Some("Always".to_owned()),
         command: vec![format!("/{}", BUILD.program)],

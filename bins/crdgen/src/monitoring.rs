@@ -40,7 +40,7 @@ struct Component {
 const COMPONENTS: [Component; 2] = [
     Component {
         program: "koord-manager",
-        metrics: koord_manager::metrics,
+        metrics: koord_manager_assembly::metrics,
         alerts: ALERTS,
         page: "docs/reference/metrics.md",
         served: "Served on --metrics-addr (`:8080`). `/all-metrics` has all of them; [config/monitoring](../../config/monitoring) has a\n\

@@ -203,7 +203,8 @@ fn the_declared_installation_starts_the_program_with_flags_that_it_knows_on_the_
     let deployment = declared.iter().find(|object| object["kind"] == "Deployment").unwrap();
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     let arguments = container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap().to_owned());
-    let options = koord_manager::Options::from_arguments(std::iter::once("koord-manager".to_owned()).chain(arguments));
+    let options =
+        koord_manager_assembly::Options::from_arguments(std::iter::once("koord-manager".to_owned()).chain(arguments));
     let checked = options.unwrap().check().unwrap();
     let namespace = deployment["metadata"]["namespace"].as_str();
     assert_eq!(checked.settings.lease_namespace.as_deref(), namespace);
@@ -221,7 +222,7 @@ fn the_declared_installation_starts_the_program_with_flags_that_it_knows_on_the_
 
 #[test]
 fn a_manager_with_its_default_flags_changes_nothing_of_the_webhook_configurations_but_the_authority() {
-    let options = koord_manager::Options::from_arguments(["koord-manager".to_owned()]).unwrap();
+    let options = koord_manager_assembly::Options::from_arguments(["koord-manager".to_owned()]).unwrap();
     let checked = options.check().unwrap();
     let gate = |name: &str| checked.enabled(name);
     let mut ctx = Ctx::detached(gate);
@@ -235,7 +236,7 @@ fn a_manager_with_its_default_flags_changes_nothing_of_the_webhook_configuration
         (true, true) => Serving::Advisory,
         (is_served, _) => Serving::from(is_served),
     };
-    let names = koord_manager::webhook_defaults();
+    let names = koord_manager_assembly::webhook_defaults();
     let target = Target { ca_bundle: "PEM", namespace: &names.namespace, service: &names.service, host: None };
     let objects = built(&root().join("config/default"));
     let configurations: Vec<&Value> = objects.iter().filter(|object| object["webhooks"].is_array()).collect();

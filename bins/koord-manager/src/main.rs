@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use koord_manager::{Options, run};
+use koord_manager::run;
+use koord_manager_assembly::Options;
 use koord_program::logs;
 
 fn main() -> ExitCode {

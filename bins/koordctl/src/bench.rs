@@ -1,30 +1,16 @@
 //! `koordctl bench`: how fast pods are scheduled, by a scenario of nodes and pods.
 
-mod objects;
-mod pace;
 mod place;
-mod player;
-mod pods;
-mod progress;
-mod result;
-mod scenario;
-mod summary;
-mod template;
 
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use anyhow::{Result, bail};
 use koord_program::TerminationSignals;
 use koord_runtime::clock::SystemClock;
+use koord_scheduler_bench::{Baseline, LIST, Objects, Outcome, RUN_LABEL, Run, Scenario, builtin, list, summary};
 use serde_json::Value;
 
-use self::{
-    objects::Objects,
-    place::Place,
-    player::Run,
-    result::{Baseline, Outcome},
-    scenario::{LIST, Scenario, builtin, list},
-};
+use self::place::Place;
 use crate::{
     Answer,
     cli::{BenchArgs, OutputFormat},
@@ -32,8 +18,6 @@ use crate::{
     target::Target,
     up::logs,
 };
-
-pub use self::scenario::names;
 
 /// Measures.
 pub async fn run(args: &BenchArgs, screen: Screen) -> Result<Answer> {
@@ -107,7 +91,7 @@ async fn measure(run: &Arc<Run>, mut place: Place, signals: &mut TerminationSign
             removed = run.objects.remove_all(&run.id) => removed,
             () = signals.received() => bail!(
                 "interrupted again: what was created is still there; it goes with: kubectl delete nodes,namespaces -l {}={}",
-                template::RUN_LABEL, run.id
+                RUN_LABEL, run.id
             ),
         }
     };

@@ -1,188 +1,24 @@
 //! `koordctl coexist check`: which schedulers place pods in a cluster, what can go wrong between them, what avoids it.
-//!
-//! What of the cluster matters is read once, into a `World`. Each check is a function of that, and looks at one thing.
-
-mod allocations;
-mod census;
-mod gangs;
-mod leases;
-mod pods;
-mod priorities;
-mod webhooks;
-mod world;
-
-use std::path::Path;
 
 use anyhow::Result;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use koord_scheduler_coexist::check;
 
-use self::{
-    census::{Census, Share},
-    world::World,
-};
 use crate::{
     Answer,
-    cli::{CoexistCheckArgs, CoexistCommand, OutputFormat, SchedulerArgs},
-    connect,
-    doctor::finding::{Finding, Findings, Report},
-    files,
+    cli::{CoexistCommand, SchedulerArgs},
     screen::Screen,
-    table, why,
+    why,
 };
-
-/// The schedulerName of the configuration that Koordinator ships, and the name of its Lease.
-const KOORD_SCHEDULER: &str = "koord-scheduler";
-/// The schedulerName of pods that name none: kube-scheduler's.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
-
-/// Shared nodes that a table shows; `-o json` has all of them.
-const SHOWN_MAX: usize = 20;
-
-/// A check, by its name.
-type Check = (&'static str, fn(&Situation<'_>, &mut Report));
-
-const CHECKS: [Check; 6] = [
-    ("schedulers", census::look),
-    ("leases", leases::look),
-    ("pods", pods::look),
-    ("allocations", allocations::look),
-    ("priorities", priorities::look),
-    ("webhooks", webhooks::look),
-];
-
-/// What koord-scheduler serves, by its configuration.
-struct Ours {
-    /// The schedulerNames of its profiles.
-    names: Vec<String>,
-    /// Namespace and name of its Lease; none where it leads without one.
-    lease: Option<(String, String)>,
-}
-
-/// What the checks look at.
-struct Situation<'w> {
-    world: &'w World,
-    ours: &'w Ours,
-    census: Census<'w>,
-    now: Timestamp,
-}
-
-// === impl Ours ===
-
-impl Ours {
-    fn of(config: Option<&Path>) -> Result<Self> {
-        let Some(config) = config else {
-            let lease = ("koordinator-system".to_owned(), KOORD_SCHEDULER.to_owned());
-            return Ok(Self { names: vec![KOORD_SCHEDULER.to_owned()], lease: Some(lease) });
-        };
-        let args = SchedulerArgs { config: Some(config.to_owned()), feature_gates: String::new() };
-        let (configuration, _) = why::configuration(&args)?;
-        let election = &configuration.values.leader_election;
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let lease = (text(&election.resource_namespace), text(&election.resource_name));
-        Ok(Self {
-            names: configuration.profiles().iter().map(|profile| profile.scheduler_name.clone()).collect(),
-            lease: election.leader_elect.then_some(lease),
-        })
-    }
-
-    fn serves(&self, scheduler: &str) -> bool {
-        self.names.iter().any(|name| name == scheduler)
-    }
-}
-
-// === impl Situation ===
-
-impl<'w> Situation<'w> {
-    fn of(world: &'w World, ours: &'w Ours, now: Timestamp) -> Self {
-        Self { world, ours, census: Census::of(world, ours), now }
-    }
-
-    /// What the checks find.
-    fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        for (name, look) in CHECKS {
-            let mut report = Report::new(name);
-            look(self, &mut report);
-            findings.extend(report.findings);
-        }
-        findings
-    }
-}
 
 /// Carries out a command about schedulers that run beside each other.
 pub async fn run(command: &CoexistCommand, screen: Screen) -> Result<Answer> {
-    match command {
-        CoexistCommand::Check(args) => check(args, screen).await,
-    }
-}
-
-async fn check(args: &CoexistCheckArgs, screen: Screen) -> Result<Answer> {
-    let ours = Ours::of(args.config.as_deref())?;
-    let mut unread = Report::new("cluster");
-    let (world, time) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster).await?;
-        (World::of_cluster(&server.client, &mut unread).await, server.time)
-    } else {
-        (World::of_objects(&files::objects(&args.filename)?), None)
-    };
-    let now = args.at.or(time).unwrap_or_else(Timestamp::now);
-    let situation = Situation::of(&world, &ours, now);
-    let mut findings = unread.findings;
-    findings.extend(situation.findings());
-    let found = Findings::of(findings, CHECKS.iter().map(|(name, _)| *name).collect());
-    let text = match args.answer.output {
-        OutputFormat::Table => format!("{}\n{}", to_text(&situation, screen), found.to_text(screen)),
-        format => {
-            let mut document = to_json(&situation);
-            if let (Value::Object(all), Value::Object(found)) = (&mut document, found.to_json()) {
-                all.extend(found);
-            }
-            format.document(&document)?
+    let CoexistCommand::Check(args) = command;
+    let configuration = match &args.config {
+        None => None,
+        Some(config) => {
+            let args = SchedulerArgs { config: Some(config.clone()), feature_gates: String::new() };
+            Some(why::configuration(&args)?.0)
         }
     };
-    Ok(Answer { text, code: found.code() })
+    check(&args.options(configuration.as_ref()), screen).await
 }
-
-fn to_json(Situation { ours, census, .. }: &Situation<'_>) -> Value {
-    let scheduler = |(name, share): (&&str, &Share<'_>)| {
-        json!({
-            "name": name, "isOurs": ours.serves(name), "pods": share.pods, "daemonSetPods": share.daemons,
-            "waiting": share.waiting, "nodes": share.nodes.len(), "sharedNodes": census.shared_by(name),
-        })
-    };
-    let node = |(name, pods): (&&str, &census::Counts<'_>)| json!({"name": name, "pods": pods});
-    json!({
-        "schedulers": census.schedulers.iter().map(scheduler).collect::<Vec<_>>(),
-        "sharedNodes": census.shared.iter().map(node).collect::<Vec<_>>(),
-    })
-}
-
-fn to_text(Situation { ours, census, .. }: &Situation<'_>, screen: Screen) -> String {
-    let words = |words: [&str; 7]| words.map(str::to_owned).to_vec();
-    let mut rows =
-        vec![words(["SCHEDULER", "KOORDINATOR", "PODS", "OF DAEMONSETS", "WAITING", "NODES", "SHARED NODES"])];
-    for (name, share) in &census.schedulers {
-        let numbers = [share.pods, share.daemons, share.waiting, share.nodes.len(), census.shared_by(name)];
-        let is_ours = if ours.serves(name) { "yes" } else { "no" };
-        rows.push([(*name).to_owned(), is_ours.to_owned()].into_iter().chain(numbers.map(|n| n.to_string())).collect());
-    }
-    let mut text = table::lines(&rows, screen);
-    if census.shared.is_empty() {
-        return text;
-    }
-    let mut rows = vec![vec!["SHARED NODE".to_owned(), "PODS".to_owned()]];
-    for (node, pods) in census.shared.iter().take(SHOWN_MAX) {
-        let pods: Vec<String> = pods.iter().map(|(scheduler, count)| format!("{scheduler} {count}")).collect();
-        rows.push(vec![(*node).to_owned(), pods.join(", ")]);
-    }
-    if census.shared.len() > SHOWN_MAX {
-        rows.push(vec!["…".to_owned(), format!("{} nodes in all", census.shared.len())]);
-    }
-    text.push('\n');
-    text.push_str(&table::lines(&rows, screen));
-    text
-}
-
-#[cfg(test)]
-mod tests;

@@ -12,7 +12,7 @@ use self::manager::Source;
 use crate::{
     Answer,
     cli::{ConfigCommand, EffectiveArgs},
-    connect, files, lint,
+    connect, files,
     names::{few, question},
     reviewer::Reviewer,
     screen::Screen,
@@ -29,8 +29,8 @@ pub async fn run(command: &ConfigCommand, screen: Screen) -> Result<Answer> {
 
 fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
     let files = files::read(&[file.to_owned()])?;
-    let documents: Vec<lint::Parsed<'_>> = files.iter().flat_map(lint::parse).collect();
-    let wrong: Vec<String> = lint::lint(&files, &Reviewer::new("")?)
+    let documents: Vec<koord_lint::Parsed<'_>> = files.iter().flat_map(koord_lint::parse).collect();
+    let wrong: Vec<String> = koord_lint::lint(&files, &Reviewer::new("")?)
         .iter()
         .filter(|finding| finding.is_error)
         .map(ToString::to_string)
@@ -80,7 +80,7 @@ fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Resu
 }
 
 async fn of_cluster(args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
-    let client = connect::client(&args.answer.cluster).await?;
+    let client = connect::client(&args.answer.cluster.flags()).await?;
     let (namespace, name) = (&args.configuration.config_namespace, &args.configuration.slo_config_name);
     let found = koord_program::listing::get(&client, &ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await?;
     let node = match &args.node {

@@ -35,7 +35,7 @@ pub async fn run(command: &CrdCommand) -> Result<Answer> {
     match command {
         CrdCommand::Diff(args) => diff(args).await,
         CrdCommand::Apply(args) => {
-            let client = connect::client(&args.cluster).await?;
+            let client = connect::client(&args.cluster.flags()).await?;
             let definitions = definitions(args.profile);
             let mut text = String::new();
             for definition in &definitions {
@@ -54,7 +54,7 @@ fn api(client: &Client) -> Api<DynamicObject> {
 }
 
 async fn diff(args: &CrdArgs) -> Result<Answer> {
-    let api = api(&connect::client(&args.cluster).await?);
+    let api = api(&connect::client(&args.cluster.flags()).await?);
     let mut text = String::new();
     for wanted in definitions(args.profile) {
         let name = name(&wanted)?;

@@ -1,33 +1,27 @@
-//! koordctl, as a library: each command is a module.
+//! koordctl, as a library: the command line, and what the commands write.
 //!
-//! It decides nothing itself: what it explains, plans and refuses comes from the functions of koord-manager. Read first:
+//! It decides nothing itself. Commands that other programs could ask for too are crates: [`koord_doctor`], [`koord_explain`], [`koord_lint`],
+//! [`koord_scheduler_coexist`], [`koord_scheduler_bench`]. The others are modules, and what they plan and refuse comes from the functions of
+//! koord-manager and koord-scheduler. Read first:
 //! [`cli`] (the commands and their options), [`run`] (which carries one out), [`up::Cluster`] (the cluster of `up`, which the
 //! integration suite starts too).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod allocations;
 pub mod bench;
 pub mod cli;
 pub mod coexist;
 pub mod config;
-pub mod connect;
 pub mod crd;
-pub mod doctor;
 pub mod explain;
-pub mod lint;
-pub mod names;
 pub mod new;
 pub mod plan;
 pub mod profile;
 pub mod queue;
 pub mod reference;
-pub mod reviewer;
 mod running;
 pub mod simulate;
 pub mod snapshot;
-pub mod table;
-mod target;
 pub mod up;
 pub mod version;
 pub mod why;
@@ -35,29 +29,14 @@ pub mod why;
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
-pub use koord_program::{error_text, files, listing, output::FAILED, permission, screen, units};
+pub use koord_manager_assembly::reviewer;
+use koord_program::target;
+pub use koord_program::{
+    connect, error_text, files, listing, names,
+    output::{Answer, FAILED},
+    permission, screen, table, units,
+};
 use screen::Screen;
-
-/// What a command has to say, and how the program ends.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// For standard output.
-    pub text: String,
-    /// Exit code: 0 when what was asked for is so, 1 when it is not, and [`FAILED`] when the command failed.
-    pub code: u8,
-}
-
-impl Answer {
-    /// It is so.
-    pub fn success(text: impl Into<String>) -> Self {
-        Answer { text: text.into(), code: 0 }
-    }
-
-    /// It is not so, as the text explains.
-    pub fn failure(text: impl Into<String>) -> Self {
-        Answer { text: text.into(), code: 1 }
-    }
-}
 
 /// The command line of a program of this name: as a plugin of kubectl it speaks of `kubectl koord`.
 pub fn command(program: &str) -> clap::Command {
@@ -75,7 +54,7 @@ pub async fn run(cli: Cli) -> Result<Answer> {
 pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
-        cli::Command::Doctor(args) => doctor::run(&args, screen).await,
+        cli::Command::Doctor(args) => koord_doctor::run(&args.options(), screen).await,
         cli::Command::Coexist { command } => coexist::run(&command, screen).await,
         cli::Command::Explain { command } => explain::run(&command, screen).await,
         cli::Command::Profile { command } => profile::run(&command, screen).await,
@@ -86,7 +65,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Simulate(args) => simulate::run(&args, screen).await,
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
-        cli::Command::Lint(args) => lint::run(&args),
+        cli::Command::Lint(args) => koord_lint::run(&args.options()),
         cli::Command::New { command } => new::run(&command),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {

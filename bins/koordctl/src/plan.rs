@@ -6,7 +6,7 @@
 mod program;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use koord_manager::{Checked, Options};
+use koord_manager_assembly::{Checked, Options};
 use koord_manager_controllers::CONTROLLERS;
 use koord_program::{
     plan::{self, Plan, Source},
@@ -34,15 +34,15 @@ pub async fn run(args: &PlanArgs, screen: Screen) -> Result<Answer> {
 async fn manager(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     let checked = options(args)?;
     let (source, time) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster).await?;
+        let server = connect::reach(&args.answer.cluster.flags()).await?;
         (Source::Cluster(server.client), server.time)
     } else {
         (Source::Files(files::objects(&args.filename)?), None)
     };
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
-    let (mut core, recorded) = plan::core(koord_manager::NAME, now)?;
+    let (mut core, recorded) = plan::core(koord_manager_assembly::NAME, now)?;
     core.restrict_to(&checked.settings.namespaces);
-    koord_manager::add_controllers(&mut core, &checked)?;
+    koord_manager_assembly::add_controllers(&mut core, &checked)?;
     let plan =
         Plan::of(&core, &recorded, source).await.context("the plan is not known; `koordctl doctor` says more")?;
     let text = match args.answer.output {

@@ -40,7 +40,7 @@ async fn save(args: &SnapshotSaveArgs) -> Result<Answer> {
     let now = SystemClock::shared().now();
     let engine = snapshot(&configuration, &gates, Source::Files(Vec::new()), now).await?;
     let mut objects = if args.filename.is_empty() {
-        let client = connect::client(&args.cluster).await?;
+        let client = connect::client(&args.cluster.flags()).await?;
         koord_scheduler_assembly::objects(&engine.reads(), &client, now).await?
     } else {
         files::objects(&args.filename)?

@@ -18,6 +18,6 @@ pub async fn run(args: &VersionArgs) -> Answer {
 }
 
 async fn server(args: &VersionArgs) -> Result<String> {
-    let version = connect::reach(&args.cluster).await?.version;
+    let version = connect::reach(&args.cluster.flags()).await?.version;
     Ok(version["gitVersion"].as_str().unwrap_or("unknown: this user may not read it").to_owned())
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use koord_api::resource_names::{GPU_CORE, GPU_MEMORY_RATIO, GPU_SHARED};
+use koord_manager_assembly::GPU_SHARES;
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{
     clock::{Moment, SystemClock},
@@ -32,9 +33,6 @@ use crate::{
     names::{few, question},
     screen::Screen,
 };
-
-/// The feature gate of koord-manager with which nodes offer parts of their GPUs.
-pub(crate) const GPU_SHARES: &str = "EnableSyncGPUSharedResource";
 
 /// What is asked about.
 #[derive(Clone, Copy)]
@@ -84,7 +82,7 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     }
     let (configuration, gates) = configuration(&args.scheduler)?;
     let (source, time, mut objects) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster).await?;
+        let server = connect::reach(&args.answer.cluster.flags()).await?;
         (Source::Cluster(server.client.clone()), server.time, Objects::of_cluster(server.client))
     } else {
         let mut objects = files::objects(&args.filename)?;

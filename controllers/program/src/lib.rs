@@ -5,8 +5,9 @@
 //! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
 //! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]); with the feature
 //! `configuration` the file that `--config` names (`ConfigFlag`). For tools beside
-//! them: objects of [`files`] and whole collections ([`listing`]), and answers for people ([`output`], [`screen`], [`units`],
-//! [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
+//! them: a server that has answered ([`connect`]), objects of [`files`], of any kind ([`dynamic`]) and whole collections
+//! ([`listing`]), what checks find ([`findings`], [`obstacle`], [`lease`]), and answers for people ([`output`], [`target`], [`screen`],
+//! [`table`], [`units`], [`names`], [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
 //!
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
 #![warn(missing_docs)]
@@ -17,23 +18,35 @@ mod build;
 #[cfg(feature = "configuration")]
 mod config_flag;
 #[cfg(feature = "controllers")]
+pub mod connect;
+#[cfg(feature = "controllers")]
 mod controller_flags;
 #[cfg(feature = "controllers")]
 mod dependencies;
 #[cfg(feature = "controllers")]
+pub mod dynamic;
+#[cfg(feature = "controllers")]
 pub mod error_text;
 #[cfg(feature = "controllers")]
 pub mod files;
+#[cfg(feature = "controllers")]
+pub mod findings;
 pub mod flags;
 pub mod gates;
 #[cfg(feature = "controllers")]
 pub mod kubeconfig;
+#[cfg(feature = "controllers")]
+pub mod lease;
 #[cfg(feature = "controllers")]
 pub mod listing;
 pub mod logs;
 mod manifests;
 #[cfg(feature = "controllers")]
 mod metric_flags;
+#[cfg(feature = "controllers")]
+pub mod names;
+#[cfg(feature = "controllers")]
+pub mod obstacle;
 #[cfg(feature = "controllers")]
 pub mod output;
 #[cfg(feature = "controllers")]
@@ -49,6 +62,10 @@ pub mod screen;
 pub mod serving;
 #[cfg(feature = "controllers")]
 mod setup;
+#[cfg(feature = "controllers")]
+pub mod table;
+#[cfg(feature = "controllers")]
+pub mod target;
 mod termination;
 #[cfg(feature = "controllers")]
 pub mod units;

@@ -58,6 +58,11 @@ pub async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
     }
 }
 
+/// Whether an error says that a collection does not exist, as where the definition of its kind is not installed.
+pub fn is_absent(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
+}
+
 /// The part of a query that selects; what is empty selects all.
 pub fn query(fields: &str, labels: &str) -> String {
     let mut query = String::new();

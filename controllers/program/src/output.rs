@@ -12,6 +12,27 @@ use serde_json::{Value, json};
 /// The exit code of a command that could not be carried out.
 pub const FAILED: u8 = 2;
 
+/// What a command has to say, and how the program ends.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// For standard output.
+    pub text: String,
+    /// Exit code: 0 when what was asked for is so, 1 when it is not, and [`FAILED`] when the command failed.
+    pub code: u8,
+}
+
+impl Answer {
+    /// It is so.
+    pub fn success(text: impl Into<String>) -> Self {
+        Answer { text: text.into(), code: 0 }
+    }
+
+    /// It is not so, as the text explains.
+    pub fn failure(text: impl Into<String>) -> Self {
+        Answer { text: text.into(), code: 1 }
+    }
+}
+
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {

@@ -11,7 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use koord_manager::{Options, run_with, webhook_defaults};
+use koord_manager::run_with;
+use koord_manager_assembly::{Options, webhook_defaults};
 use koord_program::Dependencies;
 use koord_webhook::{CertWriter, Environment};
 use kube::{Client, Config};

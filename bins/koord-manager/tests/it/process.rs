@@ -71,7 +71,7 @@ impl Installation {
         }
         let path = format!(
             "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{}",
-            koord_manager::webhook_defaults().validating
+            koord_manager_assembly::webhook_defaults().validating
         );
         let configuration = running.request(http::Method::GET, &path, None).await.unwrap();
         let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap();

@@ -7,11 +7,11 @@ use koord_program::{Dependencies, gates::Gates};
 use koord_runtime::{clock::SystemClock, manager::ListenAddress, random::Random};
 use koord_scheduler::{Settings, run_with};
 use koord_scheduler_assembly::Configuration;
+use koord_scheduler_bench::{RUN_LABEL, Scenario};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{scenario::Scenario, template::RUN_LABEL};
 use crate::{
     cli::{BenchArgs, Profile},
     connect,
@@ -87,7 +87,7 @@ impl Place {
                 "--config and --feature-gates are those of a scheduler in this process; in a cluster its own scheduler is measured, as it is"
             );
         }
-        let server = connect::reach(&args.cluster).await?;
+        let server = connect::reach(&args.cluster.flags()).await?;
         let place = Self { client: server.client, name: server.url, own: None };
         place.check_nodes(args).await?;
         Ok(place)

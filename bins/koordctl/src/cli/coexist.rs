@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use koord_program::flags::time;
+use koord_scheduler_assembly::Configuration;
+use koord_scheduler_coexist::Options;
 
 use super::shared::AnswerArgs;
 
@@ -40,4 +42,17 @@ pub struct CoexistCheckArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
+}
+
+impl CoexistCheckArgs {
+    /// As the checks take them, with the configuration that `--config` names.
+    pub fn options<'a>(&'a self, configuration: Option<&'a Configuration>) -> Options<'a> {
+        Options {
+            files: &self.filename,
+            configuration,
+            at: self.at,
+            cluster: self.answer.cluster.flags(),
+            output: self.answer.output,
+        }
+    }
 }

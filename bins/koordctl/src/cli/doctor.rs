@@ -1,67 +1,12 @@
 //! Options of `doctor`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
+pub use koord_doctor::Check;
+use koord_doctor::Options;
 use koord_program::flags::time;
 
 use super::shared::{AnswerArgs, ConfigurationArgs, name, namespace};
-
-/// What `doctor` looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Check {
-    /// The API server: its version and its clock
-    Server,
-    /// Custom resource definitions: there, served, with our structure
-    Definitions,
-    /// Webhook configurations: what they call, and which namespaces they catch
-    Webhooks,
-    /// The webhooks' certificate: until when, for which name, trusted by the API server
-    Certificates,
-    /// What koord-manager may do, by access reviews
-    Permissions,
-    /// The leader's lease
-    Lease,
-    /// The ConfigMap slo-controller-config, by the webhooks' own rules
-    Configuration,
-    /// Objects that koord-manager sets aside: unreadable ones, nonsense on nodes, contradictory quotas
-    Objects,
-    /// Reports of koordlet
-    Nodes,
-    /// Devices and CPUs of pods: there, healthy, and allocated once
-    Allocations,
-}
-
-impl Check {
-    /// Every check, in the order in which they are made.
-    pub const ALL: [Self; 10] = [
-        Self::Server,
-        Self::Definitions,
-        Self::Webhooks,
-        Self::Certificates,
-        Self::Permissions,
-        Self::Lease,
-        Self::Configuration,
-        Self::Objects,
-        Self::Nodes,
-        Self::Allocations,
-    ];
-
-    /// As `--only` and `--skip` name it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Definitions => "definitions",
-            Self::Webhooks => "webhooks",
-            Self::Certificates => "certificates",
-            Self::Permissions => "permissions",
-            Self::Lease => "lease",
-            Self::Configuration => "configuration",
-            Self::Objects => "objects",
-            Self::Nodes => "nodes",
-            Self::Allocations => "allocations",
-        }
-    }
-}
 
 /// Options of `doctor`.
 #[derive(Clone, Debug, Args)]
@@ -94,6 +39,25 @@ pub struct DoctorArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
+}
+
+impl DoctorArgs {
+    /// As the checks take them.
+    pub fn options(&self) -> Options<'_> {
+        Options {
+            only: &self.only,
+            skip: &self.skip,
+            namespace: &self.namespace,
+            service_account: &self.service_account,
+            feature_gates: &self.feature_gates,
+            config_namespace: &self.configuration.config_namespace,
+            slo_config_name: &self.configuration.slo_config_name,
+            webhook_at: self.webhook_at.as_deref(),
+            at: self.at,
+            cluster: self.answer.cluster.flags(),
+            output: self.answer.output,
+        }
+    }
 }
 
 fn address(text: &str) -> Result<String, String> {

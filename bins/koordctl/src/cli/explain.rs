@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use koord_explain::{AllocationOptions, NodeOptions, QuotaOptions};
 use koord_program::flags::time;
 
 use super::shared::{AnswerArgs, ConfigurationArgs, name, namespace};
@@ -96,4 +97,46 @@ pub struct ExplainArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
+}
+
+impl ExplainArgs {
+    /// As explanations take them.
+    pub fn options(&self) -> NodeOptions<'_> {
+        NodeOptions {
+            node: &self.node,
+            files: &self.filename,
+            at: self.at,
+            config_namespace: &self.configuration.config_namespace,
+            slo_config_name: &self.configuration.slo_config_name,
+            cluster: self.answer.cluster.flags(),
+            output: self.answer.output,
+        }
+    }
+}
+
+impl AllocationsArgs {
+    /// As explanations take them.
+    pub fn options(&self) -> AllocationOptions<'_> {
+        AllocationOptions {
+            node: &self.node,
+            files: &self.filename,
+            cluster: self.answer.cluster.flags(),
+            output: self.answer.output,
+        }
+    }
+}
+
+impl QuotaArgs {
+    /// As explanations take them.
+    pub fn options(&self) -> QuotaOptions<'_> {
+        QuotaOptions {
+            name: &self.name,
+            namespace: self.namespace.as_deref(),
+            files: &self.filename,
+            what_if: &self.what_if,
+            feature_gates: &self.feature_gates,
+            cluster: self.answer.cluster.flags(),
+            output: self.answer.output,
+        }
+    }
 }

@@ -18,3 +18,10 @@ pub struct LintArgs {
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
 }
+
+impl LintArgs {
+    /// As the linter takes them.
+    pub fn options(&self) -> koord_lint::Options<'_> {
+        koord_lint::Options { files: &self.files, feature_gates: &self.feature_gates, output: self.output }
+    }
+}

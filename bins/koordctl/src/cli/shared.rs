@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use koord_program::output::OutputFormat;
+use koord_program::{connect::ClusterFlags, output::OutputFormat};
 use koord_resource::schema::names::{dns1123_label, dns1123_subdomain};
 
 /// Which scheduler an engine is like.
@@ -26,6 +26,17 @@ pub struct ClusterArgs {
     /// The context of the kubeconfig; without it the current one
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+}
+
+impl ClusterArgs {
+    /// As those take them who look for the cluster.
+    pub fn flags(&self) -> ClusterFlags<'_> {
+        ClusterFlags {
+            kubeconfig: self.kubeconfig.as_deref(),
+            context: self.context.as_deref(),
+            otherwise: Some("run `koordctl up`"),
+        }
+    }
 }
 
 /// Which cluster answers, and how the answer is written.

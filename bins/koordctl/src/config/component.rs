@@ -5,10 +5,10 @@ use koord_config::Kind;
 use koord_configuration::{LeaderElection, Origin, Step, path_text};
 use serde_json::Value;
 
-use crate::{Answer, cli::OutputFormat, lint, screen::Screen, table};
+use crate::{Answer, cli::OutputFormat, screen::Screen, table};
 
 pub(super) fn effective(
-    document: &lint::Parsed<'_>,
+    document: &koord_lint::Parsed<'_>,
     object: &Value,
     kind: Kind,
     output: OutputFormat,

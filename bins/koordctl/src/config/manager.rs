@@ -4,17 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use koord_api::slo_config::{EffectiveConfig, EffectiveKey, EffectiveStrategy, EffectiveValue, Origin};
+use koord_lint::configuration::{self, Mistake};
 use koord_scheduling::Selector;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    Answer,
-    cli::OutputFormat,
-    lint::configuration::{self, Mistake},
-    reviewer::Reviewer,
-    screen::Screen,
-    table,
-};
+use crate::{Answer, cli::OutputFormat, reviewer::Reviewer, screen::Screen, table};
 
 /// The objects that decide.
 pub(super) struct Source<'o> {

@@ -7,7 +7,7 @@ use koord_api::{
     cluster_colocation_profile::ClusterColocationProfile, elastic_quota::ElasticQuota,
     elastic_quota_profile::ElasticQuotaProfile,
 };
-use koord_manager::GATES;
+use koord_manager_assembly::GATES;
 use koord_program::gates::Gates;
 use koord_resource::{Resource as _, controller::ResourceKind};
 use koord_webhooks::Ctx;
@@ -83,7 +83,7 @@ impl Dependencies {
     }
 
     async fn fetch(&mut self, args: &ProfileTestArgs) -> Result<()> {
-        let client = connect::client(&args.answer.cluster).await.context("or name files with --profiles")?;
+        let client = connect::client(&args.answer.cluster.flags()).await.context("or name files with --profiles")?;
         let mut missing = Missing::default();
         for kind in KINDS {
             let path = kind.url_path("", None);

@@ -33,7 +33,7 @@ impl<'a> Input<'a> {
         let (mut objects, mut known, time) = if !args.filename.is_empty() || trace.is_some() {
             (files::objects(&args.filename)?, Objects::of_files(&[]), None)
         } else {
-            let server = connect::reach(&args.answer.cluster).await?;
+            let server = connect::reach(&args.answer.cluster.flags()).await?;
             let time = server.time.unwrap_or(now);
             (of_cluster(args, &server.client, time).await?, Objects::of_cluster(server.client), Some(time))
         };

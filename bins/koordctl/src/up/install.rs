@@ -3,15 +3,16 @@
 //! Objects that an earlier run has installed stay as they are, except for the CRDs.
 
 use anyhow::{Context as _, Result};
-use koord_manager::webhook_defaults;
+use koord_manager_assembly::{NO_AUTHORITY, webhook_defaults};
+use koord_program::dynamic::typed;
 use koord_resource::{
     admission::WebhookKind,
     document::{WebhookService, webhook_configuration},
 };
 use koord_webhooks::HANDLERS;
 use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
+    Client, ResourceExt as _,
+    api::{DeleteParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -19,9 +20,6 @@ use crate::{cli::Profile, crd};
 
 /// The namespace that Koordinator is installed in.
 pub const NAMESPACE: &str = "koordinator-system";
-
-/// What stands for a certificate authority until koord-manager fills in its own: a line break, in base64.
-pub const NO_AUTHORITY: &str = "Cg==";
 
 /// Installs the definitions and waits until they are served.
 pub async fn definitions(client: &Client, profile: Profile, mut progress: impl FnMut(usize)) -> Result<()> {
@@ -63,7 +61,7 @@ pub async fn permissions(client: &Client) -> Result<()> {
 pub async fn no_lease(client: &Client) -> Result<()> {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": koord_manager::NAME, "namespace": NAMESPACE},
+        "metadata": {"name": koord_manager_assembly::NAME, "namespace": NAMESPACE},
     });
     remove(client, lease).await
 }
@@ -161,18 +159,6 @@ async fn remove(client: &Client, object: Value) -> Result<()> {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         result => result.map(drop).with_context(|| format!("{} cannot be removed", object.name_any())),
     }
-}
-
-/// An object, and where objects of its kind live.
-pub(crate) fn typed(client: &Client, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
-    let object: DynamicObject = serde_json::from_value(object)?;
-    let types = object.types.clone().context("an object without a kind")?;
-    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
-    let api = match &object.metadata.namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
-    Ok((api, object))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use koord_manager::{Checked, GATES, Options, run_with, webhook_defaults};
+use koord_manager::run_with;
+use koord_manager_assembly::{Checked, GATES, NO_AUTHORITY, Options, webhook_defaults};
 use koord_program::{Dependencies, gates::Gates};
 use koord_runtime::{clock::SharedClock, random::Random};
 use koord_webhook::Environment;
@@ -16,7 +17,6 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::install;
 use crate::cli::UpArgs;
 
 pub struct RunningManager {
@@ -144,8 +144,7 @@ async fn trusted(client: &Client) -> Result<bool> {
         let configuration = get(client, &format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}")).await?;
         let filled = |entry: &Value| {
             let client = &entry["clientConfig"];
-            client["url"].is_string()
-                && client["caBundle"].as_str().is_some_and(|bundle| bundle != install::NO_AUTHORITY)
+            client["url"].is_string() && client["caBundle"].as_str().is_some_and(|bundle| bundle != NO_AUTHORITY)
         };
         if !configuration["webhooks"].as_array().is_none_or(|entries| entries.iter().all(filled)) {
             return Ok(false);

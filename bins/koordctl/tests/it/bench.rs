@@ -60,7 +60,7 @@ fn stdout(output: &Output) -> String {
 #[test]
 fn every_scenario_that_is_built_in_finishes() {
     let bench = Bench::new("bench-built-in");
-    let names = Mutex::new(koordctl::bench::names());
+    let names = Mutex::new(koord_scheduler_bench::names());
     let wrong = Mutex::new(Vec::new());
     let play = || {
         loop {
@@ -79,7 +79,7 @@ fn every_scenario_that_is_built_in_finishes() {
     let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let listed = stdout(&bench.run(&["list"]));
-    assert!(koordctl::bench::names().all(|name| listed.contains(name)), "{listed}");
+    assert!(koord_scheduler_bench::names().all(|name| listed.contains(name)), "{listed}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ const CRATES: &[&str] = &[
     "controllers/client",
     "controllers/runtime",
     "controllers/manager",
+    "controllers/manager/assembly",
     "webhooks/server",
     "webhooks/handlers",
     "bins/koord-manager",

@@ -9,7 +9,8 @@ use std::{
 };
 
 use integration::{installed::repository, skipped};
-use koord_manager::{Options, run};
+use koord_manager::run;
+use koord_manager_assembly::Options;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;

@@ -82,7 +82,7 @@ struct Family {
 
 /// Scrapes all pages of a manager that has worked for a while.
 pub(crate) fn check(address: SocketAddr) -> Result<()> {
-    let table = koord_manager::metrics();
+    let table = koord_manager_assembly::metrics();
     for (name, kind, labels) in ORIGINAL {
         let ours = table.iter().find(|description| description.name == *name);
         let ours = ours.with_context(|| format!("{name} of the original is missing"))?;

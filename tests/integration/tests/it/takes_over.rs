@@ -58,7 +58,8 @@ const MANAGER: Program = Program {
             "--metrics-addr=0".to_owned(),
             "--health-probe-addr=0".to_owned(),
         ];
-        let checked = koord_manager::Options::from_arguments(arguments).and_then(koord_manager::Options::check);
+        let checked =
+            koord_manager_assembly::Options::from_arguments(arguments).and_then(koord_manager_assembly::Options::check);
         Replica::run(|stop| koord_manager::run(checked.unwrap(), stop))
     },
     create: |scene, name| {

@@ -79,7 +79,15 @@ fn identifiers(code: &str) -> impl Iterator<Item = (usize, &str)> {
 #[test]
 fn retired_names_of_the_scheduler_do_not_come_back() {
     let (retired, mut found) = (BTreeMap::from(RETIRED), Vec::new());
-    let folders = ["controllers/scheduler", "bins/koord-scheduler", "bins/koordctl/src", "examples"];
+    let folders = [
+        "controllers/scheduler",
+        "controllers/doctor",
+        "controllers/explain",
+        "controllers/lint",
+        "bins/koord-scheduler",
+        "bins/koordctl/src",
+        "examples",
+    ];
     for file in folders.iter().flat_map(|folder| rust_files(&repository(folder))) {
         let code = fs::read_to_string(&file).unwrap();
         let names = identifiers(&code).filter_map(|(line, name)| Some((line, name, retired.get(name)?)));

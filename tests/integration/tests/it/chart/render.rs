@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use integration::{Helm, installed::repository};
-use koord_manager::Options;
+use koord_manager_assembly::Options;
 use koord_webhook::configuration::advise;
 use koord_webhooks::{DECLARED_WEBHOOKS, Declared, HANDLERS};
 use serde_json::{Value, json};

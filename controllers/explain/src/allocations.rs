@@ -1,0 +1,152 @@
+//! What pods have of the devices, CPUs and NUMA nodes of their nodes: the annotations of the scheduler held against the reports of koordlet.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_api::{
+    device::Device,
+    device_protocol::DEVICE_ALLOCATED,
+    node_resource_topology::{Zone, node_numa},
+    numa::RESOURCE_STATUS,
+};
+use koord_scheduling::{CpuConflict, DeviceConflict, DeviceId, NodeDevices, NodeNuma};
+use serde::Deserialize;
+
+/// One node.
+#[derive(Clone, Debug, Default)]
+pub struct NodeAllocations {
+    pub devices: NodeDevices,
+    pub numa: NodeNuma,
+    /// Annotations that cannot be read, with their objects.
+    unreadable: Vec<String>,
+}
+
+/// All nodes, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Allocations(BTreeMap<String, NodeAllocations>);
+
+#[derive(Deserialize)]
+struct Topology {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    zones: Vec<Zone>,
+}
+
+#[derive(Deserialize)]
+struct Pod {
+    metadata: PodMetadata,
+    #[serde(default)]
+    spec: PodSpec,
+    #[serde(default)]
+    status: PodStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodMetadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodSpec {
+    node_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: String,
+}
+
+// === impl Allocations ===
+
+impl Allocations {
+    /// The kinds that [`Self::add`] takes.
+    pub const KINDS: [&str; 3] = ["Device", "NodeResourceTopology", "Pod"];
+
+    /// Takes an object of one of [`Self::KINDS`]. Devices and topologies come before pods.
+    pub fn add(&mut self, kind: &str, text: &str) -> Result<()> {
+        match kind {
+            "Device" => {
+                let device: Device = serde_json::from_str(text)?;
+                let name = device.metadata.name.clone().unwrap_or_default();
+                self.0.entry(name).or_default().devices = device.node_devices();
+            }
+            "NodeResourceTopology" => {
+                let Topology { metadata, zones } = serde_json::from_str(text)?;
+                let name = metadata.name.clone().unwrap_or_default();
+                let node = self.0.entry(name.clone()).or_default();
+                match node_numa(&metadata, &zones) {
+                    Ok(numa) => node.numa = numa,
+                    Err(error) => node.unreadable.push(format!("NodeResourceTopology {name}: {error}")),
+                }
+            }
+            _ => self.add_pod(serde_json::from_str(text)?),
+        }
+        Ok(())
+    }
+
+    fn add_pod(&mut self, pod: Pod) {
+        let Pod { metadata: PodMetadata { name, namespace, annotations }, spec, status } = pod;
+        let is_finished = ["Succeeded", "Failed"].contains(&status.phase.as_str());
+        let Some(annotations) = annotations.filter(|_| !spec.node_name.is_empty() && !is_finished) else { return };
+        if !DEVICE_ALLOCATED.is_present(&annotations) && !RESOURCE_STATUS.is_present(&annotations) {
+            return;
+        }
+        let namespace = if namespace.is_empty() { "default" } else { &namespace };
+        let pod = format!("{namespace}/{name}");
+        let node = self.0.entry(spec.node_name).or_default();
+        let mut errors = Vec::new();
+        match DEVICE_ALLOCATED.get(&annotations) {
+            Ok(None) => {}
+            Ok(Some(allocations)) => allocations.allocate(&mut node.devices, &pod),
+            Err(error) => errors.push(error.to_string()),
+        }
+        match RESOURCE_STATUS.get(&annotations) {
+            Ok(None) => {}
+            Ok(Some(allocated)) => {
+                let allocated = allocated.allocate(&mut node.numa, &pod);
+                errors.extend(allocated.err().map(|error| format!("{}: {error}", RESOURCE_STATUS.name())));
+            }
+            Err(error) => errors.push(error.to_string()),
+        }
+        node.unreadable.extend(errors.into_iter().map(|error| format!("Pod {pod}: {error}")));
+    }
+
+    /// A node; an empty one where nothing is known of it.
+    pub fn of_node(mut self, name: &str) -> NodeAllocations {
+        self.0.remove(name).unwrap_or_default()
+    }
+
+    /// The nodes by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &NodeAllocations)> {
+        self.0.iter()
+    }
+}
+
+// === impl NodeAllocations ===
+
+impl NodeAllocations {
+    /// Whether neither devices nor CPUs nor NUMA nodes are known.
+    pub fn is_empty(&self) -> bool {
+        self.devices.iter().next().is_none() && self.numa == NodeNuma::default() && self.unreadable.is_empty()
+    }
+
+    /// What contradicts itself, in words.
+    pub fn conflicts(&self) -> Vec<String> {
+        let of_device = |(id, conflict): (&DeviceId, DeviceConflict)| {
+            let allocations = self.devices.get(id).map(|device| &device.allocations);
+            let pods: Vec<&str> = allocations.into_iter().flatten().map(|(pod, _)| pod.as_str()).collect();
+            format!("{} {}: {conflict}; allocated to {}", id.type_, id.minor, pods.join(", "))
+        };
+        let devices = self.devices.conflicts().map(of_device);
+        let cpus = self.numa.cpu_conflicts();
+        devices.chain(cpus.iter().map(CpuConflict::to_string)).chain(self.unreadable.iter().cloned()).collect()
+    }
+}
