@@ -9,6 +9,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_scheduling::{NodeAffinity, PreferredNodes};
 
+pub use self::claims::ClaimNameError;
 use crate::{
     affinity::{PodAffinity, SpreadConstraint},
     dynamic::{GeneratedClaim, NamedClaim},

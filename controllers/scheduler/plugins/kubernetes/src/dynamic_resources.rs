@@ -40,10 +40,10 @@ use koord_scheduler_framework::{
 use koord_scheduling::NodeTerm;
 
 use self::{
-    claims::Claim,
+    claims::{Claim, ClaimError},
     demand::Demand,
     ledger::{ClaimHeld, ClaimsHeld, Given},
-    search::Scope,
+    search::{AllocationError, Scope},
     selectors::Selectors,
     state::Devices,
 };
@@ -87,24 +87,24 @@ impl DynamicResources {
         if let Some(devices) = devices
             && let Some(claim) = claims.iter().find(|claim| devices.is_given_back(claim, pod))
         {
-            return Err(not_ready(format!("resource claim {} is still reserved for an earlier attempt", claim.key)));
+            return Err(not_ready(ClaimError::StillReserved(claim.key.clone())));
         }
         let without = claims.iter().filter(|claim| !claim.is_allocated());
         let demands = without.map(|claim| {
             if devices.is_some_and(|devices| devices.ledger.is_in_flight(&claim.key, &pod.uid)) {
-                return Err(not_ready(format!("resource claim {} is in the process of being allocated", claim.key)));
+                return Err(not_ready(ClaimError::BeingAllocated(claim.key.clone())));
             }
             let demand = Demand::of(claim, objects, &self.shared.selectors);
-            demand.map_err(|words| ReasonCode::ResourceClaimInvalid.says(words))
+            demand.map_err(|error| ReasonCode::ResourceClaimInvalid.says(error.to_string()))
         });
         let demands = demands.collect::<Result<_, _>>()?;
         Ok((claims, demands))
     }
 
     fn find(&self, node: &Node, demands: &[Demand], cluster: &Cluster) -> Result<Vec<Given>, Reason> {
-        let unavailable = |words: String| ReasonCode::ResourceClaimUnavailable.says(words);
+        let unavailable = |error: AllocationError| ReasonCode::ResourceClaimUnavailable.says(error.to_string());
         let Some(Devices { pools, ledger, .. }) = cluster.state() else {
-            return Err(unavailable(search::NONE.to_owned()));
+            return Err(unavailable(AllocationError::NONE));
         };
         let (objects, selectors) = (cluster.objects(), &self.shared.selectors);
         search::on(node, demands, Scope { pools, ledger, objects, selectors }).map_err(unavailable)
@@ -322,8 +322,8 @@ impl SchedulingSignature for DynamicResources {
     }
 }
 
-fn not_ready(words: String) -> Reason {
-    ReasonCode::ResourceClaimNotReady.says(words)
+fn not_ready(error: ClaimError) -> Reason {
+    ReasonCode::ResourceClaimNotReady.says(error.to_string())
 }
 
 /// Whether a change of an object may help a pod.
@@ -404,7 +404,7 @@ impl NodeFilter for OnNodes {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Ok(()) };
         if !self.demands.is_empty() {
-            self.plugin.find(node, &self.demands, cluster).map_err(|words| self.plugin.lacks(words))?;
+            self.plugin.find(node, &self.demands, cluster).map_err(|reason| self.plugin.lacks(reason))?;
         }
         let includes =
             |terms: &[NodeTerm]| terms.iter().any(|term| term.selects(&node.name, |key| node.labels.get(key)));

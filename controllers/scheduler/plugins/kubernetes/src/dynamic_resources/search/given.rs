@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSele
 use koord_scheduler_framework::dynamic::{AllocatedDevice, DeviceConfiguration, DeviceId};
 use serde_json::{Value, json};
 
-use super::{Choice, Search};
+use super::{AllocationError, Choice, Search};
 use crate::dynamic_resources::{
     demand::{Alternative, Demand, RequestedDevices},
     ledger::Given,
@@ -14,7 +14,7 @@ use crate::dynamic_resources::{
 
 impl Search<'_> {
     /// What each claim is given, by what was chosen.
-    pub(super) fn given(&self) -> Result<Vec<Given>, String> {
+    pub(super) fn given(&self) -> Result<Vec<Given>, AllocationError> {
         let claims = self.demands.iter().zip(&self.choices);
         claims
             .map(|(demand, choices)| {
@@ -41,7 +41,7 @@ impl Search<'_> {
     }
 
     /// The nodes from which all chosen devices can be reached.
-    fn selector(&self, choices: &[Choice<'_>]) -> Result<Option<NodeSelector>, String> {
+    fn selector(&self, choices: &[Choice<'_>]) -> Result<Option<NodeSelector>, AllocationError> {
         let (mut fields, mut expressions) = (Vec::new(), Vec::new());
         let chosen = choices.iter().filter_map(|choice| self.candidates.get(choice.candidate));
         for spec in chosen.map(|candidate| &candidate.slice.spec) {
@@ -59,9 +59,7 @@ impl Search<'_> {
                     add(&mut fields, one.match_fields.as_deref());
                     add(&mut expressions, one.match_expressions.as_deref());
                 }
-                Some(terms) => {
-                    return Err(format!("unsupported ResourceSlice.NodeSelector with {} terms", terms.len()));
-                }
+                Some(terms) => return Err(AllocationError::NodeSelector(terms.len())),
             }
         }
         Ok((!fields.is_empty() || !expressions.is_empty()).then(|| term(fields, expressions)))
