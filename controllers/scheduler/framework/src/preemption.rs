@@ -6,10 +6,12 @@ mod lower_priority;
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
 use koord_core::uid::Uid;
+use thiserror::Error;
 
 pub use self::{
     evaluator::{Evaluator, awaits_victims, is_unresolvable, no_candidate, nominate, not_eligible, refuse_reserve_pod},
@@ -24,6 +26,20 @@ use crate::{
     pod::Pod,
     unavailable,
 };
+
+/// The preemptor would be rejected whichever node had room for it. The message is shown in events.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct NotAdmitted {
+    pub message: String,
+}
+
+impl NotAdmitted {
+    /// Shows a refusal as the events about the pod do.
+    pub fn new(refusal: impl fmt::Display) -> Self {
+        Self { message: refusal.to_string() }
+    }
+}
 
 /// Who may be evicted for a pod.
 pub trait Rules {
@@ -41,10 +57,13 @@ pub trait Rules {
     /// What is said of a node without a pod that may go.
     fn no_victims(&self, node: &str) -> String;
 
-    /// Whether the pod would be taken at all, while pods are away for which it is tried; the reason if not. Nodes are asked
-    /// for themselves.
-    fn admits(&self, request: &Request<'_>, profile: &Profile, cluster: &Cluster) -> Result<(), String> {
-        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(rejection.message()))
+    /// Whether the pod passes PreFilter while its possible victims are removed. Filters run afterwards.
+    ///
+    /// # Errors
+    ///
+    /// A plugin rejects the pod.
+    fn admits(&self, request: &Request<'_>, profile: &Profile, cluster: &Cluster) -> Result<(), NotAdmitted> {
+        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(NotAdmitted::new(rejection.message())))
     }
 }
 
@@ -247,7 +266,7 @@ impl Dry<'_, '_> {
         row: Row,
         beside: &[Arc<Pod>],
     ) -> Result<(), Vec<String>> {
-        self.rules.admits(request, profile, &self.trial).map_err(|reason| vec![reason])?;
+        self.rules.admits(request, profile, &self.trial).map_err(|error| vec![error.message])?;
         let words = |verdict: Verdict, trial: &Trial<'_>| {
             profile.reasons(&verdict, trial).into_iter().map(|reason| reason.text).collect()
         };

@@ -40,7 +40,7 @@ use koord_scheduler_framework::{
     event::{Event, Events},
     pod::Pod,
     preemption::{
-        Attempted, LowerPriority, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
+        Attempted, LowerPriority, NotAdmitted, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
         refuse_reserve_pod,
     },
 };
@@ -264,9 +264,9 @@ impl Rules for SameQuota<'_> {
 
     /// Evictions make room within the quota's own limit, and neither in its `min` nor in the quotas above; hooks are asked as if the
     /// pods were gone.
-    fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), String> {
+    fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), NotAdmitted> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check_own(request.template()).map_err(|shortage| shortage.to_string())?;
-        quotas.check_hooks(request.template(), request.pod).map_err(|refusal| refusal.to_string())
+        quotas.check_own(request.template()).map_err(NotAdmitted::new)?;
+        quotas.check_hooks(request.template(), request.pod).map_err(NotAdmitted::new)
     }
 }

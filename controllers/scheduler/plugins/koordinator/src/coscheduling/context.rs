@@ -13,6 +13,7 @@ use koord_scheduler_framework::{
     object::ObjectChange,
     pod::Pod,
 };
+use thiserror::Error;
 
 use super::{
     arrangement::Arrangement,
@@ -49,6 +50,11 @@ pub(super) struct Preemption {
     /// Whether room was looked for in this round. It is not where the pod must not preempt, or waits for victims.
     pub(super) was_tried: bool,
 }
+
+/// The members of the round were assigned to nodes, and one of them does not fit there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("plan become invalid, wait for the next round")]
+pub(super) struct PlanInvalid;
 
 /// Where a pod goes.
 pub(super) enum Place {
@@ -157,11 +163,14 @@ impl Context {
         }
     }
 
-    /// What a job asks of the network for which room is to be made: an error where its members had places, so that room
-    /// elsewhere is of no use to them.
-    pub(super) fn place_of_job(&self, uid: &Uid) -> Result<Option<NetworkTopologySpec>, String> {
+    /// The network topology that the pods of a preempting job require.
+    ///
+    /// # Errors
+    ///
+    /// The members were assigned to nodes, so that preemption on others does not help them.
+    pub(super) fn topology_of_job(&self, uid: &Uid) -> Result<Option<NetworkTopologySpec>, PlanInvalid> {
         match &self.arrangement {
-            Some(places) if !places.is_empty() => Err("plan become invalid, wait for the next round".to_owned()),
+            Some(places) if !places.is_empty() => Err(PlanInvalid),
             Some(_) => Ok(self.topology_of(uid).cloned()),
             None => Ok(None),
         }

@@ -84,7 +84,7 @@ impl Coscheduling {
         }
         let failed = |message: String| Preemption { by: by.clone(), message, nominates: false, was_tried: true };
         let Some(context) = attempted.cluster.state::<Context>() else { return Err(failed(String::new())) };
-        let place = context.place_of_job(&request.pod.uid);
+        let topology = context.topology_of_job(&request.pod.uid);
         let Job { pods, in_place, group } = context.job(&request.pod.uid);
         let preemptor = group.unwrap_or_else(|| by.to_string());
         let row = |uid: &Uid| attempted.cluster.pod(uid).map(|placed| (uid.clone(), placed.row));
@@ -99,9 +99,9 @@ impl Coscheduling {
         }
         let pods: Vec<Arc<Pod>> =
             pods.iter().filter_map(|uid| attempted.cluster.pending_pod(uid)).map(Arc::clone).collect();
-        let place = place.map_err(failed)?;
-        let Nominations { mut rows, victims } =
-            preempt(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
+        let topology = topology.map_err(|error| failed(error.to_string()))?;
+        let Nominations { mut rows, victims } = preempt(request, attempted, &pods, topology.as_ref(), self.name())
+            .map_err(|error| failed(error.to_string()))?;
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
         let preemption = Preemption { by, message, nominates: true, was_tried: true };
