@@ -40,5 +40,5 @@ pub fn extender(data: &[u8]) {
         }),
         _ => Bind.check(&extender, body),
     };
-    assert!(error.err().is_none_or(|error| !error.is_empty()));
+    assert!(error.err().is_none_or(|error| !error.to_string().is_empty()));
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use koord_core::uid::Uid;
+use thiserror::Error;
 
 use crate::{
     cluster::state::State,
@@ -74,13 +75,20 @@ pub struct NodeVictims {
     pub violations: usize,
 }
 
-/// What was answered; in words why there is no answer.
+/// An extender call failed. The message is shown in events.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ExtenderError {
+    pub message: String,
+}
+
+/// What was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// About nodes.
-    Nodes(Result<Nodes, String>),
+    Nodes(Result<Nodes, ExtenderError>),
     /// About victims.
-    Victims(Result<Victims, String>),
+    Victims(Result<Victims, ExtenderError>),
 }
 
 /// What was said about nodes. A node that is missing here was refused without a word.
@@ -107,18 +115,18 @@ pub struct Words {
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     pod: Uid,
-    nodes: Option<Result<Arc<Nodes>, String>>,
-    victims: Option<Result<Victims, String>>,
+    nodes: Option<Result<Arc<Nodes>, ExtenderError>>,
+    victims: Option<Result<Victims, ExtenderError>>,
 }
 
 impl Answers {
     /// What was said about nodes for this pod.
-    pub fn nodes(&self, pod: &Pod) -> Option<Result<&Arc<Nodes>, &String>> {
+    pub fn nodes(&self, pod: &Pod) -> Option<Result<&Arc<Nodes>, &ExtenderError>> {
         self.nodes.as_ref().filter(|_| self.pod == pod.uid).map(Result::as_ref)
     }
 
     /// What was said about victims for this pod.
-    pub fn victims(&self, pod: &Pod) -> Option<Result<&Victims, &String>> {
+    pub fn victims(&self, pod: &Pod) -> Option<Result<&Victims, &ExtenderError>> {
         self.victims.as_ref().filter(|_| self.pod == pod.uid).map(Result::as_ref)
     }
 

@@ -21,12 +21,13 @@ use koord_runtime::{
     key::ObjectKey,
     uid::Uid,
 };
-use koord_scheduler_framework::extender::{Answer, Extender, NodeVictims, Nodes, Question, Victims};
+use koord_scheduler_framework::extender::{Answer, Extender, ExtenderError, NodeVictims, Nodes, Question, Victims};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
+use thiserror::Error;
 use tokio::task::JoinSet;
 
-use self::verbs::{Bind, Filter, Preempt, Prioritize, Verb};
+use self::verbs::{AnswerError, Bind, Filter, Preempt, Prioritize, Verb};
 
 /// A webhook that takes part in scheduling, and the way to it.
 #[derive(Clone)]
@@ -56,6 +57,38 @@ pub(crate) struct ExtenderCall {
     pub(crate) webhooks: Vec<Arc<Webhook>>,
 }
 
+/// Why the call of an extender has no result.
+#[derive(Debug, Error)]
+pub enum CallError {
+    #[error("Post {url:?}: {source}")]
+    Request { url: String, source: RequestError },
+    #[error("Post {url:?}: no answer within {timeout:?}")]
+    Timeout { url: String, timeout: Duration },
+    #[error("failed {verb} with extender at URL {url}, code {code}")]
+    Status { verb: String, url: String, code: u16 },
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+/// Why a request to an extender failed.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    #[error(transparent)]
+    Url(#[from] http::Error),
+    #[error("{}", in_one_line(.0))]
+    Connection(#[source] kube::Error),
+    #[error("{}", in_one_line(&**.0))]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+}
+
+impl From<CallError> for ExtenderError {
+    fn from(error: CallError) -> Self {
+        Self { message: error.to_string() }
+    }
+}
+
 impl Webhook {
     /// The longest answer of an extender: several thousand whole nodes.
     pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -65,39 +98,37 @@ impl Webhook {
         let (name, namespace) = (pod.name(), pod.namespace());
         let args = json!({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node});
         // Whoever did not answer in time may have bound the pod: then its watch has said so before.
-        let refused = |message: String| ReconcileError::new(Fault::User, message);
+        let refused = |error: CallError| ReconcileError::new(Fault::User, error.to_string());
         self.send(Bind, &args).await.map_err(refused)
     }
 
-    /// Sends a question, and reads the answer.
-    async fn send<V: Verb>(&self, asks: V, args: &Value) -> Result<V::Answer, String> {
+    /// Sends a request, and reads the answer.
+    async fn send<V: Verb>(&self, call: V, args: &Value) -> Result<V::Answer, CallError> {
         let (verb, url) = (V::path(&self.extender), verbs::url::<V>(&self.extender));
         let answer = match tokio::time::timeout(self.timeout, self.exchange(verb, args)).await {
-            Ok(answer) => answer.map_err(|why| format!("Post {url:?}: {why}"))?,
-            Err(_) => return Err(format!("Post {url:?}: no answer within {:?}", self.timeout)),
+            Ok(Ok(answer)) => answer,
+            Ok(Err(source)) => return Err(CallError::Request { url, source }),
+            Err(_) => return Err(CallError::Timeout { url, timeout: self.timeout }),
         };
         let (status, body) = answer;
         if status != StatusCode::OK {
-            return Err(format!("failed {verb} with extender at URL {url}, code {}", status.as_u16()));
+            return Err(CallError::Status { verb: verb.to_owned(), url, code: status.as_u16() });
         }
-        asks.check(&self.extender, &body)
+        Ok(call.check(&self.extender, &body)?)
     }
 
-    async fn exchange(&self, verb: &str, args: &Value) -> Result<(StatusCode, Vec<u8>), String> {
+    async fn exchange(&self, verb: &str, args: &Value) -> Result<(StatusCode, Vec<u8>), RequestError> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("/{verb}"))
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Body::from(args.to_string().into_bytes()))
-            .map_err(|error| error.to_string())?;
-        let answer = self.client.send(request).await.map_err(|error| in_one_line(&error))?;
+            .body(Body::from(args.to_string().into_bytes()))?;
+        let answer = self.client.send(request).await.map_err(RequestError::Connection)?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), self.answer_bytes_max).collect().await;
         let body = body.map_err(|error| match in_one_line(&*error) {
-            text if text.contains("length limit") => {
-                format!("the answer is longer than {} bytes", self.answer_bytes_max)
-            }
-            text => text,
+            text if text.contains("length limit") => RequestError::TooLong(self.answer_bytes_max),
+            _ => RequestError::Body(error),
         })?;
         Ok((status, body.to_bytes().to_vec()))
     }
@@ -107,13 +138,15 @@ impl ExtenderCall {
     /// Asks the extenders.
     pub(crate) async fn answer(self) -> Answer {
         match &self.question {
-            Question::Nodes(names) => Answer::Nodes(self.ask_about_nodes(names).await),
-            Question::Victims(victims) => Answer::Victims(self.ask_about_victims(victims.clone()).await),
+            Question::Nodes(names) => Answer::Nodes(self.rate_nodes(names).await.map_err(ExtenderError::from)),
+            Question::Victims(victims) => {
+                Answer::Victims(self.choose_victims(victims.clone()).await.map_err(ExtenderError::from))
+            }
         }
     }
 
     /// One extender is asked about what the one before has left, and all of them to rate what is left in the end.
-    async fn ask_about_nodes(&self, names: &[Arc<str>]) -> Result<Nodes, String> {
+    async fn rate_nodes(&self, names: &[Arc<str>]) -> Result<Nodes, CallError> {
         let asked: BTreeSet<Arc<str>> = names.iter().cloned().collect();
         let mut left = names.to_vec();
         let mut refused = BTreeMap::new();
@@ -130,7 +163,7 @@ impl ExtenderCall {
                     left = accepted;
                 }
                 Err(error) if webhook.extender.is_ignorable => {
-                    tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");
+                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "an extender is passed over");
                 }
                 Err(error) => return Err(error),
             }
@@ -155,7 +188,7 @@ impl ExtenderCall {
             let (webhook, args) = (Arc::clone(webhook), self.about_nodes(webhook, left));
             asked.spawn(async move {
                 webhook.send(Prioritize, &args).await.inspect_err(|error| {
-                    tracing::warn!(error, extender = webhook.extender.url, "an extender rates no nodes");
+                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "an extender rates no nodes");
                 })
             });
         }
@@ -178,7 +211,7 @@ impl ExtenderCall {
     }
 
     /// One extender is asked about what the one before has chosen.
-    async fn ask_about_victims(&self, mut victims: Victims) -> Result<Victims, String> {
+    async fn choose_victims(&self, mut victims: Victims) -> Result<Victims, CallError> {
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.preempt.is_empty()) {
             if victims.is_empty() {
                 break;
@@ -187,10 +220,10 @@ impl ExtenderCall {
             match webhook.send(Preempt, &args).await {
                 Ok(chosen) => victims = chosen,
                 Err(error) if webhook.extender.is_ignorable => {
-                    tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");
+                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "an extender is passed over");
                 }
                 Err(error) => {
-                    tracing::warn!(error, extender = webhook.extender.url, "no room is made: an extender fails");
+                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "no room is made: an extender fails");
                     return Err(error);
                 }
             }

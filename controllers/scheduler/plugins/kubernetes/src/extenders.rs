@@ -12,7 +12,7 @@ use koord_scheduler_framework::{
     Reason, ReasonCode, Refusal, Registration, Rejection, Request, SchedulingSignature, Score,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
-    extender::{Answers, Extender, NodeVictims, Nodes, Victims, Words},
+    extender::{Answers, Extender, ExtenderError, NodeVictims, Nodes, Victims, Words},
     pod::Pod,
     preemption::Candidate,
 };
@@ -71,7 +71,7 @@ impl Plugin for Extenders {
 impl PreFilter for Extenders {
     fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         match said(request, cluster) {
-            Some(Err(why)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(why))),
+            Some(Err(error)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(&error.message))),
             Some(Ok(_)) | None => Ok(()),
         }
     }
@@ -139,7 +139,7 @@ impl SchedulingSignature for Extenders {
 }
 
 /// What extenders have said about nodes for the pod.
-fn said<'c>(request: &Request<'_>, cluster: &'c Cluster) -> Option<Result<&'c Arc<Nodes>, &'c String>> {
+fn said<'c>(request: &Request<'_>, cluster: &'c Cluster) -> Option<Result<&'c Arc<Nodes>, &'c ExtenderError>> {
     cluster.state::<Answers>()?.nodes(request.pod)
 }
 

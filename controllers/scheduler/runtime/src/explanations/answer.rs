@@ -44,11 +44,14 @@ pub(super) fn answer(
     time: Timestamp,
 ) -> ScheduleExplanationStatus {
     let pods = match &asked.template {
-        Some(template) => maker.pod(template, &asked.namespace).map(|pod| {
-            engine.set_pod(Arc::clone(&pod), now);
-            vec![pod]
-        }),
-        None => Ok(pods(&engine, asked)).and_then(|pods| if pods.is_empty() { Err(nobody(asked)) } else { Ok(pods) }),
+        Some(template) => {
+            let pod = maker.pod(template, &asked.namespace).map_err(|error| error.to_string());
+            pod.map(|pod| {
+                engine.set_pod(Arc::clone(&pod), now);
+                vec![pod]
+            })
+        }
+        None => Ok(pods(&engine, asked)).and_then(|pods| if pods.is_empty() { Err(no_pods(asked)) } else { Ok(pods) }),
     };
     let mut status = match pods {
         Ok(pods) => explained(&engine, &pods, now),
@@ -58,7 +61,7 @@ pub(super) fn answer(
     status
 }
 
-fn nobody(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> String {
+fn no_pods(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> String {
     if key.is_empty() {
         return "spec asks nothing; name a pod, a gang or a label in questionObjectKey, or write questionObjectTemplate"
             .to_owned();

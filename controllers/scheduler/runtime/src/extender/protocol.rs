@@ -7,6 +7,8 @@ use koord_scheduler_framework::extender::{Extender, NodeVictims, Victims, Words}
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::verbs::AnswerError;
+
 /// An answer. `null` says nothing.
 pub(super) trait Result: DeserializeOwned + Default {
     fn read(body: &[u8]) -> serde_json::Result<Self> {
@@ -63,17 +65,14 @@ impl Filtered {
         asked: &[Arc<str>],
         knows_objects: bool,
         extender: &Extender,
-    ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, Words>), String> {
+    ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, Words>), AnswerError> {
         if !self.error.is_empty() {
-            return Err(self.error);
+            return Err(AnswerError::Refused(self.error));
         }
         let listed = || Some(self.nodes?.items.into_iter().flatten().map(|node| node.metadata.name).collect());
         let names: Vec<String> = self.nodenames.filter(|_| knows_objects).or_else(listed).unwrap_or_default();
         let known = |name: &String| asked.iter().find(|asked| ***asked == **name).cloned();
-        let unknown = |name: &String| {
-            let url = &extender.url;
-            format!("extender {url:?} claims a filtered node {name:?} which is not found in the input node list")
-        };
+        let unknown = |name: &String| AnswerError::UnknownNode { url: extender.url.clone(), node: name.clone() };
         let accepted = names.iter().map(|name| known(name).ok_or_else(|| unknown(name)));
         let accepted = accepted.collect::<std::result::Result<Vec<_>, _>>()?;
         let failed = self.failednodes.into_iter().flatten().map(|failed| (failed, true));
@@ -123,7 +122,7 @@ struct ChosenPod {
 
 impl Preempted {
     /// The victims. A node without any is an error, or dropped.
-    pub(super) fn checked(self, drops_empty: bool) -> std::result::Result<Victims, String> {
+    pub(super) fn checked(self, drops_empty: bool) -> std::result::Result<Victims, AnswerError> {
         let mut victims = Victims::new();
         for (node, chosen) in self.nodenametometavictims.into_iter().flatten() {
             let Chosen { pods, numpdbviolations } = chosen.unwrap_or_default();
@@ -132,7 +131,7 @@ impl Preempted {
                 let violations = usize::try_from(numpdbviolations).unwrap_or(0);
                 victims.insert(node.into(), NodeVictims { pods, violations });
             } else if !drops_empty {
-                return Err(format!("expected at least one victim pod on node {node:?}"));
+                return Err(AnswerError::NoVictims(node));
             }
         }
         Ok(victims)

@@ -98,7 +98,7 @@ fn nodes() -> Question {
 /// What is said about three nodes: `n1 10, n2 0; n3 because of this`, with `!` where that lies in the node.
 async fn said_by(webhooks: Vec<Webhook>) -> Result<String, String> {
     let Answer::Nodes(nodes) = about(nodes(), webhooks).answer().await else { panic!() };
-    let Nodes { accepted, refused, .. } = nodes?;
+    let Nodes { accepted, refused, .. } = nodes.map_err(|error| error.message)?;
     let accepted: Vec<String> = accepted.iter().map(|(node, score)| format!("{node} {score}")).collect();
     let refused = refused
         .iter()
@@ -190,7 +190,7 @@ async fn victims_are_sent_as_names_or_whole_and_chosen() {
     let choose = |webhook: Webhook| about(Question::Victims(victims.clone()), vec![webhook]).answer();
     let chosen = [(Arc::from("n1"), NodeVictims { pods: ["v", "w"].map(Uid::from).to_vec(), violations: 0 })];
     assert_eq!(choose(named).await, Answer::Victims(Ok(chosen.into())));
-    let none = r#"expected at least one victim pod on node "n1""#.to_owned();
+    let none = ExtenderError { message: r#"expected at least one victim pod on node "n1""#.to_owned() };
     assert_eq!(choose(whole.clone()).await, Answer::Victims(Err(none)));
     let ignorable = Webhook { extender: Extender { is_ignorable: true, ..whole.extender.clone() }, ..whole };
     assert_eq!(choose(ignorable).await, Answer::Victims(Ok(Victims::new())));

@@ -11,7 +11,7 @@ use koord_runtime::{
 };
 use koord_scheduler_engine::{Attempt, Outcome};
 use koord_scheduler_framework::{
-    extender::{Answer, Question},
+    extender::{Answer, ExtenderError, Question},
     pod::Pod,
 };
 
@@ -78,8 +78,8 @@ impl Scheduler {
         // The caches of whole objects may be a moment behind.
         let unknown = || format!("pod {} is not known well enough yet to ask extenders about it", pod.key);
         let instead = match &question {
-            Question::Nodes(_) => |unknown: String| Answer::Nodes(Err(unknown)),
-            Question::Victims(_) => |unknown: String| Answer::Victims(Err(unknown)),
+            Question::Nodes(_) => |message: String| Answer::Nodes(Err(ExtenderError { message })),
+            Question::Victims(_) => |message: String| Answer::Victims(Err(ExtenderError { message })),
         };
         match self.asked(pod, question).ok_or_else(unknown) {
             Ok(asked) => Next::Ask(Asking { number, asked }),

@@ -5,7 +5,7 @@ use koord_core::{clock::Moment, random::Random, uid::Uid};
 use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
     NextPod, Profile,
-    extender::{Answer, Question},
+    extender::{Answer, ExtenderError, Question},
     pod::Template,
 };
 use serde_json::json;
@@ -146,7 +146,7 @@ fn an_extender_without_an_answer_is_an_error_and_a_pod_that_is_gone_is_not_waite
     engine.set_pod(pod("a", "1", 5, 1, None), NOW);
     engine.set_pod(pod("b", "1", 4, 1, None), NOW);
     let (_, number) = next(&mut engine);
-    engine.answered(number, Answer::Nodes(Err("it is broken".to_owned())));
+    engine.answered(number, Answer::Nodes(Err(ExtenderError { message: "it is broken".to_owned() })));
     assert_eq!(next(&mut engine).0, "a: it is broken");
     let (asked, number) = next(&mut engine);
     assert_eq!(asked, "b? n1");
@@ -200,7 +200,7 @@ fn extenders_choose_among_the_victims_of_preemption() {
         // A pod of another scheduler is not evicted, whoever wants it.
         (victims("n2", "v2 f"), format!("{insufficient} preemption: no candidate node for preemption")),
         (Answer::Victims(Ok(Victims::new())), format!("{insufficient} preemption: no candidate node for preemption")),
-        (Answer::Victims(Err("broken".to_owned())), insufficient.to_owned()),
+        (Answer::Victims(Err(ExtenderError { message: "broken".to_owned() })), insufficient.to_owned()),
     ] {
         let (mut engine, number) = preempting();
         engine.answered(number, answer);
