@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, write::Write};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
-    Patch, Profile, Searched, cluster::Cluster, cycle::Memory, event::Event, extender::Question, pod::Pod,
+    Patch, Profile, Searched, cluster::Cluster, cycle::Memory, event::Event, extender::ExtenderArgs, pod::Pod,
     policy::Policy,
 };
 
@@ -119,11 +119,11 @@ pub enum Outcome {
     Waiting { node: Arc<str> },
     /// No node takes it.
     Refused(Refused),
-    /// An extender is to be called first: [`Engine::answered`] goes on.
+    /// Extenders are to be called first: [`Engine::extender_call_finished`] goes on.
     ExtenderCall {
-        /// The number of the question.
+        /// The number of the call.
         number: u64,
-        question: Question,
+        args: ExtenderArgs,
     },
 }
 

@@ -211,7 +211,7 @@ impl CallResult for Option<Box<dyn NodeScore>> {
 impl CallResult for PostFilterResult {
     fn status(&self) -> Status {
         match self {
-            Self::Nominate { .. } | Self::Ask(_) | Self::Together { .. } => Status::Success,
+            Self::Nominate { .. } | Self::CallExtenders(_) | Self::Together { .. } => Status::Success,
             Self::Nothing(_) | Self::NoCandidate(_) => Status::Unschedulable,
             Self::Stop(_) => Status::Unresolvable,
         }

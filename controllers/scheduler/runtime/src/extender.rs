@@ -1,7 +1,6 @@
-//! Extenders: webhooks that are asked about pods, within limits of time and bytes.
+//! The client of extenders: HTTP calls within limits of time and bytes, with the JSON of `k8s.io/kube-scheduler/extender/v1`.
 //!
-//! What is asked and what follows from the answers is decided by the engine; this sends questions and reads answers, with the
-//! JSON of `k8s.io/kube-scheduler/extender/v1`.
+//! The engine decides when extenders are called and what follows from their results.
 
 mod protocol;
 #[cfg(test)]
@@ -21,7 +20,9 @@ use koord_runtime::{
     key::ObjectKey,
     uid::Uid,
 };
-use koord_scheduler_framework::extender::{Answer, Extender, ExtenderError, NodeVictims, Nodes, Question, Victims};
+use koord_scheduler_framework::extender::{
+    Extender, ExtenderArgs, ExtenderError, ExtenderResult, NodeVictims, Nodes, Victims,
+};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -44,9 +45,9 @@ pub struct Webhook {
     pub knows_objects: bool,
 }
 
-/// A question, with the objects that it is about.
+/// A call of extenders, with the objects that they may need.
 pub(crate) struct ExtenderCall {
-    pub(crate) question: Question,
+    pub(crate) args: ExtenderArgs,
     /// The pod as it is sent.
     pub(crate) pod: Value,
     /// Nodes by name, where an extender does not know them.
@@ -135,35 +136,41 @@ impl Webhook {
 }
 
 impl ExtenderCall {
-    /// Asks the extenders.
-    pub(crate) async fn answer(self) -> Answer {
-        match &self.question {
-            Question::Nodes(names) => Answer::Nodes(self.rate_nodes(names).await.map_err(ExtenderError::from)),
-            Question::Victims(victims) => {
-                Answer::Victims(self.choose_victims(victims.clone()).await.map_err(ExtenderError::from))
+    /// Calls one extender after the other.
+    pub(crate) async fn send(self) -> ExtenderResult {
+        match &self.args {
+            ExtenderArgs::Nodes(names) => {
+                ExtenderResult::Nodes(self.filter_and_prioritize(names).await.map_err(ExtenderError::from))
+            }
+            ExtenderArgs::Victims(victims) => {
+                ExtenderResult::Victims(self.process_preemption(victims.clone()).await.map_err(ExtenderError::from))
             }
         }
     }
 
-    /// One extender is asked about what the one before has left, and all of them to rate what is left in the end.
-    async fn rate_nodes(&self, names: &[Arc<str>]) -> Result<Nodes, CallError> {
-        let asked: BTreeSet<Arc<str>> = names.iter().cloned().collect();
+    /// Each extender filters the nodes that the one before has left. All of them rate the nodes that are left in the end.
+    async fn filter_and_prioritize(&self, names: &[Arc<str>]) -> Result<Nodes, CallError> {
+        let requested: BTreeSet<Arc<str>> = names.iter().cloned().collect();
         let mut left = names.to_vec();
-        let mut refused = BTreeMap::new();
+        let mut failed = BTreeMap::new();
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.filter.is_empty()) {
             if left.is_empty() {
                 break;
             }
             let args = self.about_nodes(webhook, &left);
-            let filter = Filter { asked: &asked, left: &left, knows_objects: webhook.knows_objects };
+            let filter = Filter { requested: &requested, left: &left, knows_objects: webhook.knows_objects };
             let filtered = webhook.send(filter, &args).await;
             match filtered {
-                Ok((accepted, words)) => {
-                    refused.extend(words);
+                Ok((accepted, more)) => {
+                    failed.extend(more);
                     left = accepted;
                 }
                 Err(error) if webhook.extender.is_ignorable => {
-                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "an extender is passed over");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "an extender is passed over"
+                    );
                 }
                 Err(error) => return Err(error),
             }
@@ -177,23 +184,27 @@ impl ExtenderCall {
                 }
             }
         }
-        refused.retain(|node, _| !accepted.contains_key(node));
-        Ok(Nodes { asked, accepted, refused })
+        failed.retain(|node, _| !accepted.contains_key(node));
+        Ok(Nodes { requested, accepted, failed })
     }
 
-    /// What extenders add to the scores of nodes. One that does not answer adds nothing.
+    /// What extenders add to the scores of nodes. One that fails adds nothing.
     async fn ratings(&self, left: &[Arc<str>]) -> Vec<(String, i64)> {
-        let mut asked = JoinSet::new();
+        let mut calls = JoinSet::new();
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.prioritize.is_empty()) {
             let (webhook, args) = (Arc::clone(webhook), self.about_nodes(webhook, left));
-            asked.spawn(async move {
+            calls.spawn(async move {
                 webhook.send(Prioritize, &args).await.inspect_err(|error| {
-                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "an extender rates no nodes");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "an extender rates no nodes"
+                    );
                 })
             });
         }
         let mut ratings = Vec::new();
-        while let Some(rated) = asked.join_next().await {
+        while let Some(rated) = calls.join_next().await {
             if let Ok(Ok(scores)) = rated {
                 ratings.extend(scores);
             }
@@ -210,8 +221,8 @@ impl ExtenderCall {
         json!({"Pod": self.pod, "Nodes": nodes, "NodeNames": null})
     }
 
-    /// One extender is asked about what the one before has chosen.
-    async fn choose_victims(&self, mut victims: Victims) -> Result<Victims, CallError> {
+    /// Each extender chooses among the victims that the one before has left.
+    async fn process_preemption(&self, mut victims: Victims) -> Result<Victims, CallError> {
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.preempt.is_empty()) {
             if victims.is_empty() {
                 break;
@@ -220,10 +231,18 @@ impl ExtenderCall {
             match webhook.send(Preempt, &args).await {
                 Ok(chosen) => victims = chosen,
                 Err(error) if webhook.extender.is_ignorable => {
-                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "an extender is passed over");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "an extender is passed over"
+                    );
                 }
                 Err(error) => {
-                    tracing::warn!(error = error.to_string(), extender = webhook.extender.url, "no room is made: an extender fails");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "no room is made: an extender fails"
+                    );
                     return Err(error);
                 }
             }

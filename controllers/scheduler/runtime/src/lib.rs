@@ -30,6 +30,6 @@ pub use explanations::{EXPLANATIONS, explain};
 pub use extender::{Webhook, verbs};
 pub use metrics::{HookLatency, METRICS, Measures};
 pub use questions::{Questions, Unanswered};
-pub use scheduler::{Asking, AuditorSettings, Dumps, Monitoring, Next, Scheduler, Work};
+pub use scheduler::{AuditorSettings, Dumps, Monitoring, Next, NumberedCall, Scheduler, Work};
 pub use task::install;
 pub use transform::Transformers;

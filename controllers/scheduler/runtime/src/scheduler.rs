@@ -1,11 +1,11 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
-mod asking;
 mod audit;
 mod beside;
 mod dumps;
 mod elsewhere;
 mod ended;
+mod extender_calls;
 mod ignored;
 mod monitor;
 mod prepare;
@@ -31,8 +31,7 @@ use koord_scheduler_engine::{Attempt, Engine, Outcome, PartLatency};
 use koord_scheduler_framework::pod::Pod;
 use tokio::sync::mpsc;
 
-pub(crate) use self::asking::Answered;
-pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work, workloads::AuditorSettings};
+pub(crate) use self::extender_calls::FinishedCall;
 use self::{
     audit::Auditing,
     beside::Beside,
@@ -45,6 +44,9 @@ use self::{
     status_updates::PendingStatusUpdates,
     work::{Subject, subject},
     workloads::Workloads,
+};
+pub use self::{
+    dumps::Dumps, extender_calls::NumberedCall, monitor::Monitoring, work::Work, workloads::AuditorSettings,
 };
 use crate::{
     barrier::SyncBarrier,
@@ -142,8 +144,8 @@ struct InFlight {
 pub enum Next {
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
-    /// This is to be asked; [`crate::install`] brings the answer back.
-    Ask(Asking),
+    /// This is to be sent to extenders; [`crate::install`] brings the result back.
+    CallExtenders(NumberedCall),
     /// An attempt was made from which no write follows.
     Attempted,
     /// Nothing, until a delta comes or the time of [`Scheduler::wake_at`].
@@ -422,8 +424,8 @@ impl Scheduler {
             self.measures.iter().for_each(|measures| measures.plugin(&latency));
         }
         self.dump(&attempt);
-        if let Outcome::ExtenderCall { number, question } = attempt.outcome {
-            return self.ask(&attempt.pod, number, question);
+        if let Outcome::ExtenderCall { number, args } = attempt.outcome {
+            return self.call_extenders(&attempt.pod, number, args);
         }
         self.pending_updates.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {

@@ -178,7 +178,7 @@ impl Engine {
         if self.waiting.remove(uid).is_some() {
             self.queue.done(uid);
         }
-        self.ask_no_more(uid);
+        self.cancel_extender_call(uid);
     }
 
     /// The node of a pod has rejected it for want of this resource. It has failed, and uses nothing any more.

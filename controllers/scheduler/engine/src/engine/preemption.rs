@@ -67,7 +67,7 @@ impl Engine {
                 outcome.preemption = PreemptionOutcome::None;
             }
             match answer {
-                PostFilterResult::Ask(victims) => return Err(victims),
+                PostFilterResult::CallExtenders(victims) => return Err(victims),
                 PostFilterResult::Nothing(word) => outcome.words.push(word),
                 PostFilterResult::NoCandidate(word) => {
                     outcome.is_hopeless = true;

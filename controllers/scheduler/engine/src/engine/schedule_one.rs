@@ -10,7 +10,7 @@ use koord_scheduler_framework::{
     cluster::{Cluster, ExcludedPods},
     columns::Row,
     event::Event,
-    extender::Question,
+    extender::ExtenderArgs,
     hold::{Holds, Resized},
     pod::{Pod, Template},
     timing::{ExtensionPoint, Untimed},
@@ -66,7 +66,7 @@ impl Engine {
                     self.skipped.push(pod);
                 }
                 Some(index) if self.extender_calls.is_open() && self.may_call_extenders(index, &pod) => {
-                    self.extender_calls.line_up(&pod, tried);
+                    self.extender_calls.enqueue(&pod, tried);
                 }
                 Some(index) => return Some(self.schedule_one(index, pod, tried, now)),
                 None => self.queue.done(&pod.uid),
@@ -119,7 +119,7 @@ impl Engine {
         self.restore_reservations(&profile, &pod, state);
         let mut found = self.search(index, &profile, &pod, state);
         if found.is_outdated() {
-            self.forget_answers();
+            self.clear_extender_results();
             found = self.search(index, &profile, &pod, state);
         }
         self.latencies.end(AttemptPart::Filter, matches!(found, Found::Node { .. }));
@@ -132,7 +132,7 @@ impl Engine {
                 let rows = profile.takers(&request, &mut self.cluster);
                 let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
                 let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
-                self.ask(&pod, tried, Question::Nodes(nodes), now)
+                self.call_extenders(&pod, tried, ExtenderArgs::Nodes(nodes), now)
             }
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), state, now),
             found => {
@@ -145,7 +145,7 @@ impl Engine {
                             self.give_back(&pod, tried, refused.why(refused_by), now);
                             Outcome::Refused(refused)
                         }
-                        Err(victims) => self.ask(&pod, tried, Question::Victims(victims), now),
+                        Err(victims) => self.call_extenders(&pod, tried, ExtenderArgs::Victims(victims), now),
                     }
                 }
             }

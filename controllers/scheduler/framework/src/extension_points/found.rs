@@ -56,9 +56,9 @@ pub enum Found {
 }
 
 impl Verdict {
-    /// Whether no plugin was asked about the node.
-    fn was_not_asked(&self) -> bool {
-        [Refusal::UNPLANNED, Refusal::UNASKED].contains(&self.refusal)
+    /// Whether no filter has seen the node.
+    fn is_unfiltered(&self) -> bool {
+        [Refusal::UNPLANNED, Refusal::NOT_REQUESTED].contains(&self.refusal)
     }
 }
 
@@ -98,13 +98,13 @@ impl Refusals {
     /// A node that came near to taking the pod: of those which the removal of pods may help, or of all where there are none, one that
     /// was refused last.
     pub fn nearest(&self) -> Option<Row> {
-        let asked = self.0.iter().filter(|(verdict, _)| !verdict.was_not_asked());
+        let asked = self.0.iter().filter(|(verdict, _)| !verdict.is_unfiltered());
         asked.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
     }
 
     /// How many nodes the removal of pods may help; none where not all of them were asked.
     pub(crate) fn resolvable(&self) -> Option<usize> {
-        let is_unknown = self.0.keys().any(Verdict::was_not_asked);
+        let is_unknown = self.0.keys().any(Verdict::is_unfiltered);
         let resolvable = self.0.iter().filter(|(verdict, _)| verdict.refusal.resolvable);
         (!is_unknown).then(|| resolvable.map(|(_, alike)| alike.nodes as usize).sum())
     }
@@ -141,7 +141,7 @@ impl Found {
     /// Whether nodes would take the pod about which nobody was asked, and none of those that were accepted does.
     pub fn is_outdated(&self) -> bool {
         let Self::Nothing(refusals) = self else { return false };
-        refusals.0.keys().any(|verdict| verdict.refusal == Refusal::UNASKED)
+        refusals.0.keys().any(|verdict| verdict.refusal == Refusal::NOT_REQUESTED)
     }
 
     /// The node that was planned for the pod, or on which room was made for it: where it takes the pod, no other is asked.

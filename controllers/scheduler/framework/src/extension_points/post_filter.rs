@@ -63,7 +63,7 @@ pub enum PostFilterResult {
         victims: Vec<Uid>,
     },
     /// Extenders are called about these victims first.
-    Ask(Victims),
+    CallExtenders(Victims),
     /// Pods that are placed together are nominated. Without victims they are already, and the next plugin is called.
     Together {
         /// The pods, each with its node.

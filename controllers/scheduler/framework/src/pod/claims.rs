@@ -36,8 +36,8 @@ impl Pod {
                 ClaimSource::Claim(claim) => (Some(claim), false),
                 ClaimSource::Template => {
                     let generated = self.generated_claims.iter().find(|generated| generated.name == *name);
-                    let generated = generated
-                        .ok_or_else(|| ClaimNameError::NotCreated { pod: self.key.as_str().to_owned() })?;
+                    let generated =
+                        generated.ok_or_else(|| ClaimNameError::NotCreated { pod: self.key.as_str().to_owned() })?;
                     (generated.claim.as_ref(), true)
                 }
                 ClaimSource::Unknown => {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_runtime::uid::Uid;
-use koord_scheduler_framework::extender::{Extender, NodeVictims, Victims, Words};
+use koord_scheduler_framework::extender::{Extender, FailedNode, NodeVictims, Victims};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ impl Filtered {
         asked: &[Arc<str>],
         knows_objects: bool,
         extender: &Extender,
-    ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, Words>), AnswerError> {
+    ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, FailedNode>), AnswerError> {
         if !self.error.is_empty() {
             return Err(AnswerError::Refused(self.error));
         }
@@ -79,7 +79,7 @@ impl Filtered {
         let unresolvable = self.failedandunresolvablenodes.into_iter().flatten().map(|failed| (failed, false));
         // What lies in the node counts more.
         let words = failed.chain(unresolvable);
-        let words = words.map(|((name, reason), resolvable)| (Arc::from(name), Words { reason, resolvable }));
+        let words = words.map(|((name, reason), resolvable)| (Arc::from(name), FailedNode { reason, resolvable }));
         Ok((accepted, words.collect()))
     }
 }

@@ -1,4 +1,4 @@
-//! What extenders are asked to do, and what their answers amount to.
+//! The verbs of extenders, and the checks of their answers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 
 use koord_scheduler_framework::{
     SCORE_MAX,
-    extender::{Extender, RATING_MAX, Victims, Words},
+    extender::{Extender, FailedNode, RATING_MAX, Victims},
 };
 use thiserror::Error;
 
@@ -49,8 +49,8 @@ pub trait Verb: Copy {
 /// Filters nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
-    /// The nodes of the question: the extender may explain why they are refused.
-    pub asked: &'a BTreeSet<Arc<str>>,
+    /// The nodes that extenders were called about: this one may say why they failed.
+    pub requested: &'a BTreeSet<Arc<str>>,
     /// Those that are left for it: it may accept them.
     pub left: &'a [Arc<str>],
     /// Whether it knows all nodes, so that it answers with names.
@@ -71,7 +71,7 @@ pub struct Bind;
 
 impl Verb for Filter<'_> {
     /// The nodes that are accepted, and why others are refused.
-    type Answer = (Vec<Arc<str>>, BTreeMap<Arc<str>, Words>);
+    type Answer = (Vec<Arc<str>>, BTreeMap<Arc<str>, FailedNode>);
 
     fn path(extender: &Extender) -> &str {
         &extender.filter
@@ -80,7 +80,7 @@ impl Verb for Filter<'_> {
     fn check(&self, extender: &Extender, body: &[u8]) -> Result<Self::Answer, AnswerError> {
         let (accepted, mut words) =
             read::<Self, Filtered>(extender, body)?.among(self.left, self.knows_objects, extender)?;
-        words.retain(|node, _| self.asked.contains(node));
+        words.retain(|node, _| self.requested.contains(node));
         Ok((accepted, words))
     }
 }

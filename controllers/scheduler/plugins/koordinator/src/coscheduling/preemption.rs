@@ -189,8 +189,9 @@ impl Attempt<'_> {
         let mut places = Vec::new();
         for pod in 0..pods {
             let mut reasons = BTreeMap::<String, usize>::new();
-            let rejected = |rejection: Rejection| {
-                PreemptionError::Unavailable { reasons: BTreeMap::from([(rejection.message(), nodes)]), nodes }
+            let rejected = |rejection: Rejection| PreemptionError::Unavailable {
+                reasons: BTreeMap::from([(rejection.message(), nodes)]),
+                nodes,
             };
             self.rehearsal.admit(pod, self.planner).map_err(rejected)?;
             let place = rows.iter().copied().find(|row| {

@@ -177,9 +177,8 @@ fn alternative(
     claim: &ObjectKey,
     objects: &Objects,
 ) -> Result<Alternative, DemandError> {
-    let unsupported = |unsupported| {
-        Err(DemandError::Unsupported { claim: claim.clone(), request: name.clone(), unsupported })
-    };
+    let unsupported =
+        |unsupported| Err(DemandError::Unsupported { claim: claim.clone(), request: name.clone(), unsupported });
     let class = ask.device_class_name.as_str();
     if class.is_empty() {
         return Err(DemandError::UnsupportedRequest(name));

@@ -220,7 +220,12 @@ impl<'a> Search<'a> {
         (first..).zip(&asked.alternatives).collect()
     }
 
-    fn alternative(&mut self, claim: usize, request: usize, number: (usize, &'a Alternative)) -> Result<bool, AllocationError> {
+    fn alternative(
+        &mut self,
+        claim: usize,
+        request: usize,
+        number: (usize, &'a Alternative),
+    ) -> Result<bool, AllocationError> {
         let place = |left| Place { claim, request, alternative: number, left, from: 0 };
         let chosen = self.choices.get(claim).map_or(0, Vec::len);
         if let Some(count) = number.1.count {

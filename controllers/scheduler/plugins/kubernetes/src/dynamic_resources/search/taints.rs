@@ -18,8 +18,11 @@ pub(super) fn with_rules<'a>(
     for (rule_key, rule) in scope.objects.of::<DeviceTaintRule>() {
         let all = TaintedDevices::default();
         let of = rule.spec.device_selector.as_ref().unwrap_or(&all);
-        let are = selected(of, part, slice, scope)
-            .map_err(|(index, error)| AllocationError::TaintRule { rule: rule_key.clone(), index, error })?;
+        let are = selected(of, part, slice, scope).map_err(|(index, error)| AllocationError::TaintRule {
+            rule: rule_key.clone(),
+            index,
+            error,
+        })?;
         for (taints, _) in tainted.iter_mut().zip(are).filter(|(_, is)| *is) {
             taints.push(&rule.spec.taint);
         }
