@@ -205,9 +205,9 @@ async fn run_profiles(
         Some(auditor) => scheduler.auditing_workloads(auditor, core.metrics())?,
         None => scheduler,
     };
-    explain(core, scheduler.asking(), transformers, explain_waiting);
+    explain(core, scheduler.reader(), transformers, explain_waiting);
     let debug = debug::routes(dumps, values.enable_profiling);
-    let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
+    let services = services::routes(scheduler.reader()).merge(resources::routes(scheduler.reader()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
     let guarded = configz.merge(services).merge(debug);

@@ -79,7 +79,7 @@ pub use self::{
     scheduling_hints::SchedulingHintSource,
     scheduling_signature::{SchedulingSignature, SignatureFields},
     score::{NodeScore, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node, share},
-    service_endpoint::{NoAnswer, Query, ServiceEndpoint},
+    service_endpoint::{Query, ServiceEndpoint, ServiceError},
     state::PluginState,
     status_writer::{Explanation, StatusUpdates, StatusWriter},
     workload::{JobMark, Workload, WorkloadSource},

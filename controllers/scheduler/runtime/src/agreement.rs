@@ -84,7 +84,7 @@ type Page = list::Page<Item>;
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("{0}")]
-    NoAnswer(String),
+    ServiceError(String),
     #[error("status {code}: {message}")]
     Refused { code: u16, message: String, retry_after: Option<Duration> },
     #[error("the answer cannot be decoded: {0}")]
@@ -94,7 +94,7 @@ enum ReadError {
 /// Failures with one cause are logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
-    NoAnswer,
+    ServiceError,
     Status(u16),
     Undecodable,
 }
@@ -278,7 +278,7 @@ impl Reader {
         let token = if token.is_empty() { String::new() } else { format!("&continue={}", encoded(token)) };
         let uri = format!("{}?limit={limit}{selected}{token}", watch.path());
         let answer = self.api.list(uri, Part::Metadata).await;
-        let answer = answer.map_err(|failure| ReadError::NoAnswer(failure.message))?;
+        let answer = answer.map_err(|failure| ReadError::ServiceError(failure.message))?;
         if !answer.is_success() {
             let Failure { message, retry_after, .. } = refused(&answer);
             return Err(ReadError::Refused { code: answer.code, message, retry_after });
@@ -292,7 +292,7 @@ impl Reader {
 impl ReadError {
     fn cause(&self) -> Cause {
         match self {
-            Self::NoAnswer(_) => Cause::NoAnswer,
+            Self::ServiceError(_) => Cause::ServiceError,
             Self::Refused { code, .. } => Cause::Status(*code),
             Self::Undecodable(_) => Cause::Undecodable,
         }
@@ -302,7 +302,7 @@ impl ReadError {
     fn pause(&self, failures: u32) -> Duration {
         let doubled = PAUSE.saturating_mul(1 << failures.min(16));
         match self {
-            Self::NoAnswer(_) => doubled.min(REFUSED_MAX),
+            Self::ServiceError(_) => doubled.min(REFUSED_MAX),
             Self::Refused { retry_after, .. } => doubled.min(REFUSED_MAX).max(retry_after.unwrap_or_default()),
             Self::Undecodable(_) => doubled.min(UNDECODABLE_MAX),
         }
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn what_fails_again_and_again_is_asked_less_often() {
         let pauses = |error: &ReadError| [0, 1, 3, 7, 40].map(|failures| error.pause(failures).as_millis());
-        assert_eq!(pauses(&ReadError::NoAnswer(String::new())), [100, 200, 800, 1000, 1000]);
+        assert_eq!(pauses(&ReadError::ServiceError(String::new())), [100, 200, 800, 1000, 1000]);
         assert_eq!(pauses(&ReadError::Undecodable(String::new())), [100, 200, 800, 10_000, 10_000]);
         let message = String::new();
         let refused = |retry_after| ReadError::Refused { code: 429, message: message.clone(), retry_after };

@@ -227,7 +227,7 @@ impl Auditor {
 
     /// These pods, and no others, leave for a workload.
     fn expect(&mut self, workload: &Workload, leaving: &[Uid], now: Moment) {
-        self.expect_nobody(workload);
+        self.expect_no_victims(workload);
         for victim in leaving {
             self.victims.entry(victim.clone()).or_default().insert(workload.clone());
         }
@@ -240,7 +240,7 @@ impl Auditor {
         }
     }
 
-    fn expect_nobody(&mut self, workload: &Workload) {
+    fn expect_no_victims(&mut self, workload: &Workload) {
         let victims = self.audited.get_mut(workload).map(|audited| std::mem::take(&mut audited.victims));
         for victim in victims.unwrap_or_default() {
             if let Some(waiting) = self.victims.get_mut(&victim) {
@@ -274,7 +274,7 @@ impl Auditor {
             known.pods.insert(uid.clone());
             let left = self.audited.get_mut(from).is_some_and(|old| old.pods.remove(uid) && old.pods.is_empty());
             if left {
-                self.expect_nobody(from);
+                self.expect_no_victims(from);
                 self.audited.remove(from);
             }
             return;
@@ -302,7 +302,7 @@ impl Auditor {
     }
 
     fn end(&mut self, workload: &Workload, outcome: Outcome, now: Moment) {
-        self.expect_nobody(workload);
+        self.expect_no_victims(workload);
         let Some(audited) = self.audited.remove(workload) else { return };
         for uid in &audited.pods {
             self.pods.remove(uid);

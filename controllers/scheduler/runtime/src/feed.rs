@@ -22,7 +22,7 @@ use koord_scheduler_engine::{Engine, Reads};
 use koord_scheduler_framework::{node::Node, object::Object, pod::Pod};
 
 use self::object::{Kind, Whole};
-pub(crate) use self::pods::{Pods, Said};
+pub(crate) use self::pods::{PodStatus, Pods};
 pub(crate) use self::shown::Objects;
 use crate::{extender::Webhook, transform::Transformers, view::NodeView};
 

@@ -54,7 +54,7 @@ use crate::{
     extender::Webhook,
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
-    questions::{Question, Questions, questions},
+    reader::{EngineReader, ReadRequest, reader},
     report,
 };
 
@@ -92,9 +92,9 @@ pub struct Scheduler {
     ignored: Ignored,
     elsewhere: Elsewhere,
     dumps: Dumps,
-    asking: Questions,
-    pub(crate) questions: mpsc::Receiver<Question>,
-    /// Webhooks that take part, in the order in which they are asked.
+    reader: EngineReader,
+    pub(crate) read_requests: mpsc::Receiver<ReadRequest>,
+    /// Extenders, in the order in which they are called.
     webhooks: Vec<Arc<Webhook>>,
     /// What it waits for when it becomes leader.
     pub(crate) barrier: Option<SyncBarrier>,
@@ -162,7 +162,7 @@ impl Scheduler {
 
     /// A scheduler of the objects that the feed brings.
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
-        let (asking, questions) = questions();
+        let (reader, read_requests) = reader();
         Self {
             engine: engine.timed_by(Arc::clone(&clock)),
             feed,
@@ -184,8 +184,8 @@ impl Scheduler {
             ignored: Ignored::default(),
             elsewhere: Elsewhere::default(),
             dumps: Dumps::default(),
-            asking,
-            questions,
+            reader,
+            read_requests,
             webhooks: Vec::new(),
             barrier: None,
             agrees_within: None,
@@ -266,9 +266,9 @@ impl Scheduler {
         self.spans.ended(attempt, how);
     }
 
-    /// Where others ask what it knows.
-    pub fn asking(&self) -> Questions {
-        self.asking.clone()
+    /// A handle that reads the engine's state between two attempts.
+    pub fn reader(&self) -> EngineReader {
+        self.reader.clone()
     }
 
     pub fn engine(&self) -> &Engine {
@@ -429,7 +429,7 @@ impl Scheduler {
         }
         self.pending_updates.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
-            self.tell_ignored_of(&attempt);
+            self.report_ignored_of(&attempt);
             self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
         }
         if let Some(measures) = &self.measures {

@@ -82,9 +82,9 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
         scheduler.observe();
-        scheduler.tell_ignored();
-        while let Ok(question) = scheduler.questions.try_recv() {
-            question.answer(Some(scheduler.known()));
+        scheduler.report_ignored();
+        while let Ok(request) = scheduler.read_requests.try_recv() {
+            request.answer(Some(scheduler.known()));
         }
         while let Some(ended) = writes.try_join_next() {
             written(scheduler, ended);
@@ -174,7 +174,7 @@ async fn wait(
         () = end.cancelled() => {}
         Some(ended) = writes.join_next() => written(scheduler, ended),
         Some(ended) = extender_calls.join_next() => answered(scheduler, ended),
-        Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.known())),
+        Some(request) = scheduler.read_requests.recv() => request.answer(Some(scheduler.known())),
         deltas = arrivals.next(&mut scheduler.feed.stream, clock, after) => scheduler.apply(deltas),
         () = moment => {}
     }
@@ -208,7 +208,7 @@ async fn follow_until<T>(scheduler: &mut Scheduler, clock: &SharedClock, over: i
         tokio::select! {
             biased;
             ended = &mut over => return ended,
-            Some(question) = scheduler.questions.recv() => question.answer(None),
+            Some(request) = scheduler.read_requests.recv() => request.answer(None),
             deltas = arrivals.next(&mut scheduler.feed.stream, clock, PAUSE_OF_FOLLOWER) => scheduler.apply(deltas),
             () = moment => {}
         }

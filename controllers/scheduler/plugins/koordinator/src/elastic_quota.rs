@@ -33,9 +33,9 @@ use koord_config::scheduler::ElasticQuotaArgs;
 use koord_core::uid::Uid;
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
-    Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, NoAnswer, Orders,
-    Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Profile, Query, Reason, ReasonCode,
-    Registration, Rejection, Request, ServiceEndpoint, StatusUpdates, StatusWriter,
+    Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, Orders, Plugin,
+    PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Profile, Query, Reason, ReasonCode,
+    Registration, Rejection, Request, ServiceEndpoint, ServiceError, StatusUpdates, StatusWriter,
     cluster::{Cluster, Placed, state::State},
     event::{Event, Events},
     pod::Pod,
@@ -213,15 +213,15 @@ impl ServiceEndpoint for ElasticQuotaPlugin {
         &["quotas", "quotas/:name"]
     }
 
-    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let quotas = cluster.state::<Quotas>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let quotas = cluster.state::<Quotas>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["quotas"] => Ok(quotas.summaries_of(query, cluster)),
             ["quotas", name] => {
                 let summary = quotas.summary_with(name, query, cluster);
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find quota {name}")))
+                summary.ok_or_else(|| ServiceError::NotFound(format!("cannot find quota {name}")))
             }
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

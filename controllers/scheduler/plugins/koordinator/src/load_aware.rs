@@ -22,9 +22,9 @@ use koord_api::{node_metric, priority::PRIORITY_CLASS_LABEL, qos::QOS_LABEL};
 use koord_config::scheduler::LoadAwareSchedulingArgs;
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
-    AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore, Operands, Plugin,
-    PluginState, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
-    SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NodeFilter, NodeScore, Operands, Plugin, PluginState,
+    PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature,
+    Score, ServiceEndpoint, ServiceError, SignatureFields,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -192,9 +192,9 @@ impl ServiceEndpoint for LoadAwareScheduling {
         &["node/:nodeName"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let ["node", node] = *path else { return Err(NoAnswer::UnknownPath) };
-        let loads = self.loads(cluster).ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let ["node", node] = *path else { return Err(ServiceError::UnknownPath) };
+        let loads = self.loads(cluster).ok_or(ServiceError::UnknownPath)?;
         Ok(cluster.row(node).and_then(|row| shown::on_node(loads, cluster, row)).unwrap_or_else(|| json!({})))
     }
 }

@@ -38,20 +38,22 @@ enum Fate {
 /// Answers a question by an engine, which is used up.
 pub(super) fn answer(
     mut engine: Engine,
-    asked: &ExplanationRequest,
+    request: &ExplanationRequest,
     maker: &PodMaker<'_>,
     now: Moment,
     time: Timestamp,
 ) -> ScheduleExplanationStatus {
-    let pods = match &asked.template {
+    let pods = match &request.template {
         Some(template) => {
-            let pod = maker.pod(template, &asked.namespace).map_err(|error| error.to_string());
+            let pod = maker.pod(template, &request.namespace).map_err(|error| error.to_string());
             pod.map(|pod| {
                 engine.set_pod(Arc::clone(&pod), now);
                 vec![pod]
             })
         }
-        None => Ok(pods(&engine, asked)).and_then(|pods| if pods.is_empty() { Err(no_pods(asked)) } else { Ok(pods) }),
+        None => {
+            Ok(pods(&engine, request)).and_then(|pods| if pods.is_empty() { Err(no_pods(request)) } else { Ok(pods) })
+        }
     };
     let mut status = match pods {
         Ok(pods) => explained(&engine, &pods, now),

@@ -14,7 +14,7 @@ use super::{
     prepare::plugin_of,
     work::{Purpose, Work, bind, evict, is_bound_already, plugin_that_binds, subject},
 };
-use crate::{feed::Said, metrics::Ended, report};
+use crate::{feed::PodStatus, metrics::Ended, report};
 
 impl Scheduler {
     /// A write has ended.
@@ -205,7 +205,7 @@ impl Scheduler {
         }
         for victim in victims {
             let message = preempted(victim);
-            let generation = self.feed.pods.said(victim).map_or(0, |said| said.generation);
+            let generation = self.feed.pods.status(victim).map_or(0, |said| said.generation);
             let write = report::condemned((victim, generation), pod, preemptor.as_deref(), self.clock.now());
             let (victim, preemptor) = (Arc::clone(victim), Arc::clone(pod));
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });
@@ -220,7 +220,7 @@ impl Scheduler {
             }
             return;
         }
-        let Some(Said { unscheduled, nominated: known, generation }) = self.feed.pods.said(pod) else { return };
+        let Some(PodStatus { unscheduled, nominated: known, generation }) = self.feed.pods.status(pod) else { return };
         if unscheduled.as_deref() != Some(message.as_str()) || known != *nominated {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
             let since = unscheduled.is_none().then(|| self.clock.now());

@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use koord_runtime::{metrics::Audience, panics::Place};
-use koord_scheduler_runtime::Unanswered;
+use koord_scheduler_runtime::ReadError;
 use tokio::sync::watch;
 
 use super::*;
@@ -242,7 +242,7 @@ async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedu
         }
     });
     let profile = default_profile("koord-scheduler").unwrap();
-    let (manager, metrics, asking) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let (manager, metrics, reader) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
     let leading = manager.leading();
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
@@ -253,13 +253,13 @@ async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedu
     stage.pass(3).await;
     let text = metrics.text(&[Audience::Runtime]);
     assert!(text.lines().any(|line| line == r#"scheduler_cache_size{type="nodes"} 2"#), "{text}");
-    assert_eq!(asking.ask("nodes/only").await, Err(Unanswered::NotLeading));
+    assert_eq!(reader.get("nodes/only").await, Err(ReadError::NotLeading));
     assert_eq!(stage.place("a"), "-", "nothing is decided yet");
     gate.send_replace(true);
     stage.pass(2).await;
     let place = stage.place("a");
     assert!(["only", "another"].contains(&&*place), "{place}");
-    assert!(asking.ask("nodes/only").await.is_ok());
+    assert!(reader.get("nodes/only").await.is_ok());
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -302,8 +302,8 @@ async fn objects_are_read_no_longer_than_the_watch_takes_to_come_as_far() {
 
 /// A client to which one question of a comparison is answered with this instead; and how often each was asked.
 fn answered_with(stage: &Stage, path: &'static str, text: &'static str) -> (Client, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (router, count) = (stage.server.router(), Arc::clone(&asked));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let (router, count) = (stage.server.router(), Arc::clone(&requests));
     let service = service_fn(move |request: http::Request<Body>| {
         let is_asked = asks_about(path, &request);
         count.fetch_add(usize::from(is_asked), Ordering::Relaxed);
@@ -315,7 +315,7 @@ fn answered_with(stage: &Stage, path: &'static str, text: &'static str) -> (Clie
             router.oneshot(request).await
         }
     });
-    (Client::new(service, "default"), asked)
+    (Client::new(service, "default"), requests)
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,13 +333,13 @@ async fn an_empty_collection_as_kube_apiserver_answers_it_holds_up_no_leader() {
     assert_eq!(listed("/api/v1/persistentvolumes")["items"], Value::Null, "the embedded server answers so too");
     stage.add_node("only", "4");
     stage.add_pod("a", "1");
-    let (client, asked) = answered_with(&stage, "/api/v1/persistentvolumes", EMPTY);
+    let (client, requests) = answered_with(&stage, "/api/v1/persistentvolumes", EMPTY);
     let profile = default_profile("koord-scheduler").unwrap();
     let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(2).await;
-    assert_eq!((stage.place("a").as_str(), asked.load(Ordering::Relaxed)), ("only", 1));
+    assert_eq!((stage.place("a").as_str(), requests.load(Ordering::Relaxed)), ("only", 1));
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -348,14 +348,14 @@ async fn an_empty_collection_as_kube_apiserver_answers_it_holds_up_no_leader() {
 async fn an_answer_that_can_never_be_decoded_is_asked_for_rarely() {
     let stage = Stage::new();
     stage.add_node("only", "4");
-    let (client, asked) = answered_with(&stage, "/api/v1/persistentvolumes", r#"{"metadata":{},"items":{}}"#);
+    let (client, requests) = answered_with(&stage, "/api/v1/persistentvolumes", r#"{"metadata":{},"items":{}}"#);
     let profile = default_profile("koord-scheduler").unwrap();
     let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(60).await;
-    let asked = asked.load(Ordering::Relaxed);
-    assert!((7..=14).contains(&asked), "{asked} times within a minute");
+    let requests = requests.load(Ordering::Relaxed);
+    assert!((7..=14).contains(&requests), "{requests} times within a minute");
     stop.cancel();
     running.await.unwrap().unwrap();
 }

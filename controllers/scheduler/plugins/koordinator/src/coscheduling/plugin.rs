@@ -12,9 +12,9 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
     Attempted, BeforePreFilter, Code, EnqueueExtensions, FailureHandler, Figure, FindOneNode, Found, MetricSource,
-    NextPod, NoAnswer, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation, PostFilter,
+    NextPod, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation, PostFilter,
     PostFilterResult, PreBind, PreEnqueue, Profile, Query, Reason, ReasonCode, Registration, Rejection, Request,
-    Reserve, Score, ServiceEndpoint, StatusUpdates, StatusWriter, Workload, WorkloadSource,
+    Reserve, Score, ServiceEndpoint, ServiceError, StatusUpdates, StatusWriter, Workload, WorkloadSource,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     cycle::Rehearsal,
@@ -392,15 +392,15 @@ impl ServiceEndpoint for Coscheduling {
         &["gangs", "gang/:namespace/:name"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let context = cluster.state::<Context>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let context = cluster.state::<Context>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["gangs"] => Ok(context.gangs.summaries(cluster.objects())),
             ["gang", namespace, name] => {
                 let summary = context.gangs.summary(&ObjectKey::new(namespace, name), cluster.objects());
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find gang {namespace}/{name}")))
+                summary.ok_or_else(|| ServiceError::NotFound(format!("cannot find gang {namespace}/{name}")))
             }
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

@@ -28,10 +28,10 @@ use koord_scheduler_allocation::{
     source,
 };
 use koord_scheduler_framework::{
-    AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NoAnswer, NodeFilter,
-    NodeNumaHints, NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress,
-    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter,
-    Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields, SourceFilter,
+    AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NodeFilter, NodeNumaHints,
+    NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter,
+    PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter, Reserve,
+    ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, ServiceError, SignatureFields, SourceFilter,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -317,15 +317,15 @@ impl ServiceEndpoint for DeviceShare {
         &["nodeDeviceSummaries", "nodeDeviceSummaries/:nodeName"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let devices = cluster.state::<Devices>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let devices = cluster.state::<Devices>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["nodeDeviceSummaries"] => Ok(shown::all(devices, cluster)),
             ["nodeDeviceSummaries", node] => {
                 let summary = cluster.row(node).and_then(|row| shown::on_node(devices, cluster, row));
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find node {node}")))
+                summary.ok_or_else(|| ServiceError::NotFound(format!("cannot find node {node}")))
             }
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

@@ -168,8 +168,11 @@ fn quotas_are_shown_by_tree_and_with_their_pods() {
     let names = |shown: Value| shown.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(shown(&["quotas"], &[("tree", "ta")]).unwrap()), ["qa"]);
     assert_eq!(shown(&["quotas"], &[("tree", "none")]), Ok(json!({})));
-    let unknown = NoAnswer::NotFound("cannot find quota q2".to_owned());
-    assert_eq!((shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)), (Err(unknown), Err(NoAnswer::UnknownPath)));
+    let unknown = ServiceError::NotFound("cannot find quota q2".to_owned());
+    assert_eq!(
+        (shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)),
+        (Err(unknown), Err(ServiceError::UnknownPath))
+    );
 }
 
 #[test]

@@ -26,10 +26,10 @@ use koord_scheduler_allocation::{
     source,
 };
 use koord_scheduler_framework::{
-    AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer,
-    NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin, PluginState,
-    PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
-    ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NodeFilter,
+    NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin, PluginState, PreBind,
+    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter,
+    Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, ServiceError, SignatureFields,
     SourceFilter,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
@@ -308,10 +308,10 @@ impl ServiceEndpoint for NodeNumaResource {
         &["nodes/:nodeName"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
         match (path, cluster.state()) {
             (["nodes", node], Some(state)) => shown::on_node(state, cluster, node),
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

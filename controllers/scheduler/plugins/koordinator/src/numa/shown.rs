@@ -13,7 +13,7 @@ use koord_scheduler_allocation::numa::{
     state::{NumaHold, NumaState},
     zone::NumaZone,
 };
-use koord_scheduler_framework::{NoAnswer, Operands, ReasonCode, cluster::Cluster, pod::Pod, shown};
+use koord_scheduler_framework::{Operands, ReasonCode, ServiceError, cluster::Cluster, pod::Pod, shown};
 use koord_scheduling::{Cpu, ResourceVector};
 use serde_json::{Map, Value, json};
 
@@ -58,11 +58,11 @@ fn free(asked: &PreFilterState, NodeInCluster { state, node, .. }: NodeInCluster
 }
 
 /// What a node has, which CPUs and parts of NUMA nodes are given out, and to whom, in the shape of the original's.
-pub(super) fn on_node(state: &NumaState, cluster: &Cluster, name: &str) -> Result<Value, NoAnswer> {
+pub(super) fn on_node(state: &NumaState, cluster: &Cluster, name: &str) -> Result<Value, ServiceError> {
     let known = cluster.row(name).and_then(|row| Some((row, cluster.node(row)?)));
-    let (row, reported) = known.ok_or_else(|| NoAnswer::Failed(format!("node \"{name}\" not found")))?;
+    let (row, reported) = known.ok_or_else(|| ServiceError::Failed(format!("node \"{name}\" not found")))?;
     let node = state.node(row).filter(|node| node.cpus.counts().iter().all(|count| *count > 0));
-    let invalid = || NoAnswer::Failed("invalid topology, please check the NodeResourceTopology object".to_owned());
+    let invalid = || ServiceError::Failed("invalid topology, please check the NodeResourceTopology object".to_owned());
     let node = node.ok_or_else(invalid)?;
     let report = cluster.objects().get::<NodeResourceTopology>(name);
     let annotations = report.and_then(|report| report.metadata.annotations.clone()).unwrap_or_default();

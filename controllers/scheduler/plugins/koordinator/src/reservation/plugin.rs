@@ -16,10 +16,10 @@ use koord_scheduler_allocation::{
 };
 use koord_scheduler_framework::{
     AllocationRestore, BeforePreFilter, Bind, EnqueueExtensions, Explanation, FailureHandler, Figure, Filter, Found,
-    MetricSource, NoAnswer, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult, PreBind,
-    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
-    ReservationRestore, Reserve, ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint,
-    SignatureFields, StatusUpdates, StatusWriter,
+    MetricSource, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult, PreBind, PreFilter,
+    PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationRestore, Reserve,
+    ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint, ServiceError, SignatureFields,
+    StatusUpdates, StatusWriter,
     cluster::{Cluster, ExcludedPods, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -485,12 +485,12 @@ impl ServiceEndpoint for Reservation {
         &["nodeReservations/:nodeName", "reservationSelectorIndex"]
     }
 
-    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let cache = cluster.state::<ReservationCache>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let cache = cluster.state::<ReservationCache>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["nodeReservations", node] => Ok(shown::on_node(cache, cluster, node)),
             ["reservationSelectorIndex"] => Ok(cache.index(query.is_set("detail"))),
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }
