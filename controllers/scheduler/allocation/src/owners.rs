@@ -120,15 +120,15 @@ fn is_object(object: &ObjectReference, pod: &Pod) -> bool {
 }
 
 /// Whether an owner of the pod is the one that is wanted, be it the one that controls the pod or not, where that is not said.
-fn is_owned_by(wanted: &ReservationControllerReference, pod: &Pod) -> bool {
+fn is_owned_by(reference: &ReservationControllerReference, pod: &Pod) -> bool {
     let mut owners = pod.owners();
-    says(Some(&wanted.namespace), pod.key.namespace())
+    says(Some(&reference.namespace), pod.key.namespace())
         && owners.any(|(owner, controller)| {
-            (wanted.controller.is_none() || wanted.controller == controller)
-                && says(Some(&wanted.uid), &owner.uid.to_string())
-                && says(Some(&wanted.name), &owner.name)
-                && says(Some(&wanted.kind), &owner.kind)
-                && says(Some(&wanted.api_version), &owner.api_version)
+            (reference.controller.is_none() || reference.controller == controller)
+                && says(Some(&reference.uid), &owner.uid.to_string())
+                && says(Some(&reference.name), &owner.name)
+                && says(Some(&reference.kind), &owner.kind)
+                && says(Some(&reference.api_version), &owner.api_version)
         })
 }
 

@@ -237,12 +237,12 @@ impl ReservationInfo {
 /// What owners may not use: amounts, of which CPUs that are named by their numbers count instead of an amount of CPU. Nothing where that
 /// makes no sense.
 fn withheld(annotation: Option<&str>) -> ResourceAmounts {
-    let Some(kept) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else {
+    let Some(reserved) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else {
         return ResourceAmounts::default();
     };
-    let Ok(cpus) = kept.cpus() else { return ResourceAmounts::default() };
-    let mut resources = kept.resources;
-    if !kept.reserved_cpus.is_empty() {
+    let Ok(cpus) = reserved.cpus() else { return ResourceAmounts::default() };
+    let mut resources = reserved.resources;
+    if !reserved.reserved_cpus.is_empty() {
         resources
             .insert("cpu", quantity("cpu", 1000 * i64::try_from(cpus.len()).unwrap_or_default(), Format::DecimalSI));
     }

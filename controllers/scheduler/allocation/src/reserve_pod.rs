@@ -105,7 +105,7 @@ impl ReservePod {
     }
 
     /// The only node that the Reservation wants.
-    pub fn wanted_node(pod: &Pod) -> Option<&str> {
+    pub fn required_node(pod: &Pod) -> Option<&str> {
         pod.template.annotations.get(NODE).filter(|_| pod.is_reservation())
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((pod.key.as_str(), &pod.uid, pod.node.as_ref()), ("default/u", &Uid::from("u"), None));
         assert_eq!((pod.template.labels.get("a"), pod.template.labels.get("b")), (Some("1"), Some("2")));
         assert_eq!((pod.template.priority, &*pod.template.scheduler), (i32::MAX, "default-scheduler"));
-        assert_eq!((ReservePod::wanted_node(&pod), pod.is_reservation()), (Some("n1"), true));
+        assert_eq!((ReservePod::required_node(&pod), pod.is_reservation()), (Some("n1"), true));
         assert_eq!(requests, pod.template.requests);
         assert_eq!(pod.template.annotations.get("scheduling.koordinator.sh/reservation-name"), Some("r"));
     }

@@ -129,9 +129,9 @@ pub fn are_too_small(cluster: &Cluster, row: Row, requirement: &ReservationRequi
     if offered.is_empty() {
         return false;
     }
-    let mut room = cache.room(cluster, row, requirement.requests());
-    room.pods = room.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
-    fits(requirement.requests(), &room, &offered, FitOptions::default(), |_| false).is_err()
+    let mut unreserved = cache.unreserved(cluster, row, requirement.requests());
+    unreserved.pods = unreserved.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
+    fits(requirement.requests(), &unreserved, &offered, FitOptions::default(), |_| false).is_err()
 }
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
@@ -160,9 +160,9 @@ pub fn choices<'l, 'c>(
         AllocationSource::Any => {
             // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, which all lack room, the plugin
             // Reservation says so, unless they lack something else before.
-            let has_no_room = requirement.needs_one && !offered().any(|resources| resources.fits_in(requirement));
+            let none_fits = requirement.needs_one && !offered().any(|resources| resources.fits_in(requirement));
             let each = offered()
-                .filter(|resources| has_no_room || resources.fits_in(requirement))
+                .filter(|resources| none_fits || resources.fits_in(requirement))
                 .flat_map(|resources| of(vec![resources]));
             let running: Vec<_> = offered().filter(|resources| resources.is_running_pod()).collect();
             let together = if running.len() > 1 { of(running).collect() } else { Vec::new() };

@@ -367,12 +367,12 @@ impl Cluster {
             return;
         }
         self.with_states(|states, cluster| {
-            let told = |state: &mut Box<dyn State>| {
+            let tick = |state: &mut Box<dyn State>| {
                 let mut rows = if was_set_back { state.set_back(cluster) } else { Vec::new() };
                 rows.extend(state.tick(cluster, now));
                 rows
             };
-            let rows: Vec<Row> = states.iter_mut().flat_map(told).collect();
+            let rows: Vec<Row> = states.iter_mut().flat_map(tick).collect();
             for row in rows {
                 cluster.log.note(row);
             }

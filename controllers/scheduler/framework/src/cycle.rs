@@ -96,9 +96,9 @@ impl Profile {
         memory: &mut Memory,
         timing: &mut impl Timing,
     ) -> Result<Candidates, (u8, Rejection)> {
-        let kept = if is_individual { None } else { memory.bring_up_to_date(self, request, cluster, timing) };
-        if let Some(kept) = kept {
-            return Ok(kept);
+        let cached = if is_individual { None } else { memory.bring_up_to_date(self, request, cluster, timing) };
+        if let Some(cached) = cached {
+            return Ok(cached);
         }
         cluster.exclude_all();
         let prepared = self.prepare_timed(request, cluster, timing);

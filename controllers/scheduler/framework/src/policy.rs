@@ -12,5 +12,5 @@ pub struct Policy {
     /// Whether nodes are filtered without the pods for which room is being made on them.
     pub ignores_nominated: bool,
     /// The pod in which this scheduler runs, which is never evicted.
-    pub own_pod: Option<ObjectKey>,
+    pub scheduler_pod: Option<ObjectKey>,
 }

@@ -115,7 +115,7 @@ impl Attempted<'_> {
         let mut prepared = self.profile.prepare(request, self.cluster);
         let rows = self.resolvable(request.pod, &mut prepared);
         let offset = self.offset(rows.len());
-        let wanted = width.of(rows.len());
+        let candidates_max = width.of(rows.len());
         let (mut candidates, mut reasons) = (Vec::new(), BTreeMap::<String, usize>::new());
         let (mut tried, mut without_victim) = (0, BTreeSet::new());
         for row in rows.iter().cycle().skip(offset).take(rows.len()) {
@@ -125,7 +125,7 @@ impl Attempted<'_> {
                 Err(Unfit::Reasons(words)) => words.into_iter().for_each(|word| *reasons.entry(word).or_default() += 1),
                 Err(Unfit::NoVictim) => _ = without_victim.insert(*row),
             }
-            if candidates.len() >= wanted && candidates.iter().any(|candidate| candidate.violations == 0) {
+            if candidates.len() >= candidates_max && candidates.iter().any(|candidate| candidate.violations == 0) {
                 break;
             }
         }
@@ -218,10 +218,10 @@ impl Attempted<'_> {
             attempt.remove(placed);
         }
         let result = attempt.fits(request, profile, row, &beside).map(|()| {
-            let (kept_first, others): (Vec<_>, Vec<_>) =
+            let (reprieved_first, others): (Vec<_>, Vec<_>) =
                 evictable.iter().partition(|placed| protected.contains(&placed.pod.uid));
             let mut victims = Vec::new();
-            for placed in kept_first.into_iter().chain(others) {
+            for placed in reprieved_first.into_iter().chain(others) {
                 attempt.add(placed);
                 if attempt.fits(request, profile, row, &beside).is_err() {
                     attempt.remove(placed);

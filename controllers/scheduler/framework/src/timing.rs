@@ -75,7 +75,7 @@ impl ExtensionPoint {
     }
 
     /// Whether a plugin may be called more than once for one answer.
-    const fn is_asked_in_parts(self) -> bool {
+    const fn is_called_often(self) -> bool {
         matches!(self, Self::PreFilter | Self::PreScore)
     }
 }
@@ -136,8 +136,7 @@ impl Timing for Stopwatch<'_> {
         let answer = call();
         let took = self.clock.moment().since(began);
         let (plugin, status) = (plugin.name(), answer.status());
-        let is_same =
-            |lap: &&mut PluginLatency| point.is_asked_in_parts() && lap.plugin == plugin && lap.point == point;
+        let is_same = |lap: &&mut PluginLatency| point.is_called_often() && lap.plugin == plugin && lap.point == point;
         match self.latencies.iter_mut().find(is_same) {
             Some(lap) => {
                 lap.took += took;

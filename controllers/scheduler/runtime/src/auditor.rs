@@ -92,7 +92,7 @@ struct Audited {
     is_gated: bool,
     has_enough_pods: bool,
     /// Of a gang group: its members are tried, and none of them has been refused yet.
-    is_untold: bool,
+    is_unreported: bool,
 }
 
 impl Auditor {
@@ -177,7 +177,7 @@ impl Auditor {
     pub(crate) fn refused(&mut self, uid: &Uid, event: Event, leaving: &[Uid], now: Moment) {
         let Some((workload, _)) = self.pods.get(uid).cloned() else { return };
         let Some(audited) = self.audited.get_mut(&workload) else { return };
-        if matches!(workload, Workload::GangGroup(_)) && !std::mem::take(&mut audited.is_untold) {
+        if matches!(workload, Workload::GangGroup(_)) && !std::mem::take(&mut audited.is_unreported) {
             return;
         }
         self.note(&workload, event, now);
@@ -189,7 +189,7 @@ impl Auditor {
     /// The members of a gang group are tried from now on.
     pub(crate) fn tried(&mut self, group: &str) {
         if let Some(audited) = self.audited.get_mut(&Workload::GangGroup(group.into())) {
-            audited.is_untold = true;
+            audited.is_unreported = true;
         }
     }
 
@@ -197,7 +197,7 @@ impl Auditor {
     pub(crate) fn tried_no_more(&mut self, group: &str, why: Option<Event>, now: Moment) {
         let workload = Workload::GangGroup(group.into());
         let Some(audited) = self.audited.get_mut(&workload) else { return };
-        audited.is_untold = false;
+        audited.is_unreported = false;
         if let Some(event) = why {
             self.note(&workload, event, now);
         }

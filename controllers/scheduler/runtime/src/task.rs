@@ -217,8 +217,8 @@ async fn follow_until<T>(scheduler: &mut Scheduler, clock: &SharedClock, over: i
 }
 
 /// Waits until this replica leads, or does not lead.
-async fn until(leading: &mut watch::Receiver<bool>, wanted: bool) {
-    if leading.wait_for(|leads| *leads == wanted).await.is_err() {
+async fn until(leading: &mut watch::Receiver<bool>, expected: bool) {
+    if leading.wait_for(|leads| *leads == expected).await.is_err() {
         // The manager is gone; its tasks are ended by their tokens.
         std::future::pending::<()>().await;
     }

@@ -103,7 +103,7 @@ impl Gpus {
 
     /// How many pods get so many of them, one after the other, with as much of each; none where it matters which of them are taken
     /// first: pods that get several leave different parts of them.
-    fn room(&self, count: usize, each: &DeviceAmounts, takes_empty: bool) -> Option<usize> {
+    fn capacity(&self, count: usize, each: &DeviceAmounts, takes_empty: bool) -> Option<usize> {
         let mut parts = 0_usize;
         for alike in &self.alike {
             let each = completed(alike.memory, each);
@@ -148,8 +148,8 @@ impl NodeDevices {
     /// The same after so many pods have got theirs; none where only placing them tells.
     pub fn has_any_gpus_after(&self, request: &GpuRequest, alike: usize) -> Option<Result<(), Refused>> {
         let has_scopes = self.has_scopes_for(request);
-        let room = self.gpus.room(request.count, &request.each, has_scopes)?;
-        Some(if alike < room { Ok(()) } else { Err(self.too_few(has_scopes)) })
+        let capacity = self.gpus.capacity(request.count, &request.each, has_scopes)?;
+        Some(if alike < capacity { Ok(()) } else { Err(self.too_few(has_scopes)) })
     }
 
     fn has_scopes_for(&self, request: &GpuRequest) -> bool {

@@ -39,7 +39,7 @@ impl Cluster {
     /// runs in it. A pod that is being deleted already is not evicted any more, so that its room may be counted on.
     pub fn is_spared(&self, placed: &Placed) -> bool {
         let policy = self.policy();
-        let is_own = policy.own_pod.as_ref() == Some(&placed.pod.key);
+        let is_own = policy.scheduler_pod.as_ref() == Some(&placed.pod.key);
         !placed.pod.deleting && (is_own || !policy.evicts_foreign && self.is_foreign(&placed.pod))
     }
 }

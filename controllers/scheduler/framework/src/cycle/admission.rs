@@ -76,10 +76,10 @@ impl Profile {
     /// Why no node is left over of those that plugins name, as far as these are asked before this one.
     fn none_named(&self, request: &Request<'_>, until: Option<u8>, cluster: &Cluster) -> Option<Verdict> {
         let end = self.admits.iter().position(|index| Some(*index) == until).unwrap_or(self.admits.len());
-        let asked = self.at(&self.admits[..end], |plugin| &plugin.filter);
+        let filters = self.at(&self.admits[..end], |plugin| &plugin.filter);
         let mut among = Among::default();
         for (index, _, filter) in
-            asked.filter(|(index, _, filter)| filter.names_nodes() && self.filters.contains(index))
+            filters.filter(|(index, _, filter)| filter.names_nodes() && self.filters.contains(index))
         {
             if let PreparedFilter::Among(names, _) = filter.prepare_filter(request, cluster) {
                 among.limit(index, names);

@@ -5,7 +5,7 @@ use crate::{best::Best, cluster::Cluster, columns::Row};
 
 impl Prepared {
     /// The sums of the local scores of all rows, and why a local filter refuses the others.
-    pub(super) fn ask_all(&self, cluster: &Cluster) -> (Best, Verdicts) {
+    pub(super) fn evaluate_all(&self, cluster: &Cluster) -> (Best, Verdicts) {
         let mut verdicts = Verdicts::none(cluster.width());
         let mut rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
         rows.retain(|row| {
@@ -24,11 +24,11 @@ impl Prepared {
             scores.iter_mut().zip(of_rows).for_each(|(sum, score)| *sum += local.weight * score);
         }
         let best = Best::new(cluster.width(), &rows, &scores);
-        debug_assert!(self.are_as_asked_alone(cluster, &verdicts), "{APART}");
+        debug_assert!(self.agrees_with_single_rows(cluster, &verdicts), "{APART}");
         (best, verdicts)
     }
 
-    fn are_as_asked_alone(&self, cluster: &Cluster, verdicts: &Verdicts) -> bool {
+    fn agrees_with_single_rows(&self, cluster: &Cluster, verdicts: &Verdicts) -> bool {
         cluster.rows().all(|(row, _)| verdicts.get(row) == self.local_verdict(cluster, row))
     }
 }

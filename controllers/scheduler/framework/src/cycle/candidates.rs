@@ -50,7 +50,7 @@ impl Candidates {
         let resources = cluster.resources_epoch();
         let mut candidates =
             Self { class, prepared, best, verdicts, refusals, position, resources, excluded, epochs, renewals, number };
-        candidates.ask_all(cluster);
+        candidates.evaluate_all(cluster);
         candidates
     }
 
@@ -60,7 +60,7 @@ impl Candidates {
     }
 
     /// Whether the same is asked for a pod of another class, for which this was prepared.
-    pub(super) fn is_asked_as(
+    pub(super) fn is_evaluated_like(
         &self,
         profile: &Profile,
         request: &Request<'_>,
@@ -74,8 +74,8 @@ impl Candidates {
             && self.prepared.among == prepared.among
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
-                let asks = profile.plugins.get(usize::from(plugin));
-                asks.is_some_and(|asks| asks.signature().are_equal(own, other, is_restored))
+                let registration = profile.plugins.get(usize::from(plugin));
+                registration.is_some_and(|one| one.signature().are_equal(own, other, is_restored))
             })
     }
 
@@ -92,8 +92,8 @@ impl Candidates {
         rows.all(|row| self.best.score(row) == anew.best.score(row) && self.verdicts.get(row) == anew.verdicts.get(row))
     }
 
-    fn ask_all(&mut self, cluster: &Cluster) {
-        (self.best, self.verdicts) = self.prepared.ask_all(cluster);
+    fn evaluate_all(&mut self, cluster: &Cluster) {
+        (self.best, self.verdicts) = self.prepared.evaluate_all(cluster);
         self.prepared.scores.iter_mut().for_each(Scorer::clear);
         self.scale(cluster);
         self.position = cluster.position();
@@ -123,7 +123,7 @@ impl Candidates {
             changed.dedup();
             self.excluded = excluded;
         }
-        if !self.prepared.asks_single_rows(cluster) {
+        if !self.prepared.depends_on_single_rows(cluster) {
             cluster.exclude_all();
         }
         if !self.renew_heirs(profile, request, cluster, timing) {
@@ -131,7 +131,7 @@ impl Candidates {
         }
         for row in changed {
             cluster.exclude_on(row);
-            self.ask(cluster, row);
+            self.evaluate(cluster, row);
         }
         self.position = cluster.position();
         let is_renewed = self.renew(profile, request, cluster, timing);
@@ -139,7 +139,7 @@ impl Candidates {
         is_renewed
     }
 
-    fn ask(&mut self, cluster: &Cluster, row: Row) {
+    fn evaluate(&mut self, cluster: &Cluster, row: Row) {
         self.prepared.filters.iter_mut().for_each(|filter| filter.refresh(cluster, row));
         let is_there = cluster.node(row).is_some();
         let verdict = if is_there { self.prepared.local_verdict(cluster, row) } else { None };

@@ -35,7 +35,7 @@ const APART: &str = "a plugin tells workloads apart by more than its marks say";
 
 impl Memory {
     /// Candidates that are kept at least; a cluster schedules few kinds of pods at a time.
-    const KEPT_MIN: usize = 64;
+    const CANDIDATES_MIN: usize = 64;
     /// Rows that are kept of all candidates together, where that is for more of them.
     const ROWS_MAX: usize = 64 * 5000;
     /// The length of the texts of all candidates together. A template takes a few times as much memory, as does what plugins prepare of it.
@@ -44,8 +44,8 @@ impl Memory {
     const SHARING: usize = 4;
 
     /// How many candidates are kept in a cluster.
-    fn kept_max(cluster: &Cluster) -> usize {
-        (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::KEPT_MIN, 16 * Self::KEPT_MIN)
+    fn candidates_max(cluster: &Cluster) -> usize {
+        (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::CANDIDATES_MIN, 16 * Self::CANDIDATES_MIN)
     }
 
     /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
@@ -77,12 +77,12 @@ impl Memory {
         cluster: &mut Cluster,
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
-        let is_alike = |kept: &Candidates| kept.is_asked_as(profile, request, prepared, cluster);
+        let is_alike = |kept: &Candidates| kept.is_evaluated_like(profile, request, prepared, cluster);
         let number = *self.kept.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
         // What is prepared again meanwhile is what was prepared for this class: they are asked alike afterwards too.
         let candidates = self.take(number, profile, request, cluster, timing)?;
         debug_assert!(
-            candidates.is_asked_as(profile, request, prepared, cluster)
+            candidates.is_evaluated_like(profile, request, prepared, cluster)
                 && candidates.are_as_anew(profile, request, cluster),
             "{APART}"
         );
@@ -105,7 +105,7 @@ impl Memory {
 
     /// Keeps the candidates of the class for which they were used last.
     pub(super) fn keep(&mut self, mut candidates: Candidates, cluster: &Cluster) {
-        let max = Self::kept_max(cluster);
+        let max = Self::candidates_max(cluster);
         let length = candidates.text_length();
         while self.kept.len() >= max || !self.kept.is_empty() && self.texts + length > Self::TEXTS_MAX {
             let oldest = self.kept.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
@@ -352,10 +352,10 @@ mod tests {
     #[test]
     fn classes_that_share_are_forgotten_in_time() {
         let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::NONE, 0), cluster(), Memory::default());
-        for number in 0..5 * Memory::SHARING * Memory::kept_max(&cluster) {
+        for number in 0..5 * Memory::SHARING * Memory::candidates_max(&cluster) {
             takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut memory);
         }
-        let max = Memory::SHARING * Memory::kept_max(&cluster);
+        let max = Memory::SHARING * Memory::candidates_max(&cluster);
         assert!(memory.kept.len() == 1 && memory.classes.len() <= max, "{}", memory.classes.len());
     }
 }

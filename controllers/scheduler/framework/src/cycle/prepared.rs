@@ -54,9 +54,10 @@ impl Profile {
         }
         prepared.refused = prepared.among.none_left(&self.admits).or(prepared.refused);
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
-            let asks = &self.plugins[usize::from(*plugin)];
-            let point = asks.score.as_ref()?;
-            let score = timing.call(asks, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))?;
+            let registration = &self.plugins[usize::from(*plugin)];
+            let point = registration.score.as_ref()?;
+            let score =
+                timing.call(registration, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))?;
             Some(Scorer::new(*plugin, *weight, score))
         });
         prepared.scores = scores.collect();
@@ -64,7 +65,7 @@ impl Profile {
     }
 
     /// What the plugins say about one node: the first refusal, or the score before anything is normalised.
-    pub fn ask(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<i64, Verdict> {
+    pub fn evaluate(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<i64, Verdict> {
         let mut prepared = self.prepare(request, cluster);
         prepared.refused.map_or(Ok(()), Err)?;
         prepared.filter(cluster, row)?;
@@ -94,7 +95,7 @@ impl Prepared {
 
     /// How many of these pods a node takes beside those that it has, and the verdict about the next one; none where only trying tells.
     /// Where it is as many as this guess, few questions are asked.
-    pub(super) fn room(
+    pub(super) fn capacity(
         &self,
         cluster: &Cluster,
         row: Row,
@@ -104,23 +105,24 @@ impl Prepared {
         if let Some(outside) = self.among.leaves_out(cluster, row) {
             return Some((0, Some(outside)));
         }
-        let (mut room, mut refused) = (pods, None);
+        let (mut capacity, mut refused) = (pods, None);
         for Filtering { plugin, filter, .. } in &self.filters {
             // Most filters take the last of those that all before them take, and so all of them.
-            let mut probes = [room.saturating_sub(1), guess.saturating_sub(1), guess].into_iter();
-            let (mut least, mut most) = (0, room);
+            let mut probes = [capacity.saturating_sub(1), guess.saturating_sub(1), guess].into_iter();
+            let (mut least, mut most) = (0, capacity);
             while least < most {
-                let asked = probes.find(|probe| (least..most).contains(probe)).unwrap_or(least + (most - least) / 2);
-                match filter.filter_after(cluster, row, asked)? {
-                    Ok(()) => least = asked + 1,
+                let pods_before =
+                    probes.find(|probe| (least..most).contains(probe)).unwrap_or(least + (most - least) / 2);
+                match filter.filter_after(cluster, row, pods_before)? {
+                    Ok(()) => least = pods_before + 1,
                     Err(refusal) => {
-                        most = asked;
-                        (room, refused) = (most, Some(Verdict { plugin: *plugin, refusal }));
+                        most = pods_before;
+                        (capacity, refused) = (most, Some(Verdict { plugin: *plugin, refusal }));
                     }
                 }
             }
         }
-        Some((room, refused))
+        Some((capacity, refused))
     }
 
     /// The first refusal of a node: with these pods on it, and without them, for they may be what the pod wants to be near.

@@ -208,7 +208,7 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     assert_eq!(refusals(profile(false).search(&large, &mut cluster, &mut Memory::default(), |_| 0)), expected);
     let class = cluster.class(&large.template);
     let request = Request { pod: &large, class: &class, plugins: &[], state: &AttemptState::default() };
-    assert_eq!(profile(true).ask(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
+    assert_eq!(profile(true).evaluate(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
     let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut memory, |_| 0);
     assert_eq!(found, Found::Never(0, Rejection::unresolvable(Vec::new())));
 }

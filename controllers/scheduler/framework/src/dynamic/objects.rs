@@ -57,8 +57,8 @@ pub struct DeviceClaim {
 pub struct DeviceRequest {
     pub name: String,
     /// What exactly is asked for.
-    pub exactly: Option<DeviceAsk>,
-    pub first_available: Vec<DeviceAsk>,
+    pub exactly: Option<DeviceRequestSpec>,
+    pub first_available: Vec<DeviceRequestSpec>,
 }
 
 /// A request of any version: in `v1beta1` what exactly is asked for is not apart.
@@ -66,10 +66,10 @@ pub struct DeviceRequest {
 #[serde(default, rename_all = "camelCase")]
 struct RequestWire {
     name: String,
-    exactly: Option<DeviceAsk>,
-    first_available: Vec<DeviceAsk>,
+    exactly: Option<DeviceRequestSpec>,
+    first_available: Vec<DeviceRequestSpec>,
     #[serde(flatten)]
-    plain: DeviceAsk,
+    plain: DeviceRequestSpec,
 }
 
 impl From<RequestWire> for DeviceRequest {
@@ -82,7 +82,7 @@ impl From<RequestWire> for DeviceRequest {
 /// What a request asks for.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct DeviceAsk {
+pub struct DeviceRequestSpec {
     /// The name of an alternative.
     pub name: String,
     /// The class of the devices.

@@ -43,12 +43,12 @@ impl Among {
         let mut named: Vec<(&u8, &BTreeSet<Box<str>>)> = self.0.iter().collect();
         named.sort_by_key(|(plugin, _)| order.iter().position(|known| known == *plugin).unwrap_or(order.len()));
         let (_, first) = named.first()?;
-        let (mut left, mut asked) = (BTreeSet::clone(first), PluginSet::default());
+        let (mut left, mut limiting) = (BTreeSet::clone(first), PluginSet::default());
         for (plugin, names) in named {
-            asked = asked.with(*plugin);
+            limiting = limiting.with(*plugin);
             left.retain(|name| names.contains(name));
             if left.is_empty() {
-                let refusal = Refusal { reason: Refusal::NONE_LEFT, resolvable: false, operand: asked.bits() };
+                let refusal = Refusal { reason: Refusal::NONE_LEFT, resolvable: false, operand: limiting.bits() };
                 return Some(Verdict { plugin: *plugin, refusal });
             }
         }

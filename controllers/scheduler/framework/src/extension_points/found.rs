@@ -98,8 +98,8 @@ impl Refusals {
     /// A node that came near to taking the pod: of those which the removal of pods may help, or of all where there are none, one that
     /// was refused last.
     pub fn nearest(&self) -> Option<Row> {
-        let asked = self.0.iter().filter(|(verdict, _)| !verdict.is_unfiltered());
-        asked.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
+        let filtered = self.0.iter().filter(|(verdict, _)| !verdict.is_unfiltered());
+        filtered.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
     }
 
     /// How many nodes the removal of pods may help; none where not all of them were asked.

@@ -266,7 +266,7 @@ impl Rules for SameQuota<'_> {
     /// pods were gone.
     fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), NotAdmitted> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check_own(request.template()).map_err(NotAdmitted::new)?;
+        quotas.check_runtime(request.template()).map_err(NotAdmitted::new)?;
         quotas.check_hooks(request.template(), request.pod).map_err(NotAdmitted::new)
     }
 }

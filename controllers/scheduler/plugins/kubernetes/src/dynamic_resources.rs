@@ -230,16 +230,16 @@ impl Score for DynamicResources {
 
 impl PostFilter for DynamicResources {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        if self.was_not_asked(request, attempted) {
+        if self.skipped_pre_filter(request, attempted) {
             return PostFilterResult::Stop("not found".to_owned());
         }
         if !request.pod.has_resource_claims() {
             return PostFilterResult::Nothing("no new claims to deallocate".to_owned());
         }
-        let words = match self.in_the_way(request.pod, attempted) {
+        let words = match self.idle_claim(request.pod, attempted) {
             Some((key, version)) => {
                 if let Some(devices) = attempted.cluster.state_mut::<Devices>() {
-                    devices.in_the_way.insert(key, version);
+                    devices.idle_claims.insert(key, version);
                 }
                 "deallocation of ResourceClaim completed"
             }
@@ -357,19 +357,19 @@ impl DynamicResources {
 
     /// QUIRK: whether PreFilter ended with a plugin before this one, or did not begin. In the original PostFilter then has no state of
     /// the pod, which is an error.
-    fn was_not_asked(&self, request: &Request<'_>, attempted: &Attempted<'_>) -> bool {
+    fn skipped_pre_filter(&self, request: &Request<'_>, attempted: &Attempted<'_>) -> bool {
         let Found::Never(ending, Rejection { code: Code::Unresolvable, .. }) = attempted.found else { return false };
         let Profile { admits, plugins, .. } = attempted.profile;
         let is_own = |plugin: u8| plugins.get(usize::from(plugin)).is_some_and(|one| one.name() == self.name());
-        let mut asked = admits.iter().take_while(|plugin| !is_own(**plugin));
+        let mut earlier = admits.iter().take_while(|plugin| !is_own(**plugin));
         let ended = plugins.get(usize::from(*ending));
         let first = ended.and_then(|one| one.before_pre_filter.as_ref());
-        asked.any(|plugin| plugin == ending)
+        earlier.any(|plugin| plugin == ending)
             || first.is_some_and(|point| point.before_pre_filter(request, attempted.cluster).is_err())
     }
 
     /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.
-    fn in_the_way(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
+    fn idle_claim(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
         let Found::Nothing(refusals) = attempted.found else { return None };
         let is_own = |plugin: u8| {
             attempted.profile.plugins.get(usize::from(plugin)).map(Registration::name) == Some(self.name())

@@ -45,7 +45,7 @@ struct Rejected {
 }
 
 /// What a node is asked for pods of a template.
-struct Ask(BTreeMap<Box<str>, i64>);
+struct RejectionFilter(BTreeMap<Box<str>, i64>);
 
 impl Rejections {
     /// How long a node is left alone.
@@ -146,7 +146,7 @@ impl Filter for NodeRejections {
         };
         let resources = known.by_row.values().flatten().map(|rejected| &rejected.resource);
         let amounts = resources.map(|name| (name.clone(), amount(request.template(), name)));
-        PreparedFilter::Nodes(Box::new(Ask(amounts.collect())))
+        PreparedFilter::Nodes(Box::new(RejectionFilter(amounts.collect())))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -178,7 +178,7 @@ impl SchedulingSignature for NodeRejections {
     }
 }
 
-impl NodeFilter for Ask {
+impl NodeFilter for RejectionFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let is_refused = cluster.state::<Rejections>().is_some_and(|known| known.refuses(row, &self.0));
         if is_refused { Err(Refusal::unresolvable(0)) } else { Ok(()) }

@@ -148,7 +148,7 @@ impl EnqueueExtensions for NodeResourcesFit {
     }
 
     fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        let lists = |wanted: &Pod, name: &str| wanted.template.requests.amount(name).value() > 0;
+        let lists = |incoming: &Pod, name: &str| incoming.template.requests.amount(name).value() > 0;
         match event {
             // What is gone must have had something that the pod wants; every pod counts as one.
             Event::PodRemoved(_)
@@ -307,17 +307,17 @@ mod tests {
             &"a".into(),
             koord_scheduler_framework::hold::Holds::default(),
         );
-        let wanted = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
+        let incoming = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
         let fit = NodeResourcesFit::default();
         let short = "U Too many pods, Insufficient cpu, Insufficient example.com/gpu";
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), [short, ""]);
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming), [short, ""]);
         let too_large = "UU Too many pods, Insufficient cpu";
-        let wanted = requesting(&json!({"cpu": "3"}));
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), [too_large, ""]);
+        let incoming = requesting(&json!({"cpu": "3"}));
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming), [too_large, ""]);
         assert_eq!(filtered_in(&fit, &mut cluster, &json!({})), ["U Too many pods", ""]);
         let ignoring = NodeResourcesFit { ignored: vec!["example.com/".to_owned(), "cpu".to_owned()], ..fit };
-        let wanted = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
-        assert_eq!(filtered_in(&ignoring, &mut cluster, &wanted), ["U Too many pods", ""]);
+        let incoming = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
+        assert_eq!(filtered_in(&ignoring, &mut cluster, &incoming), ["U Too many pods", ""]);
     }
 
     #[test]
@@ -350,14 +350,14 @@ mod tests {
         engine.set_node(offering("junk", 0..ResourceNames::NAMES_MAX - 4), Moment::default());
         engine.set_node(offering("new", 5000..5001), Moment::default());
         let mut cluster = engine.cluster().clone();
-        let wanted = requesting(&json!({"example.com/r5000": "1"}));
+        let incoming = requesting(&json!({"example.com/r5000": "1"}));
         let not_counted = "UU example.com/r5000 is not counted: nodes offer more than 4096 resources";
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted)[1], not_counted);
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming)[1], not_counted);
         assert!((fit.figures(&cluster)[0].value - 1.0).abs() < 0.1);
         engine.set_node(offering("junk", 0..40), Moment::default());
         engine.set_node(offering("new", 5000..5001), Moment::default());
         let mut cluster = engine.cluster().clone();
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), ["UU Insufficient example.com/r5000", ""]);
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming), ["UU Insufficient example.com/r5000", ""]);
         assert_eq!((cluster.resources().len(), fit.figures(&cluster)[0].value as i64), (4 + 40 + 1, 0));
     }
 
@@ -414,10 +414,10 @@ mod tests {
             &"a".into(),
             koord_scheduler_framework::hold::Holds::default(),
         );
-        let wanted = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
+        let incoming = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
         let mut score = |strategy| {
             let fit = NodeResourcesFit { strategy, ..NodeResourcesFit::default() };
-            scored_in(&fit, &mut cluster, &wanted).unwrap()
+            scored_in(&fit, &mut cluster, &incoming).unwrap()
         };
         // a: cpu 2 of 4, memory 6000 of 10000; b: 1 of 10, 1000 of 10000.
         assert_eq!(score(Strategy::LeastAllocated), [45, 90]);
@@ -431,10 +431,10 @@ mod tests {
         let mut cluster = cluster(&[sized("a", "4", "8Gi", "10")]);
         let huge = pod("x", &requesting(&json!({"memory": "9223372036854775807"})));
         cluster.place(huge, &"a".into(), koord_scheduler_framework::hold::Holds::default());
-        let wanted = requesting(&json!({"cpu": "1", "memory": "1Gi"}));
-        assert_eq!(filtered_in(&NodeResourcesFit::default(), &mut cluster, &wanted), ["U Insufficient memory"]);
-        assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &wanted), Some(vec![36]));
-        assert_eq!(scored_in(&crate::BalancedAllocation::default(), &mut cluster, &wanted), Some(vec![62]));
+        let incoming = requesting(&json!({"cpu": "1", "memory": "1Gi"}));
+        assert_eq!(filtered_in(&NodeResourcesFit::default(), &mut cluster, &incoming), ["U Insufficient memory"]);
+        assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &incoming), Some(vec![36]));
+        assert_eq!(scored_in(&crate::BalancedAllocation::default(), &mut cluster, &incoming), Some(vec![62]));
     }
 
     #[test]
@@ -456,7 +456,7 @@ mod tests {
         let resized =
             |cpu: &str, memory: &str| Event::PodScaledDown { old: sized("2", "2Gi"), new: sized(cpu, memory) };
         let helps =
-            |wanted: &Value, event| fit.is_helped_by(&pod("w", &requesting(wanted)), &event, &Cluster::default());
+            |incoming: &Value, event| fit.is_helped_by(&pod("w", &requesting(incoming)), &event, &Cluster::default());
         let (wants_cpu, wants_memory) = (json!({"cpu": "1", "memory": "0"}), json!({"memory": "1Gi"}));
         assert!(helps(&wants_cpu, resized("1", "2Gi")) && !helps(&wants_memory, resized("1", "2Gi")));
         assert!(helps(&wants_memory, resized("3", "1Gi")) && !helps(&wants_cpu, resized("3", "1Gi")));

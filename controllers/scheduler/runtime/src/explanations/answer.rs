@@ -32,7 +32,7 @@ enum Fate {
     /// It has this node, or would get it.
     Node(Arc<str>),
     /// It has none, and room may be made for it.
-    None { why: String, room: Option<(Arc<str>, Vec<Arc<Pod>>)> },
+    None { why: String, nomination: Option<(Arc<str>, Vec<Arc<Pod>>)> },
 }
 
 /// Answers a question by an engine, which is used up.
@@ -146,9 +146,9 @@ fn explanation(engine: &Engine, pods: &[Arc<Pod>], topology_domain: String, now:
         Fate::Node(node) => Some(Arc::clone(node)),
         Fate::None { .. } => None,
     };
-    let with_room = |fate: &Fate| match fate {
-        Fate::Node(node) | Fate::None { room: Some((node, _)), .. } => Some(Arc::clone(node)),
-        Fate::None { room: None, .. } => None,
+    let with_nomination = |fate: &Fate| match fate {
+        Fate::Node(node) | Fate::None { nomination: Some((node, _)), .. } => Some(Arc::clone(node)),
+        Fate::None { nomination: None, .. } => None,
     };
     let failed_message = failed.as_ref().map(|(_, message)| message.clone()).unwrap_or_default();
     let mut without = result(&fates, feasible, &failed_message);
@@ -157,7 +157,7 @@ fn explanation(engine: &Engine, pods: &[Arc<Pod>], topology_domain: String, now:
         without.node_failed_details = decision.map(|decision| details(&decision.nodes)).unwrap_or_default();
         without.sort();
     }
-    let preempting = (!without.schedulable).then(|| result(&fates, with_room, &failed_message));
+    let preempting = (!without.schedulable).then(|| result(&fates, with_nomination, &failed_message));
     DetailedExplanation {
         topology_domain,
         schedulable: without.schedulable,
@@ -179,15 +179,15 @@ fn fate(engine: &Engine, pod: &Pod, outcome: Option<&Outcome>, now: Moment) -> F
         Some(Outcome::Bind { node, .. }) => Fate::Node(Arc::clone(node)),
         Some(Outcome::Waiting { node }) => {
             let why = format!("it would take its place on {node} and wait there for the others of its gang");
-            Fate::None { why, room: None }
+            Fate::None { why, nomination: None }
         }
         Some(Outcome::Refused(Refused { message, nominated, victims, .. })) => {
-            Fate::None { why: message.clone(), room: nominated.clone().map(|node| (node, victims.clone())) }
+            Fate::None { why: message.clone(), nomination: nominated.clone().map(|node| (node, victims.clone())) }
         }
         Some(Outcome::ExtenderCall { .. }) => {
-            Fate::None { why: "extenders are asked before it is placed".to_owned(), room: None }
+            Fate::None { why: "extenders are asked before it is placed".to_owned(), nomination: None }
         }
-        None => Fate::None { why: held(engine, pod, now), room: None },
+        None => Fate::None { why: held(engine, pod, now), nomination: None },
     }
 }
 
@@ -233,9 +233,9 @@ fn details(nodes: &[OnNode]) -> Vec<NodeFailedDetail> {
 }
 
 fn victims(fates: &[(&Arc<Pod>, Fate)]) -> Vec<NodePossibleVictims> {
-    let rooms = fates.iter().filter_map(|(_, fate)| match fate {
-        Fate::None { room: Some(room), .. } => Some(room),
-        Fate::Node(_) | Fate::None { room: None, .. } => None,
+    let nominations = fates.iter().filter_map(|(_, fate)| match fate {
+        Fate::None { nomination: Some(nomination), .. } => Some(nomination),
+        Fate::Node(_) | Fate::None { nomination: None, .. } => None,
     });
     let victim = |pod: &Arc<Pod>| PossibleVictim {
         namespace: pod.key.namespace().to_owned(),
@@ -243,8 +243,8 @@ fn victims(fates: &[(&Arc<Pod>, Fate)]) -> Vec<NodePossibleVictims> {
         uid: pod.uid.to_string(),
         is_nominated_pod: pod.node.is_none(),
     };
-    let rooms = rooms.filter(|(_, victims)| !victims.is_empty());
-    rooms
+    let nominations = nominations.filter(|(_, victims)| !victims.is_empty());
+    nominations
         .map(|(node, victims)| NodePossibleVictims {
             node_name: node.to_string(),
             possible_victims: victims.iter().map(victim).collect(),

@@ -62,7 +62,7 @@ impl Filtered {
     #[expect(clippy::type_complexity, reason = "two lists")]
     pub(super) fn among(
         self,
-        asked: &[Arc<str>],
+        left: &[Arc<str>],
         knows_objects: bool,
         extender: &Extender,
     ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, FailedNode>), AnswerError> {
@@ -71,7 +71,7 @@ impl Filtered {
         }
         let listed = || Some(self.nodes?.items.into_iter().flatten().map(|node| node.metadata.name).collect());
         let names: Vec<String> = self.nodenames.filter(|_| knows_objects).or_else(listed).unwrap_or_default();
-        let known = |name: &String| asked.iter().find(|asked| ***asked == **name).cloned();
+        let known = |name: &String| left.iter().find(|left| ***left == **name).cloned();
         let unknown = |name: &String| AnswerError::UnknownNode { url: extender.url.clone(), node: name.clone() };
         let accepted = names.iter().map(|name| known(name).ok_or_else(|| unknown(name)));
         let accepted = accepted.collect::<std::result::Result<Vec<_>, _>>()?;

@@ -33,9 +33,9 @@ impl Dumps {
         self.0.refusals.store(are_logged, Ordering::Relaxed);
     }
 
-    fn wanted(&self) -> Option<(usize, bool)> {
-        let wanted = (self.0.scores.load(Ordering::Relaxed), self.0.refusals.load(Ordering::Relaxed));
-        (wanted != (0, false)).then_some(wanted)
+    fn settings(&self) -> Option<(usize, bool)> {
+        let settings = (self.0.scores.load(Ordering::Relaxed), self.0.refusals.load(Ordering::Relaxed));
+        (settings != (0, false)).then_some(settings)
     }
 }
 
@@ -43,7 +43,7 @@ impl Scheduler {
     /// Logs what is wanted of an attempt. Of a pod that has its node the others are said as if it had none.
     pub(super) fn dump(&self, attempt: &Attempt) {
         let is_first = !attempt.has_waited && !matches!(attempt.outcome, Outcome::ExtenderCall { .. });
-        let Some((scores, refusals)) = self.dumps.wanted().filter(|_| is_first) else { return };
+        let Some((scores, refusals)) = self.dumps.settings().filter(|_| is_first) else { return };
         let Some(mut nodes) = self.engine.copy().on_nodes(&attempt.pod.uid) else { return };
         let pod = &attempt.pod.key;
         for on in nodes.iter().filter(|_| refusals) {

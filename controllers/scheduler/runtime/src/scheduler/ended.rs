@@ -61,7 +61,7 @@ impl Scheduler {
             (Purpose::Give(attempt, _), Err(error)) => {
                 self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
             }
-            (Purpose::Keep | Purpose::Hurry, result) => self.kept(&work.write, &result),
+            (Purpose::Keep | Purpose::Hurry, result) => self.status_update_ended(&work.write, &result),
             (purpose @ (Purpose::Explain | Purpose::Expect | Purpose::Held), result) => {
                 if matches!(purpose, Purpose::Held) {
                     self.held.ended(&subject(&work.write), result.is_ok(), self.clock.moment());

@@ -16,7 +16,7 @@ pub(super) const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration
 pub(super) struct Repeated<W>(BTreeMap<Subject, Sent<W>>);
 
 struct Sent<W> {
-    wanted: W,
+    content: W,
     /// None while it is on its way; else the time before which it is not sent again.
     until: Option<Moment>,
     /// How often in a row writes of the object have failed.
@@ -38,12 +38,12 @@ impl<W: Clone + PartialEq> Repeated<W> {
     }
 
     /// Whether a write of this object is sent now; then it is on its way. What is wanted else than before waits for no pause.
-    pub(super) fn begins(&mut self, subject: &Subject, wanted: &W, now: Moment) -> bool {
+    pub(super) fn begins(&mut self, subject: &Subject, content: &W, now: Moment) -> bool {
         let known = self.0.get(subject);
-        let begins = known.is_none_or(|sent| sent.until.is_some_and(|until| until <= now || sent.wanted != *wanted));
+        let begins = known.is_none_or(|sent| sent.until.is_some_and(|until| until <= now || sent.content != *content));
         if begins {
             let failures = known.map_or(0, |sent| sent.failures);
-            self.0.insert(subject.clone(), Sent { wanted: wanted.clone(), until: None, failures, since: now });
+            self.0.insert(subject.clone(), Sent { content: content.clone(), until: None, failures, since: now });
         }
         begins
     }
@@ -67,8 +67,8 @@ impl<W: Clone + PartialEq> Repeated<W> {
     }
 
     /// What has helped, or is not wanted any more, may be sent at once when it is wanted again.
-    pub(super) fn keep(&mut self, is_wanted: impl Fn(&Subject) -> bool) {
-        self.0.retain(|subject, sent| sent.until.is_none() || is_wanted(subject));
+    pub(super) fn keep(&mut self, is_needed: impl Fn(&Subject) -> bool) {
+        self.0.retain(|subject, sent| sent.until.is_none() || is_needed(subject));
     }
 
     /// Forgets objects whose pause has been over for as long as the longest one: their writes are not wanted any more.

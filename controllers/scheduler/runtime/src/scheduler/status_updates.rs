@@ -24,7 +24,7 @@ pub(super) struct PendingStatusUpdates {
     sent: Repeated<Write>,
     /// Whether something has changed since plugins were asked.
     is_due: bool,
-    asked: Option<Moment>,
+    collected_at: Option<Moment>,
     again: Option<Timestamp>,
 }
 
@@ -35,7 +35,7 @@ impl PendingStatusUpdates {
     }
 
     fn period_ends(&self) -> Option<Moment> {
-        self.asked.map(|asked| asked + PERIOD)
+        self.collected_at.map(|collected_at| collected_at + PERIOD)
     }
 
     /// When plugins are to be asked, if not for a change.
@@ -58,15 +58,15 @@ impl PendingStatusUpdates {
     /// again at once.
     fn take(&mut self, StatusUpdates { writes, again }: StatusUpdates, now: Moment, time: Timestamp) -> Vec<Write> {
         let soonest = time.saturating_add(PERIOD).unwrap_or(Timestamp::MAX);
-        (self.is_due, self.asked, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
-        let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
-        self.sent.keep(|subject| wanted.contains_key(subject));
-        self.pick(wanted, now)
+        (self.is_due, self.collected_at, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
+        let updates: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
+        self.sent.keep(|subject| updates.contains_key(subject));
+        self.pick(updates, now)
     }
 
     /// The writes among some that are wanted that are sent now.
-    fn pick(&mut self, wanted: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
-        let begun = wanted.into_iter().filter(|(subject, write)| self.sent.begins(subject, write, now));
+    fn pick(&mut self, updates: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
+        let begun = updates.into_iter().filter(|(subject, write)| self.sent.begins(subject, write, now));
         begun.map(|(_, write)| write).collect()
     }
 
@@ -84,8 +84,8 @@ impl Scheduler {
         let writes = self.engine.urgent_of(|plugin| self.controllers.runs(plugin));
         self.is_working = false;
         if !writes.is_empty() {
-            let wanted = writes.into_iter().map(|write| (subject(&write), write)).collect();
-            let writes = self.pending_updates.pick(wanted, now).into_iter();
+            let updates = writes.into_iter().map(|write| (subject(&write), write)).collect();
+            let writes = self.pending_updates.pick(updates, now).into_iter();
             self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Hurry }));
         }
     }
@@ -100,9 +100,9 @@ impl Scheduler {
         self.engine.tick(time);
         let mut status_updates = self.engine.status_updates_of(|plugin| self.controllers.runs(plugin));
         self.is_working = false;
-        let wanted = status_updates.writes.len();
+        let updates = status_updates.writes.len();
         status_updates.writes.retain(|write| !self.feed.is_absent(write.kind));
-        if status_updates.writes.len() < wanted {
+        if status_updates.writes.len() < updates {
             // A kind that appears without objects is not seen as a change.
             status_updates.again = status_updates.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
         }
@@ -113,7 +113,7 @@ impl Scheduler {
     }
 
     /// A write beside attempts has ended.
-    pub(super) fn kept(&mut self, write: &Write, result: &Result<(), ReconcileError>) {
+    pub(super) fn status_update_ended(&mut self, write: &Write, result: &Result<(), ReconcileError>) {
         if let Err(error) = result
             && !error.stale
         {
@@ -202,8 +202,8 @@ mod tests {
     fn what_is_wanted_at_once_waits_for_the_write_on_its_way_and_leaves_those_of_others_alone() {
         let mut pending_updates = PendingStatusUpdates::default();
         let other = |value: u64| Write { key: ObjectKey::cluster("other"), ..write(value) };
-        let picked = |pending_updates: &mut PendingStatusUpdates, wanted: Write, second: u64| {
-            pending_updates.pick([(subject(&wanted), wanted)].into(), at(second)).len()
+        let picked = |pending_updates: &mut PendingStatusUpdates, updates: Write, second: u64| {
+            pending_updates.pick([(subject(&updates), updates)].into(), at(second)).len()
         };
         assert_eq!(sent(&mut pending_updates, &[1], 0), 1);
         pending_updates.ended(&write(1), false, at(0));

@@ -258,8 +258,8 @@ impl<'e> Search<'e> {
 
     fn candidate<'o>(&self, occupants: Vec<&'o Occupant<'e>>, is_superfluous: bool) -> Candidate<'o, 'e> {
         let freed = self.pod.template.requests.iter().map(|(name, amount)| {
-            let (wanted, freed) = (count(name, amount).max(1), freed(&occupants, name, |_| true));
-            i64::try_from(i128::from(freed) * 1000 / i128::from(wanted)).unwrap_or(i64::MAX)
+            let (requested, freed) = (count(name, amount).max(1), freed(&occupants, name, |_| true));
+            i64::try_from(i128::from(freed) * 1000 / i128::from(requested)).unwrap_or(i64::MAX)
         });
         let freed = freed.fold(0, i64::saturating_add);
         Candidate { occupants, is_superfluous, freed }

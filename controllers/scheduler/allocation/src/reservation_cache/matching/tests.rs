@@ -205,7 +205,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
             }
         }
         Delta::Often(number, on) => {
-            for time in 0..=Changes::KEPT_MAX {
+            for time in 0..=Changes::CHANGES_MAX {
                 cluster.set_object(reservation(number, 0, on, time % 2));
             }
         }

@@ -15,7 +15,7 @@ impl Prepared {
     }
 
     /// Whether the answers for a row depend on what is on that row alone, as far as they are not prepared again.
-    pub(super) fn asks_single_rows(&self, cluster: &Cluster) -> bool {
+    pub(super) fn depends_on_single_rows(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|filter| filter.is_local)
             && self.scores.iter().all(|scorer| scorer.score.inherits() || !scorer.is_wide(cluster))
     }

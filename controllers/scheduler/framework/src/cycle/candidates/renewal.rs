@@ -103,12 +103,13 @@ impl Prepared {
         cluster: &Cluster,
         timing: &mut impl Timing,
     ) -> bool {
-        let (Some(asks), Some(place)) = (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))
+        let (Some(registration), Some(place)) =
+            (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))
         else {
             return true;
         };
-        let Some(point) = &asks.filter else { return true };
-        let answer = timing.call(asks, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster));
+        let Some(point) = &registration.filter else { return true };
+        let answer = timing.call(registration, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster));
         let (names, new) = match answer {
             PreparedFilter::Skip => (None, None),
             PreparedFilter::Nodes(filter) => (None, Some(filter)),
@@ -140,10 +141,10 @@ impl Prepared {
     ) -> bool {
         let Some(place) = profile.place_of_score(plugin) else { return true };
         let (_, weight) = profile.scores[place];
-        let asks = profile.plugins.get(usize::from(plugin));
-        let new = asks.and_then(|asks| {
-            let point = asks.score.as_ref()?;
-            timing.call(asks, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))
+        let registration = profile.plugins.get(usize::from(plugin));
+        let new = registration.and_then(|registration| {
+            let point = registration.score.as_ref()?;
+            timing.call(registration, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))
         });
         let new = new.map(|score| Scorer::new(plugin, weight, score));
         let known = self.scores.iter().position(|scorer| scorer.plugin == plugin);

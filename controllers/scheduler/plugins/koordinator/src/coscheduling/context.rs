@@ -133,7 +133,7 @@ impl Context {
 
     /// What the gang of a pod that needs others asks of the network.
     fn topology_of(&self, uid: &Uid) -> Option<&NetworkTopologySpec> {
-        let gang = self.gangs.gang_of(uid).filter(|_| !self.gangs.needs_nobody(uid))?;
+        let gang = self.gangs.gang_of(uid).filter(|_| !self.gangs.is_scheduled_alone(uid))?;
         self.gangs.declaration(gang)?.topology.as_ref()
     }
 
@@ -183,7 +183,7 @@ impl Context {
 
     /// Room was to be made for the members of a round, at the refusal of this one.
     pub(super) fn preempted(&mut self, uid: &Uid, preemption: Preemption) {
-        if !self.gangs.needs_nobody(uid) {
+        if !self.gangs.is_scheduled_alone(uid) {
             self.preemption = Some(preemption);
         }
     }
@@ -191,7 +191,7 @@ impl Context {
     /// A pod is in its place.
     pub(super) fn permit(&mut self, uid: &Uid, orders: &mut Orders) -> PermitResult {
         let Some(gang) = self.gangs.gang_of(uid) else { return PermitResult::Allow };
-        if !self.is_awaited(uid) && self.gangs.needs_nobody(uid) {
+        if !self.is_awaited(uid) && self.gangs.is_scheduled_alone(uid) {
             self.gangs.release_alone(uid);
             return PermitResult::Allow;
         }
@@ -219,7 +219,7 @@ impl Context {
     pub(super) fn refuse(&mut self, uid: &Uid, reason: &str, best_node: Option<Arc<str>>, orders: &mut Orders) {
         // Who is refused because of others begins no round.
         let is_of_last_round = if let Stage::Refusing(rest, _) = &mut self.stage { leave(rest, uid) } else { false };
-        let may_begin = || !self.gangs.needs_nobody(uid) && self.gangs.may_be_tried(uid).is_ok();
+        let may_begin = || !self.gangs.is_scheduled_alone(uid) && self.gangs.may_be_tried(uid).is_ok();
         if !is_of_last_round && (self.is_awaited(uid) || may_begin()) {
             self.join(uid, orders);
             if let Stage::Trying(round) = &mut self.stage {

@@ -205,7 +205,7 @@ impl Gangs {
 
     /// The member that is tried for its group in the place of a pod; none where the pod may be tried itself.
     pub fn representative_of(&self, uid: &Uid) -> Option<(&Uid, &Member)> {
-        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let first = self.representative(self.groups.get(&gang.group)?)?;
         (first.0 != uid).then_some(first)
     }
@@ -219,7 +219,7 @@ impl Gangs {
 
     /// The round in which a pod is tried; none for a pod that needs nobody.
     pub fn round(&self, uid: &Uid) -> Option<Round> {
-        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let group = self.groups.get(&gang.group)?;
         let missing = group.ids.iter().map(|id| (id.clone(), self.missing(id, group))).collect();
         let (first, _) = gang.members.get(uid)?;
@@ -266,7 +266,7 @@ impl Gangs {
     }
 
     /// Whether a pod is tried without others: its group once had enough, or was complete with it.
-    pub fn needs_nobody(&self, uid: &Uid) -> bool {
+    pub fn is_scheduled_alone(&self, uid: &Uid) -> bool {
         let Some((_, gang)) = self.gang(uid) else { return true };
         gang.members.get(uid).is_some_and(|(_, stage)| stage.released_with > 0) || self.is_satisfied(gang)
     }
@@ -298,7 +298,7 @@ impl Gangs {
 
     /// The member that is tried for all that need others.
     fn representative<'a>(&'a self, group: &'a Group) -> Option<(&'a Uid, &'a Member)> {
-        let ready = self.pending(group).filter(|(uid, member)| member.is_ready && !self.needs_nobody(uid));
+        let ready = self.pending(group).filter(|(uid, member)| member.is_ready && !self.is_scheduled_alone(uid));
         ready.min_by_key(|(uid, member)| (Reverse(member.priority), group.last.as_ref() != Some(uid), order(member)))
     }
 
@@ -384,7 +384,8 @@ impl Gangs {
         }
         let members = group.gangs.iter().filter_map(|id| self.by_id.get(id)).flat_map(|gang| &gang.members);
         let ready = members.filter(|(_, (member, _))| member.is_ready && !member.is_bound);
-        let alone = ready.filter(|(uid, (_, stage))| !stage.is_placed && self.needs_nobody(uid)).map(|(uid, _)| uid);
+        let alone =
+            ready.filter(|(uid, (_, stage))| !stage.is_placed && self.is_scheduled_alone(uid)).map(|(uid, _)| uid);
         let first = self.representative(group).filter(|(_, member)| group.gangs.contains(&member.gang));
         first.map(|(uid, _)| uid).into_iter().chain(alone).cloned().collect()
     }

@@ -217,13 +217,13 @@ mod tests {
     fn cpu_may_be_as_much_or_little_as_can_be_written() {
         let each: DeviceAmounts = [(DeviceResource::GpuCore, 50), (DeviceResource::GpuMemory, 1)].into_iter().collect();
         let (node, gpus) = (NodeDevices::default(), [Gpu { memory: 1, free_percent: 100 }]);
-        for wanted in EXTREMES {
+        for extreme in EXTREMES {
             for demanded in EXTREMES {
                 let demand = Demand { percent: 50, count: 1, milli_cpu: demanded };
                 let outlook = Arc::new(Outlook::of(&[(demand, 1.0)]));
                 for milli_cpu in EXTREMES {
                     for gpus_wanted in [None, Some(RequestedGpus { each, count: 1, is_shared: true })] {
-                        let taken = Taken { gpus: gpus_wanted, milli_cpu: wanted };
+                        let taken = Taken { gpus: gpus_wanted, milli_cpu: extreme };
                         let free = Free { node: &node, outlook: &outlook, gpus: &gpus, milli_cpu };
                         let gain = Fragments::of(taken).gain(&free);
                         assert!((-1_000_000..=1_000_000).contains(&gain), "{gain}: there is one GPU");

@@ -372,9 +372,9 @@ impl Node {
         resources.mapped(|name, _| {
             let of_pods = sums.request.amount(name);
             let min = if quota.lends { None } else { quota.min.get(name) };
-            let wanted = min.filter(|min| *min > of_pods).unwrap_or(of_pods);
-            request.insert(name, wanted.clone());
-            let within = quota.max.get(name).map_or(wanted, |max| wanted.min(max)).clone();
+            let guaranteed = min.filter(|min| *min > of_pods).unwrap_or(of_pods);
+            request.insert(name, guaranteed.clone());
+            let within = quota.max.get(name).map_or(guaranteed, |max| guaranteed.min(max)).clone();
             let mut change = within.clone();
             if let Some(before) = limited.insert(name, within) {
                 change -= &before;

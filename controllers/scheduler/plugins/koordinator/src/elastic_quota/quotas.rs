@@ -127,8 +127,8 @@ impl Quotas {
     }
 
     /// Whether what the quota of a template itself may use has room for one more of its pods.
-    pub fn check_own(&self, template: &Template) -> Result<(), Shortage> {
-        counted(template, self.settings(), |pod| self.forest().check_own(pod))
+    pub fn check_runtime(&self, template: &Template) -> Result<(), Shortage> {
+        counted(template, self.settings(), |pod| self.forest().check_runtime(pod))
     }
 
     /// Whether pods of two templates are of one quota.

@@ -100,10 +100,10 @@ impl MatchedReservations {
             names_reservation,
             trusts_node: self.trusts_node,
         };
-        let mut room = cache.room(cluster, row, &self.requests);
+        let mut unreserved = cache.unreserved(cluster, row, &self.requests);
         // Owners take the places of the pods that stand for their reservations.
-        room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
-        fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
+        unreserved.pods = unreserved.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
+        fits(&self.requests, &unreserved, &infos, needs, |name| self.ignored.contains(name))
     }
 
     /// The reservation of a node that the pod uses there. One of which the pod requests nothing it uses only where it asks for one.
@@ -171,7 +171,7 @@ impl NodeFilter for OwnerFilter {
 impl NodeFilter for ReservePodFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (Some(cache), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Ok(()) };
-        if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
+        if self.node.as_ref().is_some_and(|required| *required != node.name) {
             return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.says(OTHER_NODE).into(), false));
         }
         if has_other_policy(cache, &node.name, self.is_default) {

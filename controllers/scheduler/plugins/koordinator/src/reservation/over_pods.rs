@@ -33,7 +33,7 @@ use super::{Candidate, PreAllocation, pre_allocate, reservation_score};
 
 const UNSUPPORTED: &str = "node(s) reservation pre allocation is unsupported with current attributes";
 const DISABLED: &str = "reservation requires cluster mode pre-allocation which is disabled";
-const NOBODY: &str = "node(s) no pod match reservation with pre allocation required";
+const NO_POD_MATCHES: &str = "node(s) no pod match reservation with pre allocation required";
 
 /// The running pods that a Reservation may take over.
 pub(super) struct OverPods {
@@ -80,10 +80,10 @@ impl OverPods {
     /// Of the Reservation that a pod stands for; none where it takes over nothing.
     pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let is_required = pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true");
-        let nobody = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NOBODY)));
+        let no_pod_matches = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NO_POD_MATCHES)));
         let reservation = PreAllocating::of(pod, cluster, settings)?;
         let Some(PreAllocating { object, owners, of_cluster }) = reservation else {
-            return if is_required { nobody() } else { Ok(None) };
+            return if is_required { no_pod_matches() } else { Ok(None) };
         };
         let is_chosen = |placed: &&Placed| {
             let labels = &placed.pod.template.labels;
@@ -126,7 +126,7 @@ impl OverPods {
             prefers_none: settings.prefer_no_pre_allocated_pods,
         };
         if how.is_required && by_node.is_empty() {
-            return nobody();
+            return no_pod_matches();
         }
         Ok(Some(Self { info, how, by_node }))
     }
@@ -156,7 +156,7 @@ impl OverPods {
         };
         let candidates: Vec<Candidate> =
             uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
-        pre_allocate(&self.info, &cache.room(cluster, row, &self.info.allocatable), &candidates, self.how)
+        pre_allocate(&self.info, &cache.unreserved(cluster, row, &self.info.allocatable), &candidates, self.how)
     }
 
     /// Whether nodes are told apart by the pods that are taken over. Of several pods nothing is said, as in the original.

@@ -79,7 +79,7 @@ impl Reservation {
         let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
         let seconds = |seconds: i64| u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
         let garbage = Garbage {
-            kept_for: seconds(args.gc_duration_seconds),
+            retention: seconds(args.gc_duration_seconds),
             without_node_for: seconds(args.gc_interval_seconds),
         };
         let preemption = args.enable_preemption.then(|| {
@@ -177,9 +177,9 @@ impl Reservation {
             let (by_reservation, by_node): (Vec<_>, Vec<_>) =
                 texts.partition(|text| text.starts_with("Reservation(s) "));
             // Those that lack something themselves are not kept from the pod by their node.
-            let kept_back = reservations.len().saturating_sub(by_reservation.len());
-            for reason in by_node.into_iter().filter(|_| kept_back > 0) {
-                *counts.entry(reason).or_default() += kept_back;
+            let left_out = reservations.len().saturating_sub(by_reservation.len());
+            for reason in by_node.into_iter().filter(|_| left_out > 0) {
+                *counts.entry(reason).or_default() += left_out;
             }
         }
         let counts = counts.into_iter();
@@ -282,7 +282,7 @@ impl Filter for Reservation {
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let texts = Arc::clone(&self.texts);
         if request.pod.is_reservation() {
-            let node = ReservePod::wanted_node(request.pod).map(Arc::from);
+            let node = ReservePod::required_node(request.pod).map(Arc::from);
             let object = object_of(request.pod, cluster);
             let is_default = object.is_none_or(|object| AllocatePolicy::of(object) == AllocatePolicy::Default);
             let over = self.over_pods(request, cluster).ok().flatten();
@@ -325,11 +325,11 @@ impl Score for Reservation {
 
 impl PostFilter for Reservation {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        let (mut said, mut has_no_room) = (Vec::new(), false);
+        let (mut said, mut has_no_candidate) = (Vec::new(), false);
         match self.preemption.as_ref().map(|evaluator| preempt(evaluator, request, attempted, self.name())) {
             None => {}
             Some(PostFilterResult::Nothing(words)) => said.push(words),
-            Some(PostFilterResult::NoCandidate(words)) => (has_no_room, said) = (true, vec![words]),
+            Some(PostFilterResult::NoCandidate(words)) => (has_no_candidate, said) = (true, vec![words]),
             Some(done) => return done,
         }
         let cluster = &*attempted.cluster;
@@ -341,7 +341,7 @@ impl PostFilter for Reservation {
             summary.lines(&chosen.selector, &of_nodes)
         }));
         let said = said.join(", ");
-        if has_no_room { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
+        if has_no_candidate { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
     }
 }
 

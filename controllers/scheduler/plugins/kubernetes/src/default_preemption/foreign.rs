@@ -64,9 +64,9 @@ fn a_pod_of_another_scheduler_that_is_going_already_makes_room() {
 
 #[test]
 fn the_scheduler_never_evicts_its_own_pod() {
-    let with = |own_pod: Option<&str>, key: &str| {
-        let own_pod = own_pod.map(|name| ObjectKey::new("ns", name));
-        let mut engine = engine(&["n1", "n2"]).with_policy(Policy { own_pod, ..Policy::default() });
+    let with = |scheduler_pod: Option<&str>, key: &str| {
+        let scheduler_pod = scheduler_pod.map(|name| ObjectKey::new("ns", name));
+        let mut engine = engine(&["n1", "n2"]).with_policy(Policy { scheduler_pod, ..Policy::default() });
         engine.set_pod(pod(key, "4", 1, Some("n1")), NOW);
         engine.set_pod(pod("other", "4", 3, Some("n2")), NOW);
         engine.set_pod(pod("high", "4", 10, None), NOW);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{
-    dynamic::{DeviceAsk, DeviceClass, DeviceConfiguration, DeviceConstraint, DeviceRequest, Selector},
+    dynamic::{DeviceClass, DeviceConfiguration, DeviceConstraint, DeviceRequest, DeviceRequestSpec, Selector},
     object::Objects,
 };
 use thiserror::Error;
@@ -74,7 +74,7 @@ pub(super) struct Alternative {
     /// How many devices; none for all that there are.
     pub(super) count: Option<usize>,
     pub(super) is_admin: bool,
-    pub(super) ask: DeviceAsk,
+    pub(super) spec: DeviceRequestSpec,
     pub(super) class: DeviceClass,
 }
 
@@ -88,8 +88,8 @@ impl Alternative {
                 Some((format!("{of}: selector #{index}"), text))
             })
         };
-        let of_class = expressions(&self.class.spec.selectors, format!("class {}", self.ask.device_class_name));
-        of_class.chain(expressions(&self.ask.selectors, format!("claim {claim}")))
+        let of_class = expressions(&self.class.spec.selectors, format!("class {}", self.spec.device_class_name));
+        of_class.chain(expressions(&self.spec.selectors, format!("claim {claim}")))
     }
 }
 
@@ -173,30 +173,30 @@ fn requested_devices(
 
 fn alternative(
     name: String,
-    ask: &DeviceAsk,
+    spec: &DeviceRequestSpec,
     claim: &ObjectKey,
     objects: &Objects,
 ) -> Result<Alternative, DemandError> {
     let unsupported =
         |unsupported| Err(DemandError::Unsupported { claim: claim.clone(), request: name.clone(), unsupported });
-    let class = ask.device_class_name.as_str();
+    let class = spec.device_class_name.as_str();
     if class.is_empty() {
         return Err(DemandError::UnsupportedRequest(name));
     }
     let Some(class) = objects.get::<DeviceClass>(class) else {
         return Err(DemandError::NoClass { request: name, class: class.to_owned() });
     };
-    if let Some(index) = ask.selectors.iter().position(|selector| selector.cel.is_none()) {
+    if let Some(index) = spec.selectors.iter().position(|selector| selector.cel.is_none()) {
         return unsupported(Unsupported::Selector(index));
     }
-    if ask.capacity.is_some() {
+    if spec.capacity.is_some() {
         return unsupported(Unsupported::Capacity);
     }
-    let count = match (ask.allocation_mode.as_str(), ask.count.unwrap_or(1)) {
+    let count = match (spec.allocation_mode.as_str(), spec.count.unwrap_or(1)) {
         ("" | "ExactCount", count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
         ("All", _) => None,
         (mode, _) => return unsupported(Unsupported::CountMode(mode.to_owned())),
     };
-    let is_admin = ask.admin_access == Some(true);
-    Ok(Alternative { name, count, is_admin, ask: ask.clone(), class: class.clone() })
+    let is_admin = spec.admin_access == Some(true);
+    Ok(Alternative { name, count, is_admin, spec: spec.clone(), class: class.clone() })
 }

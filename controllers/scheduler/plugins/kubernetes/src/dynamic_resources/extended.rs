@@ -56,8 +56,8 @@ mod tests {
         let remark =
             |resource: &str, class: &str| format!("DeviceClassResource resource={resource} deviceClass={class}");
         let by_class = "deviceclass.resource.kubernetes.io/gpu";
-        let asked = format!("cpu=1 example.com/gpu=1 example.com/other=1 {by_class}=2");
-        assert_eq!(remarks(&mut world, &asked), [remark(by_class, "gpu"), remark("example.com/gpu", "named")]);
+        let requested = format!("cpu=1 example.com/gpu=1 example.com/other=1 {by_class}=2");
+        assert_eq!(remarks(&mut world, &requested), [remark(by_class, "gpu"), remark("example.com/gpu", "named")]);
         assert_eq!(remarks(&mut world, "example.com/gpu=0"), [""; 0]);
         let offered = json!({"status": {"allocatable": {"example.com/gpu": "1"}}});
         world.cluster.set_node(koord_scheduler_testing::node("b", &offered));

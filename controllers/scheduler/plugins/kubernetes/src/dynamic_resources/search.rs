@@ -124,15 +124,15 @@ struct Place<'a> {
 pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Vec<Given>, AllocationError> {
     let (mut candidates, mut hint, mut answers) = (Vec::new(), None, Vec::new());
     let alternatives = || {
-        let of_demand = |demand| requests_of(demand).map(move |(asked, one)| (demand, asked, one));
+        let of_demand = |demand| requests_of(demand).map(move |(requested, one)| (demand, requested, one));
         demands.iter().flat_map(of_demand)
     };
     answers.resize_with(alternatives().count(), Vec::new);
     for (id, pool) in scope.pools.reached_from(node) {
         if let Some(problem) = &pool.problem {
             let all = alternatives().find(|(.., alternative)| alternative.count.is_none());
-            if let Some((demand, asked, _)) = all {
-                let (claim, request, pool) = (demand.key.clone(), asked.name.clone(), id.clone());
+            if let Some((demand, requested, _)) = all {
+                let (claim, request, pool) = (demand.key.clone(), requested.name.clone(), id.clone());
                 return Err(AllocationError::AllOfUnusablePool { claim, request, pool, problem: problem.clone() });
             }
             hint.get_or_insert_with(|| Hint::Pool(id.clone(), problem.clone()));
@@ -157,7 +157,7 @@ pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Ve
 }
 
 fn requests_of(demand: &Demand) -> impl Iterator<Item = (&RequestedDevices, &Alternative)> {
-    demand.requests.iter().flat_map(|asked| asked.alternatives.iter().map(move |one| (asked, one)))
+    demand.requests.iter().flat_map(|requested| requested.alternatives.iter().map(move |one| (requested, one)))
 }
 
 fn add_pool<'a>(
@@ -202,8 +202,8 @@ impl<'a> Search<'a> {
     /// Finds devices for this request, and for all that come after it.
     fn request(&mut self, claim: usize, request: usize) -> Result<bool, AllocationError> {
         let Some(demand) = self.demands.get(claim) else { return Ok(true) };
-        let Some(asked) = demand.requests.get(request) else { return self.request(claim + 1, 0) };
-        for alternative in self.numbered(claim, request, asked) {
+        let Some(requested) = demand.requests.get(request) else { return self.request(claim + 1, 0) };
+        for alternative in self.numbered(claim, request, requested) {
             if self.alternative(claim, request, alternative)? {
                 return Ok(true);
             }
@@ -212,12 +212,12 @@ impl<'a> Search<'a> {
     }
 
     /// The alternatives of a request, with their numbers among all.
-    fn numbered(&self, claim: usize, request: usize, asked: &'a RequestedDevices) -> Vec<(usize, &'a Alternative)> {
+    fn numbered(&self, claim: usize, request: usize, requested: &'a RequestedDevices) -> Vec<(usize, &'a Alternative)> {
         let before = self.demands.iter().take(claim).flat_map(|demand| &demand.requests);
         let before =
             before.chain(self.demands.get(claim).into_iter().flat_map(|one| one.requests.iter().take(request)));
-        let first: usize = before.map(|asked| asked.alternatives.len()).sum();
-        (first..).zip(&asked.alternatives).collect()
+        let first: usize = before.map(|requested| requested.alternatives.len()).sum();
+        (first..).zip(&requested.alternatives).collect()
     }
 
     fn alternative(
@@ -307,7 +307,7 @@ impl<'a> Search<'a> {
         let choice = Choice { candidate, request, alternative };
         let is_tainted = self.candidates.get(candidate).is_some_and(|candidate| {
             let mut taints = candidate.device.taints.iter().chain(candidate.tainted.iter().copied());
-            taints.any(|taint| !tolerates(&alternative.ask.tolerations, taint))
+            taints.any(|taint| !tolerates(&alternative.spec.tolerations, taint))
         });
         if is_tainted || !demand.constraints.iter().all(|constraint| self.keeps(constraint, place.claim, choice)) {
             return false;

@@ -10,7 +10,7 @@ use super::Gangs;
 impl Gangs {
     /// The group that a pod is scheduled with; none where it needs nobody.
     pub fn workload(&self, uid: &Uid) -> Option<Workload> {
-        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let group = self.groups.get(&gang.group)?;
         Some(Workload { name: Arc::clone(gang.group.name()), has_enough_pods: group.is_complete })
     }

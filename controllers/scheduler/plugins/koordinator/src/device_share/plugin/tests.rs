@@ -359,11 +359,11 @@ fn numa_nodes_are_named_and_kept_to() {
     let mut scheduler = Scheduler::of(FOUR);
     let plugin = DeviceShare::default();
     let row = scheduler.engine.cluster().row("n1").unwrap();
-    let wanted = pod("p", &json!({"requests": gpus(1)}));
-    scheduler.engine.set_pod(Arc::clone(&wanted), scheduler.now);
+    let incoming = pod("p", &json!({"requests": gpus(1)}));
+    scheduler.engine.set_pod(Arc::clone(&incoming), scheduler.now);
     let mut cluster = scheduler.engine.cluster().clone();
-    let class = cluster.class(&wanted.template);
-    let request = Request { pod: &wanted, class: &class, plugins: &[], state: &AttemptState::default() };
+    let class = cluster.class(&incoming.template);
+    let request = Request { pod: &incoming, class: &class, plugins: &[], state: &AttemptState::default() };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
     let any = AllocationSource::Any;
     let of_pod = plugin.prepare_numa_hints(&request).unwrap();

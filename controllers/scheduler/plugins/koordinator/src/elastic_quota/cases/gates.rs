@@ -33,7 +33,7 @@ fn bound(pod: &Arc<Pod>) -> Arc<Pod> {
 }
 
 fn settings(gate: &str) -> QuotaSettings {
-    QuotaSettings::new(&ElasticQuotaArgs::default(), &|asked| asked == gate)
+    QuotaSettings::new(&ElasticQuotaArgs::default(), &|name| name == gate)
 }
 
 #[test]

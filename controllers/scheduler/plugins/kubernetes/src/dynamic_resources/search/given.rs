@@ -83,11 +83,11 @@ fn add(all: &mut Vec<NodeSelectorRequirement>, more: Option<&[NodeSelectorRequir
 /// What drivers are told: first what classes say, each once, then what the claim says.
 fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
     let chosen: Vec<(&RequestedDevices, &Alternative)> =
-        demand.requests.iter().filter_map(|asked| chosen(asked, choices)).collect();
+        demand.requests.iter().filter_map(|requested| chosen(requested, choices)).collect();
     let mut order = Vec::new();
     let mut by_class = BTreeMap::<&str, Vec<&str>>::new();
     for (_, alternative) in &chosen {
-        let class = alternative.ask.device_class_name.as_str();
+        let class = alternative.spec.device_class_name.as_str();
         let requests = by_class.entry(class).or_default();
         if requests.is_empty() {
             order.push((class, &alternative.class.spec.config));
@@ -100,8 +100,8 @@ fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
         config.iter().map(move |config| sourced("FromClass", &requests, config))
     });
     let concerns = |config: &&DeviceConfiguration| {
-        let is_named = |(asked, alternative): &(&RequestedDevices, &Alternative)| {
-            config.requests.contains(&asked.name) || config.requests.contains(&alternative.name)
+        let is_named = |(requested, alternative): &(&RequestedDevices, &Alternative)| {
+            config.requests.contains(&requested.name) || config.requests.contains(&alternative.name)
         };
         config.requests.is_empty() || chosen.iter().any(is_named)
     };
@@ -110,10 +110,13 @@ fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
 }
 
 /// The alternative of a request that was chosen: the only one, or that which has devices.
-fn chosen<'a>(asked: &'a RequestedDevices, choices: &[Choice<'a>]) -> Option<(&'a RequestedDevices, &'a Alternative)> {
-    let of_request = choices.iter().find(|choice| std::ptr::eq(choice.request, asked));
-    let alternative = of_request.map(|choice| choice.alternative).or_else(|| asked.alternatives.first());
-    Some((asked, alternative?))
+fn chosen<'a>(
+    requested: &'a RequestedDevices,
+    choices: &[Choice<'a>],
+) -> Option<(&'a RequestedDevices, &'a Alternative)> {
+    let of_request = choices.iter().find(|choice| std::ptr::eq(choice.request, requested));
+    let alternative = of_request.map(|choice| choice.alternative).or_else(|| requested.alternatives.first());
+    Some((requested, alternative?))
 }
 
 fn sourced(source: &str, requests: &[String], config: &DeviceConfiguration) -> Value {

@@ -39,7 +39,8 @@ fn selected(
     scope: Scope<'_>,
 ) -> Result<Vec<bool>, (usize, Arc<str>)> {
     let spec = &slice.spec;
-    let is_meant = |wanted: &Option<Arc<str>>, name: &Arc<str>| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    let is_meant =
+        |required: &Option<Arc<str>>, name: &Arc<str>| required.as_ref().is_none_or(|required| required == name);
     if !is_meant(&of.driver, &spec.driver) || !is_meant(&of.pool, &spec.pool.name) {
         return Ok(Vec::new());
     }
@@ -61,7 +62,7 @@ fn selected(
 
 pub(super) fn tolerates(tolerations: &[DeviceToleration], taint: &DeviceTaint) -> bool {
     let keeps_away = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    let meets = |wanted: &str, actual: &str| wanted.is_empty() || wanted == actual;
+    let meets = |required: &str, actual: &str| required.is_empty() || required == actual;
     !keeps_away
         || tolerations.iter().any(|toleration| {
             let is_value = match toleration.operator.as_str() {

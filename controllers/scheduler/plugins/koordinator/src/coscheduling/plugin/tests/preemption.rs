@@ -42,10 +42,10 @@ fn a_gang_takes_a_node_over() {
         (&["l1 for p2", "l2 for p2"].map(str::to_owned)[..], "ns/g")
     );
     assert_eq!(world.messages["p2"], "0/1 nodes are available: 1 Insufficient cpu.");
-    let told = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable with \
+    let message = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable with \
                 reason \"0/1 nodes are available: 1 Insufficient cpu.\", alreadyWaitForBound: 0. preemption: preemption \
                 already attempted by ns/p2 with message preempt success, alreadyWaitingForBound: 0/2";
-    assert_eq!(world.messages["p1"], told);
+    assert_eq!(world.messages["p1"], message);
     // One of them goes first: nobody else is evicted, and nobody takes the room.
     world.delete("l1").create(&["x"], 4, &json!({"priority": 1000}));
     world.wait(12);
@@ -102,13 +102,13 @@ fn members_in_place_are_refused_with_why_there_is_no_room_for_the_others() {
     alone.create(&["p1", "p2"], 4, &urgent(2));
     let none = "preemption: 0/1 nodes are available: 1 no potential victims.";
     assert!(alone.messages["p1"].ends_with(none), "{}", alone.messages["p1"]);
-    let told = "0/1 nodes are available: 1 0/1 nodes are available: 1 no potential victims..";
-    assert_eq!(alone.messages["p2"], told);
+    let message = "0/1 nodes are available: 1 0/1 nodes are available: 1 no potential victims..";
+    assert_eq!(alone.messages["p2"], message);
     let mut crowded = world(&[8]);
     run(&mut crowded, "l", 4, 1, "n1");
     crowded.create(&["p1", "p2", "p3"], 4, &urgent(3));
-    let told = "0/1 nodes are available: 1 0/1 nodes are available: 1 Insufficient cpu..";
-    assert_eq!((crowded.messages["p3"].as_str(), crowded.evicted.len()), (told, 0));
+    let message = "0/1 nodes are available: 1 0/1 nodes are available: 1 Insufficient cpu..";
+    assert_eq!((crowded.messages["p3"].as_str(), crowded.evicted.len()), (message, 0));
 }
 
 #[test]
