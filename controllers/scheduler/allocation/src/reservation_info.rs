@@ -285,7 +285,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn withheld_amounts_are_kept_but_not_available() {
+    fn withheld_amounts_are_reserved_but_not_available() {
         let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
         let info = reservation(json!({"metadata": {"annotations": annotation}}));
         assert_eq!(info.available(), amounts(&[("cpu", 2000), ("memory", 8)]));

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_available_reservation_keeps_what_its_status_says() {
+    fn an_available_reservation_reserves_what_its_status_says() {
         let kept = |phase: &str, cpu: &str| {
             let status = json!({"phase": phase, "nodeName": "n1", "allocatable": {"cpu": cpu}});
             let ReservePod { pod, requests } = reserve_pod(&template(&json!({})), &named(), &status);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_drivers_are_told_is_kept_as_it_is() {
+    fn opaque_parameters_of_drivers_are_copied_unchanged() {
         let parameters = json!({"requests": ["a"], "opaque": {"driver": "d", "parameters": {"kind": "X", "n": [1]}}});
         let read: DeviceConfiguration = serde_json::from_value(parameters.clone()).unwrap();
         assert_eq!(serde_json::to_value(read).unwrap(), parameters);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_says_the_same() {
+    fn conflicts_are_symmetric() {
         // All sets of up to three of these ports.
         let all: Vec<HostPort> = [80, 81]
             .into_iter()

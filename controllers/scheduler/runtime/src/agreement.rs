@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_again_and_again_is_asked_less_often() {
+    fn repeated_failures_back_off() {
         let pauses = |error: &ReadError| [0, 1, 3, 7, 40].map(|failures| error.pause(failures).as_millis());
         assert_eq!(pauses(&ReadError::ServiceError(String::new())), [100, 200, 800, 1000, 1000]);
         assert_eq!(pauses(&ReadError::Undecodable(String::new())), [100, 200, 800, 10_000, 10_000]);

@@ -271,7 +271,7 @@ mod tests {
     use crate::devices::testing::{rejected, request};
 
     #[test]
-    fn a_pod_without_devices_wants_none() {
+    fn a_pod_without_device_resources_requests_none() {
         let nothing = DeviceRequest::read(&ResourceList::new(), |_| None, |_| None);
         assert_eq!(nothing, Ok(None));
     }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_which_all_are_wanted_are_not_near_others() {
+    fn devices_that_are_requested_as_a_whole_are_not_allocated_jointly() {
         let request = request(&json!({
             "requests": {"koordinator.sh/gpu": "100", "koordinator.sh/rdma": "1"},
             "hints": {"rdma": {"allocateStrategy": "ApplyForAll"}},

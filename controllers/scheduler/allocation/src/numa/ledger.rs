@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reservation_and_its_owners_have_is_a_part_of_both_and_the_rest_is_kept() {
+    fn owners_allocate_a_part_of_a_reservation_and_the_rest_stays_reserved() {
         let allocation = |cpus: &str, shares: &[(u32, i64)]| NumaAllocation {
             cpus: cpus.parse().unwrap(),
             shares: shares.iter().map(|(node, cpu)| (*node, vector(*cpu))).collect(),

@@ -132,7 +132,7 @@ fn what_happens_during_an_attempt_is_not_missed() {
 }
 
 #[test]
-fn a_pod_that_its_plugin_wakes_is_not_asked_about_events() {
+fn queueing_hints_are_not_called_for_a_pod_that_its_plugin_activates() {
     let mut queue = Queue::default();
     let of_gang = |gates: Vec<Arc<str>>| Arc::new(Pod { gates, ..Pod::clone(&pod("a", 0)) });
     queue.set(of_gang(vec!["gang".into()]), at(0), &Plugins);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_uses_are_forgotten_and_numbers_are_given_in_turn() {
+    fn unused_names_are_dropped_and_numbers_are_assigned_in_turn() {
         let (mut sets, resources) = (UnofferedSets::default(), ResourceNames::default());
         let kept = sets.of(&requests(&["example.com/kept"]), &resources).unwrap();
         let mut numbers = Vec::new();

@@ -238,7 +238,7 @@ mod tests {
     const SHUNS: SignatureFields = SignatureFields::Labels(&["shuns"]);
 
     #[test]
-    fn workloads_that_no_plugin_tells_apart_share_what_is_known_of_nodes() {
+    fn workloads_of_one_signature_share_candidates() {
         let (first, second) = (pod(&[("job", "1"), ("shuns", "n0")]), pod(&[("job", "2"), ("shuns", "n0")]));
         for (marks, kept) in [(SHUNS, 1), (SignatureFields::All, 2), (SignatureFields::Images, 1)] {
             let ((profile, _), mut cluster, mut memory) = (profile(marks, 1), cluster(), Memory::default());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_reads_keeps_workloads_apart() {
+    fn workloads_of_different_signatures_do_not_share_candidates() {
         let ((profile, _), mut cluster, mut memory) = (profile(SHUNS, 1), cluster(), Memory::default());
         for (labels, expected) in [(&[("shuns", "n0")][..], 1), (&[("shuns", "n1")], 1), (&[], 2)] {
             assert_eq!(takers(&profile, &pod(labels), &mut cluster, &mut memory), expected);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_that_are_told_apart_from_now_on_share_no_longer() {
+    fn workloads_whose_signatures_become_different_share_no_longer() {
         let ((profile, plugin), mut cluster, mut memory) =
             (profile(SignatureFields::All, 0), cluster(), Memory::default());
         let (shuns, other) = (pod(&[("shuns", "n0")]), pod(&[]));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_users_wrote_is_not_kept_for_long() {
+    fn templates_that_users_wrote_are_not_cached_for_long() {
         let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::All, 1), cluster(), Memory::default());
         let (mut templates, text_length) = (Vec::new(), Memory::TEXTS_MAX / 4);
         for number in 0..40 {

@@ -359,7 +359,7 @@ fn where_plugins_name_no_node_together_no_eviction_helps_whoever_else_rejects_th
 }
 
 #[test]
-fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_of_pre_filter() {
+fn plugins_that_leave_no_node_are_those_that_were_called_up_to_then_in_the_order_of_pre_filter() {
     const NAMES: [(&str, &[&str]); 3] = [("C", &["n1"]), ("B", &["n1", "n2"]), ("A", &["n2"])];
     let said = |admits: &[u8]| {
         let plugins = NAMES.map(|(name, nodes)| Arc::new(Names(name, nodes)) as Arc<dyn Plugin>).to_vec();
@@ -385,7 +385,7 @@ fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_
 }
 
 #[test]
-fn the_node_on_which_room_is_made_is_one_of_those_that_plugins_name_or_plan() {
+fn the_nominated_node_is_one_of_those_that_plugins_name_or_plan() {
     let mut cluster = Cluster::default();
     (0..2).for_each(|number| _ = cluster.set_node(node(number, 2000)));
     let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
@@ -436,7 +436,7 @@ fn a_plan_decides_before_nodes_are_compared() {
 }
 
 #[test]
-fn the_node_on_which_room_is_made_goes_before_those_that_a_plugin_prefers() {
+fn the_nominated_node_goes_before_those_that_a_plugin_prefers() {
     let mut cluster = Cluster::default();
     for (number, cpu) in [2000, 2000, 1000].into_iter().enumerate() {
         cluster.set_node(node(number, cpu));
@@ -489,7 +489,7 @@ fn a_sample_ends_with_enough_nodes_and_the_next_one_goes_on_there() {
 }
 
 #[test]
-fn a_sample_that_finds_nothing_has_asked_every_node() {
+fn a_sample_that_finds_nothing_has_evaluated_every_node() {
     let mut cluster = Cluster::default();
     (0..150).for_each(|number| _ = cluster.set_node(node(number, 1000)));
     let sampling = Profile { sampled_percent: Some(1), ..profile(true) };

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_of_each_type_is_kept() {
+    fn one_value_of_each_type_is_stored() {
         let state = AttemptState::default();
         assert_eq!(state.get::<u8>(), None);
         state.set(1_u8);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_are_left_out_are_not_asked_and_who_named_others_is_said_once() {
+    fn nodes_outside_of_a_hint_are_not_filtered_and_the_refusal_names_the_hint_once() {
         for (by_affinity, by_hint, expected) in [
             (&["n2"][..], &[][..], "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
             (

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_is_too_large_to_be_kept_is_more_than_a_node_offers() {
+    fn a_sum_that_overflows_is_more_than_a_node_offers() {
         let mut cluster = cluster(&[sized("a", "4", "8Gi", "10")]);
         let huge = pod("x", &requesting(&json!({"memory": "9223372036854775807"})));
         cluster.place(huge, &"a".into(), koord_scheduler_framework::hold::Holds::default());
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_requests_less_of_what_is_wanted_helps() {
+    fn a_pod_that_requests_less_of_a_requested_resource_helps() {
         let fit = NodeResourcesFit::default();
         let sized = |cpu: &str, memory: &str| pod("x", &requesting(&json!({"cpu": cpu, "memory": memory})));
         let resized =

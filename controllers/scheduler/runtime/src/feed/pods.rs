@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_before_does_not_matter_where_nobody_knows_it() {
+    fn deltas_before_a_complete_list_do_not_matter() {
         let (living, ended) = (|| entry(r#""status": {}"#), || entry(r#""status": {"phase": "Failed"}"#));
         let delta = |old: Option<Entry<PodViewBy<0>>>, new, again| {
             super::delta(&Change { key: ObjectKey::new("ns", "a"), old, new: Some(new), again })

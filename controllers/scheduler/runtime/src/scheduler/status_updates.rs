@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_at_once_waits_for_the_write_on_its_way_and_leaves_those_of_others_alone() {
+    fn an_urgent_write_waits_for_the_write_in_flight_and_leaves_those_of_others_alone() {
         let mut pending_updates = PendingStatusUpdates::default();
         let other = |value: u64| Write { key: ObjectKey::cluster("other"), ..write(value) };
         let picked = |pending_updates: &mut PendingStatusUpdates, updates: Write, second: u64| {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_asked_after_changes_and_at_their_times() {
+    fn status_writers_are_called_after_changes_and_at_their_times() {
         let mut pending_updates = PendingStatusUpdates::default();
         assert!(!pending_updates.has_work(at(9), time(9)));
         pending_updates.changed();

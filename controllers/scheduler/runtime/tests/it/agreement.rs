@@ -345,7 +345,7 @@ async fn an_empty_collection_as_kube_apiserver_answers_it_holds_up_no_leader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_can_never_be_decoded_is_asked_for_rarely() {
+async fn an_undecodable_list_is_requested_rarely() {
     let stage = Stage::new();
     stage.add_node("only", "4");
     let (client, requests) = answered_with(&stage, "/api/v1/persistentvolumes", r#"{"metadata":{},"items":{}}"#);

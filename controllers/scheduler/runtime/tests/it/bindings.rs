@@ -68,7 +68,7 @@ async fn annotations_are_written_by_the_binding_and_what_it_cannot_write_before(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_the_api_server_refuses_is_said_in_the_condition_and_tried_again() {
+async fn a_binding_that_the_api_server_refuses_is_reported_in_the_condition_and_tried_again() {
     let stage = Stage::new();
     stage.add_node("only", "8");
     stage.add_pod("a", "1");
@@ -144,7 +144,7 @@ async fn a_binding_that_waits_for_its_turn_is_not_sent_when_its_pod_has_ended() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_has_got_another_node_meanwhile_is_not_said_to_have_none() {
+async fn a_pod_that_has_got_another_node_meanwhile_is_not_reported_as_unscheduled() {
     let stage = Stage::new();
     stage.add_node("only", "8");
     stage.add_node("other", "1");

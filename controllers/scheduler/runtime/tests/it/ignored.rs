@@ -47,7 +47,7 @@ fn profile_of(plugins: &[&str]) -> Profile {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_that_makes_no_sense_is_told_once_of_its_object_and_hurts_no_other() {
+async fn an_invalid_annotation_is_reported_once_of_its_object_and_affects_no_other() {
     const THRESHOLDS: &str = "scheduling.koordinator.sh/usage-thresholds";
     const DEVICES: &str = "scheduling.koordinator.sh/device-allocated";
     let stage = Stage::new();
@@ -77,7 +77,7 @@ async fn an_annotation_that_makes_no_sense_is_told_once_of_its_object_and_hurts_
 }
 
 #[tokio::test(start_paused = true)]
-async fn cpus_of_a_node_that_cannot_be_read_are_told_of_its_topology() {
+async fn undecodable_cpus_are_reported_of_the_topology_of_their_node() {
     const CPUS: &str = "node.koordinator.sh/cpu-topology";
     let stage = Stage::new();
     let versions = [Declared::of::<v1alpha1::NodeResourceTopology>(), Declared::of::<v1alpha2::NodeResourceTopology>()];
@@ -232,7 +232,7 @@ async fn a_pod_that_is_refused_for_an_annotation_has_the_words_of_the_attempt_al
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_every_kind_that_the_scheduler_reads_are_told_what_of_them_makes_no_sense() {
+async fn invalid_values_are_reported_of_objects_of_every_kind_that_the_scheduler_reads() {
     let stage = Stage::new();
     for declared in [
         Declared::of::<ElasticQuota>(),

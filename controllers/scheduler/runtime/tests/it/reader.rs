@@ -5,7 +5,7 @@ use koord_scheduler_runtime::ReadError;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn the_replica_that_schedules_answers_and_the_others_say_that_they_do_not() {
+async fn the_leader_can_be_read_and_other_replicas_report_that_they_do_not_lead() {
     let stage = Stage::new();
     stage.add_node("only", "4");
     stage.add_pod("a", "3");

@@ -146,7 +146,7 @@ fn a_required_policy_is_fulfilled_or_nothing_is_taken() {
 }
 
 #[test]
-fn what_a_pod_keeps_to_comes_first_or_alone() {
+fn required_numa_nodes_come_first_or_alone() {
     let node = with(node(2), &[("0-1", &[(0, 2000, 0)])]);
     let taken = |cpus, limits: &NumaLimits, affinity| {
         let order = binding(cpus, Bind::FullPcpus, false);

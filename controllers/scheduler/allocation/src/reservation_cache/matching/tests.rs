@@ -256,7 +256,7 @@ fn owners_match_by_what_changes_between_two_questions() {
 }
 
 #[test]
-fn more_classes_than_are_kept_are_forgotten() {
+fn the_oldest_of_too_many_classes_are_dropped() {
     let mut cluster = empty();
     apply(&mut cluster, &[], &Delta::Node(0, 0)).unwrap();
     apply(&mut cluster, &[], &Delta::Reservation(0, 0, 0, 0)).unwrap();

@@ -285,7 +285,7 @@ impl Context {
                 let is_there = self.gangs.has_group(&outcome.group);
                 orders.marks.push(self.ended(&outcome, if is_there { Ending::Attempted } else { Ending::Gone }));
                 // QUIRK: the members in place are refused with what is said of the preemption, and only the first refusal counts
-                // (`members_in_place_are_refused_with_why_there_is_no_room_for_the_others`).
+                // (`waiting_members_are_rejected_with_the_reason_of_the_failed_preemption`).
                 let tried = self.preemption.as_ref().filter(|preemption| preemption.was_tried);
                 let reason = tried.map_or(&*outcome.reason, |preemption| &*preemption.message);
                 withdraw(&outcome.placed, &infeasible(reason, outcome.obstacle.as_ref()), orders);

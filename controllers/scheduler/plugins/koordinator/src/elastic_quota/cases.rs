@@ -176,7 +176,7 @@ fn quotas_are_shown_by_tree_and_with_their_pods() {
 }
 
 #[test]
-fn a_pod_waits_until_its_quota_has_room() {
+fn a_pod_waits_until_its_quota_suffices() {
     let full = || {
         let mut world = World::new(QuotaSettings::default());
         world.quota("q1", "5", "10", &json!({}));
@@ -251,7 +251,7 @@ fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
 }
 
 #[test]
-fn a_pod_for_which_quota_and_node_lack_room_evicts_too() {
+fn a_pod_for_which_quota_and_node_are_short_preempts() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("other", "", "90", 100));
@@ -285,7 +285,7 @@ fn no_more_pods_are_evicted_than_the_quota_needs() {
 }
 
 #[test]
-fn nobody_is_evicted_for_a_resource_that_max_does_not_name() {
+fn no_pod_is_evicted_for_a_resource_that_max_does_not_name() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q2", "1", "10", &json!({}));
     let quota = json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"max": {"cpu": "10"}}});

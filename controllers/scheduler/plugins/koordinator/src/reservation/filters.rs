@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extended_resources_are_not_kept_by_name_or_by_the_first_part_of_it() {
+    fn extended_resources_are_ignored_by_name_or_by_its_first_part() {
         let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let ignored = Ignored { names: text(&["x.io/a", "cpu", "kubernetes.io/batch-cpu"]), domains: text(&["y.io"]) };
         let names = ["x.io/a", "x.io/b", "y.io/a", "y.io/a/b", "cpu", "kubernetes.io/batch-cpu", "sub.y.io/a"];

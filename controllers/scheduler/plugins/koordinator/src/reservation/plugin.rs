@@ -292,7 +292,7 @@ impl Filter for Reservation {
         let keeps = has_reservation_mode(request.pod);
         let chosen = self.choose(request, cluster);
         // QUIRK: reservations that nobody uses do not matter to a pod that matches none
-        // (`a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used`).
+        // (`an_operating_pod_is_not_beside_used_reservations_of_the_default_policy`).
         let chosen = chosen.filter(|chosen| !keeps || self.concern(request, chosen, cluster));
         chosen.map_or(PreparedFilter::Skip, |chosen| {
             let only = chosen.only_on(cluster);

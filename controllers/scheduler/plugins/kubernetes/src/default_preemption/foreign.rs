@@ -53,7 +53,7 @@ fn the_policy_counts_after_everything_was_forgotten() {
 }
 
 #[test]
-fn a_pod_of_another_scheduler_that_is_going_already_makes_room() {
+fn a_terminating_pod_of_another_scheduler_is_a_victim_already() {
     let mut engine = beside_another(Policy::default());
     let going = of_another("theirs", "4", 1, Some("n1"));
     engine.set_pod(Arc::new(Pod { deleting: true, ..Pod::clone(&going) }), NOW);
@@ -89,7 +89,7 @@ fn beside_a_nomination(policy: Policy) -> impl Fn(&str, i32) -> bool {
 }
 
 #[test]
-fn room_that_another_scheduler_makes_is_kept_only_with_the_gate_and_for_a_higher_priority() {
+fn nominations_of_another_scheduler_count_only_with_the_gate_and_for_a_higher_priority() {
     let placed = beside_a_nomination(Policy::default());
     assert!(placed("2", 1), "what others nominate is not known");
     let placed = beside_a_nomination(Policy { keeps_foreign_nominations: true, ..Policy::default() });
@@ -98,7 +98,7 @@ fn room_that_another_scheduler_makes_is_kept_only_with_the_gate_and_for_a_higher
 }
 
 #[test]
-fn room_of_another_scheduler_follows_what_that_one_writes_and_is_not_taken_back_here() {
+fn nominations_of_another_scheduler_follow_its_writes_and_are_not_withdrawn_here() {
     let policy = Policy { keeps_foreign_nominations: true, ..Policy::default() };
     let mut engine = engine(&["n1", "n2"]).with_policy(policy);
     let theirs = of_another("theirs", "4", 5, None);
@@ -125,7 +125,7 @@ fn room_of_another_scheduler_follows_what_that_one_writes_and_is_not_taken_back_
 }
 
 #[test]
-fn nominated_pods_keep_no_room_with_the_gate_that_skips_them() {
+fn nominated_pods_are_ignored_with_the_gate_that_skips_them() {
     let placed = |ignores_nominated| {
         let mut engine = engine(&["n1"]).with_policy(Policy { ignores_nominated, ..Policy::default() });
         engine.set_pod(pod("low", "4", 1, Some("n1")), NOW);

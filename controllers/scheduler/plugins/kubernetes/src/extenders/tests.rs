@@ -104,7 +104,7 @@ fn nodes(requested: &[&str], accepted: &[(&str, i64)], failed: &[(&str, &str)]) 
 }
 
 #[test]
-fn a_pod_goes_where_extenders_want_it_and_others_do_not_wait_for_that() {
+fn a_pod_goes_where_extenders_accept_it_and_others_do_not_wait_for_that() {
     let mut engine = engine(extender("filter", ""), &["n1", "n2", "n3"]);
     engine.set_pod(pod("a", "1", 5, 1, None), NOW);
     engine.set_pod(pod("b", "1", 4, 1, None), NOW);
@@ -126,7 +126,7 @@ fn a_pod_goes_where_extenders_want_it_and_others_do_not_wait_for_that() {
 }
 
 #[test]
-fn an_answer_about_nodes_that_are_full_meanwhile_is_asked_for_again() {
+fn extenders_are_called_again_when_their_nodes_are_full_meanwhile() {
     let mut engine = engine(extender("filter", ""), &["n1", "n2"]);
     engine.set_pod(pod("full", "4", 0, 0, Some("n2")), NOW);
     engine.set_pod(pod("a", "3", 5, 1, None), NOW);

@@ -300,7 +300,7 @@ fn required_terms_of_others_count_as_much_as_is_configured() {
 }
 
 #[test]
-fn a_pod_that_no_term_means_is_not_asked_about() {
+fn a_pod_that_no_term_selects_is_skipped() {
     let mut cluster = world(&ZONES, &[(0, "foo", required(&[], &[term("zone", "foo")]))]);
     let plugin = InterPodAffinity::default();
     let mut is_asked = |labels: &str| {

@@ -211,7 +211,7 @@ fn a_node_that_is_large_enough_helps_where_it_is_new_or_has_grown() {
 }
 
 #[test]
-fn a_pod_that_goes_or_shrinks_in_what_is_wanted_helps() {
+fn a_pod_that_goes_or_shrinks_in_a_requested_resource_helps() {
     let of = |requests: &str| pod("other", &requesting(requests));
     let shrunk = |old: &str, new: &str| Event::PodScaledDown { old: of(old), new: of(new) };
     for (what, event, helps) in [

@@ -97,7 +97,7 @@ fn sized(name: &str, cpu: &str, priority: i32, spec: &Value) -> Arc<Pod> {
 const TWO: [(&str, &str); 2] = [("n1", "4"), ("n2", "4")];
 
 #[test]
-fn the_least_important_pods_that_make_room_go() {
+fn the_least_important_sufficient_pods_are_victims() {
     for (what, nodes, pods, cpu, expected) in [
         ("nobody has to go", &TWO[..], &["a n1 2 0 1"][..], "3", "bound n2"),
         ("one node takes it", &TWO, &["a n1 4 0 1", "b n2 1 0 1"], "3", "bound n2"),
@@ -170,7 +170,7 @@ fn the_least_important_pods_that_make_room_go() {
 }
 
 #[test]
-fn room_is_made_beside_pods_too() {
+fn preemption_respects_inter_pod_affinity() {
     let term = |label: &str| {
         json!({
             "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": [label]}]},

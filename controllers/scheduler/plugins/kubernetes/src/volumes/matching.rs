@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_must_be_of_the_kind_that_the_claim_wants() {
+    fn a_volume_must_be_of_the_kind_that_the_claim_requests() {
         let taken = |claim: Value, volume: Value| on(&[("v", volume)], &claim, "h", &[]).is_some();
         assert!(taken(json!({}), json!({})));
         for (claim, volume) in [

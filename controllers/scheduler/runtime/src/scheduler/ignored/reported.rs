@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_is_said_once_of_each_part_and_again_after_it_was_gone() {
+    fn equal_findings_are_reported_once_for_each_part_and_again_after_they_were_gone() {
         let mut reported = Reported::default();
         let mut is_new = |part, uid: &str, findings: &[&str]| {
             let findings: Vec<String> = findings.iter().map(|text| (*text).to_owned()).collect();

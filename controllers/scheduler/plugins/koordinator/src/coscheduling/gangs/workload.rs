@@ -24,7 +24,7 @@ mod tests {
     use crate::coscheduling::{Member, gangs::tests::once};
 
     #[test]
-    fn members_are_one_workload_until_they_need_nobody() {
+    fn members_are_one_workload_until_their_gang_is_satisfied() {
         let mut gangs = Gangs::default();
         let (a, b, c) = (Uid::from("a"), Uid::from("b"), Uid::from("c"));
         let member = |name: &str, is_bound| Member {

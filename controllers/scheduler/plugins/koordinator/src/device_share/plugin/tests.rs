@@ -217,7 +217,7 @@ fn what_is_written_is_what_the_original_writes() {
 }
 
 #[test]
-fn pods_that_run_keep_their_devices_after_a_restart() {
+fn running_pods_keep_their_devices_after_a_restart() {
     let mut scheduler = Scheduler::new(DeviceShare::default());
     let given = json!({"gpu": [{"minor": 0, "resources": list("gpu-core=100 gpu-memory=80Gi gpu-memory-ratio=100")}]});
     let annotations = json!({"scheduling.koordinator.sh/device-allocated": given});

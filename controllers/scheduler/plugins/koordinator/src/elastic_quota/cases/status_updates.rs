@@ -155,7 +155,7 @@ fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
 }
 
 #[test]
-fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
+fn pods_of_a_quota_that_uses_too_much_are_evicted_only_by_the_overuse_monitor() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("a", "q1", "8", 0));
@@ -166,7 +166,7 @@ fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
 }
 
 #[test]
-fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
+fn usage_is_guaranteed_where_that_is_configured() {
     let tried = |guarantees_usage| {
         let mut world = World::new(QuotaSettings { guarantees_usage, ..QuotaSettings::default() });
         world.write();

@@ -214,7 +214,7 @@ fn a_search_without_end_is_given_up() {
 }
 
 #[test]
-fn drivers_are_told_what_class_and_claim_say_and_nodes_what_devices_need() {
+fn the_configuration_of_class_and_claim_and_the_node_selector_of_devices_are_written() {
     let mut world = World::of(&["a", "b"]);
     let parameters = |driver: &str, what: &str| json!({"opaque": {"driver": driver, "parameters": {"what": what}}});
     world.set::<koord_scheduler_framework::dynamic::DeviceClass>(

@@ -40,7 +40,7 @@ fn a_reservation_that_takes_no_more_pods_says_with_how_many_it_is_full() {
 }
 
 #[test]
-fn devices_are_judged_in_a_reservation_without_room_for_the_rest() {
+fn devices_are_filtered_in_a_reservation_that_is_short_of_other_resources() {
     let mut requests = gpu(100);
     requests["cpu"] = json!("4");
     let mut world = machine(1, "", "gpu0@0/0 gpu1@0/0 gpu2@0/1 gpu3@0/1");
