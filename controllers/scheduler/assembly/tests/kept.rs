@@ -18,6 +18,7 @@ use koord_scheduler_framework::{
     node::Node,
     object::Object,
     pod::{Pod, Template},
+    timing::Untimed,
     workload::Service,
 };
 use koord_scheduler_plugins_kubernetes::{InterPodAffinity, PodTopologySpread};
@@ -180,8 +181,12 @@ proptest! {
             apply(&mut cluster, &templates, &delta);
             if let Delta::Schedule(number, template, draw) = delta {
                 let pod = pod(number, &templates[template]);
-                let found = profile.search(&pod, &mut cluster, &mut memory, |ties| draw % ties);
-                let expected = profile.search(&pod, &mut cluster, &mut Memory::default(), |ties| draw % ties);
+                let search = |cluster: &mut Cluster, memory: &mut Memory| {
+                    let state = AttemptState::default();
+                    profile.search_timed(&pod, &state, cluster, memory, |ties| draw % ties, &mut Untimed)
+                };
+                let found = search(&mut cluster, &mut memory);
+                let expected = search(&mut cluster, &mut Memory::default());
                 prop_assert_eq!(&found, &expected, "{:?}", templates[template]);
                 if let Found::Node { row, .. } = found {
                     let name = Arc::clone(&cluster.node(row).unwrap().name);

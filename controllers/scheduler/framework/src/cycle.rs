@@ -24,26 +24,12 @@ pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
 use self::{candidates::Candidates, plan::Plan};
 use crate::{
-    AttemptState, Code, Found, Profile, Reason, Rejection, Request, Verdict,
-    cluster::Cluster,
-    columns::Row,
-    pod::Pod,
-    timing::{Timing, Untimed},
+    AttemptState, Code, Found, Profile, Reason, Rejection, Request, Verdict, cluster::Cluster, columns::Row, pod::Pod,
+    timing::Timing,
 };
 
 impl Profile {
-    /// Searches a node for a pod. `draw` gives a number below its argument, for the choice among equals.
-    pub fn search(
-        &self,
-        pod: &Arc<Pod>,
-        cluster: &mut Cluster,
-        memory: &mut Memory,
-        draw: impl FnOnce(u32) -> u32,
-    ) -> Found {
-        self.search_timed(pod, &AttemptState::default(), cluster, memory, draw, &mut Untimed)
-    }
-
-    /// The same in an attempt that has begun, with the time that single plugins take.
+    /// Searches a node for a pod, and measures plugins. `draw` gives a number below its argument, for the choice among equals.
     pub fn search_timed<T: Timing>(
         &self,
         pod: &Arc<Pod>,

@@ -14,7 +14,21 @@ use crate::{
     node::Node,
     normalize,
     pod::{Pod, Template},
+    timing::Untimed,
 };
+
+impl Profile {
+    /// Searches a node in an attempt of its own, without measurements.
+    pub(super) fn search(
+        &self,
+        pod: &Arc<Pod>,
+        cluster: &mut Cluster,
+        memory: &mut Memory,
+        draw: impl FnOnce(u32) -> u32,
+    ) -> Found {
+        self.search_timed(pod, &AttemptState::default(), cluster, memory, draw, &mut Untimed)
+    }
+}
 
 /// Fits by CPU, and prefers the emptiest node; `is_local` may be denied, which must change nothing.
 struct Cpu {

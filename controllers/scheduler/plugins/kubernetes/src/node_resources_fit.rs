@@ -284,7 +284,7 @@ mod tests {
 
     use koord_core::{clock::Moment, random::Random};
     use koord_scheduler_engine::{Engine, queue::Timings};
-    use koord_scheduler_framework::{Found, Profile, cycle::Memory};
+    use koord_scheduler_framework::{AttemptState, Found, Profile, cycle::Memory, timing::Untimed};
     use koord_scheduler_testing::{cluster, filtered_in, node, pod, scored_in};
     use serde_json::{Value, json};
 
@@ -368,11 +368,13 @@ mod tests {
         let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), Memory::default());
         let wants = |name: &str, amount: &str| pod(name, &requesting(&json!({"example.com/new": amount})));
         cluster.place(wants("bound", "2"), &"a".into(), koord_scheduler_framework::hold::Holds::default());
-        let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search(
+        let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search_timed(
             &wants(name, amount),
+            &AttemptState::default(),
             cluster,
             &mut memory,
             |_| 0,
+            &mut Untimed,
         ) {
             Found::Node { ties, .. } => Ok(ties),
             found => Err(found.words(&profile.plugins, cluster)),
