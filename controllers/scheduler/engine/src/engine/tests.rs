@@ -62,8 +62,8 @@ impl Filter for PodLimit {
 
 impl NodeFilter for PodLimit {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let room = cluster.allocatable(ResourceId::PODS, row) - cluster.requested(ResourceId::PODS, row);
-        if room > 0 { Ok(()) } else { Err(Refusal::resolvable(0, 0)) }
+        let capacity = cluster.allocatable(ResourceId::PODS, row) - cluster.requested(ResourceId::PODS, row);
+        if capacity > 0 { Ok(()) } else { Err(Refusal::resolvable(0, 0)) }
     }
 }
 

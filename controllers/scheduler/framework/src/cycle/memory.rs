@@ -13,7 +13,7 @@ use crate::{
 #[derive(Default)]
 pub struct Memory {
     /// By their number, with when they were used last.
-    kept: BTreeMap<u64, (u64, Candidates)>,
+    candidates: BTreeMap<u64, (u64, Candidates)>,
     classes: BTreeMap<ClassId, Known>,
     /// The length of the texts of which the templates of the candidates were made.
     texts: usize,
@@ -57,7 +57,7 @@ impl Memory {
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
         let known = self.classes.get(&request.class.id())?;
-        let (_, candidates) = self.kept.get(&known.number)?;
+        let (_, candidates) = self.candidates.get(&known.number)?;
         let is_own = Arc::ptr_eq(&candidates.class, request.class);
         if !is_own && (candidates.renewals != known.renewals || candidates.is_restored(cluster)) {
             return None;
@@ -78,7 +78,7 @@ impl Memory {
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
         let is_alike = |kept: &Candidates| kept.is_evaluated_like(profile, request, prepared, cluster);
-        let number = *self.kept.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
+        let number = *self.candidates.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
         // What is prepared again meanwhile is what was prepared for this class: they are asked alike afterwards too.
         let candidates = self.take(number, profile, request, cluster, timing)?;
         debug_assert!(
@@ -107,14 +107,15 @@ impl Memory {
     pub(super) fn keep(&mut self, mut candidates: Candidates, cluster: &Cluster) {
         let max = Self::candidates_max(cluster);
         let length = candidates.text_length();
-        while self.kept.len() >= max || !self.kept.is_empty() && self.texts + length > Self::TEXTS_MAX {
-            let oldest = self.kept.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
+        while self.candidates.len() >= max || !self.candidates.is_empty() && self.texts + length > Self::TEXTS_MAX {
+            let oldest = self.candidates.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
             oldest.map(|number| self.remove(number));
         }
         if self.classes.len() >= Self::SHARING * max {
-            let Self { classes, kept, .. } = self;
-            let is_last =
-                |id: &ClassId, known: &Known| kept.get(&known.number).is_some_and(|(_, kept)| kept.class.id() == *id);
+            let Self { classes, candidates, .. } = self;
+            let is_last = |id: &ClassId, known: &Known| {
+                candidates.get(&known.number).is_some_and(|(_, last)| last.class.id() == *id)
+            };
             classes.retain(|id, known| is_last(id, known));
         }
         self.searches += 1;
@@ -122,11 +123,11 @@ impl Memory {
         let (class, renewals) = (&candidates.class, candidates.renewals);
         self.classes.insert(class.id(), Known { _id: class.reserve_id(), number, renewals });
         self.texts += length;
-        self.kept.insert(number, (self.searches, candidates));
+        self.candidates.insert(number, (self.searches, candidates));
     }
 
     fn remove(&mut self, number: u64) -> Option<Candidates> {
-        let (_, candidates) = self.kept.remove(&number)?;
+        let (_, candidates) = self.candidates.remove(&number)?;
         self.texts -= candidates.text_length();
         Some(candidates)
     }
@@ -143,7 +144,7 @@ impl Memory {
 
     /// Forgets what is known of nodes, as when a profile changes.
     pub fn clear(&mut self) {
-        self.kept.clear();
+        self.candidates.clear();
         self.classes.clear();
         self.texts = 0;
     }
@@ -245,7 +246,7 @@ mod tests {
             for pod in [&first, &second, &first, &second] {
                 assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 1);
             }
-            assert_eq!(memory.kept.len(), kept, "{marks:?}");
+            assert_eq!(memory.candidates.len(), kept, "{marks:?}");
         }
     }
 
@@ -255,7 +256,7 @@ mod tests {
         for (labels, expected) in [(&[("shuns", "n0")][..], 1), (&[("shuns", "n1")], 1), (&[], 2)] {
             assert_eq!(takers(&profile, &pod(labels), &mut cluster, &mut memory), expected);
         }
-        assert_eq!(memory.kept.len(), 3);
+        assert_eq!(memory.candidates.len(), 3);
     }
 
     #[test]
@@ -266,12 +267,12 @@ mod tests {
         for pod in [&shuns, &other] {
             assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
         }
-        assert_eq!(memory.kept.len(), 1, "nothing is asked of nodes");
+        assert_eq!(memory.candidates.len(), 1, "nothing is asked of nodes");
         plugin.epoch.store(1, Ordering::Relaxed);
         for (pod, expected) in [(&shuns, 1), (&other, 2), (&shuns, 1), (&other, 2)] {
             assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), expected);
         }
-        assert_eq!(memory.kept.len(), 2);
+        assert_eq!(memory.candidates.len(), 2);
     }
 
     /// Prefers no node; what it says may have to be prepared again for every pod.
@@ -325,7 +326,7 @@ mod tests {
         for pod in [&first, &first, &second, &first] {
             assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
         }
-        assert_eq!(memory.kept.len(), 1);
+        assert_eq!(memory.candidates.len(), 1);
     }
 
     #[test]
@@ -344,7 +345,11 @@ mod tests {
         let template = Arc::new(Template { text_length: 2 * Memory::TEXTS_MAX, ..Template::default() });
         let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
         takers(&profile, &pod, &mut cluster, &mut memory);
-        assert_eq!((memory.kept.len(), memory.texts), (1, 2 * Memory::TEXTS_MAX), "the last one is kept in any case");
+        assert_eq!(
+            (memory.candidates.len(), memory.texts),
+            (1, 2 * Memory::TEXTS_MAX),
+            "the last one is kept in any case"
+        );
         memory.clear();
         assert_eq!(memory.texts, 0);
     }
@@ -356,6 +361,6 @@ mod tests {
             takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut memory);
         }
         let max = Memory::SHARING * Memory::candidates_max(&cluster);
-        assert!(memory.kept.len() == 1 && memory.classes.len() <= max, "{}", memory.classes.len());
+        assert!(memory.candidates.len() == 1 && memory.classes.len() <= max, "{}", memory.classes.len());
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Sample {
     /// How many nodes are passed over first; they are asked last.
     from: usize,
     /// How many nodes were asked.
-    pub(super) asked: usize,
+    pub(super) evaluated: usize,
 }
 
 impl Sample {
@@ -49,7 +49,7 @@ impl Profile {
     pub(super) fn sample(&self, prepared: &Prepared, memory: &Memory, cluster: &Cluster) -> Sample {
         let enough = self.sampled_percent.and_then(|_| self.enough_of(prepared.nodes(cluster)));
         let from = enough.map_or(0, |_| memory.passed_over() % cluster.len().max(1));
-        Sample { enough: enough.unwrap_or(usize::MAX), from, asked: 0 }
+        Sample { enough: enough.unwrap_or(usize::MAX), from, evaluated: 0 }
     }
 }
 
@@ -57,7 +57,7 @@ impl Memory {
     /// The next search begins where this one has ended.
     pub(super) fn go_on_after(&mut self, sample: Sample, cluster: &Cluster) {
         if !sample.is_of_all() {
-            self.pass_over((sample.from + sample.asked) % cluster.len().max(1));
+            self.pass_over((sample.from + sample.evaluated) % cluster.len().max(1));
         }
     }
 }

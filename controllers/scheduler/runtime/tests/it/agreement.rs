@@ -28,7 +28,7 @@ fn without_watch_of_pods(server: &Server) -> (Client, watch::Sender<bool>) {
 }
 
 /// Whether this is the first question about the collection of a path that a cache is compared with.
-fn asks_about(path: &str, request: &http::Request<Body>) -> bool {
+fn is_request_for(path: &str, request: &http::Request<Body>) -> bool {
     request.uri().path() == path && request.uri().query().unwrap_or("").contains("limit=1")
 }
 
@@ -99,7 +99,7 @@ async fn places(path: &'static str, revisions: u64) -> [String; 2] {
     stage.add_pod("a", "1");
     let router = stage.server.router();
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_compared = asks_about(path, &request);
+        let is_compared = is_request_for(path, &request);
         let router = router.clone();
         async move {
             let answer = router.oneshot(request).await?;
@@ -150,7 +150,7 @@ async fn a_collection_that_cannot_be_read_delays_the_leader_longer_but_not_for_e
     stage.add_pod("a", "1");
     let router = stage.server.router();
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_compared = asks_about("/api/v1/pods", &request);
+        let is_compared = is_request_for("/api/v1/pods", &request);
         let router = router.clone();
         async move {
             let mut answer = router.oneshot(request).await?;
@@ -179,7 +179,7 @@ async fn of_a_collection_that_is_too_large_no_page_beyond_the_last_is_fetched() 
     let fetched = Arc::new(AtomicUsize::new(0));
     let (router, pages) = (stage.server.router(), Arc::clone(&fetched));
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_first = asks_about("/api/v1/pods", &request);
+        let is_first = is_request_for("/api/v1/pods", &request);
         let is_page = request.uri().query().unwrap_or("").contains("spec.nodeName");
         pages.fetch_add(usize::from(is_page), Ordering::Relaxed);
         let router = router.clone();
@@ -209,7 +209,7 @@ async fn collections_that_are_slow_to_read_do_not_wait_for_each_other() {
     stage.add_node("only", "4");
     stage.add_pod("a", "1");
     let client = client(&stage.server, |request| {
-        let is_slow = ["/api/v1/pods", "/api/v1/nodes"].iter().any(|path| asks_about(path, request));
+        let is_slow = ["/api/v1/pods", "/api/v1/nodes"].iter().any(|path| is_request_for(path, request));
         async move {
             if is_slow {
                 tokio::time::sleep(Duration::from_secs(8)).await;
@@ -234,7 +234,7 @@ async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedu
     stage.add_node("only", "4");
     let (gate, open) = watch::channel(false);
     let client = client(&stage.server, move |request| {
-        let (is_held, mut open) = (asks_about("/api/v1/pods", request), open.clone());
+        let (is_held, mut open) = (is_request_for("/api/v1/pods", request), open.clone());
         async move {
             if is_held {
                 open.wait_for(|is_open| *is_open).await.unwrap();
@@ -271,11 +271,11 @@ async fn objects_are_read_no_longer_than_the_watch_takes_to_come_as_far() {
     stage.add_pod("a", "1");
     let (gate, open) = watch::channel(false);
     let client = client(&stage.server, move |request| {
-        let is_asked = asks_about("/api/v1/pods", request);
+        let is_matching = is_request_for("/api/v1/pods", request);
         let is_read = request.uri().query().unwrap_or("").contains("spec.nodeName");
         let mut open = open.clone();
         async move {
-            if is_asked {
+            if is_matching {
                 open.wait_for(|is_open| *is_open).await.unwrap();
             }
             if is_read {
@@ -305,11 +305,11 @@ fn answered_with(stage: &Stage, path: &'static str, text: &'static str) -> (Clie
     let requests = Arc::new(AtomicUsize::new(0));
     let (router, count) = (stage.server.router(), Arc::clone(&requests));
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_asked = asks_about(path, &request);
-        count.fetch_add(usize::from(is_asked), Ordering::Relaxed);
+        let is_matching = is_request_for(path, &request);
+        count.fetch_add(usize::from(is_matching), Ordering::Relaxed);
         let router = router.clone();
         async move {
-            if is_asked {
+            if is_matching {
                 return Ok::<_, std::convert::Infallible>(http::Response::new(text.to_owned().into()));
             }
             router.oneshot(request).await

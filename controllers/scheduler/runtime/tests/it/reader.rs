@@ -51,8 +51,8 @@ async fn the_queue_says_where_a_pod_stands_and_what_it_waits_for() {
     let gate = json!([{"name": "example.com/gate"}]);
     let spec = json!({"schedulerName": "koord-scheduler", "containers": [{"name": "c", "image": "i"}], "schedulingGates": gate});
     stage.send(Method::POST, PODS, &json!({"metadata": {"name": "gated"}, "spec": spec}));
-    let of_nobody = json!({"schedulerName": "koord-schedular", "containers": [{"name": "c", "image": "i"}]});
-    stage.send(Method::POST, PODS, &json!({"metadata": {"name": "misspelt"}, "spec": of_nobody}));
+    let unowned = json!({"schedulerName": "koord-schedular", "containers": [{"name": "c", "image": "i"}]});
+    stage.send(Method::POST, PODS, &json!({"metadata": {"name": "misspelt"}, "spec": unowned}));
     let stop = CancellationToken::new();
     let (manager, _, reader) = stage.program_with_reader("one");
     let running = tokio::spawn(manager.run(stop.clone()));

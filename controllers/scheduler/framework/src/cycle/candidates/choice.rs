@@ -160,7 +160,7 @@ impl Candidates {
             if sample.is_enough(feasible.len()) {
                 break;
             }
-            sample.asked += 1;
+            sample.evaluated += 1;
             let known = self.verdicts.get(row);
             if let Some(verdict) = self.prepared.wide_verdict(cluster, row, known) {
                 refusals.add(verdict, row);
@@ -175,7 +175,7 @@ impl Candidates {
         let passed = feasible.len();
         let tied: Vec<Row> =
             feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
-        among(&tied, best, Searched { evaluated: number(sample.asked), feasible: number(passed) }, draw)
+        among(&tied, best, Searched { evaluated: number(sample.evaluated), feasible: number(passed) }, draw)
     }
 }
 

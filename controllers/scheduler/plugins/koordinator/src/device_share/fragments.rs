@@ -222,8 +222,8 @@ mod tests {
                 let demand = Demand { percent: 50, count: 1, milli_cpu: demanded };
                 let outlook = Arc::new(Outlook::of(&[(demand, 1.0)]));
                 for milli_cpu in EXTREMES {
-                    for gpus_wanted in [None, Some(RequestedGpus { each, count: 1, is_shared: true })] {
-                        let taken = Taken { gpus: gpus_wanted, milli_cpu: extreme };
+                    for gpus_requested in [None, Some(RequestedGpus { each, count: 1, is_shared: true })] {
+                        let taken = Taken { gpus: gpus_requested, milli_cpu: extreme };
                         let free = Free { node: &node, outlook: &outlook, gpus: &gpus, milli_cpu };
                         let gain = Fragments::of(taken).gain(&free);
                         assert!((-1_000_000..=1_000_000).contains(&gain), "{gain}: there is one GPU");

@@ -195,8 +195,8 @@ impl Forest {
     /// The same as it is shown: what is divided above the quota and its `max` does not name is shown as 0, once something was requested.
     pub fn shown_limit(&self, name: &str) -> Cow<'_, ResourceList> {
         let limit = self.limit(name);
-        let asks = |node: &&Node| self.settings.uses_runtime && !is_special(name) && !node.limited.is_empty();
-        let Some(node) = self.node(name).filter(asks) else { return limit };
+        let is_limited = |node: &&Node| self.settings.uses_runtime && !is_special(name) && !node.limited.is_empty();
+        let Some(node) = self.node(name).filter(is_limited) else { return limit };
         let divided: Vec<&str> = match node.above {
             Above::Quota(parent) => self.nodes[parent].quota.max.names().collect(),
             Above::Root(root) => self.roots[root].resources.iter().map(String::as_str).collect(),

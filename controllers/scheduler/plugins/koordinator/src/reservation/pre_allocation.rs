@@ -137,8 +137,8 @@ mod tests {
         let both = taken(-9000, &[6000, 7000], REQUIRED);
         assert_eq!(both, Err(format!("Insufficient cpu by node, {larger}, {larger}")), "each that is too large");
         assert_eq!(taken(2000, &[6000], REQUIRED), Err(larger), "prealloc-too-big-pod");
-        let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
-        assert_eq!(taken(9000, &[], REQUIRED), Err(nobody));
+        let no_pod = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
+        assert_eq!(taken(9000, &[], REQUIRED), Err(no_pod));
     }
 
     #[test]
@@ -164,10 +164,10 @@ mod tests {
             let taken = pre_allocate(&info, &unreserved, &[candidate], how);
             taken.map(|taken| taken.len()).map_err(|reasons| Reason::joined(&reasons))
         };
-        let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
+        let no_pod = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
         let nothing: &[(&str, i64)] = &[];
         for requests in [nothing, &[("x/y", 1)]] {
-            assert_eq!((taken(requests, true), taken(requests, false)), (Err(nobody.clone()), Ok(0)));
+            assert_eq!((taken(requests, true), taken(requests, false)), (Err(no_pod.clone()), Ok(0)));
         }
         assert_eq!(taken(&[("cpu", 0)], true), Ok(1), "of one that counts it requests nothing");
     }

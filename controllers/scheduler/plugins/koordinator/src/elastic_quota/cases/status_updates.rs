@@ -188,13 +188,13 @@ fn usage_is_guaranteed_where_that_is_configured() {
             let annotations = quota.metadata.annotations.clone().unwrap_or_default();
             annotations.get(&format!("quota.scheduling.koordinator.sh/{key}")).cloned()
         };
-        let told = ["q1", "par"].map(|quota| ["allocated", "guaranteed"].map(|key| said(quota, key)));
-        (limits, told)
+        let written = ["q1", "par"].map(|quota| ["allocated", "guaranteed"].map(|key| said(quota, key)));
+        (limits, written)
     };
     assert_eq!(tried(false), ([50, 50, 50], [[None, None], [None, None]]));
     let of = |cpu, memory| Some(format!(r#"{{"cpu":"{cpu}","memory":"{memory}Gi"}}"#));
-    let told = [[of(70, 1), of(70, 10)], [of(70, 10), of(70, 10)]];
-    assert_eq!(tried(true), ([70, 70, 30], told));
+    let written = [[of(70, 1), of(70, 10)], [of(70, 10), of(70, 10)]];
+    assert_eq!(tried(true), ([70, 70, 30], written));
 }
 
 #[test]

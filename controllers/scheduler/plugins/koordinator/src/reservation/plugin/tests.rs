@@ -505,8 +505,8 @@ fn running_pods_are_taken_over() {
             "labels": {"scheduling.koordinator.sh/pre-allocation-required": "true"}})
     };
     let mut world = World::new(&[4]);
-    let nobody = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
-    assert_eq!(world.reserve("early", 4, &over("Restricted")), nobody, "prealloc-required-none");
+    let no_pod = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
+    assert_eq!(world.reserve("early", 4, &over("Restricted")), no_pod, "prealloc-required-none");
     let unsupported = "node(s) reservation pre allocation is unsupported with current attributes";
     assert!(world.reserve("aligned", 4, &over("Aligned")).contains(unsupported), "prealloc-default-policy");
     for name in ["early", "aligned"] {

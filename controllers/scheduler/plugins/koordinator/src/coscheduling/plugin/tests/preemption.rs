@@ -85,8 +85,8 @@ fn a_member_whose_nomination_is_lost_does_not_end_the_wait_of_the_others() {
     world.create(&["p2", "p1"], 4, &urgent(2));
     assert_eq!(world.evicted, ["l1 for p1", "l2 for p1"]);
     let cluster = world.engine.cluster();
-    let rooms = ["p1", "p2"].map(|name| cluster.nomination(&Uid::from(name)));
-    assert_eq!(rooms, ["n1", "n2"].map(|node| cluster.row(node)));
+    let nodes_with_capacity = ["p1", "p2"].map(|name| cluster.nomination(&Uid::from(name)));
+    assert_eq!(nodes_with_capacity, ["n1", "n2"].map(|node| cluster.row(node)));
     let cordoned = json!({"spec": {"unschedulable": true}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}});
     world.engine.set_node(node("n1", &cordoned), world.now);
     world.messages.clear();

@@ -106,8 +106,8 @@ fn a_reservation_takes_over_pods_that_its_owners_select_by_labels_though_it_is_u
             }),
         )
     };
-    let nobody = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
-    assert_eq!([over(json!([{}])), over(json!([{"object": {"name": "p"}}]))], [nobody; 2]);
+    let no_pod = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
+    assert_eq!([over(json!([{}])), over(json!([{"object": {"name": "p"}}]))], [no_pod; 2]);
     assert_eq!(over(json!([{"labelSelector": {"matchLabels": {"app": "x"}}}])), "n1");
 }
 
