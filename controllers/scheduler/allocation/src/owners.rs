@@ -30,7 +30,7 @@ const CONTROLLER_NAME: &str = "controller name";
 const CONTROLLER_UID: &str = "controller uid";
 
 impl Owners {
-    /// The terms. An error where a selector is none: then nobody may use the reservation.
+    /// The terms. An error where a selector is invalid: then no pod may use the reservation.
     pub fn new(owners: &[ReservationOwner]) -> Result<Self, SelectorError> {
         let term = |owner: &ReservationOwner| {
             let labels = owner.label_selector.as_ref().map(Selector::new).transpose()?;
@@ -45,7 +45,7 @@ impl Owners {
         self.0.iter().map(|term| term.mark.as_ref()).collect()
     }
 
-    /// Whether they tell pods of one workload apart.
+    /// Whether they distinguish pods of one workload.
     pub fn name_pods(&self) -> bool {
         self.0.iter().any(|term| term.object.is_some() || term.controller.is_some())
     }

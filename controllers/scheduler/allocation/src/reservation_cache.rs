@@ -343,7 +343,7 @@ pub fn has_reservation_mode(pod: &Pod) -> bool {
     pod.template.labels.get(OPERATING_MODE.name()) == Some(PodOperatingMode::Reservation.as_str())
 }
 
-/// Whether it does so itself, and does not stand for a Reservation.
+/// Whether it does so itself, and is no reserve pod.
 fn is_reservation_mode(pod: &Pod) -> bool {
     has_reservation_mode(pod) && !pod.is_reservation()
 }

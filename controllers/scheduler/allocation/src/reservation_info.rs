@@ -34,7 +34,7 @@ pub enum AllocatePolicy {
 }
 
 impl AllocatePolicy {
-    /// That of a Reservation; a word that nobody knows is none.
+    /// The policy of a Reservation; an unknown word is none.
     pub fn of(object: &Reservation) -> Self {
         match object.spec.allocate_policy {
             Some(ReservationAllocatePolicy::Aligned) => Self::Aligned,
@@ -57,7 +57,7 @@ pub struct ReservationInfo {
     pub allocate_once: bool,
     /// Whether it takes no further owners but those that tolerate that; so while it is being deleted.
     pub unschedulable: bool,
-    /// Whether it is being deleted: whoever tolerates that gets nothing of it all the same.
+    /// Whether it is being deleted: a pod that tolerates that gets nothing of it all the same.
     pub is_terminating: bool,
     /// What owners must tolerate.
     pub taints: Vec<Taint>,

@@ -1,4 +1,4 @@
-//! The pod that stands for a Reservation while it is placed, and on its node (3C.2).
+//! The reserve pod: a Reservation as a pod, while it is placed and on its node (3C.2).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,7 @@ use koord_scheduler_framework::{
     template::given,
 };
 
-/// Annotation: it stands for a Reservation.
+/// Annotation of a reserve pod.
 const RESERVE_POD: &str = "scheduling.koordinator.sh/reserve-pod";
 /// Annotation: the name of the Reservation.
 const NAME: &str = "scheduling.koordinator.sh/reservation-name";
@@ -26,7 +26,7 @@ const NODE: &str = "scheduling.koordinator.sh/reservation-node";
 /// The container of a Reservation that keeps something else than its template requests.
 const RESIZED: &str = "__internal_fake_container__";
 
-/// The pod that stands for a Reservation.
+/// The reserve pod of a Reservation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservePod {
     /// The pod, with the uid of the Reservation as its name.
@@ -104,7 +104,7 @@ impl ReservePod {
         Ok(Self { pod, requests })
     }
 
-    /// The only node that the Reservation wants.
+    /// The only node that the Reservation requires.
     pub fn required_node(pod: &Pod) -> Option<&str> {
         pod.template.annotations.get(NODE).filter(|_| pod.is_reservation())
     }

@@ -115,7 +115,7 @@ pub fn reservations_with<T: Any>(cluster: &Cluster, row: Row) -> usize {
     reserved.iter().filter(|resources| resources.is_restored && resources.holder.holds.get::<T>().is_some()).count()
 }
 
-/// Whether some reservation that a pod may use has room for it.
+/// Whether some reservation that a pod may use fits it.
 pub fn any_fits(cluster: &Cluster, row: Row, requirement: &ReservationRequirement) -> bool {
     reserved(cluster, row).iter().any(|resources| resources.is_restored && resources.fits_in(requirement))
 }
@@ -158,7 +158,7 @@ pub fn choices<'l, 'c>(
             vec![Choice { reserved: offered().collect(), is_only: false }]
         }
         AllocationSource::Any => {
-            // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, which all lack room, the plugin
+            // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, none of which fits it, the plugin
             // Reservation says so, unless they lack something else before.
             let none_fits = requirement.needs_one && !offered().any(|resources| resources.fits_in(requirement));
             let each = offered()

@@ -80,7 +80,7 @@ pub struct Cluster {
     assumed: usize,
     /// Pods that are nowhere, of all schedulers.
     pending: BTreeMap<Uid, Arc<Pod>>,
-    /// Pods for which room is being made, by uid.
+    /// Nominated pods, by uid.
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
     /// Pods whose eviction is ordered, each with the pod for which.
     evicted: BTreeMap<Uid, Uid>,

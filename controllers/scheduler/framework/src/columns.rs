@@ -26,7 +26,7 @@ impl Row {
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     amounts: Vec<i64>,
-    /// How many resources there is room for in a row.
+    /// How many resources a row can hold.
     width: usize,
     rows: usize,
 }
@@ -102,7 +102,7 @@ impl Columns {
         &mut self.amounts[row.index() * self.width + resource.index()]
     }
 
-    /// Makes room for the resources of these amounts. All rows are copied then: once for all of the amounts, and into so much room that
+    /// Widens the rows for the resources of these amounts. All rows are copied then: once for all of the amounts, and so much wider that
     /// resources which come one by one cost a constant time each.
     fn widen(&mut self, amounts: &ResourceVector) {
         let width = amounts.width();

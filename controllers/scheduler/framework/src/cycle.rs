@@ -95,7 +95,7 @@ impl Profile {
         Ok(alike.unwrap_or_else(|| Candidates::of(self, Arc::clone(request.class), prepared, cluster)))
     }
 
-    /// The nodes that take a pod, beside the pods for which room is being made.
+    /// The nodes that take a pod, beside the nominated pods.
     pub fn takers(&self, request: &Request<'_>, cluster: &mut Cluster) -> Vec<Row> {
         let prepared = self.prepare(request, cluster);
         if prepared.is_refused() {

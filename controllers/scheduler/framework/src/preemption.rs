@@ -27,7 +27,7 @@ use crate::{
     unavailable,
 };
 
-/// The preemptor would be rejected whichever node had room for it. The message is shown in events.
+/// The preemptor would be rejected whatever its victims. The message is shown in events.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct NotAdmitted {
@@ -43,7 +43,7 @@ impl NotAdmitted {
 
 /// Who may be evicted for a pod.
 pub trait Rules {
-    /// Whether this pod may go at all. It is not asked of pods that nobody may evict ([`Cluster::is_spared`]).
+    /// Whether this pod may be a victim. It is not called for pods that must not be evicted ([`Cluster::is_spared`]).
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool;
 
     /// Whether there may be a pod in the cluster that may go. Where there is none, [`Rules::no_victims`] says the same of every node.
@@ -155,7 +155,7 @@ impl Attempted<'_> {
         NoCandidate::Helpless(unavailable(&reasons, self.cluster.len()))
     }
 
-    /// How many nodes the removal of pods may help, where the search says it: it asked every node, and room is being made on none.
+    /// How many nodes the removal of pods may help, where the search knows it: it has filtered every node, and there are no nominated pods.
     fn resolvable_nodes(&self) -> Option<usize> {
         let Found::Nothing(refusals) = self.found else { return None };
         refusals.resolvable().filter(|_| self.cluster.nominated_rows().is_empty())

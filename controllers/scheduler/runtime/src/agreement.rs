@@ -2,7 +2,7 @@
 //!
 //! Each collection is asked once for its revision, consistently, when its cache is complete; none waits for another. A cache agrees when
 //! its watch has come as far as that, or when it holds the same: of a collection that does not change, a watch says nothing for a minute.
-//! Its objects are read while the watch has not come as far. A cache that lacks an object because something panicked agrees with nobody:
+//! Its objects are read while the watch has not come as far. A cache that lacks an object because something panicked never agrees:
 //! it is listed anew first.
 
 use std::{
@@ -43,7 +43,7 @@ const REFUSED_MAX: Duration = Duration::from_secs(1);
 const UNDECODABLE_MAX: Duration = Duration::from_secs(10);
 /// Collections that are read at one time.
 const READS_MAX: usize = 8;
-/// So many times longer is waited while a cache is known to lack something: whoever gives out devices then gives them out twice.
+/// So many times longer is waited while a cache is known to lack something: devices could be allocated twice then.
 const LACKING: u32 = 6;
 /// How often a collection is fetched anew of which a cache lacks something.
 const AGAIN: u32 = 10;
@@ -51,7 +51,7 @@ const AGAIN: u32 = 10;
 const PAGE: usize = 500;
 /// Pages that are read of a collection: where there are more objects, its watch has to come as far as the first page.
 const PAGES_MAX: usize = 50;
-/// Of pods, only those without a node are compared: all others have been bound by somebody, and their number shows whether some
+/// Of pods, only those without a node are compared: all others have been bound, and their number shows whether some
 /// are missing.
 const WITHOUT_NODE: &str = "&fieldSelector=spec.nodeName%3D";
 

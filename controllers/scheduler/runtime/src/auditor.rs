@@ -172,7 +172,7 @@ impl Auditor {
         }
     }
 
-    /// A pod was refused: room is being made for it by pods that leave, or there is another reason. Of a gang group the first refusal
+    /// A pod was refused: it waits for victims, or there is another reason. Of a gang group the first refusal
     /// in a row of attempts counts for all.
     pub(crate) fn refused(&mut self, uid: &Uid, event: Event, leaving: &[Uid], now: Moment) {
         let Some((workload, _)) = self.pods.get(uid).cloned() else { return };
@@ -206,7 +206,7 @@ impl Auditor {
         }
     }
 
-    /// A pod is gone: those that it was to leave for may wait for nobody any more.
+    /// A pod is gone: its preemptors may have no victims left to wait for.
     pub(crate) fn left(&mut self, victim: &Uid, now: Moment) {
         for workload in self.victims.remove(victim).unwrap_or_default() {
             let Some(audited) = self.audited.get_mut(&workload) else { continue };

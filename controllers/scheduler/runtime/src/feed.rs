@@ -48,7 +48,7 @@ pub enum Delta {
         /// Such as `cpu`.
         resource: Arc<str>,
     },
-    /// What there is of a pod's name now, after nobody knows which of its pods were told before.
+    /// The pods of a name now, when it is unknown which of them were reported before.
     PodAgain {
         /// The namespace and name.
         key: ObjectKey,
@@ -71,7 +71,7 @@ pub struct Feed {
     pub(crate) stream: ChangeStream<Delta>,
 }
 
-/// The caches as they are compared with the API server, whoever takes the stream of their changes meanwhile.
+/// The caches as they are compared with the API server, independent of the stream of their changes.
 pub(crate) struct Watched {
     pub(crate) pods: Arc<Pods>,
     /// What feeds all caches.

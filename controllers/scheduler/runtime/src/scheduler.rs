@@ -87,7 +87,7 @@ pub struct Scheduler {
     spans: Spans,
     monitor: Monitor,
     auditing: Auditing,
-    /// What happens to workloads; none where nobody wants to know.
+    /// The auditor of workloads, where it is enabled.
     workloads: Option<Box<Workloads>>,
     ignored: Ignored,
     elsewhere: Elsewhere,
@@ -106,7 +106,7 @@ pub struct Scheduler {
     is_working: bool,
     phase: Phase,
     /// Whether the engine had all objects when it caught up last. That the caches are complete does not say so: they may have become
-    /// it since, with deltas that nobody has applied.
+    /// it since, with deltas that are not applied yet.
     knows_all: bool,
 }
 
@@ -480,7 +480,7 @@ impl Scheduler {
         doubtful.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
     }
 
-    /// After a panic nobody knows what the engine has left, and after another has led not what has become of its decisions:
+    /// After a panic the state of the engine is unknown, and after another leader the result of its decisions is:
     /// it begins again with what the caches hold.
     fn recover(&mut self) {
         if !std::mem::take(&mut self.is_working) {

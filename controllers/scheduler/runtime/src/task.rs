@@ -108,7 +108,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     scheduler.follow();
 }
 
-/// Makes attempts while there are any, and room for what follows from them. Says whether more may follow at once.
+/// Makes attempts while there are any and writes are not at their limit. Returns whether more may follow at once.
 fn attempt_some(
     scheduler: &mut Scheduler,
     api: &Api,

@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// What is given twice on a node with these devices, of which these pods have so much. A pod `r…` stands for a Reservation.
+    /// What is given twice on a node with these devices, of which these pods have so much. A pod `r…` is a reserve pod.
     fn found(devices: &str, pods: &[(&str, &str)]) -> Vec<String> {
         let mut cluster = Cluster::default();
         cluster.add_state(Box::<Devices>::default());

@@ -13,7 +13,7 @@ use super::{
 /// The GPUs that a node reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gpus {
-    /// Which of them are alike: mostly those that nobody uses, so that this is one look at the memory.
+    /// The distinct states among them: mostly unused ones, so that this is short.
     alike: SmallVec<[Alike; 1]>,
     /// In the order of their minor numbers.
     pub each: Vec<Gpu>,
@@ -145,7 +145,7 @@ impl NodeDevices {
         if self.gpus.have(request.count, each, has_scopes) { Ok(()) } else { Err(self.too_few(has_scopes)) }
     }
 
-    /// The same after so many pods have got theirs; none where only placing them tells.
+    /// The same after so many pods have got theirs; `None` when only placing them shows it.
     pub fn has_any_gpus_after(&self, request: &GpuRequest, alike: usize) -> Option<Result<(), Refused>> {
         let has_scopes = self.has_scopes_for(request);
         let capacity = self.gpus.capacity(request.count, &request.each, has_scopes)?;

@@ -76,7 +76,7 @@ pub struct DeviceHint {
     pub virtual_functions: Option<Selector>,
     /// How many devices.
     pub strategy: Option<DeviceAllocateStrategy>,
-    /// Whether nobody else may have a part of them.
+    /// Whether they are allocated as a whole.
     pub is_exclusive: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Joint {
     pub is_same_pcie: bool,
 }
 
-/// Why nobody can say what devices a pod wants.
+/// Why the device request of a pod is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDevices {
     /// Its requests make no sense.

@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// What is given twice on a node where these pods have these CPUs. A pod `r…` stands for a Reservation, and a pod `k…` keeps its CPUs
+    /// What is given twice on a node where these pods have these CPUs. A pod `r…` is a reserve pod, and a pod `k…` keeps its CPUs
     /// for others.
     fn given(pods: &[(&str, &str)]) -> Vec<String> {
         let mut cluster = Cluster::default();

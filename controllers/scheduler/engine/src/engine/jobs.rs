@@ -7,7 +7,7 @@ use koord_scheduler_framework::{Figure, JobMark, Workload, pod::Pod};
 
 use super::Engine;
 
-/// Jobs that have begun, and those that have ended, which are kept until somebody takes them.
+/// Jobs that have begun, and those that have ended, which are stored until they are taken.
 const JOBS_MAX: usize = 1024;
 
 /// Jobs that are under way, and those that have ended.

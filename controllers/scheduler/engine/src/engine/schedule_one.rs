@@ -296,7 +296,7 @@ impl Engine {
     }
 
     /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
-    /// there any more: it was deleted, or bound by somebody else.
+    /// there any more: it was deleted, or bound by another scheduler.
     pub fn prepared(&self, attempt: &Attempt) -> Option<PreBindProgress> {
         let placed = self.cluster.pod(&attempt.pod.uid).filter(|placed| placed.pod.node.is_none())?;
         let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;

@@ -61,7 +61,7 @@ impl ClassId {
 }
 
 impl ReservedId {
-    /// Whether pods of the class may still come: somebody holds its template.
+    /// Whether pods of the class may still come: its template is still referenced.
     pub fn is_used(&self) -> bool {
         self.0.strong_count() > 0
     }

@@ -17,7 +17,7 @@ pub struct ExcludedPods {
 }
 
 impl Cluster {
-    /// Takes a pod off its node until [`Cluster::include_all`]. States that see it go can tell this from a removal: it is among the
+    /// Takes a pod off its node until [`Cluster::include_all`]. States can distinguish this from a removal: it is among the
     /// excluded pods by then.
     pub fn exclude_pod(&mut self, uid: &Uid) {
         if let Some(placed) = self.pods.get(uid).cloned() {

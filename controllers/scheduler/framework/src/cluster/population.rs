@@ -15,7 +15,7 @@ use crate::columns::Row;
 #[derive(Clone, Debug)]
 pub struct Residents {
     pub class: Arc<Class>,
-    /// A small number that stands for the class while it has a pod on any row.
+    /// A small number of the class, valid while it has a pod on any row.
     pub index: usize,
     /// How many they are.
     pub pods: u32,

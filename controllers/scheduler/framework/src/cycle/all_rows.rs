@@ -1,4 +1,4 @@
-//! What is local, asked of all nodes at once: one plugin after the other, each about all rows that are left.
+//! Local filters and scores of all nodes at once: one plugin after the other, each for all rows that are left.
 
 use super::{Prepared, Verdict, verdicts::Verdicts};
 use crate::{best::Best, cluster::Cluster, columns::Row};

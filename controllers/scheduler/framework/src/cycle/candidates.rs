@@ -1,4 +1,4 @@
-//! What is known about the nodes for pods of one class: kept answers, and how they follow the rows that have changed.
+//! Candidates of one class of pods: cached verdicts and scores of all nodes, and how they follow the rows that have changed.
 
 mod choice;
 mod local;
@@ -19,7 +19,7 @@ use crate::{
     timing::Timing,
 };
 
-/// The local answers for all rows, with what is to be asked beyond them.
+/// The local verdicts and scores of all rows, with the filters and scores that are not local.
 pub(super) struct Candidates {
     pub(super) class: Arc<Class>,
     prepared: Prepared,
@@ -59,7 +59,7 @@ impl Candidates {
         self.class.template().text_length
     }
 
-    /// Whether the same is asked for a pod of another class, for which this was prepared.
+    /// Whether pods of another class, for which this was prepared, have equal verdicts and scores.
     pub(super) fn is_evaluated_like(
         &self,
         profile: &Profile,
@@ -103,7 +103,7 @@ impl Candidates {
         self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale(cluster, &mut self.best));
     }
 
-    /// Asks the nodes that have changed. Says no where everything is to be asked anew.
+    /// Evaluates the nodes that have changed. Returns false where all nodes are to be evaluated anew.
     pub(super) fn bring_up_to_date(
         &mut self,
         profile: &Profile,

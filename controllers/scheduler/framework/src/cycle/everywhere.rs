@@ -11,7 +11,7 @@ pub struct OnNode {
     pub node: Arc<str>,
     /// Who refuses it, in the order of filters. The first is the one that counts.
     pub refusals: Vec<NodeRefusal>,
-    /// How plugins rate it, from 0 to 100, and what each counts. Only nodes that nobody refuses are rated.
+    /// How plugins rate it, from 0 to 100, and what each counts. Only nodes that no plugin refuses are rated.
     pub scores: Vec<PluginScore>,
 }
 
@@ -44,7 +44,7 @@ impl OnNode {
 }
 
 impl Profile {
-    /// What all plugins say about all nodes, in the order of rows. Nothing is kept, and nobody is asked to admit the pod.
+    /// What all plugins say about all nodes, in the order of rows. Nothing is cached, and PreFilter does not run.
     pub fn everywhere(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<OnNode> {
         let mut prepared = self.prepare(request, cluster);
         let mut nodes: Vec<(Row, OnNode)> = cluster

@@ -1,4 +1,4 @@
-//! What plugins are asked for one pod, or for all pods of a class: prepared once, and asked of any node.
+//! The filters and scores of a profile for one pod, or for all pods of a class: prepared once, and run for any node.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     timing::{ExtensionPoint, Timing, Untimed},
 };
 
-/// What the plugins of a profile ask for one pod, or for all pods of a class.
+/// The prepared filters and scores of a profile for one pod, or for all pods of a class.
 pub struct Prepared {
     pub(super) among: Among,
     pub(super) filters: Vec<Filtering>,
@@ -26,7 +26,7 @@ pub struct Prepared {
 }
 
 impl Profile {
-    /// What is asked of every node for a pod.
+    /// Prepares filters and scores for a pod.
     pub fn prepare(&self, request: &Request<'_>, cluster: &Cluster) -> Prepared {
         self.prepare_timed(request, cluster, &mut Untimed)
     }
@@ -93,7 +93,7 @@ impl Prepared {
         outside.or_else(|| first_refusal(self.filters.iter(), cluster, row)).map_or(Ok(()), Err)
     }
 
-    /// How many of these pods a node takes beside those that it has, and the verdict about the next one; none where only trying tells.
+    /// How many of these pods a node takes beside those that it has, and the verdict about the next one; `None` when only trying shows it.
     /// Where it is as many as this guess, few questions are asked.
     pub(super) fn capacity(
         &self,

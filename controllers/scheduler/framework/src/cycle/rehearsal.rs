@@ -1,4 +1,4 @@
-//! Pods that are tried on nodes together, by plugins that place or make room for several at once.
+//! Pods that are tried on nodes together, by plugins that place several at once or preempt for them.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ impl<'c> Rehearsal<'c> {
         Ok(())
     }
 
-    /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
+    /// Whether a node takes a pod beside all that have their places, and beside the pods that are nominated to it.
     pub fn takes(&mut self, pod: usize, row: Row) -> Result<(), Verdict> {
         let Some(rehearsed) = self.pods.get(pod) else { return Ok(()) };
         let beside = self.beside(rehearsed, row);
@@ -122,7 +122,7 @@ impl<'c> Rehearsal<'c> {
         prepared.filter_beside(&mut self.trial, row, &beside)
     }
 
-    /// The pods for which room is being made on a node, other than those of the rehearsal, and that go before one of these.
+    /// The pods that are nominated to a node, other than those of the rehearsal, and that go before one of these.
     fn beside(&self, rehearsed: &RehearsedPod, row: Row) -> Vec<Arc<Pod>> {
         let mut beside = self.profile.nominated_before(&rehearsed.pod, row, &self.trial);
         beside.retain(|other| self.pods.iter().all(|rehearsed| rehearsed.pod.uid != other.uid));
@@ -174,8 +174,8 @@ impl<'c> Rehearsal<'c> {
         (next - first, None)
     }
 
-    /// How many of the pods that are alike from this one on a node takes, and the verdict about the next of them; none where only
-    /// trying tells.
+    /// How many of the pods that are alike from this one on a node takes, and the verdict about the next of them; `None` when only
+    /// trying shows it.
     fn capacity(&self, first: usize, row: Row) -> Option<(usize, Option<Verdict>)> {
         let rehearsed = self.pods.get(first)?;
         let prepared = self.prepared.get(rehearsed.prepared)?;

@@ -47,7 +47,7 @@ pub struct DeviceClaim {
     pub requests: Vec<DeviceRequest>,
     /// What must hold for several devices.
     pub constraints: Vec<DeviceConstraint>,
-    /// What drivers are told.
+    /// Opaque parameters for drivers.
     pub config: Vec<DeviceConfiguration>,
 }
 
@@ -128,14 +128,14 @@ pub struct DeviceConstraint {
     pub distinct_attribute: Option<String>,
 }
 
-/// What drivers are told about devices.
+/// Opaque parameters for the drivers of devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceConfiguration {
     /// The names of the requests whose devices are meant; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
-    /// What they are told, which only drivers understand.
+    /// The parameters, which only drivers understand.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
 }
@@ -204,7 +204,7 @@ pub struct Consumer {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceClass {
-    /// Which devices belong to it, and what drivers are told about them.
+    /// The devices that belong to it, and the parameters for their drivers.
     pub spec: DeviceClassSpec,
 }
 
@@ -214,7 +214,7 @@ pub struct DeviceClass {
 pub struct DeviceClassSpec {
     /// Which devices belong to it.
     pub selectors: Vec<Selector>,
-    /// What drivers are told.
+    /// Opaque parameters for drivers.
     pub config: Vec<DeviceConfiguration>,
     /// The extended resource of which each of the devices is one.
     pub extended_resource_name: Option<String>,

@@ -40,7 +40,7 @@ pub trait Filter: Send + Sync + 'static {
     }
 
     /// Whether a refusal is one of Reserve that is only known earlier, so that other nodes can be tried. Where no other node takes the pod, it
-    /// is all that is said, and nobody is preempted.
+    /// is the whole message, and no pod is preempted.
     fn is_of_reserve(&self, _refusal: &Refusal) -> bool {
         false
     }
@@ -76,7 +76,7 @@ pub trait NodeFilter: Send + Sync {
         rows.retain(|row| self.filter(cluster, *row).map_err(|refusal| refused(*row, refusal)).is_ok());
     }
 
-    /// What [`NodeFilter::filter`] would say after so many pods of the class were placed there; none where only placing them tells. A node
+    /// What [`NodeFilter::filter`] would say after so many pods of the class were placed there; `None` when only placing them shows it. A node
     /// that takes no more after some of them takes no more after all that follow, and nothing is refused in Reserve that is not here.
     fn filter_after(&self, _cluster: &Cluster, _row: Row, _alike: usize) -> Option<Result<(), Refusal>> {
         None

@@ -138,13 +138,13 @@ impl Found {
         format!("0/{} nodes are available: {details}.", cluster.len())
     }
 
-    /// Whether nodes would take the pod about which nobody was asked, and none of those that were accepted does.
+    /// Whether nodes would take the pod that extenders were not called about, and none of those that were accepted does.
     pub fn is_outdated(&self) -> bool {
         let Self::Nothing(refusals) = self else { return false };
         refusals.0.keys().any(|verdict| verdict.refusal == Refusal::NOT_REQUESTED)
     }
 
-    /// The node that was planned for the pod, or on which room was made for it: where it takes the pod, no other is asked.
+    /// The planned or nominated node of the pod: where it takes the pod, no other is filtered.
     pub(crate) fn of_first(row: Row) -> Self {
         Self::Node { row, score: 0, ties: 1, searched: Searched { evaluated: 1, feasible: 1 } }
     }

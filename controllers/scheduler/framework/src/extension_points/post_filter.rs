@@ -72,7 +72,7 @@ pub enum PostFilterResult {
         victims: Vec<Uid>,
         /// The preemptor: what the pods are together, or the pod that goes alone.
         preemptor: String,
-        /// The text that is added to the message where nobody is evicted.
+        /// The text that is added to the message when no pod is evicted.
         words: String,
     },
 }

@@ -28,7 +28,7 @@ pub struct Patch {
     pub labels: BTreeMap<String, Option<String>>,
     /// Writes of other objects, in this order, with the plugins that want them.
     pub writes: Vec<(&'static str, Write)>,
-    /// How long [`PreBind::pre_bind_progress`] may take after these writes; none where nobody waits.
+    /// How long [`PreBind::pre_bind_progress`] may take after these writes; `None` when binding does not wait.
     pub wait: Option<Duration>,
 }
 

@@ -1,7 +1,7 @@
 //! ElasticQuota: pods of a quota may use its runtime, which is divided among quotas by what they request.
 //!
 //! Pods are counted by what makes them find their quota ([`Ledger`]); the quotas are trees with sums that follow every
-//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota. What is
+//! change ([`Forest`]). A pod whose quota is short may preempt less important pods of the same quota. What is
 //! observed is written into the objects of the quotas ([`QuotaStatus`]), and a quota that uses too much for long loses pods
 //! ([`Overuse`]). Programs add checks and texts of their own ([`QuotaHook`]).
 
@@ -60,7 +60,7 @@ pub use self::{
     sums::{Kind, Sums},
 };
 
-/// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
+/// Refuses pods whose quota is short. Profiles share the quotas, so that the first profile says by which
 /// arguments and with which hooks they limit.
 #[derive(Clone, Debug)]
 pub struct ElasticQuotaPlugin {
@@ -126,7 +126,7 @@ impl EnqueueExtensions for ElasticQuotaPlugin {
         let Some(quotas) = cluster.state::<Quotas>() else { return false };
         match event {
             Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none() => false,
-            // What is said of the quota is not true any more, even where its room is still too small.
+            // The message about the quota is out of date, even where the quota is still short.
             Event::PodRemoved(gone) if quotas.are_together(&gone.template, &pod.template) => true,
             _ => quotas.admit(&pod.template, pod).is_ok(),
         }
@@ -262,7 +262,7 @@ impl Rules for SameQuota<'_> {
         format!("No victims found on node {node} for preemptor pod {}", self.pod.key.name())
     }
 
-    /// Evictions make room within the quota's own limit, and neither in its `min` nor in the quotas above; hooks are asked as if the
+    /// Evictions help within the quota's runtime, and neither in its `min` nor in the quotas above; hooks are called as if the
     /// pods were gone.
     fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), NotAdmitted> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };

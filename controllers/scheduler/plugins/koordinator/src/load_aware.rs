@@ -56,7 +56,7 @@ pub struct LoadAwareScheduling {
     settings: Arc<LoadAwareSettings>,
 }
 
-/// What a node is asked for one pod.
+/// Filters and scores nodes for one pod.
 struct LoadFilter {
     pod: Incoming,
     /// Which loads are those of the arguments; none where nothing is kept.

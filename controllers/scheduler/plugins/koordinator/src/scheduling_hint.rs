@@ -102,7 +102,7 @@ mod tests {
 
     const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
-    /// Where a pod of two cores goes that has this annotation, or what is said: n1 and n3 have room, n2 has not.
+    /// Where a pod of two cores goes that has this annotation, or what is said: it fits on n1 and n3, not on n2.
     fn placed(annotation: &str, hint: &Value) -> String {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingHint::new(&SchedulingHintArgs::default())), Arc::new(NodeResourcesFit::default())];

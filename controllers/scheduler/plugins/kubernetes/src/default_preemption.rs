@@ -1,4 +1,4 @@
-//! DefaultPreemption: pods of lower priority are evicted where that makes room.
+//! DefaultPreemption: pods of lower priority are evicted where the pod fits without them.
 
 use std::sync::Arc;
 

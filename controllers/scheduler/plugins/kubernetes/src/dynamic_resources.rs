@@ -368,7 +368,7 @@ impl DynamicResources {
             || first.is_some_and(|point| point.before_pre_filter(request, attempted.cluster).is_err())
     }
 
-    /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.
+    /// An idle claim that keeps a pod from some node, with the version of it that was checked.
     fn idle_claim(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
         let Found::Nothing(refusals) = attempted.found else { return None };
         let is_own = |plugin: u8| {
@@ -391,7 +391,7 @@ fn reach(claim: &Claim<'_>) -> Option<Vec<NodeTerm>> {
     Some(selector.node_selector_terms.iter().filter_map(NodeTerm::new).collect())
 }
 
-/// What is asked of every node for a pod with claims.
+/// Filters nodes for a pod with claims.
 struct OnNodes {
     plugin: DynamicResources,
     /// Of the claims without devices.

@@ -44,7 +44,7 @@ struct Rejected {
     until: Timestamp,
 }
 
-/// What a node is asked for pods of a template.
+/// Filters nodes for pods of a template.
 struct RejectionFilter(BTreeMap<Box<str>, i64>);
 
 impl Rejections {

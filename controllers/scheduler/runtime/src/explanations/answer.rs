@@ -31,7 +31,7 @@ const PODS_OF_DOMAIN_MAX: usize = 16;
 enum Fate {
     /// It has this node, or would get it.
     Node(Arc<str>),
-    /// It has none, and room may be made for it.
+    /// It has none, and may be nominated to one.
     None { why: String, nomination: Option<(Arc<str>, Vec<Arc<Pod>>)> },
 }
 
@@ -74,7 +74,7 @@ fn no_pods(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> St
     )
 }
 
-/// The pods that a question names: by their label, by name, or as members of a gang. Those of other namespaces are not told.
+/// The pods that a question names: by their label, by name, or as members of a gang. Pods of other namespaces are left out.
 fn pods(engine: &Engine, ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> Vec<Arc<Pod>> {
     let cluster = engine.cluster();
     let own = || {

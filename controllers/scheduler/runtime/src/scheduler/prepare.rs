@@ -69,7 +69,7 @@ impl Scheduler {
                 self.preparing.is_due = true;
             }
             match prepared {
-                // The pod is gone, or was bound by somebody else.
+                // The pod is gone, or was bound by another scheduler.
                 None => {}
                 Some(PreBindProgress::Done) => {
                     let work = self.give_or_bind(attempt);

@@ -1,4 +1,4 @@
-//! Writes that are wanted until they have taken effect: each object has one on its way at a time, and one that did not help is not
+//! Writes that are repeated until they have taken effect: each object has one in flight at a time, and one that did not help is not
 //! repeated at once.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -7,7 +7,7 @@ use koord_runtime::clock::Moment;
 
 use super::work::Subject;
 
-/// How long a write that has succeeded may take to be seen; it is sent again if it is still wanted then.
+/// How long a write that has succeeded may take to be seen; it is sent again if it is still needed then.
 const UNSEEN: Duration = Duration::from_secs(10);
 /// How long a write that has failed is left alone: twice as long after each failure, within these limits.
 pub(super) const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -21,7 +21,7 @@ struct Sent<W> {
     until: Option<Moment>,
     /// How often in a row writes of the object have failed.
     failures: u32,
-    /// When it was wanted.
+    /// When it was first sent.
     since: Moment,
 }
 
@@ -37,7 +37,7 @@ impl<W: Clone + PartialEq> Repeated<W> {
         self.0.values().filter_map(|sent| sent.until).min()
     }
 
-    /// Whether a write of this object is sent now; then it is on its way. What is wanted else than before waits for no pause.
+    /// Whether a write of this object is sent now; then it is on its way. Other content than before waits for no pause.
     pub(super) fn begins(&mut self, subject: &Subject, content: &W, now: Moment) -> bool {
         let known = self.0.get(subject);
         let begins = known.is_none_or(|sent| sent.until.is_some_and(|until| until <= now || sent.content != *content));

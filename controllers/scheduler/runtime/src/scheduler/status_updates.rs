@@ -15,14 +15,14 @@ use super::{
     work::{Purpose, Subject, Work, subject},
 };
 
-/// How often plugins are asked at most.
+/// How often status writers are called at most.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
 pub(super) struct PendingStatusUpdates {
     sent: Repeated<Write>,
-    /// Whether something has changed since plugins were asked.
+    /// Whether something has changed since they were called.
     is_due: bool,
     collected_at: Option<Moment>,
     again: Option<Timestamp>,
@@ -38,7 +38,7 @@ impl PendingStatusUpdates {
         self.collected_at.map(|collected_at| collected_at + PERIOD)
     }
 
-    /// When plugins are to be asked, if not for a change.
+    /// When status writers are due, if not for a change.
     pub(super) fn wake_at(&self) -> Option<Moment> {
         let due = self.is_due.then(|| self.period_ends().unwrap_or_default());
         self.sent.wake_at().into_iter().chain(due).min()
@@ -49,7 +49,7 @@ impl PendingStatusUpdates {
         self.again
     }
 
-    /// Whether plugins are to be asked now.
+    /// Whether status writers are due now.
     pub(super) fn has_work(&self, now: Moment, time: Timestamp) -> bool {
         self.wake_at().is_some_and(|at| at <= now) || self.again.is_some_and(|at| at <= time)
     }
@@ -78,7 +78,7 @@ impl PendingStatusUpdates {
 }
 
 impl Scheduler {
-    /// Asks plugins what they want to be written at once.
+    /// Collects the urgent writes of plugins.
     pub(super) fn hurry(&mut self, now: Moment) {
         self.is_working = true;
         let writes = self.engine.urgent_of(|plugin| self.controllers.runs(plugin));
@@ -90,7 +90,7 @@ impl Scheduler {
         }
     }
 
-    /// Asks plugins what they want to be written beside attempts, where that may be something new.
+    /// Collects the status updates of plugins, where these may have changed.
     pub(super) fn keep_up(&mut self, now: Moment) {
         if !self.pending_updates.has_work(now, self.clock.now()) {
             return;

@@ -1,6 +1,6 @@
 //! Pods, reservations and gangs whose end would let a pod in: the fewest pods, as an engine without them decides.
 //!
-//! It is looked for where no eviction makes room: what stands in the way has the same or a higher priority, or may not be evicted. An end
+//! It is looked for where no preemption helps: what stands in the way has the same or a higher priority, or may not be evicted. An end
 //! is tried alone, then two on one node, and gangs as a whole. Of as many pods those go first whose end is known and comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +79,7 @@ struct Search<'e> {
     in_turn: bool,
 }
 
-/// The ends with which a pod would be placed; nothing where evictions make room for it, or other things keep it from being tried.
+/// The ends with which a pod would be placed; nothing where preemption helps, or other things keep it from being tried.
 pub(super) async fn ends(
     engine: &Engine,
     objects: &mut Objects,

@@ -33,7 +33,7 @@ impl Candidates {
         Found::Nothing(refusals)
     }
 
-    /// The row that goes before all others: the one on which room is made for the pod, or else the first of those that a plugin prefers.
+    /// The row that goes before all others: the nominated one, or else the first of those that a plugin prefers.
     #[inline]
     pub(in crate::cycle) fn first_of(
         &self,

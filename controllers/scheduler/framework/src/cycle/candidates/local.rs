@@ -1,4 +1,4 @@
-//! Which answers are local to nodes, and so are kept, and what is asked beyond them for every pod.
+//! Which filters and scores are local to nodes, and so are cached, and which run for every pod.
 
 use crate::{
     Verdict,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Prepared {
-    /// The plugins that ask nodes something, those that filter first.
+    /// The plugins that filter or score, those that filter first.
     pub(super) fn plugins(&self) -> impl Iterator<Item = u8> {
         let filters = self.filters.iter().map(|filtering| filtering.plugin);
         filters.chain(self.scores.iter().map(|scorer| scorer.plugin))
@@ -20,7 +20,7 @@ impl Prepared {
             && self.scores.iter().all(|scorer| scorer.score.inherits() || !scorer.is_wide(cluster))
     }
 
-    /// Whether nothing is to be asked beyond what is local now.
+    /// Whether all filters and scores are local now.
     pub(super) fn is_local(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|filter| filter.is_local) && self.scores.iter().all(|scorer| !scorer.is_wide(cluster))
     }

@@ -228,7 +228,7 @@ reason_codes! {
         look: "`koordctl why gang NAMESPACE/NAME`: how many members there are.",
         remedy: "Let the workload create its pods (quota, admission, its controller), or lower `minMember`."
     }
-    /// Another member stands for the whole gang group in the queue.
+    /// Another member represents the whole gang group in the queue.
     GangRepresented {
         look: "That member: `koordctl why POD`.",
         remedy: "Nothing; what is found out about the other member holds for this one."
@@ -253,7 +253,7 @@ reason_codes! {
         look: "The ClusterNetworkTopology `default`, and the labels of nodes that it names.",
         remedy: "Create it, or leave the network topology out of the gang."
     }
-    /// No part of the network that is narrow enough has room for the whole gang.
+    /// No part of the network that is narrow enough fits the whole gang.
     NetworkTopologyFull {
         look: "The layers that the text names, with what each offers.",
         remedy: "Make room in one part, prefer a layer instead of requiring it, or use a smaller gang."

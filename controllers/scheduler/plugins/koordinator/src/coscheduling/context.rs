@@ -39,15 +39,15 @@ pub(super) struct Context {
     preemption: Option<Preemption>,
 }
 
-/// What came of making room for the members of a round.
+/// The result of preemption for the members of a round.
 #[derive(Clone, Debug)]
 pub(super) struct Preemption {
     /// The member for which it was tried.
     pub(super) by: ObjectKey,
     pub(super) message: String,
-    /// Whether room is being made.
+    /// Whether members are nominated.
     pub(super) nominates: bool,
-    /// Whether room was looked for in this round. It is not where the pod must not preempt, or waits for victims.
+    /// Whether preemption was tried in this round. It is not where the pod must not preempt, or waits for victims.
     pub(super) was_tried: bool,
 }
 
@@ -176,12 +176,12 @@ impl Context {
         }
     }
 
-    /// What came of making room for the round that a pod is part of.
+    /// The result of preemption for the round that a pod is part of.
     pub(super) fn preemption(&self, uid: &Uid) -> Option<&Preemption> {
         self.preemption.as_ref().filter(|_| self.is_of_round(uid))
     }
 
-    /// Room was to be made for the members of a round, at the refusal of this one.
+    /// Preemption for the members of a round has ended, at the refusal of this one.
     pub(super) fn preempted(&mut self, uid: &Uid, preemption: Preemption) {
         if !self.gangs.is_scheduled_alone(uid) {
             self.preemption = Some(preemption);
@@ -277,7 +277,7 @@ impl Context {
         }
     }
 
-    /// Ends the round if there is nobody to try.
+    /// Ends the round if no member is left to try.
     fn advance(&mut self, orders: &mut Orders) {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Trying(round) if round.next().is_none() => {

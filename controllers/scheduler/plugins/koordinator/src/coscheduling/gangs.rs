@@ -69,7 +69,7 @@ struct Gang {
 struct Stage {
     /// It is placed on a node, if only for a trial.
     is_placed: bool,
-    /// With how many members its group was complete, itself among them; 0 while it was not. If it comes back it needs nobody.
+    /// With how many members its group was complete, itself among them; 0 while it was not. If it comes back it is scheduled alone.
     released_with: usize,
 }
 
@@ -150,7 +150,7 @@ impl Gangs {
         }
     }
 
-    /// A round is over. Where it is complete, its group once had enough, and those that were placed need nobody any more.
+    /// A round is over. Where it is complete, its group once had enough, and those that were placed are scheduled alone from then on.
     pub fn conclude(&mut self, outcome: &Outcome) {
         if !outcome.is_complete {
             return;
@@ -180,7 +180,7 @@ impl Gangs {
         Some((gang.group.name(), stage.released_with))
     }
 
-    /// A pod that needs nobody is being bound by itself.
+    /// A pod that is scheduled alone is being bound.
     pub fn release_alone(&mut self, uid: &Uid) {
         if let Some((_, stage)) = self.entry_mut(uid) {
             stage.released_with = stage.released_with.min(1);
@@ -192,7 +192,7 @@ impl Gangs {
         std::mem::take(&mut self.woken).into_iter().collect()
     }
 
-    /// PreEnqueue: whether a pod may be the next to be tried: for all members that need others, or because it needs nobody. What is no
+    /// PreEnqueue: whether a pod may be the next to be tried: for all members that need others, or alone. What is no
     /// member may.
     pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
         self.may_be_tried(uid)?;
@@ -217,7 +217,7 @@ impl Gangs {
         self.check_complete(group)
     }
 
-    /// The round in which a pod is tried; none for a pod that needs nobody.
+    /// The round in which a pod is tried; none for a pod that is scheduled alone.
     pub fn round(&self, uid: &Uid) -> Option<Round> {
         let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let group = self.groups.get(&gang.group)?;

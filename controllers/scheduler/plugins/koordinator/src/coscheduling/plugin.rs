@@ -75,7 +75,7 @@ impl Coscheduling {
         Self { in_batches, ..self }
     }
 
-    /// Makes room for a pod and all that are tried together with it.
+    /// Preempts for a pod and all that are tried together with it.
     fn preempt(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> Result<Together, Preemption> {
         let by = request.pod.key.clone();
         if !request.template().preempts {
@@ -313,7 +313,7 @@ impl FailureHandler for Coscheduling {
         let may_be_of_round = known
             .state::<Context>()
             .is_some_and(|context| context.gangs.gang_of(uid).is_some() && !context.lacks_network(uid, known));
-        // Where there are no nodes nobody is tried.
+        // Without nodes no member is tried.
         let nodes = cluster.len();
         if nodes > 0 && may_be_of_round {
             let reason = match found {

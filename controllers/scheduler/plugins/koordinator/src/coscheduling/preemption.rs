@@ -104,7 +104,7 @@ pub(super) fn preempt(
     is_of_use.then_some(Nominations { rows, victims }).ok_or_else(|| not_helpful(nodes))
 }
 
-/// Whether room is being made already for one of these pods. That for the refused pod does not count where it is made on a node that
+/// Whether one of these pods is nominated and waits for victims. That of the refused pod does not count on a node that
 /// will not take it.
 pub(super) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, pods: &[Uid]) -> bool {
     let cluster = &*attempted.cluster;
@@ -182,7 +182,7 @@ impl Attempt<'_> {
         costs: &BTreeMap<Row, i64>,
     ) -> Result<Vec<Row>, PreemptionError> {
         let cluster = self.rehearsal.cluster();
-        // A node on which nobody has to go comes before one whose pods cost nothing because they are the least important ones.
+        // A node without victims comes before one whose pods cost nothing because they are the least important ones.
         let cost = |row: Row| costs.get(&row).map_or((0, false), |cost| (*cost, true));
         rows.sort_by_cached_key(|row| (cost(*row), cluster.node(*row).map(|node| Arc::clone(&node.name))));
         let (pods, nodes) = (self.rehearsal.pods().len(), self.rehearsal.cluster().len());

@@ -163,7 +163,7 @@ impl Round {
         self.is_hopeless |= self.placed.len() < placed;
     }
 
-    /// Nothing can come of it, whoever is left.
+    /// It fails, whichever members are left.
     pub fn give_up(&mut self) {
         self.is_hopeless = true;
     }

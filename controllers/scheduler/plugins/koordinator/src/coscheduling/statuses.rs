@@ -1,4 +1,4 @@
-//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9), and a
+//! The statuses of PodGroups that are to be written: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9), and a
 //! while after one of them has gone.
 
 use std::{
@@ -20,14 +20,14 @@ use super::{
 /// by pod.
 pub(super) const GONE_AFTER: Duration = Duration::from_secs(30);
 
-/// The statuses that are wanted, and the PodGroups that are to be looked at.
+/// The computed statuses, and the PodGroups that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Statuses {
     /// As of the last look; that of the object where there was none since it changed.
     computed: BTreeMap<ObjectKey, PodGroupStatus>,
     /// From when on.
     due: BTreeMap<ObjectKey, Timestamp>,
-    /// The same by time: before every attempt somebody asks whether there is anything to look at.
+    /// The same by time: it is read before every attempt.
     by_time: BTreeSet<(Timestamp, ObjectKey)>,
 }
 
@@ -62,7 +62,7 @@ impl Statuses {
         }
     }
 
-    /// The wanted status of a PodGroup.
+    /// The status of a PodGroup that is to be written.
     pub(super) fn status(&self, key: &ObjectKey, group: &PodGroup, gangs: &Gangs, cluster: &Cluster) -> PodGroupStatus {
         let known = self.computed.get(key).unwrap_or(&group.status);
         let is_due = self.due.get(key).is_some_and(|due| *due <= cluster.time());

@@ -36,7 +36,7 @@ impl World {
         ])
     }
 
-    /// One node of 100 cores. The first of the plugins filters, and the others make room.
+    /// One node of 100 cores. The first of the plugins filters, and the others preempt.
     fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let profile = Profile { filters: vec![0], post_filters: vec![1, 2], ..Profile::of("test", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));

@@ -1,4 +1,4 @@
-//! Whether a quota has room for a pod (`spec/scheduler.md` 3D.6).
+//! Whether a quota suffices for a pod (`spec/scheduler.md` 3D.6).
 
 use std::{fmt, sync::Arc};
 

@@ -213,7 +213,7 @@ impl Forest {
         Cow::Owned(shown)
     }
 
-    /// Whether somebody asks for what a quota may use: its own pods, or a quota below that takes pods.
+    /// Whether a quota has requests: of its own pods, or of a quota below that takes pods.
     pub fn is_divided_to(&self, name: &str) -> bool {
         self.number(name).is_some_and(|number| self.takes_pods(number))
     }

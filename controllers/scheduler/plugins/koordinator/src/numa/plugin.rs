@@ -84,7 +84,7 @@ impl NodeNumaResource {
         Self { settings: Arc::new(settings), texts: Arc::default() }
     }
 
-    /// What a pod wants. None where it requests nothing, and has no part in all this.
+    /// The pre-filter state of a pod; `None` when it requests nothing.
     fn pre_filter_state(&self, request: &Request<'_>) -> Result<Option<PreFilterState>, Invalid> {
         let providers = request.each(|plugin| &plugin.numa_hint_provider);
         let others = providers.filter_map(|provider| provider.prepare_numa_hints(request)).collect();
@@ -108,7 +108,7 @@ impl NodeNumaResource {
     }
 }
 
-/// What a Reservation itself says about CPUs.
+/// The resource spec of a Reservation.
 fn resource_spec_of(name: &str, cluster: &Cluster) -> ResourceSpec {
     let object = cluster.objects().get::<Reservation>(name);
     let annotations = object.and_then(|object| object.metadata.annotations.as_ref());
@@ -152,7 +152,7 @@ impl EnqueueExtensions for NodeNumaResource {
 
     fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         match event {
-            // A node whose NUMA nodes are not reported yet helps nobody who needs them.
+            // A node whose NUMA nodes are not reported yet helps no pod that needs them.
             Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
                 let pre_filter_state = self.pre_filter_state_of(&pod.template, Vec::new()).ok().flatten();
                 let row = cluster.row(&node.name);

@@ -101,7 +101,7 @@ impl MatchedReservations {
             trusts_node: self.trusts_node,
         };
         let mut unreserved = cache.unreserved(cluster, row, &self.requests);
-        // Owners take the places of the pods that stand for their reservations.
+        // Owners take the places of reserve pods.
         unreserved.pods = unreserved.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
         fits(&self.requests, &unreserved, &infos, needs, |name| self.ignored.contains(name))
     }

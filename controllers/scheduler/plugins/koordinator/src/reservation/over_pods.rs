@@ -52,7 +52,7 @@ struct PreAllocating<'c> {
 }
 
 impl<'c> PreAllocating<'c> {
-    /// The one that a pod stands for; none where it takes over nothing.
+    /// That of a reserve pod; none where it takes over nothing.
     fn of(pod: &Pod, cluster: &'c Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let key = pod.reservation.as_ref().map(|object| &object.key);
         let object = key.and_then(|key| cluster.objects().get::<Reservation>(key.as_str()));
@@ -72,12 +72,12 @@ impl<'c> PreAllocating<'c> {
 }
 
 impl OverPods {
-    /// Whether the Reservation that a pod stands for may take over pods, if it is to.
+    /// Whether the Reservation of a reserve pod may take over pods, if it is to.
     pub(super) fn check(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<(), Rejection> {
         PreAllocating::of(pod, cluster, settings).map(drop)
     }
 
-    /// Of the Reservation that a pod stands for; none where it takes over nothing.
+    /// Of the Reservation of a reserve pod; none where it takes over nothing.
     pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let is_required = pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true");
         let no_pod_matches = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NO_POD_MATCHES)));
@@ -159,7 +159,7 @@ impl OverPods {
         pre_allocate(&self.info, &cache.unreserved(cluster, row, &self.info.allocatable), &candidates, self.how)
     }
 
-    /// Whether nodes are told apart by the pods that are taken over. Of several pods nothing is said, as in the original.
+    /// Whether nodes are compared by the pods that are taken over. Of several pods nothing is said, as in the original.
     pub(super) fn is_rated(&self) -> bool {
         !self.how.many
     }

@@ -65,7 +65,7 @@ pub struct Reservation {
 struct Changes {
     /// Affinities see the labels of reservations alone, not those of their nodes.
     omits_node_labels: bool,
-    /// A node with one reservation that a pod matches is not asked for room again.
+    /// The capacity of a node with one reservation that a pod matches is not checked again.
     trusts_node: bool,
     /// The owners of Reservations that are gone are written so.
     cleans_owners: bool,
@@ -291,7 +291,7 @@ impl Filter for Reservation {
         }
         let keeps = has_reservation_mode(request.pod);
         let chosen = self.choose(request, cluster);
-        // QUIRK: reservations that nobody uses do not matter to a pod that matches none
+        // QUIRK: unused reservations do not matter to a pod that matches none
         // (`an_operating_pod_is_not_beside_used_reservations_of_the_default_policy`).
         let chosen = chosen.filter(|chosen| !keeps || self.concern(request, chosen, cluster));
         chosen.map_or(PreparedFilter::Skip, |chosen| {

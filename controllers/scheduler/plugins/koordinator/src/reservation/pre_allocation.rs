@@ -30,7 +30,7 @@ pub struct PreAllocation {
     pub prefers_none: bool,
 }
 
-/// The pods whose resources are reserved on a node with this room; none where it has enough without. Otherwise the reasons.
+/// The pods whose resources are reserved on a node with these unreserved resources; none where it has enough without. Otherwise the reasons.
 pub fn pre_allocate(
     reservation: &ReservationInfo,
     unreserved: &UnreservedResources,

@@ -77,7 +77,7 @@ fn the_scheduler_never_evicts_its_own_pod() {
     assert_eq!(with(Some("koord-scheduler-0"), "koord-scheduler-1"), "koord-scheduler-1", "a replica that waits");
 }
 
-/// What comes of pods of this scheduler, where another one makes room on the only node for a pod of priority 5.
+/// What comes of pods of this scheduler, where another one nominates a pod of priority 5 to the only node.
 fn beside_a_nomination(policy: Policy) -> impl Fn(&str, i32) -> bool {
     move |cpu, priority| {
         let mut engine = engine(&["n1"]).with_policy(policy.clone());

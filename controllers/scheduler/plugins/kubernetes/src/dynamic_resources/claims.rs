@@ -46,7 +46,7 @@ impl Claim<'_> {
         self.object.status.allocation.is_some()
     }
 
-    /// Whether nobody uses it, but this pod perhaps.
+    /// Whether no pod uses it, except perhaps this one.
     pub(super) fn is_idle_but_for(&self, pod: &Pod) -> bool {
         self.object.status.reserved_for.len() == usize::from(self.is_reserved_for(pod))
     }

@@ -1,7 +1,7 @@
 //! Extended resources that are devices of a class.
 //!
 //! A kube-scheduler with the alpha gate `DRAExtendedResource` makes a claim for a pod that requests such a resource, where nodes do not
-//! offer it themselves. Without the gate it refuses the pod, and so does this scheduler always; who asks why is told of the class.
+//! offer it themselves. Without the gate it refuses the pod, and so does this scheduler always; its diagnosis names the class.
 
 use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, dynamic::DeviceClass, pod::Template};
 use koord_scheduling::count;

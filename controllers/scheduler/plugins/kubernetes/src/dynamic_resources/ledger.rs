@@ -73,7 +73,7 @@ impl Record {
         self.allocated.is_none() && Some(&held.uid) == self.uid.as_ref() && held.revision >= self.lost
     }
 
-    /// Its devices that nobody else may have.
+    /// Its devices that no other claim may have.
     fn devices(&self) -> impl Iterator<Item = &AllocatedDevice> {
         self.with(self.held.values().chain(self.doubtful.values().map(|(held, _)| held)))
     }

@@ -278,7 +278,7 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    /// Whether nobody has a device, or who asks for it does not mind.
+    /// Whether a device is free, or may be shared by this request.
     fn is_free(&self, place: Place<'a>, candidate: usize) -> bool {
         let candidate = self.candidates.get(candidate);
         candidate.is_some_and(|Candidate { is_given, chosen_by, .. }| {

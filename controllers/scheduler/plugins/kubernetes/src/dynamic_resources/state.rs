@@ -27,7 +27,7 @@ use super::{
 pub(super) struct Devices {
     pub(super) pools: Pools,
     pub(super) ledger: Ledger,
-    /// Claims that keep their pod from every node, and are to lose their devices: at this revision, if nobody uses them.
+    /// Claims that keep their pod from every node, and are to lose their devices: at this revision, if they are idle.
     pub(super) idle_claims: BTreeMap<ObjectKey, (Uid, String)>,
     /// Devices became free because time has passed.
     pub(super) has_freed: bool,

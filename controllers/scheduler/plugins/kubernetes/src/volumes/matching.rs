@@ -105,7 +105,7 @@ fn suits(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
         && capacity(volume) >= requested(claim).unwrap_or_default()
 }
 
-/// Whether a volume that belongs to nobody can be taken.
+/// Whether an unclaimed volume can be taken.
 fn is_free(claim: &PersistentVolumeClaim, volume: &PersistentVolume, selector: Option<&Option<Selector>>) -> bool {
     let label = |key: &str| volume.metadata.labels.as_ref()?.get(key).map(String::as_str);
     let modes = |modes: Option<&Vec<String>>| modes.into_iter().flatten().cloned().collect::<BTreeSet<String>>();

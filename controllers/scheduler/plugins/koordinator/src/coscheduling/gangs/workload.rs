@@ -8,7 +8,7 @@ use koord_scheduler_framework::Workload;
 use super::Gangs;
 
 impl Gangs {
-    /// The group that a pod is scheduled with; none where it needs nobody.
+    /// The group that a pod is scheduled with; none where it is scheduled alone.
     pub fn workload(&self, uid: &Uid) -> Option<Workload> {
         let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let group = self.groups.get(&gang.group)?;

@@ -1,4 +1,4 @@
-//! What a pod wants of the devices of a node, as filters and scores ask for it.
+//! The pre-filter state of a pod that requests devices, with its filter and scores.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) struct PreFilterState {
     takes_any_gpus: bool,
 }
 
-/// What is looked up once for all nodes that are asked together.
+/// What is looked up once for all nodes of a call.
 #[derive(Clone, Copy)]
 struct Known<'c> {
     cluster: &'c Cluster,
@@ -80,7 +80,7 @@ pub(super) enum Step {
 /// How nodes are compared: by their devices on the NUMA nodes of which the pod would get everything.
 pub(super) struct Compared {
     pub(super) state: PreFilterState,
-    /// Who has found them; none where nobody keeps to NUMA nodes.
+    /// The NUMA hints that found them; none without a NUMA policy.
     pub(super) numa_nodes: Option<Box<dyn NodeNumaAffinity>>,
 }
 

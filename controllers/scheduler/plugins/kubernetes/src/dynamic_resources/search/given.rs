@@ -80,7 +80,7 @@ fn add(all: &mut Vec<NodeSelectorRequirement>, more: Option<&[NodeSelectorRequir
     }
 }
 
-/// What drivers are told: first what classes say, each once, then what the claim says.
+/// The parameters for drivers: first those of classes, each once, then those of the claim.
 fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
     let chosen: Vec<(&RequestedDevices, &Alternative)> =
         demand.requests.iter().filter_map(|requested| chosen(requested, choices)).collect();
