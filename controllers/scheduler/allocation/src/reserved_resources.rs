@@ -38,7 +38,7 @@ pub struct ReservedResources<'c> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenOver(pub Vec<(Uid, ObjectKey)>);
 
-/// What a pod wants of reservations.
+/// What a pod requires of reservations.
 #[derive(Clone, Debug, Default)]
 pub struct ReservationRequirement {
     /// It uses one or waits.

@@ -348,7 +348,7 @@ impl Cluster {
         });
     }
 
-    /// The node of a pod has rejected it for want of a resource.
+    /// The node of a pod has rejected it because it lacks a resource.
     pub fn rejected(&mut self, placed: &Placed, resource: &str) {
         self.with_states(|states, cluster| {
             let rejected = |state: &mut Box<dyn State>| state.rejected(cluster, placed, resource);

@@ -1,6 +1,6 @@
 //! The search for a node: filters, scores, and the choice among the best.
 //!
-//! Answers that are local to nodes are kept per class of pods: for the next pod of a class only the nodes are asked that
+//! Answers that are local to nodes are kept per class of pods: for the next pod of a class only the nodes are filtered that
 //! have changed since. What is not local is asked of all nodes that are left.
 
 mod admission;
@@ -71,7 +71,7 @@ impl Profile {
         found
     }
 
-    /// What is known about the nodes for a pod: what is kept for its class or for one that is asked the same, or else what all nodes
+    /// What is known about the nodes for a pod: what is kept for its class or for one that is evaluated alike, or else what all nodes
     /// answer now. An error where a plugin refuses all of them.
     #[inline]
     fn candidates(

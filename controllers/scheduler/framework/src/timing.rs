@@ -13,13 +13,13 @@ use crate::{Code, NodeScore, PermitResult, PostFilterResult, PreparedFilter, Ref
 pub enum ExtensionPoint {
     /// [`BeforePreFilter`](crate::BeforePreFilter).
     BeforePreFilter,
-    /// [`PreFilter`](crate::PreFilter), and [`Filter::prepare_filter`](crate::Filter::prepare_filter) where it is asked anew.
+    /// [`PreFilter`](crate::PreFilter), and [`Filter::prepare_filter`](crate::Filter::prepare_filter) where it is called anew.
     PreFilter,
     /// [`NodeFilter::filter`](crate::NodeFilter::filter) of one node.
     Filter,
     /// [`PostFilter`](crate::PostFilter).
     PostFilter,
-    /// [`Score::prepare_score`](crate::Score::prepare_score) where it is asked anew.
+    /// [`Score::prepare_score`](crate::Score::prepare_score) where it is called anew.
     PreScore,
     /// [`NodeScore::score`] of one node.
     Score,

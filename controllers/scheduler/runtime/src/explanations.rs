@@ -1,6 +1,6 @@
-//! Answers ScheduleExplanations, and writes them for pods that wait where that is wanted.
+//! Answers ScheduleExplanations, and creates them for waiting pods where configured.
 //!
-//! A question is answered on a copy of the engine, which the scheduler gives away between two attempts; what is found out there
+//! An explanation is computed on a copy of the engine, which the scheduler makes between two attempts; what is found out there
 //! costs it nothing. Each object is answered at once and then once a minute, until its time is over.
 
 mod answer;
@@ -57,7 +57,7 @@ const LIMITS: EffectLimits = EffectLimits { concurrency: 1, per_second: 1.0, bur
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ExplanationRequest {
-    /// The namespace of the explanation, and so of everything that it asks about.
+    /// The namespace of the explanation, and so of all pods that it is about.
     namespace: String,
     /// Names pods that exist.
     key: String,

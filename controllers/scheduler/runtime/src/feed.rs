@@ -42,7 +42,7 @@ pub enum Delta {
     },
     /// A pod is gone, or has ended.
     PodGone(Uid),
-    /// The node of a pod has rejected it for want of a resource, and it has failed.
+    /// The node of a pod has rejected it because it lacks a resource, and it has failed.
     PodRejected {
         uid: Uid,
         /// Such as `cpu`.

@@ -190,7 +190,7 @@ impl Measures {
         }
     }
 
-    /// The node of a pod has rejected it for want of a resource.
+    /// The node of a pod has rejected it because it lacks a resource.
     pub(crate) fn rejected(&self, scheduler: &str, resource: &str) {
         if self.profiles.iter().any(|profile| profile.name == scheduler) {
             self.conflicts.with_label_values(&[resource, scheduler]).inc();

@@ -29,11 +29,11 @@ pub struct Allocator<'a> {
     pub node: &'a NodeDevices,
     /// What the node says of its GPUs.
     pub labels: NodeLabels<'a>,
-    /// What the pod wants.
+    /// What the pod requests.
     pub request: &'a DeviceRequest,
     /// How devices are compared.
     pub scorer: &'a DeviceScorer,
-    /// The templates by which a GPU can be divided as the pod wants; none where no template is needed.
+    /// The templates by which a GPU can be divided as the pod requests; none where no template is needed.
     pub templates: Option<&'a TemplateNames>,
     /// The NUMA nodes whose devices may be taken; none for all of them.
     pub numa_nodes: Option<NumaMask>,

@@ -129,7 +129,7 @@ impl Alike {
 }
 
 impl DeviceRequest {
-    /// The GPUs of a pod that wants nothing else, and any of them.
+    /// The GPUs of a pod that requests nothing else, and any of them.
     pub fn any_gpus(&self) -> Option<&GpuRequest> {
         let is_any = |gpus: &&GpuRequest| gpus.scope_level.is_none() && gpus.partition.is_none();
         let wants_others = !self.others.is_empty() || self.joint.is_some() || self.hints.contains_key(&Kind::Gpu);

@@ -2,7 +2,7 @@
 //!
 //! Three losses are added up, in GPUs. What is left of a shared GPU may be too little for any pod that comes. GPUs may be
 //! left without CPU for the pods that would take them. And a node with some whole GPUs may have too few of them, or too
-//! little CPU, for the pods that want several. A pod belongs where it adds least to the sum, or takes most from it.
+//! little CPU, for the pods that request several. A pod belongs where it adds least to the sum, or takes most from it.
 
 use koord_scheduler_framework::pod::Template;
 
@@ -32,7 +32,7 @@ pub struct Outlook {
     variance: f64,
     /// What pods request of CPU, from little to much, each with the share of pods that request as much or more.
     requested_cpu: Vec<(i64, f64)>,
-    /// Pods that want several whole GPUs, with their share of all pods.
+    /// Pods that request several whole GPUs, with their share of all pods.
     several: Vec<(Demand, f64)>,
 }
 

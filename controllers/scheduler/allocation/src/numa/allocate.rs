@@ -1,4 +1,4 @@
-//! What a pod gets of a node: shares of NUMA nodes, and CPUs of its own (`spec/scheduler.md` 3B.5 and 3B.6).
+//! What a pod gets of a node: shares of NUMA nodes, and exclusive CPUs (`spec/scheduler.md` 3B.5 and 3B.6).
 
 #[cfg(test)]
 pub mod tests;
@@ -17,11 +17,11 @@ use super::{
     zone::NumaZone,
 };
 
-/// What a pod wants of a node.
+/// What a pod requests of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order<'a> {
     pub requests: Cow<'a, ResourceVector>,
-    /// The CPUs of its own; none where it shares them.
+    /// The exclusive CPUs; none where it shares them.
     pub cpus: Option<CpuOrder>,
     /// Which NUMA nodes are filled first.
     pub fill: Fill,
@@ -55,7 +55,7 @@ pub enum Shortage {
 #[derive(Debug)]
 pub struct Stock<'a> {
     pub node: &'a NumaNode,
-    /// What the pod wants.
+    /// What the pod requests.
     pub order: &'a Order<'a>,
     pub limits: &'a NumaLimits,
     /// What the pod may have of each of the node's NUMA nodes; none where that is all that is left.
@@ -189,7 +189,7 @@ impl<'a> Stock<'a> {
         cpus / per_core * per_core * 1000
     }
 
-    /// NUMA nodes in the order in which they are asked for a part: those with less of the resource first.
+    /// NUMA nodes in the order in which parts are taken from them: those with less of the resource first.
     ///
     /// QUIRK: what is compared is what the NUMA nodes have whose numbers are the positions in the list
     /// (spec/scheduler.md 3B.5; `parts_are_ordered_by_position`).

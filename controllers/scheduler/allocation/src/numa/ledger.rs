@@ -31,7 +31,7 @@ pub struct Ledger {
     sets: BTreeMap<CpuSet, u32>,
 }
 
-/// Where pods with CPUs of their own sit on one NUMA node and where they span several.
+/// Where pods with exclusive CPUs sit on one NUMA node and where they span several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupation {
     /// NUMA nodes with a pod that has CPUs of it alone.
@@ -167,7 +167,7 @@ impl Ledger {
         self.cpus.iter().filter(|(_, held)| held.refs() >= refs_max).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// How pods with CPUs of their own use the NUMA nodes.
+    /// How pods with exclusive CPUs use the NUMA nodes.
     pub fn occupation(&self, topology: &CpuTopology) -> Occupation {
         let mut occupation = Occupation::default();
         for cpus in self.sets.keys() {

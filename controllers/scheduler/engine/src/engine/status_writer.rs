@@ -29,7 +29,7 @@ impl Engine {
         })
     }
 
-    /// What of [`Engine::status_updates_of`] these plugins is not to wait until that is asked again.
+    /// What of [`Engine::status_updates_of`] these plugins is not to wait until its next call.
     pub fn urgent_of(&mut self, is_included: impl Fn(&str) -> bool) -> Vec<Write> {
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
         let plugins = plugins.filter(|plugin| is_included(plugin.name()));

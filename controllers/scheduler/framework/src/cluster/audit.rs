@@ -68,7 +68,7 @@ impl Mismatch {
 
 impl Cluster {
     /// Compares the sums that are kept of a row with what its node and pods amount to. Those that differ are set right, and
-    /// everything is asked anew about the row.
+    /// everything is evaluated anew about the row.
     pub fn audit(&mut self, row: Row) -> Vec<Mismatch> {
         let Some(node) = self.slots.get(row.index()).map(|slot| Arc::clone(&slot.name)) else { return Vec::new() };
         let mut found = Vec::new();

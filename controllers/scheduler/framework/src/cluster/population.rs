@@ -1,6 +1,6 @@
 //! How many pods of which class are on a row.
 //!
-//! Selectors are matched with classes and not with pods: what a plugin asks about other pods costs as much as there are
+//! Selectors are matched with classes and not with pods: what a plugin looks up about other pods costs as much as there are
 //! classes, and sums over the rows on which those are.
 
 use std::{

@@ -33,5 +33,5 @@ impl Prepared {
     }
 }
 
-/// What is wrong where rows that are asked at once are not said the same of as each alone.
+/// What is wrong where rows that are evaluated at once get other results than each alone.
 pub(super) const APART: &str = "a plugin says something else of many rows than of each";

@@ -30,13 +30,13 @@ pub(super) struct Candidates {
     /// How many nodes each verdict refuses; none where they are to be counted.
     refusals: Option<Refusals>,
     position: Position,
-    /// By which numbers of resources they were asked.
+    /// By which numbers of resources they were evaluated.
     resources: u64,
-    /// The pods that were not there for the class when these were asked.
+    /// The pods that were not there for the class when these were evaluated.
     excluded: Arc<[(Row, Uid)]>,
     /// By plugin: of what it says at all, and of its scores alone.
     epochs: Vec<(u64, u64)>,
-    /// How often plugins were asked again because of that.
+    /// How often plugins were called again because of that.
     pub(super) renewals: u64,
     /// By which these are kept; none where they never were.
     pub(super) number: Option<u64>,

@@ -1,4 +1,4 @@
-//! What every plugin says about every node, for who asks why.
+//! The verdicts and scores of all plugins for all nodes, for diagnosis.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What is kept of the nodes for the next pods: candidates by class, where classes that are asked alike share them.
+//! What is kept of the nodes for the next pods: candidates by class, where classes that are evaluated alike share them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -48,7 +48,7 @@ impl Memory {
         (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::CANDIDATES_MIN, 16 * Self::CANDIDATES_MIN)
     }
 
-    /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
+    /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be evaluated anew.
     pub(super) fn bring_up_to_date(
         &mut self,
         profile: &Profile,
@@ -67,7 +67,7 @@ impl Memory {
         Some(candidates)
     }
 
-    /// Takes the candidates of another class that is asked the same, up to date: pods of a new workload are seldom unlike all that
+    /// Takes the candidates of another class that is evaluated alike, up to date: pods of a new workload are seldom unlike all that
     /// were there before. None where there are none.
     pub(super) fn alike(
         &mut self,
@@ -79,7 +79,7 @@ impl Memory {
     ) -> Option<Candidates> {
         let is_alike = |kept: &Candidates| kept.is_evaluated_like(profile, request, prepared, cluster);
         let number = *self.candidates.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
-        // What is prepared again meanwhile is what was prepared for this class: they are asked alike afterwards too.
+        // What is prepared again meanwhile is what was prepared for this class: they are evaluated alike afterwards too.
         let candidates = self.take(number, profile, request, cluster, timing)?;
         debug_assert!(
             candidates.is_evaluated_like(profile, request, prepared, cluster)
@@ -89,7 +89,7 @@ impl Memory {
         Some(candidates)
     }
 
-    /// Takes candidates for a class, up to date; none where everything is to be asked anew, which holds for all classes that share them.
+    /// Takes candidates for a class, up to date; none where everything is to be evaluated anew, which holds for all classes that share them.
     fn take(
         &mut self,
         number: u64,

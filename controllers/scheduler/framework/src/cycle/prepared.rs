@@ -125,7 +125,7 @@ impl Prepared {
         Some((capacity, refused))
     }
 
-    /// The first refusal of a node: with these pods on it, and without them, for they may be what the pod wants to be near.
+    /// The first refusal of a node: with these pods on it, and without them, for the pod may have an affinity to them.
     pub(crate) fn filter_beside(&mut self, trial: &mut Trial<'_>, row: Row, pods: &[Arc<Pod>]) -> Result<(), Verdict> {
         if pods.is_empty() {
             return self.filter(trial, row);

@@ -31,7 +31,7 @@ struct RehearsedPod {
     class: Arc<Class>,
     state: AttemptState,
     prepared: usize,
-    /// How many pods of which the same is asked come from this one on.
+    /// How many pods that are evaluated alike come from this one on.
     alike: usize,
 }
 

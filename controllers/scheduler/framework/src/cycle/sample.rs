@@ -1,20 +1,20 @@
 //! Samples of nodes: a search ends with enough nodes that take the pod, and the next one begins where it has ended
-//! (`spec/scheduler.md` 4.3, steps 6 and 7). Without a configured share every node is asked.
+//! (`spec/scheduler.md` 4.3, steps 6 and 7). Without a configured share every node is filtered.
 
 use super::{Memory, Prepared, Profile};
 use crate::{cluster::Cluster, columns::Row};
 
-/// Below so many nodes all of them are asked.
+/// Below so many nodes all of them are filtered.
 const NODES_MIN: usize = 100;
 
-/// Which nodes are asked, and how many were.
+/// Which nodes are filtered, and how many were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
     /// How many nodes that take the pod end the search.
     enough: usize,
-    /// How many nodes are passed over first; they are asked last.
+    /// How many nodes are passed over first; they are filtered last.
     from: usize,
-    /// How many nodes were asked.
+    /// How many nodes were filtered.
     pub(super) evaluated: usize,
 }
 
@@ -27,7 +27,7 @@ impl Sample {
         feasible >= self.enough
     }
 
-    /// The nodes in the order in which they are asked.
+    /// The nodes in the order in which they are filtered.
     pub(super) fn rows(self, cluster: &Cluster) -> impl Iterator<Item = Row> {
         let rows = || cluster.rows().map(|(row, _)| row);
         rows().skip(self.from).chain(rows().take(self.from))
@@ -35,7 +35,7 @@ impl Sample {
 }
 
 impl Profile {
-    /// How many nodes that take a pod end the search, of so many that may be asked; none where all of them are.
+    /// How many nodes that take a pod end the search, of so many that may be filtered; none where all of them are.
     fn enough_of(&self, nodes: usize) -> Option<usize> {
         let percent = self.sampled_percent?;
         if self.scores.is_empty() {
@@ -63,7 +63,7 @@ impl Memory {
 }
 
 impl Prepared {
-    /// How many nodes are left before filters are asked.
+    /// How many nodes are left before filters run.
     fn nodes(&self, cluster: &Cluster) -> usize {
         if self.among.is_everywhere() {
             return cluster.len();

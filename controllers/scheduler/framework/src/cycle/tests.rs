@@ -302,7 +302,7 @@ fn who_rejects_a_pod_beforehand_comes_before_all_others() {
     assert_eq!((profile.plugins[usize::from(plugin)].name(), rejection.code), ("b", Code::Unschedulable));
 }
 
-/// Names the only nodes that are asked.
+/// Names the only nodes that are filtered.
 struct Names(&'static str, &'static [&'static str]);
 
 impl Plugin for Names {

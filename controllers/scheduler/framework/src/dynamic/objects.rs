@@ -16,7 +16,7 @@ use super::taints::{DeviceTaint, DeviceToleration};
 pub struct ResourceClaim {
     /// Who owns it, and at which revision it is.
     pub metadata: ClaimMetadata,
-    /// What it asks for.
+    /// What it requests.
     pub spec: ClaimSpec,
     /// What it was given.
     pub status: ClaimStatus,
@@ -32,18 +32,18 @@ pub struct ClaimMetadata {
     pub owner_references: Vec<OwnerReference>,
 }
 
-/// What a claim asks for.
+/// What a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ClaimSpec {
     pub devices: DeviceClaim,
 }
 
-/// The devices that a claim asks for.
+/// The devices that a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceClaim {
-    /// What is asked for, one after the other.
+    /// The requests, in order.
     pub requests: Vec<DeviceRequest>,
     /// What must hold for several devices.
     pub constraints: Vec<DeviceConstraint>,
@@ -56,12 +56,12 @@ pub struct DeviceClaim {
 #[serde(from = "RequestWire")]
 pub struct DeviceRequest {
     pub name: String,
-    /// What exactly is asked for.
+    /// The exact request.
     pub exactly: Option<DeviceRequestSpec>,
     pub first_available: Vec<DeviceRequestSpec>,
 }
 
-/// A request of any version: in `v1beta1` what exactly is asked for is not apart.
+/// A request of any version: in `v1beta1` the exact request is not apart.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct RequestWire {
@@ -79,7 +79,7 @@ impl From<RequestWire> for DeviceRequest {
     }
 }
 
-/// What a request asks for.
+/// The specification of a request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DeviceRequestSpec {
@@ -97,7 +97,7 @@ pub struct DeviceRequestSpec {
     pub admin_access: Option<bool>,
     /// The taints of devices that do not matter.
     pub tolerations: Vec<DeviceToleration>,
-    /// Which part of a device is asked for.
+    /// The requested part of a device.
     pub capacity: Option<IgnoredAny>,
 }
 

@@ -1,4 +1,4 @@
-//! The only nodes that are asked, by name.
+//! The only nodes that are filtered, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ impl Refusal {
     const NONE_LEFT: u16 = u16::MAX - 2;
 }
 
-/// The nodes that some plugins leave over, before any filter is asked: those that every plugin has named which names some.
+/// The nodes that some plugins leave over, before any filter runs: those that every plugin has named which names some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Among(BTreeMap<u8, BTreeSet<Box<str>>>);
 
@@ -32,7 +32,7 @@ impl Among {
         self.0.get(&plugin) == names
     }
 
-    /// Why no node is left over, by the plugins up to the one that leaves none, where they are asked in this order; none where there
+    /// Why no node is left over, by the plugins up to the one that leaves none, in this order; none where there
     /// may be one.
     pub(crate) fn none_left(&self, order: &[u8]) -> Option<Verdict> {
         let first = self.0.values().next()?;
@@ -71,7 +71,7 @@ impl Among {
 }
 
 impl Verdict {
-    /// Whether the node was left out before any filter was asked about it.
+    /// Whether the node was left out before any filter ran for it.
     pub(crate) fn is_outside(&self) -> bool {
         self.refusal.reason == Refusal::OUTSIDE
     }

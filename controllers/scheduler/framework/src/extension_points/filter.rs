@@ -9,12 +9,12 @@ use crate::{
     node::Node,
 };
 
-/// Filters nodes. It looks at the pod once, and prepares what is asked of every node.
+/// Filters nodes. It looks at the pod once, and prepares the filter of every node.
 ///
 /// What is prepared for one pod is used for all pods of its class, unless [`SchedulingSignature`](super::SchedulingSignature) says that the pod itself
 /// matters.
 pub trait Filter: Send + Sync + 'static {
-    /// What is asked of every node for this pod.
+    /// The prepared filter of this pod.
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter;
 
     /// The reasons of a refusal, as events and conditions show them.
@@ -22,13 +22,13 @@ pub trait Filter: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What is known of the refusal of one node beside its reasons: operands that these lack. It is asked when the pod is refused, about one
+    /// What is known of the refusal of one node beside its reasons: operands that these lack. It is called when the pod is refused, about one
     /// node of those that are refused alike.
     fn details(&self, _refusal: &Refusal, _request: &Request<'_>, _cluster: &Cluster, _row: Row) -> Operands {
         Operands::new()
     }
 
-    /// Whether [`Filter::prepare_filter`] may name the only nodes that are asked ([`PreparedFilter::Among`]). Such a plugin is asked about a pod that
+    /// Whether [`Filter::prepare_filter`] may name the only nodes that are filtered ([`PreparedFilter::Among`]). Such a plugin is called for a pod that
     /// another plugin rejects in PreFilter too, for that no node is left over may come before that.
     fn names_nodes(&self) -> bool {
         false
@@ -50,23 +50,23 @@ pub trait Filter: Send + Sync + 'static {
 pub enum PreparedFilter {
     /// Every node will do.
     Skip,
-    /// Each node is asked.
+    /// Each node is filtered.
     Nodes(Box<dyn NodeFilter>),
-    /// The nodes of these names are asked; all others are left out before anybody is asked about them.
+    /// The nodes of these names are filtered; all others are left out before any filter runs.
     Among(BTreeSet<Box<str>>, Option<Box<dyn NodeFilter>>),
     /// No node will do.
     None(Refusal),
 }
 
 impl PreparedFilter {
-    /// Each node is asked by what is reported of it alone: the function sees neither pods nor other nodes, so its answer holds for
+    /// Each node is filtered by what is reported of it alone: the function sees neither pods nor other nodes, so its answer holds for
     /// all pods of the class until the node changes. Beside the node it may depend on the class, and on nothing else.
     pub fn of_node(filter: impl Fn(&Node) -> Result<(), Refusal> + Send + Sync + 'static) -> Self {
         Self::Nodes(Box::new(OfNode(filter)))
     }
 }
 
-/// What a plugin asks of a node for one pod, or for all pods of a class.
+/// The prepared filter of a plugin, for one pod or for all pods of a class.
 pub trait NodeFilter: Send + Sync {
     /// Whether the pod may run there.
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal>;
@@ -82,7 +82,7 @@ pub trait NodeFilter: Send + Sync {
         None
     }
 
-    /// Whether the answer depends on the class and the node alone, not on other nodes and not on when it is asked.
+    /// Whether the answer depends on the class and the node alone, not on other nodes and not on the time of the call.
     fn is_local(&self) -> bool {
         true
     }

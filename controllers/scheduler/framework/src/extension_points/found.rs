@@ -102,7 +102,7 @@ impl Refusals {
         filtered.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
     }
 
-    /// How many nodes the removal of pods may help; none where not all of them were asked.
+    /// How many nodes the removal of pods may help; `None` when not all of them were filtered.
     pub(crate) fn resolvable(&self) -> Option<usize> {
         let is_unknown = self.0.keys().any(Verdict::is_unfiltered);
         let resolvable = self.0.iter().filter(|(verdict, _)| verdict.refusal.resolvable);

@@ -5,7 +5,7 @@
 //! placed is bound only when every gang of the group has enough. Otherwise it is all withdrawn before the next pod is tried,
 //! and no pod is tried because of that. So gangs cannot hold what another one needs to be complete.
 //!
-//! Where its members go is decided at once, for the first of them, if the gang asks for a place in the network
+//! Where its members go is decided at once, for the first of them, if the gang requires a network topology
 //! ([`Tree::place`]); and so is who is evicted for all of them.
 
 mod arrangement;

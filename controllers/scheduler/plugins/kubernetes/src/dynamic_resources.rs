@@ -62,7 +62,7 @@ struct Shared {
     follows_rules: bool,
 }
 
-/// A node has not what the claims ask for. The operand is the number of the words.
+/// A node has not what the claims request. The operand is the number of the words.
 const LACKS: u16 = 0;
 /// The devices of claims cannot be reached from the node. The operand has a bit for each claim.
 const OUT_OF_REACH: u16 = 1;
@@ -79,7 +79,7 @@ impl DynamicResources {
         Self { shared: Arc::new(Shared { follows_rules: gates("DRADeviceTaintRules"), ..Shared::default() }) }
     }
 
-    /// The claims of a pod, and what those without devices ask for; or why it cannot be placed now.
+    /// The claims of a pod, and what those without devices request; or why it cannot be placed now.
     fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
         let objects = cluster.objects();
         let claims = claims::of(pod, objects).map_err(not_ready)?;
@@ -346,7 +346,7 @@ fn may_help(pod: &Pod, change: &ObjectChange, cluster: &Cluster) -> bool {
 }
 
 impl DynamicResources {
-    /// The same plugin, for what outlives the question.
+    /// The same plugin, for what outlives the call.
     fn again(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }

@@ -156,7 +156,7 @@ impl SchedulingSignature for InterPodAffinity {
     }
 }
 
-/// Whether all that a pod wants to be near may mean another one.
+/// Whether all affinity terms of a pod may select another one.
 fn is_near(own: &PodAffinity, other: &Pod) -> bool {
     !own.required.is_empty() && own.required.iter().all(|term| may_mean(term, &other.template))
 }

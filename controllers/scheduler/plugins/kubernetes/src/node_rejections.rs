@@ -1,7 +1,7 @@
-//! Nodes that have just rejected a pod for want of a resource.
+//! Nodes that have just rejected a pod because it lacks a resource.
 //!
 //! A kubelet rejects a pod, with a reason such as `OutOfcpu`, when it knows of pods that the scheduler did not: those of another
-//! scheduler, or static ones. Until the scheduler knows of them too, pods that ask for as much are not sent there.
+//! scheduler, or static ones. Until the scheduler knows of them too, pods that request as much are not sent there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use koord_scheduler_framework::{
 };
 use koord_scheduling::count;
 
-/// Refuses a node for a while to pods that request at least as much of a resource as a pod that the node rejected for want of it.
+/// Refuses a node for a while to pods that request at least as much of a resource as a pod that the node rejected because it lacked it.
 /// It is part of every profile.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeRejections;

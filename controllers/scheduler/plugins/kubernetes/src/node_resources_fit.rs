@@ -150,7 +150,7 @@ impl EnqueueExtensions for NodeResourcesFit {
     fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         let lists = |incoming: &Pod, name: &str| incoming.template.requests.amount(name).value() > 0;
         match event {
-            // What is gone must have had something that the pod wants; every pod counts as one.
+            // What is gone must have had something that the pod requests; every pod counts as one.
             Event::PodRemoved(_)
             | Event::PodAssigned(_)
             | Event::PodRelabelled { .. }

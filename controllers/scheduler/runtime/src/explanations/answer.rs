@@ -1,4 +1,4 @@
-//! What an engine says about a question, as the status of a ScheduleExplanation.
+//! The status of a ScheduleExplanation, by a copy of the engine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use serde_json::Map;
 
 use super::{ExplanationRequest, domains::domains, template::PodMaker};
 
-/// Pods of one question.
+/// Pods of one explanation.
 const PODS_MAX: usize = 256;
 /// Nodes that are named for one reason.
 const NODES_MAX: usize = 100;
@@ -35,7 +35,7 @@ enum Fate {
     None { why: String, nomination: Option<(Arc<str>, Vec<Arc<Pod>>)> },
 }
 
-/// Answers a question by an engine, which is used up.
+/// Computes an explanation by an engine, which is consumed.
 pub(super) fn answer(
     mut engine: Engine,
     request: &ExplanationRequest,
@@ -74,7 +74,7 @@ fn no_pods(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> St
     )
 }
 
-/// The pods that a question names: by their label, by name, or as members of a gang. Pods of other namespaces are left out.
+/// The pods that an explanation names: by their label, by name, or as members of a gang. Pods of other namespaces are left out.
 fn pods(engine: &Engine, ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> Vec<Arc<Pod>> {
     let cluster = engine.cluster();
     let own = || {

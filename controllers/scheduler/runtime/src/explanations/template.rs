@@ -1,4 +1,4 @@
-//! A pod that does not exist, from the template of a question.
+//! A pod that does not exist, from the template of an explanation.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) fn priority_class(template: &Value) -> Option<&str> {
     template["spec"]["priorityClassName"].as_str().filter(|_| template["spec"]["priority"].is_null())
 }
 
-/// Why the template of a question makes no pod. The message is written into the status of the question.
+/// Why the template of an explanation makes no pod. The message is written into the status of the explanation.
 #[derive(Debug, Error)]
 pub(super) enum TemplateError {
     #[error("spec.questionObjectTemplate has no spec; write the template of a pod: metadata and spec")]

@@ -1,4 +1,4 @@
-//! What is logged of single attempts where it is wanted: the best nodes with their scores, and which plugins refuse the others.
+//! Logs of single attempts, where configured: the best nodes with their scores, and which plugins refuse the others.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use super::Scheduler;
 
 /// What is logged of every attempt; it may be changed at any time.
 ///
-/// For each attempt the engine is copied and every node is asked again, which takes milliseconds in a cluster of thousands of nodes.
+/// For each attempt the engine is copied and every node is filtered again, which takes milliseconds in a cluster of thousands of nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Dumps(Arc<Switches>);
 
@@ -40,7 +40,7 @@ impl Dumps {
 }
 
 impl Scheduler {
-    /// Logs what is wanted of an attempt. Of a pod that has its node the others are said as if it had none.
+    /// Logs the configured details of an attempt. A pod that has its node is evaluated on the others as if it had none.
     pub(super) fn dump(&self, attempt: &Attempt) {
         let is_first = !attempt.has_waited && !matches!(attempt.outcome, Outcome::ExtenderCall { .. });
         let Some((scores, refusals)) = self.dumps.settings().filter(|_| is_first) else { return };

@@ -48,7 +48,7 @@ impl<W: Clone + PartialEq> Repeated<W> {
         begins
     }
 
-    /// The write has ended. Gives how long it took, from when it was wanted.
+    /// The write has ended. Gives how long it took, from when it was first sent.
     pub(super) fn ended(&mut self, subject: &Subject, is_done: bool, now: Moment) -> Option<Duration> {
         let sent = self.0.get_mut(subject)?;
         let lasted = sent.until.is_none().then(|| now.since(sent.since));
@@ -66,12 +66,12 @@ impl<W: Clone + PartialEq> Repeated<W> {
         }
     }
 
-    /// What has helped, or is not wanted any more, may be sent at once when it is wanted again.
+    /// What has helped, or is not needed any more, may be sent at once when it is needed again.
     pub(super) fn keep(&mut self, is_needed: impl Fn(&Subject) -> bool) {
         self.0.retain(|subject, sent| sent.until.is_none() || is_needed(subject));
     }
 
-    /// Forgets objects whose pause has been over for as long as the longest one: their writes are not wanted any more.
+    /// Forgets objects whose pause has been over for as long as the longest one: their writes are not needed any more.
     pub(super) fn forget_idle(&mut self, now: Moment) {
         self.0.retain(|_, sent| sent.until.is_none_or(|until| now < until + PAUSE.1));
     }

@@ -1,4 +1,4 @@
-//! Writes that plugins want beside attempts.
+//! Status updates of plugins.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -54,7 +54,7 @@ impl PendingStatusUpdates {
         self.wake_at().is_some_and(|at| at <= now) || self.again.is_some_and(|at| at <= time)
     }
 
-    /// The writes among those that are wanted that are sent now. What is wanted and on its way already is no reason to ask
+    /// The needed writes that are sent now. A write that is in flight already is no reason to collect
     /// again at once.
     fn take(&mut self, StatusUpdates { writes, again }: StatusUpdates, now: Moment, time: Timestamp) -> Vec<Write> {
         let soonest = time.saturating_add(PERIOD).unwrap_or(Timestamp::MAX);
@@ -64,13 +64,13 @@ impl PendingStatusUpdates {
         self.pick(updates, now)
     }
 
-    /// The writes among some that are wanted that are sent now.
+    /// The needed writes that are sent now.
     fn pick(&mut self, updates: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
         let begun = updates.into_iter().filter(|(subject, write)| self.sent.begins(subject, write, now));
         begun.map(|(_, write)| write).collect()
     }
 
-    /// Gives how long it took, from when it was wanted.
+    /// Gives how long it took, from when it was first sent.
     fn ended(&mut self, write: &Write, is_done: bool, now: Moment) -> Option<Duration> {
         self.is_due = true;
         self.sent.ended(&subject(write), is_done, now)

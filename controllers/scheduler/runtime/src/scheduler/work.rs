@@ -39,7 +39,7 @@ pub struct Work {
 pub(super) enum Purpose {
     /// The write of another object of this index, before that.
     Prepare(Box<Attempt>, usize),
-    /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
+    /// A write of this plugin to another object before the binding of this pod, found out while that was prepared.
     Lock(&'static str, Uid),
     /// What a pod is given, written before it is bound where the binding cannot carry it; and the Reservation as the answer to that write has
     /// it, for a reserve pod.
@@ -50,9 +50,9 @@ pub(super) enum Purpose {
     BindBy(Arc<Webhook>, Box<Attempt>),
     /// On which node a pod is expected, while its binding takes time.
     Expect,
-    /// What a plugin wants at once.
+    /// An urgent write of a plugin.
     Hurry,
-    /// What a plugin wants beside attempts.
+    /// A status update of a plugin.
     Keep,
     /// Why a pod has no node, and its nominated node.
     Explain,

@@ -16,7 +16,7 @@ impl Cluster {
     }
 
     /// Compares a part of what is summed up of the cluster as a whole with what the objects amount to. What differs is set right,
-    /// and everything is asked anew about all rows.
+    /// and everything is evaluated anew about all rows.
     pub fn audit_whole(&mut self, part: usize) -> Vec<Mismatch> {
         let found = match part.checked_sub(1) {
             None => self.audit_totals(),

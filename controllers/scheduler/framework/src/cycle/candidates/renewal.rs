@@ -154,7 +154,7 @@ impl Prepared {
         }
         let is_local = old.iter().chain(&new).any(|scorer| scorer.is_local);
         if let Some(new) = new {
-            // In the order of the profile, by which it is seen that other classes are asked the same.
+            // In the order of the profile, by which it is seen that other classes are evaluated alike.
             let is_before = |scorer: &Scorer| profile.place_of_score(scorer.plugin) < Some(place);
             let at = known.unwrap_or_else(|| self.scores.partition_point(is_before));
             self.scores.insert(at, new.after(old));

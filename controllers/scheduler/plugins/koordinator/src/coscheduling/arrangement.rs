@@ -1,4 +1,4 @@
-//! Where the members of a gang go that asks for a place in the network (3E.6).
+//! Where the members of a gang go that requires a network topology (3E.6).
 
 use std::{collections::BTreeMap, iter::repeat_n, sync::Arc};
 

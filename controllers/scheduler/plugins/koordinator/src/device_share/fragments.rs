@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub(super) struct Fragments {
     taken: Taken,
-    /// What they gain on nodes that were asked lately, each in a place of its own. Many nodes are alike: where nodes are asked for a
+    /// What they gain on nodes that were filtered lately, each in a place of its own. Many nodes are alike: where nodes are filtered for a
     /// new class, or again because pods come in another mix, it is calculated for few of them.
     lately: Mutex<Vec<Option<Known>>>,
 }

@@ -49,7 +49,7 @@ use super::{
 
 const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
 
-/// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
+/// Gives pods exclusive CPUs and resources of as few NUMA nodes as they request, and refuses nodes that do not have them.
 #[derive(Debug)]
 pub struct NodeNumaResource {
     settings: Arc<Configured>,

@@ -67,7 +67,7 @@ impl Ignored {
 }
 
 impl MatchedReservations {
-    /// The only nodes that are asked (3C.6); none named where the pod may do without a reservation.
+    /// The only nodes that are filtered (3C.6); none named where the pod may do without a reservation.
     pub(super) fn only_on(&self, cluster: &Cluster) -> Option<BTreeSet<Box<str>>> {
         let name = |row: Row| cluster.node(row).map(|node| Box::from(&*node.name));
         self.selector.needs_one().then(|| self.matched.rows().filter_map(name).collect())
@@ -127,7 +127,7 @@ impl MatchedReservations {
     }
 }
 
-/// These nodes are asked, if any are named, or else all of them.
+/// These nodes are filtered, if any are named, or else all of them.
 pub(super) fn among(names: Option<BTreeSet<Box<str>>>, filter: Box<dyn NodeFilter>) -> PreparedFilter {
     match names {
         Some(names) => PreparedFilter::Among(names, Some(filter)),

@@ -1,4 +1,4 @@
-//! What the event about reservations says of a pod that asked for one, taken from the message about its nodes (2.8).
+//! The event about reservations of a pod with a reservation affinity, taken from the message about its nodes (2.8).
 
 /// Between a count and what it counts.
 const RESERVATIONS: &str = " Reservation(s) ";

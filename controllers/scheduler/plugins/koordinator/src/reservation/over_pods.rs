@@ -136,7 +136,7 @@ impl OverPods {
         self.by_node.values().flatten()
     }
 
-    /// The only nodes that are asked (3C.6); none named where the Reservation may do without taking pods over.
+    /// The only nodes that are filtered (3C.6); none named where the Reservation may do without taking pods over.
     pub(super) fn only_on(&self) -> Option<BTreeSet<Box<str>>> {
         self.how.is_required.then(|| self.by_node.keys().map(|name| Box::from(&**name)).collect())
     }

@@ -102,7 +102,7 @@ impl Reservation {
         }
     }
 
-    /// What a pod wants, and the reservations that it matches; none where there are none.
+    /// What a pod requests, and the reservations that it matches; none where there are none.
     fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<MatchedReservations>> {
         let find = || {
             let selector = selector(request.pod).ok()?;

@@ -1,4 +1,4 @@
-//! What a claim without devices asks for, checked.
+//! What a claim without devices requests, checked.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) enum Unsupported {
     CountMode(String),
 }
 
-/// What a claim asks for.
+/// What a claim requests.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     pub(super) key: ObjectKey,
@@ -66,7 +66,7 @@ pub(super) struct RequestedDevices {
     pub(super) alternatives: Vec<Alternative>,
 }
 
-/// What one alternative asks for.
+/// One alternative of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Alternative {
     /// The name in results: of the request, and of the alternative where there are several.
@@ -94,7 +94,7 @@ impl Alternative {
 }
 
 impl Demand {
-    /// What a claim asks for, checked.
+    /// What a claim requests, checked.
     pub(super) fn of(claim: &Claim<'_>, objects: &Objects, selectors: &Selectors) -> Result<Self, DemandError> {
         let spec = &claim.object.spec.devices;
         let requests: Vec<RequestedDevices> = spec

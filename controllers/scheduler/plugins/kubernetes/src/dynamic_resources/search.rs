@@ -1,4 +1,4 @@
-//! Devices for the claims of a pod on one node: the first choice in which every request has what it asks for.
+//! Devices for the claims of a pod on one node: the first choice in which every request has what it requests.
 
 mod given;
 mod taints;
@@ -24,7 +24,7 @@ use super::{
 /// The message when no choice of devices fits.
 pub(super) const NONE: &str = "cannot allocate all claims";
 
-/// Why a node cannot give the claims of a pod what they ask for.
+/// Why a node cannot give the claims of a pod what they request.
 #[derive(Debug, Error)]
 pub(super) enum AllocationError {
     #[error("{NONE}{}", .0.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default())]

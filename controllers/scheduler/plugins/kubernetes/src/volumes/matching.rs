@@ -93,7 +93,7 @@ impl Offers {
     }
 }
 
-/// Whether a volume is of the kind that the claim wants, be it free or not.
+/// Whether a volume is of the kind that the claim requests, be it free or not.
 fn suits(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
     let (Some(claimed), Some(offered)) = (&claim.spec, &volume.spec) else { return false };
     let mode = |mode: &Option<String>| mode.as_deref().unwrap_or("Filesystem").to_owned();

@@ -47,7 +47,7 @@ const PART_OF_GPU: &str = "nvidia.com/mig-";
 /// What is looked for on every node.
 pub(super) struct PreFilterState {
     pub(super) request: DeviceRequest,
-    /// What the pod wants of reservations.
+    /// What the pod requires of reservations.
     pub(super) requirement: ReservationRequirement,
     pub(super) milli_cpu: i64,
     pub(super) settings: Arc<Settings>,
@@ -206,7 +206,7 @@ impl PreFilterState {
         if self.requirement.needs_one { reservations_with::<AllocatedDevices>(cluster, row) } else { 0 }
     }
 
-    /// Whether the plugin Reservation, which is asked later, says what is lacking.
+    /// Whether the plugin Reservation, which runs later, reports what is lacking.
     fn is_left_to_reservation(&self, cluster: &Cluster, row: Row) -> bool {
         !self.requirement.needs_one && are_too_small(cluster, row, &self.requirement)
     }
@@ -218,7 +218,7 @@ impl PreFilterState {
         Some(scorer.with(by_gpu))
     }
 
-    /// Whether GPUs of this node can be shared as the pod wants.
+    /// Whether GPUs of this node can be shared as the pod requests.
     #[inline]
     fn check_sharing(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let gpus = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared);

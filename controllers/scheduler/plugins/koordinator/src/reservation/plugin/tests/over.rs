@@ -52,7 +52,7 @@ fn a_reservation_that_takes_over_nothing_and_must_is_not_placed() {
     let mut world = World::new(&[8]);
     let owner = World::of("p", 4, &[("app", "x")], "");
     world.engine.set_pod(Arc::new(Pod { node: Some("n1".into()), ..owner }), world.now);
-    let no_pod = format!("0/1 nodes are available: {NOBODY}");
+    let no_pod = format!("0/1 nodes are available: {NO_POD_MATCHES}");
     assert_eq!(world.reserve("r", 4, &over(&json!({"preAllocation": false}))), no_pod, "the label alone is read");
     assert_eq!(world.reserve("s", 4, &over(&json!({"preAllocation": false, "labels": {}}))), "n1");
 }
