@@ -82,17 +82,17 @@ impl DynamicResources {
     /// The claims of a pod, and what those without devices request; or why it cannot be placed now.
     fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
         let objects = cluster.objects();
-        let claims = claims::of(pod, objects).map_err(not_ready)?;
+        let claims = claims::of(pod, objects).map_err(|error| not_ready(&error))?;
         let devices = cluster.state::<Devices>();
         if let Some(devices) = devices
             && let Some(claim) = claims.iter().find(|claim| devices.is_given_back(claim, pod))
         {
-            return Err(not_ready(ClaimError::StillReserved(claim.key.clone())));
+            return Err(not_ready(&ClaimError::StillReserved(claim.key.clone())));
         }
         let without = claims.iter().filter(|claim| !claim.is_allocated());
         let demands = without.map(|claim| {
             if devices.is_some_and(|devices| devices.ledger.is_in_flight(&claim.key, &pod.uid)) {
-                return Err(not_ready(ClaimError::BeingAllocated(claim.key.clone())));
+                return Err(not_ready(&ClaimError::BeingAllocated(claim.key.clone())));
             }
             let demand = Demand::of(claim, objects, &self.shared.selectors);
             demand.map_err(|error| ReasonCode::ResourceClaimInvalid.says(error.to_string()))
@@ -148,7 +148,7 @@ impl Plugin for DynamicResources {
 
 impl PreEnqueue for DynamicResources {
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
-        claims::of(pod, cluster.objects()).map(drop).map_err(not_ready)
+        claims::of(pod, cluster.objects()).map(drop).map_err(|error| not_ready(&error))
     }
 }
 
@@ -322,7 +322,7 @@ impl SchedulingSignature for DynamicResources {
     }
 }
 
-fn not_ready(error: ClaimError) -> Reason {
+fn not_ready(error: &ClaimError) -> Reason {
     ReasonCode::ResourceClaimNotReady.says(error.to_string())
 }
 
