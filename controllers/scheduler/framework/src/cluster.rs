@@ -240,8 +240,8 @@ impl Cluster {
     }
 
     /// Those of them whose pods say something about other pods.
-    pub fn bearers(&self) -> impl Iterator<Item = &Arc<Class>> {
-        self.population.bearers()
+    pub fn classes_with_pod_affinity(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.population.classes_with_pod_affinity()
     }
 
     /// Changes whenever such a class appears or vanishes.

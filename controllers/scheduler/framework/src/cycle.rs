@@ -5,10 +5,10 @@
 
 mod admission;
 mod all_rows;
+mod candidate_cache;
 mod candidates;
 mod everywhere;
 mod filtering;
-mod memory;
 mod plan;
 mod prepared;
 mod rehearsal;
@@ -18,8 +18,8 @@ mod verdicts;
 
 use std::sync::Arc;
 
+pub use self::candidate_cache::CandidateCache;
 pub use self::everywhere::{NodeRefusal, OnNode, PluginScore};
-pub use self::memory::Memory;
 pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
 use self::{candidates::Candidates, plan::Plan};
@@ -35,7 +35,7 @@ impl Profile {
         pod: &Arc<Pod>,
         state: &AttemptState,
         cluster: &mut Cluster,
-        memory: &mut Memory,
+        cache: &mut CandidateCache,
         draw: impl FnOnce(u32) -> u32,
         timing: &mut T,
     ) -> Found {
@@ -49,7 +49,7 @@ impl Profile {
             return Found::Never(planner, rejection);
         }
         let is_individual = self.is_individual(pod, cluster);
-        let candidates = self.candidates(&request, is_individual, cluster, memory, timing);
+        let candidates = self.candidates(&request, is_individual, cluster, cache, timing);
         let mut candidates = match candidates {
             Ok(candidates) => candidates,
             Err((plugin, rejection)) => return Found::Never(plugin, rejection),
@@ -59,14 +59,14 @@ impl Profile {
             Plan::Only(row) => candidates.only(row, planner, &held, cluster),
             plan => match candidates.first_of(&plan, pod, &held, cluster) {
                 Some(row) => Found::of_first(row),
-                None => candidates.choose_of_sample(self, pod, &held, memory, cluster, draw),
+                None => candidates.choose_of_sample(self, pod, &held, cache, cluster, draw),
             },
         };
         if T::IS_ON {
             candidates.time_one_node(self, &found, cluster, timing);
         }
         if !is_individual {
-            memory.keep(candidates, cluster);
+            cache.keep(candidates, cluster);
         }
         found
     }
@@ -79,10 +79,10 @@ impl Profile {
         request: &Request<'_>,
         is_individual: bool,
         cluster: &mut Cluster,
-        memory: &mut Memory,
+        cache: &mut CandidateCache,
         timing: &mut impl Timing,
     ) -> Result<Candidates, (u8, Rejection)> {
-        let cached = if is_individual { None } else { memory.bring_up_to_date(self, request, cluster, timing) };
+        let cached = if is_individual { None } else { cache.bring_up_to_date(self, request, cluster, timing) };
         if let Some(cached) = cached {
             return Ok(cached);
         }
@@ -91,7 +91,7 @@ impl Profile {
         if let Some(verdict) = prepared.refused {
             return Err(self.rejected_by(&verdict, cluster));
         }
-        let alike = if is_individual { None } else { memory.alike(self, request, &prepared, cluster, timing) };
+        let alike = if is_individual { None } else { cache.alike(self, request, &prepared, cluster, timing) };
         Ok(alike.unwrap_or_else(|| Candidates::of(self, Arc::clone(request.class), prepared, cluster)))
     }
 

@@ -195,7 +195,7 @@ impl CallResult for PreparedFilter {
     fn status(&self) -> Status {
         match self {
             Self::Skip => Status::Skip,
-            Self::Nodes(_) | Self::Among(..) => Status::Success,
+            Self::Nodes(_) | Self::NodeNames(..) => Status::Success,
             Self::None(refusal) => refusal.status(),
         }
     }

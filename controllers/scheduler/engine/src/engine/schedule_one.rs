@@ -156,12 +156,12 @@ impl Engine {
     }
 
     fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>, state: &AttemptState) -> Found {
-        let Self { cluster, memories, random, latencies, .. } = self;
-        let memory = &mut memories[index];
+        let Self { cluster, candidate_caches, random, latencies, .. } = self;
+        let cache = &mut candidate_caches[index];
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         match latencies.stopwatch() {
-            None => profile.search_timed(pod, state, cluster, memory, draw, &mut Untimed),
-            Some(mut stopwatch) => profile.search_timed(pod, state, cluster, memory, draw, &mut stopwatch),
+            None => profile.search_timed(pod, state, cluster, cache, draw, &mut Untimed),
+            Some(mut stopwatch) => profile.search_timed(pod, state, cluster, cache, draw, &mut stopwatch),
         }
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Population {
     indexes: BTreeMap<ClassId, usize>,
     free: Vec<usize>,
     /// Classes whose pods say something about other pods.
-    bearers: BTreeSet<usize>,
+    classes_with_pod_affinity: BTreeSet<usize>,
     /// Changes whenever such a class appears or vanishes.
     epoch: u64,
 }
@@ -129,8 +129,8 @@ impl Population {
         self.classes.iter().map(|known| known.as_ref().map(|(class, _)| class))
     }
 
-    pub(super) fn bearers(&self) -> impl Iterator<Item = &Arc<Class>> {
-        self.bearers.iter().filter_map(|index| Some(&self.classes.get(*index)?.as_ref()?.0))
+    pub(super) fn classes_with_pod_affinity(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.classes_with_pod_affinity.iter().filter_map(|index| Some(&self.classes.get(*index)?.as_ref()?.0))
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -149,7 +149,7 @@ impl Population {
         self.classes[index] = Some((Arc::clone(class), 0));
         self.indexes.insert(class.id(), index);
         if !class.template().pod_affinity.is_empty() {
-            self.bearers.insert(index);
+            self.classes_with_pod_affinity.insert(index);
             self.epoch += 1;
         }
         index
@@ -159,7 +159,7 @@ impl Population {
         let Some((class, _)) = self.classes.get_mut(index).and_then(Option::take) else { return };
         self.indexes.remove(&class.id());
         self.free.push(index);
-        if self.bearers.remove(&index) {
+        if self.classes_with_pod_affinity.remove(&index) {
             self.epoch += 1;
         }
     }

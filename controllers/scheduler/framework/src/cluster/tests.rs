@@ -89,9 +89,9 @@ fn known(cluster: &Cluster) -> (Vec<ClassId>, Vec<ClassId>, Vec<Option<usize>>) 
         ids
     };
     let classes = cluster.classes().flatten().map(|class| class.id()).collect();
-    let bearers = cluster.bearers().map(|class| class.id()).collect();
+    let classes_with_pod_affinity = cluster.classes_with_pod_affinity().map(|class| class.id()).collect();
     let images = ["web", "db"].map(|image| cluster.image(image).map(|image| image.rows.len()));
-    (sorted(classes), sorted(bearers), images.into())
+    (sorted(classes), sorted(classes_with_pod_affinity), images.into())
 }
 
 /// The nodes of each domain, by the number of the row.

@@ -2,7 +2,7 @@
 
 use super::{Profile, Verdict};
 use crate::{
-    Among, Code, PluginSet, PreparedFilter, Rejection, Request,
+    Code, NodeSubset, PluginSet, PreparedFilter, Rejection, Request,
     cluster::Cluster,
     timing::{ExtensionPoint, Timing, Untimed},
 };
@@ -77,14 +77,14 @@ impl Profile {
     fn none_named(&self, request: &Request<'_>, until: Option<u8>, cluster: &Cluster) -> Option<Verdict> {
         let end = self.admits.iter().position(|index| Some(*index) == until).unwrap_or(self.admits.len());
         let filters = self.at(&self.admits[..end], |plugin| &plugin.filter);
-        let mut among = Among::default();
+        let mut subset = NodeSubset::default();
         for (index, _, filter) in
             filters.filter(|(index, _, filter)| filter.names_nodes() && self.filters.contains(index))
         {
-            if let PreparedFilter::Among(names, _) = filter.prepare_filter(request, cluster) {
-                among.limit(index, names);
+            if let PreparedFilter::NodeNames(names, _) = filter.prepare_filter(request, cluster) {
+                subset.limit(index, names);
             }
         }
-        among.none_left(&self.admits)
+        subset.none_left(&self.admits)
     }
 }

@@ -9,7 +9,7 @@ impl Prepared {
         let mut verdicts = Verdicts::none(cluster.width());
         let mut rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
         rows.retain(|row| {
-            let outside = self.among.leaves_out(cluster, *row);
+            let outside = self.subset.leaves_out(cluster, *row);
             verdicts.set(*row, outside);
             outside.is_none()
         });

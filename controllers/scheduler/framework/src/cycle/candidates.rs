@@ -71,7 +71,7 @@ impl Candidates {
         let is_restored = self.is_restored(cluster);
         own.differs_by_marks_alone(other)
             && self.resources == cluster.resources_epoch()
-            && self.prepared.among == prepared.among
+            && self.prepared.subset == prepared.subset
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
                 let registration = profile.plugins.get(usize::from(plugin));

@@ -80,7 +80,7 @@ impl Profile {
         let of_all = prepared.refused.into_iter();
         let of_node = prepared.filters.iter().filter_map(|filter| filter.verdict(cluster, row));
         of_all
-            .chain(prepared.among.leaves_out(cluster, row))
+            .chain(prepared.subset.leaves_out(cluster, row))
             .chain(of_node)
             .map(|verdict| NodeRefusal {
                 plugin: self.name_of(verdict.plugin),

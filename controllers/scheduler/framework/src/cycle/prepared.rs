@@ -8,7 +8,7 @@ use super::{
     scorer::Scorer,
 };
 use crate::{
-    Among, PreparedFilter, Request,
+    NodeSubset, PreparedFilter, Request,
     cluster::{Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
@@ -18,7 +18,7 @@ use crate::{
 
 /// The prepared filters and scores of a profile for one pod, or for all pods of a class.
 pub struct Prepared {
-    pub(super) among: Among,
+    pub(super) subset: NodeSubset,
     pub(super) filters: Vec<Filtering>,
     pub(super) scores: Vec<Scorer>,
     /// A plugin that refuses all nodes.
@@ -33,14 +33,14 @@ impl Profile {
 
     /// The same, with the time that single plugins take.
     pub(super) fn prepare_timed(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Prepared {
-        let among = Among::default();
-        let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
+        let subset = NodeSubset::default();
+        let mut prepared = Prepared { subset, filters: Vec::new(), scores: Vec::new(), refused: None };
         for (index, plugin, point) in self.at(&self.filters, |plugin| &plugin.filter) {
             match timing.call(plugin, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster)) {
                 PreparedFilter::Skip => {}
                 PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(index, filter)),
-                PreparedFilter::Among(names, filter) => {
-                    prepared.among.limit(index, names);
+                PreparedFilter::NodeNames(names, filter) => {
+                    prepared.subset.limit(index, names);
                     prepared.filters.extend(filter.map(|filter| Filtering::new(index, filter)));
                 }
                 PreparedFilter::None(refusal) => {
@@ -52,7 +52,7 @@ impl Profile {
                 }
             }
         }
-        prepared.refused = prepared.among.none_left(&self.admits).or(prepared.refused);
+        prepared.refused = prepared.subset.none_left(&self.admits).or(prepared.refused);
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
             let registration = &self.plugins[usize::from(*plugin)];
             let point = registration.score.as_ref()?;
@@ -89,7 +89,7 @@ impl Prepared {
 
     /// The first refusal of a node.
     pub fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Verdict> {
-        let outside = self.among.leaves_out(cluster, row);
+        let outside = self.subset.leaves_out(cluster, row);
         outside.or_else(|| first_refusal(self.filters.iter(), cluster, row)).map_or(Ok(()), Err)
     }
 
@@ -102,7 +102,7 @@ impl Prepared {
         pods: usize,
         guess: usize,
     ) -> Option<(usize, Option<Verdict>)> {
-        if let Some(outside) = self.among.leaves_out(cluster, row) {
+        if let Some(outside) = self.subset.leaves_out(cluster, row) {
             return Some((0, Some(outside)));
         }
         let (mut capacity, mut refused) = (pods, None);

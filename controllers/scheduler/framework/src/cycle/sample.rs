@@ -1,7 +1,7 @@
 //! Samples of nodes: a search ends with enough nodes that take the pod, and the next one begins where it has ended
 //! (`spec/scheduler.md` 4.3, steps 6 and 7). Without a configured share every node is filtered.
 
-use super::{Memory, Prepared, Profile};
+use super::{CandidateCache, Prepared, Profile};
 use crate::{cluster::Cluster, columns::Row};
 
 /// Below so many nodes all of them are filtered.
@@ -46,14 +46,14 @@ impl Profile {
     }
 
     /// The nodes of the next search.
-    pub(super) fn sample(&self, prepared: &Prepared, memory: &Memory, cluster: &Cluster) -> Sample {
+    pub(super) fn sample(&self, prepared: &Prepared, cache: &CandidateCache, cluster: &Cluster) -> Sample {
         let enough = self.sampled_percent.and_then(|_| self.enough_of(prepared.nodes(cluster)));
-        let from = enough.map_or(0, |_| memory.passed_over() % cluster.len().max(1));
+        let from = enough.map_or(0, |_| cache.passed_over() % cluster.len().max(1));
         Sample { enough: enough.unwrap_or(usize::MAX), from, evaluated: 0 }
     }
 }
 
-impl Memory {
+impl CandidateCache {
     /// The next search begins where this one has ended.
     pub(super) fn go_on_after(&mut self, sample: Sample, cluster: &Cluster) {
         if !sample.is_of_all() {
@@ -65,10 +65,10 @@ impl Memory {
 impl Prepared {
     /// How many nodes are left before filters run.
     fn nodes(&self, cluster: &Cluster) -> usize {
-        if self.among.is_everywhere() {
+        if self.subset.is_everywhere() {
             return cluster.len();
         }
-        cluster.rows().filter(|(row, _)| self.among.leaves_out(cluster, *row).is_none()).count()
+        cluster.rows().filter(|(row, _)| self.subset.leaves_out(cluster, *row).is_none()).count()
     }
 }
 

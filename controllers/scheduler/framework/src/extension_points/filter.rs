@@ -28,7 +28,7 @@ pub trait Filter: Send + Sync + 'static {
         Operands::new()
     }
 
-    /// Whether [`Filter::prepare_filter`] may name the only nodes that are filtered ([`PreparedFilter::Among`]). Such a plugin is called for a pod that
+    /// Whether [`Filter::prepare_filter`] may name the only nodes that are filtered ([`PreparedFilter::NodeNames`]). Such a plugin is called for a pod that
     /// another plugin rejects in PreFilter too, for that no node is left over may come before that.
     fn names_nodes(&self) -> bool {
         false
@@ -53,7 +53,7 @@ pub enum PreparedFilter {
     /// Each node is filtered.
     Nodes(Box<dyn NodeFilter>),
     /// The nodes of these names are filtered; all others are left out before any filter runs.
-    Among(BTreeSet<Box<str>>, Option<Box<dyn NodeFilter>>),
+    NodeNames(BTreeSet<Box<str>>, Option<Box<dyn NodeFilter>>),
     /// No node will do.
     None(Refusal),
 }

@@ -62,7 +62,7 @@ impl Filter for SchedulingHint {
     fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         match self.hinted_nodes(request.template()) {
             names if names.is_empty() => PreparedFilter::Skip,
-            names => PreparedFilter::Among(names.into_iter().map(Box::from).collect(), None),
+            names => PreparedFilter::NodeNames(names.into_iter().map(Box::from).collect(), None),
         }
     }
 

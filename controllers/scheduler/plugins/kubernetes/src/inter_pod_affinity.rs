@@ -116,7 +116,10 @@ impl Filter for InterPodAffinity {
         let own = &subject.template.pod_affinity;
         let has_existing_anti_affinity =
             |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
-        if own.required.is_empty() && own.forbidden.is_empty() && !cluster.bearers().any(has_existing_anti_affinity) {
+        if own.required.is_empty()
+            && own.forbidden.is_empty()
+            && !cluster.classes_with_pod_affinity().any(has_existing_anti_affinity)
+        {
             return PreparedFilter::Skip;
         }
         PreparedFilter::Nodes(Box::new(Required::new(subject, cluster)))
@@ -141,7 +144,9 @@ impl Score for InterPodAffinity {
         }
         let weight = self.hard_affinity_weight;
         if !has_preferences
-            && !cluster.bearers().any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
+            && !cluster
+                .classes_with_pod_affinity()
+                .any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
         {
             return None;
         }

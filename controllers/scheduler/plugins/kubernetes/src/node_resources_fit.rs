@@ -284,7 +284,7 @@ mod tests {
 
     use koord_core::{clock::Moment, random::Random};
     use koord_scheduler_engine::{Engine, queue::Timings};
-    use koord_scheduler_framework::{AttemptState, Found, Profile, cycle::Memory, timing::Untimed};
+    use koord_scheduler_framework::{AttemptState, Found, Profile, cycle::CandidateCache, timing::Untimed};
     use koord_scheduler_testing::{cluster, filtered_in, node, pod, scored_in};
     use serde_json::{Value, json};
 
@@ -365,7 +365,7 @@ mod tests {
     fn what_pods_request_of_a_resource_counts_when_a_node_offers_it() {
         let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(NodeResourcesFit::default())];
         let profile = Profile { filters: vec![0], ..Profile::of("test", plugins) };
-        let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), Memory::default());
+        let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), CandidateCache::default());
         let wants = |name: &str, amount: &str| pod(name, &requesting(&json!({"example.com/new": amount})));
         cluster.place(wants("bound", "2"), &"a".into(), koord_scheduler_framework::hold::Holds::default());
         let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search_timed(

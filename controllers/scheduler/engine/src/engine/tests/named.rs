@@ -28,7 +28,7 @@ impl EnqueueExtensions for Names {
 
 impl Filter for Names {
     fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        PreparedFilter::Among(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
+        PreparedFilter::NodeNames(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
     fn names_nodes(&self) -> bool {

@@ -42,7 +42,7 @@ impl Prepared {
 
     pub(in crate::cycle) fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
         let local = self.filters.iter().filter(|filter| filter.is_local);
-        self.among.leaves_out(cluster, row).or_else(|| first_refusal(local, cluster, row))
+        self.subset.leaves_out(cluster, row).or_else(|| first_refusal(local, cluster, row))
     }
 
     /// The first refusal of a node, where the first one of local filters is known.

@@ -113,10 +113,10 @@ impl Prepared {
         let (names, new) = match answer {
             PreparedFilter::Skip => (None, None),
             PreparedFilter::Nodes(filter) => (None, Some(filter)),
-            PreparedFilter::Among(names, filter) => (Some(names), filter),
+            PreparedFilter::NodeNames(names, filter) => (Some(names), filter),
             PreparedFilter::None(_) => return false,
         };
-        if !self.among.is_limited(plugin, names.as_ref()) {
+        if !self.subset.is_limited(plugin, names.as_ref()) {
             return false;
         }
         let at = self.filters.partition_point(|known| profile.place_of_filter(known.plugin) < Some(place));

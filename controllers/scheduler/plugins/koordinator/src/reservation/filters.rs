@@ -130,7 +130,7 @@ impl MatchedReservations {
 /// These nodes are filtered, if any are named, or else all of them.
 pub(super) fn among(names: Option<BTreeSet<Box<str>>>, filter: Box<dyn NodeFilter>) -> PreparedFilter {
     match names {
-        Some(names) => PreparedFilter::Among(names, Some(filter)),
+        Some(names) => PreparedFilter::NodeNames(names, Some(filter)),
         None => PreparedFilter::Nodes(filter),
     }
 }

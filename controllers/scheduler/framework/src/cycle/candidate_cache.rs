@@ -11,7 +11,7 @@ use crate::{
 
 /// The candidates of the classes that were searched for lately.
 #[derive(Default)]
-pub struct Memory {
+pub struct CandidateCache {
     /// By their number, with when they were used last.
     candidates: BTreeMap<u64, (u64, Candidates)>,
     classes: BTreeMap<ClassId, Known>,
@@ -33,7 +33,7 @@ struct Known {
 /// What is wrong where candidates that are shared are not those of a search that begins anew.
 const APART: &str = "a plugin tells workloads apart by more than its marks say";
 
-impl Memory {
+impl CandidateCache {
     /// Candidates that are kept at least; a cluster schedules few kinds of pods at a time.
     const CANDIDATES_MIN: usize = 64;
     /// Rows that are kept of all candidates together, where that is for more of them.
@@ -229,8 +229,8 @@ mod tests {
     }
 
     /// How many nodes take a pod.
-    fn takers(profile: &Profile, pod: &Arc<Pod>, cluster: &mut Cluster, memory: &mut Memory) -> u32 {
-        match profile.search(pod, cluster, memory, |_| 0) {
+    fn takers(profile: &Profile, pod: &Arc<Pod>, cluster: &mut Cluster, cache: &mut CandidateCache) -> u32 {
+        match profile.search(pod, cluster, cache, |_| 0) {
             Found::Node { ties, .. } => ties,
             other => panic!("{other:?}"),
         }
@@ -242,37 +242,37 @@ mod tests {
     fn workloads_of_one_signature_share_candidates() {
         let (first, second) = (pod(&[("job", "1"), ("shuns", "n0")]), pod(&[("job", "2"), ("shuns", "n0")]));
         for (marks, kept) in [(SHUNS, 1), (SignatureFields::All, 2), (SignatureFields::Images, 1)] {
-            let ((profile, _), mut cluster, mut memory) = (profile(marks, 1), cluster(), Memory::default());
+            let ((profile, _), mut cluster, mut cache) = (profile(marks, 1), cluster(), CandidateCache::default());
             for pod in [&first, &second, &first, &second] {
-                assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 1);
+                assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), 1);
             }
-            assert_eq!(memory.candidates.len(), kept, "{marks:?}");
+            assert_eq!(cache.candidates.len(), kept, "{marks:?}");
         }
     }
 
     #[test]
     fn workloads_of_different_signatures_do_not_share_candidates() {
-        let ((profile, _), mut cluster, mut memory) = (profile(SHUNS, 1), cluster(), Memory::default());
+        let ((profile, _), mut cluster, mut cache) = (profile(SHUNS, 1), cluster(), CandidateCache::default());
         for (labels, expected) in [(&[("shuns", "n0")][..], 1), (&[("shuns", "n1")], 1), (&[], 2)] {
-            assert_eq!(takers(&profile, &pod(labels), &mut cluster, &mut memory), expected);
+            assert_eq!(takers(&profile, &pod(labels), &mut cluster, &mut cache), expected);
         }
-        assert_eq!(memory.candidates.len(), 3);
+        assert_eq!(cache.candidates.len(), 3);
     }
 
     #[test]
     fn workloads_whose_signatures_become_different_share_no_longer() {
-        let ((profile, plugin), mut cluster, mut memory) =
-            (profile(SignatureFields::All, 0), cluster(), Memory::default());
+        let ((profile, plugin), mut cluster, mut cache) =
+            (profile(SignatureFields::All, 0), cluster(), CandidateCache::default());
         let (shuns, other) = (pod(&[("shuns", "n0")]), pod(&[]));
         for pod in [&shuns, &other] {
-            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), 2);
         }
-        assert_eq!(memory.candidates.len(), 1, "nothing is asked of nodes");
+        assert_eq!(cache.candidates.len(), 1, "nothing is asked of nodes");
         plugin.epoch.store(1, Ordering::Relaxed);
         for (pod, expected) in [(&shuns, 1), (&other, 2), (&shuns, 1), (&other, 2)] {
-            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), expected);
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), expected);
         }
-        assert_eq!(memory.candidates.len(), 2);
+        assert_eq!(cache.candidates.len(), 2);
     }
 
     /// Prefers no node; what it says may have to be prepared again for every pod.
@@ -321,46 +321,48 @@ mod tests {
     fn workloads_share_what_is_known_of_nodes_after_a_score_was_prepared_again() {
         let plugins = [false, true].map(|follows_rows| Arc::new(Prefers { follows_rows }) as Arc<dyn Plugin>);
         let profile = Profile { scores: vec![(0, 1), (1, 1)], ..Profile::of("test", plugins.to_vec()) };
-        let (mut cluster, mut memory) = (cluster(), Memory::default());
+        let (mut cluster, mut cache) = (cluster(), CandidateCache::default());
         let (first, second) = (pod(&[("job", "1")]), pod(&[("job", "2")]));
         for pod in [&first, &first, &second, &first] {
-            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), 2);
         }
-        assert_eq!(memory.candidates.len(), 1);
+        assert_eq!(cache.candidates.len(), 1);
     }
 
     #[test]
     fn templates_that_users_wrote_are_not_cached_for_long() {
-        let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::All, 1), cluster(), Memory::default());
-        let (mut templates, text_length) = (Vec::new(), Memory::TEXTS_MAX / 4);
+        let ((profile, _), mut cluster, mut cache) =
+            (profile(SignatureFields::All, 1), cluster(), CandidateCache::default());
+        let (mut templates, text_length) = (Vec::new(), CandidateCache::TEXTS_MAX / 4);
         for number in 0..40 {
             let labels = [("job", &*number.to_string())].into_iter().collect();
             let template = Arc::new(Template { labels, text_length, ..Template::default() });
             templates.push(Arc::downgrade(&template));
             let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
-            takers(&profile, &pod, &mut cluster, &mut memory);
+            takers(&profile, &pod, &mut cluster, &mut cache);
         }
         let kept: Vec<bool> = templates.iter().map(|template| template.strong_count() > 0).collect();
         assert_eq!((kept.iter().filter(|kept| **kept).count(), kept[39]), (4, true));
-        let template = Arc::new(Template { text_length: 2 * Memory::TEXTS_MAX, ..Template::default() });
+        let template = Arc::new(Template { text_length: 2 * CandidateCache::TEXTS_MAX, ..Template::default() });
         let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
-        takers(&profile, &pod, &mut cluster, &mut memory);
+        takers(&profile, &pod, &mut cluster, &mut cache);
         assert_eq!(
-            (memory.candidates.len(), memory.texts),
-            (1, 2 * Memory::TEXTS_MAX),
+            (cache.candidates.len(), cache.texts),
+            (1, 2 * CandidateCache::TEXTS_MAX),
             "the last one is kept in any case"
         );
-        memory.clear();
-        assert_eq!(memory.texts, 0);
+        cache.clear();
+        assert_eq!(cache.texts, 0);
     }
 
     #[test]
     fn classes_that_share_are_forgotten_in_time() {
-        let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::NONE, 0), cluster(), Memory::default());
-        for number in 0..5 * Memory::SHARING * Memory::candidates_max(&cluster) {
-            takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut memory);
+        let ((profile, _), mut cluster, mut cache) =
+            (profile(SignatureFields::NONE, 0), cluster(), CandidateCache::default());
+        for number in 0..5 * CandidateCache::SHARING * CandidateCache::candidates_max(&cluster) {
+            takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut cache);
         }
-        let max = Memory::SHARING * Memory::candidates_max(&cluster);
-        assert!(memory.candidates.len() == 1 && memory.classes.len() <= max, "{}", memory.classes.len());
+        let max = CandidateCache::SHARING * CandidateCache::candidates_max(&cluster);
+        assert!(cache.candidates.len() == 1 && cache.classes.len() <= max, "{}", cache.classes.len());
     }
 }

@@ -14,9 +14,9 @@ impl Refusal {
 
 /// The nodes that some plugins leave over, before any filter runs: those that every plugin has named which names some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Among(BTreeMap<u8, BTreeSet<Box<str>>>);
+pub(crate) struct NodeSubset(BTreeMap<u8, BTreeSet<Box<str>>>);
 
-impl Among {
+impl NodeSubset {
     /// Only nodes of these names, and of those that others have named.
     pub(crate) fn limit(&mut self, plugin: u8, names: BTreeSet<Box<str>>) {
         self.0.insert(plugin, names);
