@@ -24,7 +24,7 @@ pub const BUILD: Build = Build {
 };
 
 /// The pod in which the program runs, as the environment says by `POD_NAMESPACE` and `POD_NAME`; none where it says nothing.
-pub(crate) fn own_pod(environment: impl Fn(&str) -> Option<String>) -> Option<ObjectKey> {
+pub(crate) fn scheduler_pod(environment: impl Fn(&str) -> Option<String>) -> Option<ObjectKey> {
     let of = |variable| environment(variable).filter(|value| !value.is_empty());
     Some(ObjectKey::new(&of("POD_NAMESPACE")?, &of("POD_NAME")?))
 }
@@ -36,7 +36,9 @@ mod tests {
     #[test]
     fn the_environment_says_in_which_pod_the_program_runs() {
         let pod = |set: &[(&str, &str)]| {
-            own_pod(|variable| set.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned()))
+            scheduler_pod(|variable| {
+                set.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
+            })
         };
         let whole = pod(&[("POD_NAMESPACE", "koordinator-system"), ("POD_NAME", "koord-scheduler-0")]);
         assert_eq!(whole, Some(ObjectKey::new("koordinator-system", "koord-scheduler-0")));

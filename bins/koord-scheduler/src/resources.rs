@@ -12,7 +12,7 @@ use axum::{
 use koord_resource::{Quantity, ResourceList};
 use koord_runtime::metrics::{write_gauge_head, write_series};
 use koord_scheduler_framework::pod::Pod;
-use koord_scheduler_runtime::Questions;
+use koord_scheduler_runtime::EngineReader;
 
 use crate::services::refused;
 
@@ -40,12 +40,12 @@ const FAMILIES: [Family; 2] = [
 ];
 
 /// The route. The replica that schedules answers; others have no series.
-pub(crate) fn routes(questions: Questions) -> Router {
-    Router::new().route("/metrics/resources", get(answer).with_state(questions))
+pub(crate) fn routes(reader: EngineReader) -> Router {
+    Router::new().route("/metrics/resources", get(answer).with_state(reader))
 }
 
-async fn answer(State(questions): State<Questions>) -> Response {
-    match tokio::time::timeout(ANSWER_MAX, questions.pods()).await {
+async fn answer(State(reader): State<EngineReader>) -> Response {
+    match tokio::time::timeout(ANSWER_MAX, reader.pods()).await {
         Ok(pods) => {
             let text = rendered(&pods.unwrap_or_default());
             ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()

@@ -28,7 +28,7 @@ use crate::{
     configuration::{with_hooks, write_to},
     debug,
     hooks::Stopwatch,
-    identity::{BUILD, own_pod},
+    identity::{BUILD, scheduler_pod},
     options::{Checked, Options},
     plugins::Plugins,
     resources, services,
@@ -66,7 +66,7 @@ pub struct Settings {
     /// The pod that a new leader writes and waits for, and how long at most; none where it does not.
     pub barrier: Option<(ObjectKey, Duration)>,
     /// The pod in which the scheduler runs, which it never evicts.
-    pub own_pod: Option<ObjectKey>,
+    pub scheduler_pod: Option<ObjectKey>,
     /// Which features are on.
     pub gates: Gates,
     /// The hooks of quotas that the configuration may name.
@@ -80,7 +80,7 @@ impl Settings {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
-        let (listen, secure, barrier, own_pod, explain_waiting) = (None, None, None, None, false);
+        let (listen, secure, barrier, scheduler_pod, explain_waiting) = (None, None, None, None, false);
         let (controllers, dumps, auditor) = (Controllers::default(), Dumps::default(), None);
         Self {
             configuration,
@@ -96,7 +96,7 @@ impl Settings {
             dumps,
             auditor,
             barrier,
-            own_pod,
+            scheduler_pod,
             gates,
             hooks: HookFactories::new(),
         }
@@ -139,7 +139,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         auditor,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
-        own_pod: own_pod(|variable| std::env::var(variable).ok()),
+        scheduler_pod: scheduler_pod(|variable| std::env::var(variable).ok()),
         gates,
         hooks: plugins.hooks.factories().clone(),
     };
@@ -166,11 +166,20 @@ async fn run_profiles(
     report(&profiles, &settings);
     let Settings { configuration, listen, exposition, secure, has_insecure_debug, traces, .. } = settings;
     let Settings {
-        parked_max, monitoring, controllers, explain_waiting, dumps, auditor, barrier, own_pod, gates, ..
+        parked_max,
+        monitoring,
+        controllers,
+        explain_waiting,
+        dumps,
+        auditor,
+        barrier,
+        scheduler_pod,
+        gates,
+        ..
     } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (webhooks(&configuration)?, gates::transformers(&gates));
-    let policy = gates::policy(&gates, own_pod);
+    let policy = gates::policy(&gates, scheduler_pod);
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -205,9 +214,9 @@ async fn run_profiles(
         Some(auditor) => scheduler.auditing_workloads(auditor, core.metrics())?,
         None => scheduler,
     };
-    explain(core, scheduler.asking(), transformers, explain_waiting);
+    explain(core, scheduler.reader(), transformers, explain_waiting);
     let debug = debug::routes(dumps, values.enable_profiling);
-    let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
+    let services = services::routes(scheduler.reader()).merge(resources::routes(scheduler.reader()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
     let guarded = configz.merge(services).merge(debug);

@@ -10,28 +10,28 @@ use axum::{
     routing::get,
 };
 use koord_scheduler_framework::Query;
-use koord_scheduler_runtime::{Questions, Unanswered};
+use koord_scheduler_runtime::{EngineReader, ReadError};
 use serde_json::{Value, json};
 
 /// How long an answer may take: decisions are made in between.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-pub(crate) fn routes(questions: Questions) -> Router {
-    Router::new().route("/apis/v1/{*path}", get(answer).with_state(questions))
+pub(crate) fn routes(reader: EngineReader) -> Router {
+    Router::new().route("/apis/v1/{*path}", get(answer).with_state(reader))
 }
 
 async fn answer(
-    State(questions): State<Questions>,
+    State(reader): State<EngineReader>,
     Path(path): Path<String>,
     Parameters(parameters): Parameters<Vec<(String, String)>>,
 ) -> Response {
     let query: Query = parameters.into_iter().collect();
-    match tokio::time::timeout(ANSWER_MAX, questions.ask_with(&path, query)).await {
+    match tokio::time::timeout(ANSWER_MAX, reader.get_with(&path, query)).await {
         Ok(Ok(answer)) => with(StatusCode::OK, &answer),
-        Ok(Err(Unanswered::Unknown)) => refused(StatusCode::NOT_FOUND, &format!("nothing is known as {path}")),
-        Ok(Err(Unanswered::NotFound(what))) => refused(StatusCode::NOT_FOUND, &what),
-        Ok(Err(Unanswered::Failed(why))) => refused(StatusCode::INTERNAL_SERVER_ERROR, &why),
-        Ok(Err(not_leading @ Unanswered::NotLeading)) => {
+        Ok(Err(ReadError::Unknown)) => refused(StatusCode::NOT_FOUND, &format!("nothing is known as {path}")),
+        Ok(Err(ReadError::NotFound(what))) => refused(StatusCode::NOT_FOUND, &what),
+        Ok(Err(ReadError::Failed(why))) => refused(StatusCode::INTERNAL_SERVER_ERROR, &why),
+        Ok(Err(not_leading @ ReadError::NotLeading)) => {
             refused(StatusCode::SERVICE_UNAVAILABLE, &not_leading.to_string())
         }
         Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "the scheduler does not answer in time"),

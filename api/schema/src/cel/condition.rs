@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     check::Parsed,
     evaluate::reason,
-    executor::{self, NoAnswer},
+    executor::{self, ServiceError},
     macros::Macros,
     types::Type,
     value,
@@ -68,8 +68,8 @@ impl Condition {
         match answer {
             Ok(Ok(holds)) => Ok(holds),
             Ok(Err(why)) => Err(format!("expression '{}' resulted in error: {why}", self.text)),
-            Err(NoAnswer::OutOfTime) => Err(format!("expression '{}' took too long", self.text)),
-            Err(NoAnswer::Broken) => Err(format!("expression '{}' could not be evaluated", self.text)),
+            Err(ServiceError::OutOfTime) => Err(format!("expression '{}' took too long", self.text)),
+            Err(ServiceError::Broken) => Err(format!("expression '{}' could not be evaluated", self.text)),
         }
     }
 }

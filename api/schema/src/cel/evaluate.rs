@@ -37,7 +37,7 @@ impl Rules {
             errors
         });
         answer.unwrap_or_else(|none| {
-            let detail = if none == executor::NoAnswer::OutOfTime { OUT_OF_BUDGET } else { BROKEN };
+            let detail = if none == executor::ServiceError::OutOfTime { OUT_OF_BUDGET } else { BROKEN };
             let mut errors = Errors::new();
             errors.add(error(Mistake::Invalid, &Path::root(""), "\"object\"".to_owned(), detail.to_owned()));
             errors

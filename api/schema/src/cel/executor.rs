@@ -41,7 +41,7 @@ pub(super) static SHARED: LazyLock<Executor> = LazyLock::new(Executor::default);
 
 /// Why nothing came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoAnswer {
+pub(super) enum ServiceError {
     /// The limit passed, or too many threads are stuck.
     OutOfTime,
     /// The evaluation broke down, or no thread could be had.
@@ -54,12 +54,12 @@ impl Executor {
         &self,
         limit: Duration,
         function: impl FnOnce(&Context<'_>) -> T + Send + 'static,
-    ) -> Result<T, NoAnswer> {
+    ) -> Result<T, ServiceError> {
         if self.stuck.load(Ordering::Acquire) >= STUCK_MAX {
-            return Err(NoAnswer::OutOfTime);
+            return Err(ServiceError::OutOfTime);
         }
         let kept = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let worker = kept.or_else(spawn).ok_or(NoAnswer::Broken)?;
+        let worker = kept.or_else(spawn).ok_or(ServiceError::Broken)?;
         let (answer, receiver) = mpsc::channel();
         // Whoever comes second, the thread with its answer or the caller who stops waiting, settles the count.
         let settled = Arc::new(AtomicBool::new(false));
@@ -72,20 +72,20 @@ impl Executor {
             // The caller may have stopped waiting.
             let _ = answer.send(result.ok());
         });
-        worker.jobs.send(job).map_err(|_| NoAnswer::Broken)?;
+        worker.jobs.send(job).map_err(|_| ServiceError::Broken)?;
         let outcome = match receiver.recv_timeout(limit) {
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 self.stuck.fetch_add(1, Ordering::AcqRel);
                 if settled.swap(true, Ordering::AcqRel) {
                     self.stuck.fetch_sub(1, Ordering::AcqRel);
                 }
-                return Err(NoAnswer::OutOfTime);
+                return Err(ServiceError::OutOfTime);
             }
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(NoAnswer::Broken),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(ServiceError::Broken),
             Ok(outcome) => outcome,
         };
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
-        outcome.ok_or(NoAnswer::Broken)
+        outcome.ok_or(ServiceError::Broken)
     }
 }
 
@@ -115,12 +115,12 @@ mod tests {
         assert_eq!(executor.run(long, |_| thread::current().id()), Ok(first), "the thread is kept");
         let (release, held) = mpsc::channel::<()>();
         let overrun = executor.run(Duration::from_millis(10), move |_| held.recv().is_ok());
-        assert_eq!(overrun, Err(NoAnswer::OutOfTime));
+        assert_eq!(overrun, Err(ServiceError::OutOfTime));
         assert_eq!(executor.stuck.load(Ordering::Acquire), 1);
         let second = executor.run(long, |_| thread::current().id()).unwrap();
         assert_ne!(second, first, "another thread takes over");
         drop(release);
-        assert_eq!(executor.run(long, |_| -> u8 { panic!("a rule broke") }), Err(NoAnswer::Broken));
+        assert_eq!(executor.run(long, |_| -> u8 { panic!("a rule broke") }), Err(ServiceError::Broken));
         assert_eq!(executor.run(long, |_| 1), Ok(1), "a rule that breaks takes nothing with it");
     }
 
@@ -134,7 +134,7 @@ mod tests {
                 release
             })
             .collect();
-        assert_eq!(executor.run(Duration::from_secs(20), |_| 1), Err(NoAnswer::OutOfTime));
+        assert_eq!(executor.run(Duration::from_secs(20), |_| 1), Err(ServiceError::OutOfTime));
         drop(releases);
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while executor.run(Duration::from_secs(20), |_| 1).is_err() {

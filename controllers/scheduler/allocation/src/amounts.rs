@@ -30,9 +30,13 @@ impl ResourceAmounts {
     }
 
     /// Only the amounts of these names.
-    pub fn masked(&self, is_kept: impl Fn(&str) -> bool) -> Self {
+    pub fn masked(&self, is_included: impl Fn(&str) -> bool) -> Self {
         Self(
-            self.0.iter().filter(|(name, _)| is_kept(name)).map(|(name, amount)| (Arc::clone(name), *amount)).collect(),
+            self.0
+                .iter()
+                .filter(|(name, _)| is_included(name))
+                .map(|(name, amount)| (Arc::clone(name), *amount))
+                .collect(),
         )
     }
 

@@ -30,7 +30,7 @@ const CONTROLLER_NAME: &str = "controller name";
 const CONTROLLER_UID: &str = "controller uid";
 
 impl Owners {
-    /// The terms. An error where a selector is none: then nobody may use the reservation.
+    /// The terms. An error where a selector is invalid: then no pod may use the reservation.
     pub fn new(owners: &[ReservationOwner]) -> Result<Self, SelectorError> {
         let term = |owner: &ReservationOwner| {
             let labels = owner.label_selector.as_ref().map(Selector::new).transpose()?;
@@ -45,7 +45,7 @@ impl Owners {
         self.0.iter().map(|term| term.mark.as_ref()).collect()
     }
 
-    /// Whether they tell pods of one workload apart.
+    /// Whether they distinguish pods of one workload.
     pub fn name_pods(&self) -> bool {
         self.0.iter().any(|term| term.object.is_some() || term.controller.is_some())
     }
@@ -120,15 +120,15 @@ fn is_object(object: &ObjectReference, pod: &Pod) -> bool {
 }
 
 /// Whether an owner of the pod is the one that is wanted, be it the one that controls the pod or not, where that is not said.
-fn is_owned_by(wanted: &ReservationControllerReference, pod: &Pod) -> bool {
+fn is_owned_by(reference: &ReservationControllerReference, pod: &Pod) -> bool {
     let mut owners = pod.owners();
-    says(Some(&wanted.namespace), pod.key.namespace())
+    says(Some(&reference.namespace), pod.key.namespace())
         && owners.any(|(owner, controller)| {
-            (wanted.controller.is_none() || wanted.controller == controller)
-                && says(Some(&wanted.uid), &owner.uid.to_string())
-                && says(Some(&wanted.name), &owner.name)
-                && says(Some(&wanted.kind), &owner.kind)
-                && says(Some(&wanted.api_version), &owner.api_version)
+            (reference.controller.is_none() || reference.controller == controller)
+                && says(Some(&reference.uid), &owner.uid.to_string())
+                && says(Some(&reference.name), &owner.name)
+                && says(Some(&reference.kind), &owner.kind)
+                && says(Some(&reference.api_version), &owner.api_version)
         })
 }
 

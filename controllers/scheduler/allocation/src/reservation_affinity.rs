@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_a_wish_uses_what_it_owns() {
+    fn a_pod_without_an_affinity_uses_the_reservations_that_it_matches() {
         assert_eq!(matched_by(&ReservationSelector::default(), json!({})), ReservationMatch::Matched);
         assert_eq!(
             matched_by(&ReservationSelector::default(), json!({"spec": {"owners": []}})),

@@ -199,7 +199,7 @@ impl ReservationCache {
     }
 
     /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
-    pub fn room(&self, cluster: &Cluster, row: Row, of: &ResourceAmounts) -> UnreservedResources {
+    pub fn unreserved(&self, cluster: &Cluster, row: Row, of: &ResourceAmounts) -> UnreservedResources {
         let twice = CountedTwice::on(cluster, row);
         let (mut hidden, mut hidden_pods) = (ResourceAmounts::default(), 0);
         for placed in cluster.excluded_on(row) {
@@ -343,7 +343,7 @@ pub fn has_reservation_mode(pod: &Pod) -> bool {
     pod.template.labels.get(OPERATING_MODE.name()) == Some(PodOperatingMode::Reservation.as_str())
 }
 
-/// Whether it does so itself, and does not stand for a Reservation.
+/// Whether it does so itself, and is no reserve pod.
 fn is_reservation_mode(pod: &Pod) -> bool {
     has_reservation_mode(pod) && !pod.is_reservation()
 }

@@ -39,12 +39,12 @@ pub struct FitOptions {
 /// `is_ignored` names resources that reservations do not keep.
 pub fn fits<'r>(
     requests: &ResourceAmounts,
-    room: &UnreservedResources,
+    unreserved: &UnreservedResources,
     matched: &[&'r ReservationInfo],
     needs: FitOptions,
     is_ignored: impl Fn(&str) -> bool,
 ) -> Result<Vec<&'r ReservationInfo>, Unfit> {
-    let lacking = |more: &ResourceAmounts| lacking(requests, room, more, &is_ignored);
+    let lacking = |more: &ResourceAmounts| lacking(requests, unreserved, more, &is_ignored);
     let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), Vec::new());
     for info in matched {
         let shares = requests.iter().any(|(name, _)| info.counts(name));
@@ -85,13 +85,14 @@ pub fn fits<'r>(
 /// What a node has too little of, if a reservation gives the pod this much more.
 fn lacking(
     requests: &ResourceAmounts,
-    room: &UnreservedResources,
+    unreserved: &UnreservedResources,
     more: &ResourceAmounts,
     is_ignored: impl Fn(&str) -> bool,
 ) -> BTreeSet<Reason> {
-    let pods = (room.pods < 1).then_some("pods");
-    let lacks =
-        |(name, request): &(&std::sync::Arc<str>, i64)| *request > room.free.get(name).saturating_add(more.get(name));
+    let pods = (unreserved.pods < 1).then_some("pods");
+    let lacks = |(name, request): &(&std::sync::Arc<str>, i64)| {
+        *request > unreserved.free.get(name).saturating_add(more.get(name))
+    };
     let named = requests.positive().filter(|(name, _)| !is_ignored(name)).filter(lacks).map(|(name, _)| &**name);
     pods.into_iter().chain(named).map(insufficient_by_node).collect()
 }
@@ -155,11 +156,11 @@ mod tests {
         matched: &[&ReservationInfo],
         (one, names_reservation): (bool, bool),
     ) -> Result<usize, String> {
-        let room = UnreservedResources { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
         let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
         let needs =
             FitOptions { requires_reservation: one, has_affinity: one, names_reservation, ..FitOptions::default() };
-        let taken = fits(&requests, &room, matched, needs, |_| false);
+        let taken = fits(&requests, &unreserved, matched, needs, |_| false);
         taken.map(|taken| taken.len()).map_err(|unfit| Reason::joined(&unfit.reasons))
     }
 
@@ -211,10 +212,10 @@ mod tests {
     fn a_node_may_be_trusted_that_has_one_reservation_for_the_pod() {
         let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
         let withheld = reservation(json!({"metadata": {"annotations": annotation}}));
-        let room = UnreservedResources { free: amounts(&[("cpu", 0)]), pods: 1 };
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", 0)]), pods: 1 };
         let taken = |trusts_node, matched: &[&ReservationInfo]| {
             let needs = FitOptions { trusts_node, ..FitOptions::default() };
-            fits(&amounts(&[("cpu", 3000)]), &room, matched, needs, |_| false)
+            fits(&amounts(&[("cpu", 3000)]), &unreserved, matched, needs, |_| false)
                 .map(|taken| taken.len())
                 .map_err(|unfit| Reason::joined(&unfit.reasons))
         };
@@ -228,10 +229,10 @@ mod tests {
     fn a_resource_that_is_not_reserved_is_taken_from_the_node() {
         // restricted-other-resource
         let restricted = policy("Restricted");
-        let room = UnreservedResources { free: amounts(&[("cpu", 4000), ("x/y", 4)]), pods: 1 };
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", 4000), ("x/y", 4)]), pods: 1 };
         let requests = |foo| amounts(&[("cpu", 2000), ("x/y", foo)]);
         let fits = |foo, ignored: bool| {
-            fits(&requests(foo), &room, &[&restricted], FitOptions::default(), |name| ignored && name == "x/y")
+            fits(&requests(foo), &unreserved, &[&restricted], FitOptions::default(), |name| ignored && name == "x/y")
         };
         assert_eq!(fits(2, false).unwrap().len(), 1);
         assert_eq!(Reason::joined(&fits(5, false).unwrap_err().reasons), "Insufficient x/y by node");
@@ -243,18 +244,18 @@ mod tests {
         let few =
             reservation(json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"pods": "0"}}}));
         assert_eq!(fit(1000, 0, &[&few], (true, false)), Err("Reservation(s) Too many pods".to_owned()));
-        let room = UnreservedResources { free: amounts(&[("cpu", 9000)]), pods: 0 };
-        let unfit = fits(&ResourceAmounts::default(), &room, &[], FitOptions::default(), |_| false).unwrap_err();
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", 9000)]), pods: 0 };
+        let unfit = fits(&ResourceAmounts::default(), &unreserved, &[], FitOptions::default(), |_| false).unwrap_err();
         assert_eq!(Reason::joined(&unfit.reasons), "Insufficient pods by node");
     }
 
     #[test]
     fn a_reservation_of_other_resources_counts_only_for_a_pod_that_needs_one() {
         let other = reservation(json!({"status": {"allocatable": {"cpu": "0", "memory": "8"}}}));
-        let room = UnreservedResources { free: amounts(&[("x/y", 4)]), pods: 1 };
+        let unreserved = UnreservedResources { free: amounts(&[("x/y", 4)]), pods: 1 };
         let fits = |one| {
             let needs = FitOptions { requires_reservation: one, has_affinity: one, ..FitOptions::default() };
-            fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len()
+            fits(&amounts(&[("x/y", 1)]), &unreserved, &[&other], needs, |_| false).unwrap().len()
         };
         assert_eq!((fits(false), fits(true)), (0, 1));
         assert_eq!(
@@ -277,9 +278,9 @@ mod tests {
             for (at, (index, amount)) in used.iter().enumerate() {
                 infos[*index].assign(&Uid::from(&*at.to_string()), &amounts(&[("cpu", *amount)]));
             }
-            let room = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
+            let unreserved = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
             let matched: Vec<&ReservationInfo> = infos.iter().collect();
-            match fits(&amounts(&[("cpu", request)]), &room, &matched, FitOptions { requires_reservation: needs_one, ..FitOptions::default() }, |_| false) {
+            match fits(&amounts(&[("cpu", request)]), &unreserved, &matched, FitOptions { requires_reservation: needs_one, ..FitOptions::default() }, |_| false) {
                 Ok(taken) => {
                     prop_assert!(!taken.is_empty() || !needs_one && request <= free);
                     for info in taken {

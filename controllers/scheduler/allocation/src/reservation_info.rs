@@ -34,7 +34,7 @@ pub enum AllocatePolicy {
 }
 
 impl AllocatePolicy {
-    /// That of a Reservation; a word that nobody knows is none.
+    /// The policy of a Reservation; an unknown word is none.
     pub fn of(object: &Reservation) -> Self {
         match object.spec.allocate_policy {
             Some(ReservationAllocatePolicy::Aligned) => Self::Aligned,
@@ -57,7 +57,7 @@ pub struct ReservationInfo {
     pub allocate_once: bool,
     /// Whether it takes no further owners but those that tolerate that; so while it is being deleted.
     pub unschedulable: bool,
-    /// Whether it is being deleted: whoever tolerates that gets nothing of it all the same.
+    /// Whether it is being deleted: a pod that tolerates that gets nothing of it all the same.
     pub is_terminating: bool,
     /// What owners must tolerate.
     pub taints: Vec<Taint>,
@@ -237,12 +237,12 @@ impl ReservationInfo {
 /// What owners may not use: amounts, of which CPUs that are named by their numbers count instead of an amount of CPU. Nothing where that
 /// makes no sense.
 fn withheld(annotation: Option<&str>) -> ResourceAmounts {
-    let Some(kept) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else {
+    let Some(reserved) = annotation.and_then(|text| NODE_RESERVATION.read(text).ok()) else {
         return ResourceAmounts::default();
     };
-    let Ok(cpus) = kept.cpus() else { return ResourceAmounts::default() };
-    let mut resources = kept.resources;
-    if !kept.reserved_cpus.is_empty() {
+    let Ok(cpus) = reserved.cpus() else { return ResourceAmounts::default() };
+    let mut resources = reserved.resources;
+    if !reserved.reserved_cpus.is_empty() {
         resources
             .insert("cpu", quantity("cpu", 1000 * i64::try_from(cpus.len()).unwrap_or_default(), Format::DecimalSI));
     }
@@ -285,7 +285,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn withheld_amounts_are_kept_but_not_available() {
+    fn withheld_amounts_are_reserved_but_not_available() {
         let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
         let info = reservation(json!({"metadata": {"annotations": annotation}}));
         assert_eq!(info.available(), amounts(&[("cpu", 2000), ("memory", 8)]));

@@ -1,4 +1,4 @@
-//! The pod that stands for a Reservation while it is placed, and on its node (3C.2).
+//! The reserve pod: a Reservation as a pod, while it is placed and on its node (3C.2).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,7 +17,7 @@ use koord_scheduler_framework::{
     template::given,
 };
 
-/// Annotation: it stands for a Reservation.
+/// Annotation of a reserve pod.
 const RESERVE_POD: &str = "scheduling.koordinator.sh/reserve-pod";
 /// Annotation: the name of the Reservation.
 const NAME: &str = "scheduling.koordinator.sh/reservation-name";
@@ -26,7 +26,7 @@ const NODE: &str = "scheduling.koordinator.sh/reservation-node";
 /// The container of a Reservation that keeps something else than its template requests.
 const RESIZED: &str = "__internal_fake_container__";
 
-/// The pod that stands for a Reservation.
+/// The reserve pod of a Reservation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservePod {
     /// The pod, with the uid of the Reservation as its name.
@@ -104,8 +104,8 @@ impl ReservePod {
         Ok(Self { pod, requests })
     }
 
-    /// The only node that the Reservation wants.
-    pub fn wanted_node(pod: &Pod) -> Option<&str> {
+    /// The only node that the Reservation requires.
+    pub fn required_node(pod: &Pod) -> Option<&str> {
         pod.template.annotations.get(NODE).filter(|_| pod.is_reservation())
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((pod.key.as_str(), &pod.uid, pod.node.as_ref()), ("default/u", &Uid::from("u"), None));
         assert_eq!((pod.template.labels.get("a"), pod.template.labels.get("b")), (Some("1"), Some("2")));
         assert_eq!((pod.template.priority, &*pod.template.scheduler), (i32::MAX, "default-scheduler"));
-        assert_eq!((ReservePod::wanted_node(&pod), pod.is_reservation()), (Some("n1"), true));
+        assert_eq!((ReservePod::required_node(&pod), pod.is_reservation()), (Some("n1"), true));
         assert_eq!(requests, pod.template.requests);
         assert_eq!(pod.template.annotations.get("scheduling.koordinator.sh/reservation-name"), Some("r"));
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_available_reservation_keeps_what_its_status_says() {
+    fn an_available_reservation_reserves_what_its_status_says() {
         let kept = |phase: &str, cpu: &str| {
             let status = json!({"phase": phase, "nodeName": "n1", "allocatable": {"cpu": cpu}});
             let ReservePod { pod, requests } = reserve_pod(&template(&json!({})), &named(), &status);

@@ -38,7 +38,7 @@ pub struct ReservedResources<'c> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenOver(pub Vec<(Uid, ObjectKey)>);
 
-/// What a pod wants of reservations.
+/// What a pod requires of reservations.
 #[derive(Clone, Debug, Default)]
 pub struct ReservationRequirement {
     /// It uses one or waits.
@@ -115,7 +115,7 @@ pub fn reservations_with<T: Any>(cluster: &Cluster, row: Row) -> usize {
     reserved.iter().filter(|resources| resources.is_restored && resources.holder.holds.get::<T>().is_some()).count()
 }
 
-/// Whether some reservation that a pod may use has room for it.
+/// Whether some reservation that a pod may use fits it.
 pub fn any_fits(cluster: &Cluster, row: Row, requirement: &ReservationRequirement) -> bool {
     reserved(cluster, row).iter().any(|resources| resources.is_restored && resources.fits_in(requirement))
 }
@@ -129,9 +129,9 @@ pub fn are_too_small(cluster: &Cluster, row: Row, requirement: &ReservationRequi
     if offered.is_empty() {
         return false;
     }
-    let mut room = cache.room(cluster, row, requirement.requests());
-    room.pods = room.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
-    fits(requirement.requests(), &room, &offered, FitOptions::default(), |_| false).is_err()
+    let mut unreserved = cache.unreserved(cluster, row, requirement.requests());
+    unreserved.pods = unreserved.pods.saturating_add(i64::try_from(offered.len()).unwrap_or(i64::MAX));
+    fits(requirement.requests(), &unreserved, &offered, FitOptions::default(), |_| false).is_err()
 }
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
@@ -158,11 +158,11 @@ pub fn choices<'l, 'c>(
             vec![Choice { reserved: offered().collect(), is_only: false }]
         }
         AllocationSource::Any => {
-            // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, which all lack room, the plugin
+            // One that is not chosen for the pod then would give it nothing. Of a pod that needs one, none of which fits it, the plugin
             // Reservation says so, unless they lack something else before.
-            let has_no_room = requirement.needs_one && !offered().any(|resources| resources.fits_in(requirement));
+            let none_fits = requirement.needs_one && !offered().any(|resources| resources.fits_in(requirement));
             let each = offered()
-                .filter(|resources| has_no_room || resources.fits_in(requirement))
+                .filter(|resources| none_fits || resources.fits_in(requirement))
                 .flat_map(|resources| of(vec![resources]));
             let running: Vec<_> = offered().filter(|resources| resources.is_running_pod()).collect();
             let together = if running.len() > 1 { of(running).collect() } else { Vec::new() };

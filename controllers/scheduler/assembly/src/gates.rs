@@ -118,12 +118,12 @@ pub fn transformers(gates: &Gates) -> Transformers {
 }
 
 /// How pods of other schedulers and nominated pods are treated, by a scheduler that runs in this pod.
-pub fn policy(gates: &Gates, own_pod: Option<ObjectKey>) -> Policy {
+pub fn policy(gates: &Gates, scheduler_pod: Option<ObjectKey>) -> Policy {
     Policy {
         evicts_foreign: gates.enabled("CrossSchedulerPreemption"),
         keeps_foreign_nominations: gates.enabled("CrossSchedulerNomination"),
         ignores_nominated: gates.enabled("SkipFilterWithNominatedPods"),
-        own_pod,
+        scheduler_pod,
     }
 }
 

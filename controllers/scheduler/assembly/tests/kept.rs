@@ -12,12 +12,13 @@ use koord_scheduler_framework::{
     AttemptState, Filter, Found, PreparedFilter, Profile, Request,
     cluster::Cluster,
     columns::Row,
-    cycle::Memory,
+    cycle::CandidateCache,
     hold::Holds,
     labels::Labels,
     node::Node,
     object::Object,
     pod::{Pod, Template},
+    timing::Untimed,
     workload::Service,
 };
 use koord_scheduler_plugins_kubernetes::{InterPodAffinity, PodTopologySpread};
@@ -175,13 +176,17 @@ proptest! {
     #[test]
     fn kept_answers_are_those_of_a_search_that_begins_anew(deltas in deltas(120)) {
         let (templates, profile) = (templates(), default_profile("default-scheduler").unwrap());
-        let (mut cluster, mut memory) = (empty(&profile), Memory::default());
+        let (mut cluster, mut cache) = (empty(&profile), CandidateCache::default());
         for delta in deltas {
             apply(&mut cluster, &templates, &delta);
             if let Delta::Schedule(number, template, draw) = delta {
                 let pod = pod(number, &templates[template]);
-                let found = profile.search(&pod, &mut cluster, &mut memory, |ties| draw % ties);
-                let expected = profile.search(&pod, &mut cluster, &mut Memory::default(), |ties| draw % ties);
+                let search = |cluster: &mut Cluster, cache: &mut CandidateCache| {
+                    let state = AttemptState::default();
+                    profile.search_timed(&pod, &state, cluster, cache, |ties| draw % ties, &mut Untimed)
+                };
+                let found = search(&mut cluster, &mut cache);
+                let expected = search(&mut cluster, &mut CandidateCache::default());
                 prop_assert_eq!(&found, &expected, "{:?}", templates[template]);
                 if let Found::Node { row, .. } = found {
                     let name = Arc::clone(&cluster.node(row).unwrap().name);

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, write::Write};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
-    Patch, Profile, Searched, cluster::Cluster, cycle::Memory, event::Event, extender::Question, pod::Pod,
+    Patch, Profile, Searched, cluster::Cluster, cycle::CandidateCache, event::Event, extender::ExtenderArgs, pod::Pod,
     policy::Policy,
 };
 
@@ -65,7 +65,7 @@ pub struct Engine {
     cluster: Cluster,
     queue: Queue,
     profiles: Vec<Arc<Profile>>,
-    memories: Vec<Memory>,
+    candidate_caches: Vec<CandidateCache>,
     waiting: Waitlist,
     /// Attempts that the orders of plugins have ended.
     ready: VecDeque<Attempt>,
@@ -119,11 +119,11 @@ pub enum Outcome {
     Waiting { node: Arc<str> },
     /// No node takes it.
     Refused(Refused),
-    /// An extender is to be called first: [`Engine::answered`] goes on.
+    /// Extenders are to be called first: [`Engine::extender_call_finished`] goes on.
     ExtenderCall {
-        /// The number of the question.
+        /// The number of the call.
         number: u64,
-        question: Question,
+        args: ExtenderArgs,
     },
 }
 
@@ -153,7 +153,7 @@ pub struct Refused {
 impl Engine {
     /// An engine of these profiles that knows no objects yet.
     pub fn new(profiles: Vec<Profile>, timings: Timings, random: Random) -> Self {
-        let memories = profiles.iter().map(|_| Memory::default()).collect();
+        let candidate_caches = profiles.iter().map(|_| CandidateCache::default()).collect();
         let profiles: Vec<Arc<Profile>> = profiles.into_iter().map(Arc::new).collect();
         let cluster = empty(&profiles, Policy::default());
         let (waiting, ready) = (Waitlist::default(), VecDeque::new());
@@ -164,7 +164,7 @@ impl Engine {
             cluster,
             queue,
             profiles,
-            memories,
+            candidate_caches,
             waiting,
             ready,
             random,
@@ -256,7 +256,7 @@ impl Engine {
         self.ready.clear();
         self.skipped.clear();
         self.extender_calls.clear();
-        self.memories.iter_mut().for_each(Memory::clear);
+        self.candidate_caches.iter_mut().for_each(CandidateCache::clear);
         self.jobs = Jobs::default();
         self.overallocations = Overallocations::default();
         // A panic has ended the attempt.

@@ -196,7 +196,7 @@ impl Queue {
         }
     }
 
-    /// A pod needs no node any more: it was deleted, or somebody has bound it.
+    /// A pod needs no node any more: it was deleted or bound.
     pub fn remove(&mut self, uid: &Uid) {
         self.take(uid);
     }

@@ -16,7 +16,7 @@ pub struct Best {
     rows: usize,
 }
 
-/// What stands for no score: less than all scores.
+/// No score: less than all scores.
 const NONE: i64 = i64::MIN;
 
 /// The rows of a block: to look at all of them costs about as much as to look at the blocks of a few thousand rows.

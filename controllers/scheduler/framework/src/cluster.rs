@@ -80,7 +80,7 @@ pub struct Cluster {
     assumed: usize,
     /// Pods that are nowhere, of all schedulers.
     pending: BTreeMap<Uid, Arc<Pod>>,
-    /// Pods for which room is being made, by uid.
+    /// Nominated pods, by uid.
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
     /// Pods whose eviction is ordered, each with the pod for which.
     evicted: BTreeMap<Uid, Uid>,
@@ -240,8 +240,8 @@ impl Cluster {
     }
 
     /// Those of them whose pods say something about other pods.
-    pub fn bearers(&self) -> impl Iterator<Item = &Arc<Class>> {
-        self.population.bearers()
+    pub fn classes_with_pod_affinity(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.population.classes_with_pod_affinity()
     }
 
     /// Changes whenever such a class appears or vanishes.
@@ -348,7 +348,7 @@ impl Cluster {
         });
     }
 
-    /// The node of a pod has rejected it for want of a resource.
+    /// The node of a pod has rejected it because it lacks a resource.
     pub fn rejected(&mut self, placed: &Placed, resource: &str) {
         self.with_states(|states, cluster| {
             let rejected = |state: &mut Box<dyn State>| state.rejected(cluster, placed, resource);
@@ -367,12 +367,12 @@ impl Cluster {
             return;
         }
         self.with_states(|states, cluster| {
-            let told = |state: &mut Box<dyn State>| {
+            let tick = |state: &mut Box<dyn State>| {
                 let mut rows = if was_set_back { state.set_back(cluster) } else { Vec::new() };
                 rows.extend(state.tick(cluster, now));
                 rows
             };
-            let rows: Vec<Row> = states.iter_mut().flat_map(told).collect();
+            let rows: Vec<Row> = states.iter_mut().flat_map(tick).collect();
             for row in rows {
                 cluster.log.note(row);
             }

@@ -26,7 +26,7 @@ impl Row {
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     amounts: Vec<i64>,
-    /// How many resources there is room for in a row.
+    /// How many resources a row can hold.
     width: usize,
     rows: usize,
 }
@@ -64,7 +64,7 @@ impl Columns {
 
     /// Sets all amounts of a row.
     pub fn set_row(&mut self, row: Row, amounts: &ResourceVector) {
-        self.make_room(amounts);
+        self.widen(amounts);
         let begin = row.index() * self.width;
         self.amounts[begin..begin + self.width].fill(0);
         for (resource, amount) in amounts.iter() {
@@ -74,7 +74,7 @@ impl Columns {
 
     /// Adds amounts to a row.
     pub fn add(&mut self, row: Row, amounts: &ResourceVector) {
-        self.make_room(amounts);
+        self.widen(amounts);
         for (resource, amount) in amounts.iter() {
             let cell = self.cell(resource, row);
             *cell = cell.saturating_add(amount);
@@ -83,7 +83,7 @@ impl Columns {
 
     /// Subtracts amounts from a row. Says whether the rest is exact, which it is not where the sum was too large to be kept.
     pub fn subtract(&mut self, row: Row, amounts: &ResourceVector) -> bool {
-        self.make_room(amounts);
+        self.widen(amounts);
         let mut is_exact = true;
         for (resource, amount) in amounts.iter() {
             let cell = self.cell(resource, row);
@@ -102,9 +102,9 @@ impl Columns {
         &mut self.amounts[row.index() * self.width + resource.index()]
     }
 
-    /// Makes room for the resources of these amounts. All rows are copied then: once for all of the amounts, and into so much room that
+    /// Widens the rows for the resources of these amounts. All rows are copied then: once for all of the amounts, and so much wider that
     /// resources which come one by one cost a constant time each.
-    fn make_room(&mut self, amounts: &ResourceVector) {
+    fn widen(&mut self, amounts: &ResourceVector) {
         let width = amounts.width();
         if width <= self.width {
             return;

@@ -1,14 +1,14 @@
 //! The search for a node: filters, scores, and the choice among the best.
 //!
-//! Answers that are local to nodes are kept per class of pods: for the next pod of a class only the nodes are asked that
+//! Answers that are local to nodes are kept per class of pods: for the next pod of a class only the nodes are filtered that
 //! have changed since. What is not local is asked of all nodes that are left.
 
 mod admission;
 mod all_rows;
+mod candidate_cache;
 mod candidates;
 mod everywhere;
 mod filtering;
-mod memory;
 mod plan;
 mod prepared;
 mod rehearsal;
@@ -18,38 +18,24 @@ mod verdicts;
 
 use std::sync::Arc;
 
+pub use self::candidate_cache::CandidateCache;
 pub use self::everywhere::{NodeRefusal, OnNode, PluginScore};
-pub use self::memory::Memory;
 pub use self::prepared::Prepared;
 pub use self::rehearsal::{Filled, NotNext, Rehearsal};
 use self::{candidates::Candidates, plan::Plan};
 use crate::{
-    AttemptState, Code, Found, Profile, Reason, Rejection, Request, Verdict,
-    cluster::Cluster,
-    columns::Row,
-    pod::Pod,
-    timing::{Timing, Untimed},
+    AttemptState, Code, Found, Profile, Reason, Rejection, Request, Verdict, cluster::Cluster, columns::Row, pod::Pod,
+    timing::Timing,
 };
 
 impl Profile {
-    /// Searches a node for a pod. `draw` gives a number below its argument, for the choice among equals.
-    pub fn search(
-        &self,
-        pod: &Arc<Pod>,
-        cluster: &mut Cluster,
-        memory: &mut Memory,
-        draw: impl FnOnce(u32) -> u32,
-    ) -> Found {
-        self.search_timed(pod, &AttemptState::default(), cluster, memory, draw, &mut Untimed)
-    }
-
-    /// The same in an attempt that has begun, with the time that single plugins take.
+    /// Searches a node for a pod, and measures plugins. `draw` gives a number below its argument, for the choice among equals.
     pub fn search_timed<T: Timing>(
         &self,
         pod: &Arc<Pod>,
         state: &AttemptState,
         cluster: &mut Cluster,
-        memory: &mut Memory,
+        cache: &mut CandidateCache,
         draw: impl FnOnce(u32) -> u32,
         timing: &mut T,
     ) -> Found {
@@ -63,7 +49,7 @@ impl Profile {
             return Found::Never(planner, rejection);
         }
         let is_individual = self.is_individual(pod, cluster);
-        let candidates = self.candidates(&request, is_individual, cluster, memory, timing);
+        let candidates = self.candidates(&request, is_individual, cluster, cache, timing);
         let mut candidates = match candidates {
             Ok(candidates) => candidates,
             Err((plugin, rejection)) => return Found::Never(plugin, rejection),
@@ -73,19 +59,19 @@ impl Profile {
             Plan::Only(row) => candidates.only(row, planner, &held, cluster),
             plan => match candidates.first_of(&plan, pod, &held, cluster) {
                 Some(row) => Found::of_first(row),
-                None => candidates.choose_of_sample(self, pod, &held, memory, cluster, draw),
+                None => candidates.choose_of_sample(self, pod, &held, cache, cluster, draw),
             },
         };
         if T::IS_ON {
             candidates.time_one_node(self, &found, cluster, timing);
         }
         if !is_individual {
-            memory.keep(candidates, cluster);
+            cache.keep(candidates, cluster);
         }
         found
     }
 
-    /// What is known about the nodes for a pod: what is kept for its class or for one that is asked the same, or else what all nodes
+    /// What is known about the nodes for a pod: what is kept for its class or for one that is evaluated alike, or else what all nodes
     /// answer now. An error where a plugin refuses all of them.
     #[inline]
     fn candidates(
@@ -93,23 +79,23 @@ impl Profile {
         request: &Request<'_>,
         is_individual: bool,
         cluster: &mut Cluster,
-        memory: &mut Memory,
+        cache: &mut CandidateCache,
         timing: &mut impl Timing,
     ) -> Result<Candidates, (u8, Rejection)> {
-        let kept = if is_individual { None } else { memory.bring_up_to_date(self, request, cluster, timing) };
-        if let Some(kept) = kept {
-            return Ok(kept);
+        let cached = if is_individual { None } else { cache.bring_up_to_date(self, request, cluster, timing) };
+        if let Some(cached) = cached {
+            return Ok(cached);
         }
         cluster.exclude_all();
         let prepared = self.prepare_timed(request, cluster, timing);
         if let Some(verdict) = prepared.refused {
             return Err(self.rejected_by(&verdict, cluster));
         }
-        let alike = if is_individual { None } else { memory.alike(self, request, &prepared, cluster, timing) };
+        let alike = if is_individual { None } else { cache.alike(self, request, &prepared, cluster, timing) };
         Ok(alike.unwrap_or_else(|| Candidates::of(self, Arc::clone(request.class), prepared, cluster)))
     }
 
-    /// The nodes that take a pod, beside the pods for which room is being made.
+    /// The nodes that take a pod, beside the nominated pods.
     pub fn takers(&self, request: &Request<'_>, cluster: &mut Cluster) -> Vec<Row> {
         let prepared = self.prepare(request, cluster);
         if prepared.is_refused() {

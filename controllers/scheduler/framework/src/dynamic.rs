@@ -13,9 +13,9 @@ use koord_core::key::ObjectKey;
 pub use self::{
     objects::{
         AllocatedDevice, AllocatedDevices, Allocation, ClaimMetadata, ClaimSpec, ClaimStatus, Consumer, Device,
-        DeviceAsk, DeviceAttribute, DeviceCapacity, DeviceClaim, DeviceClass, DeviceClassSpec, DeviceConfiguration,
-        DeviceConstraint, DeviceId, DeviceRequest, Expression, ResourceClaim, ResourceSlice, Selector, SlicePool,
-        SliceSpec,
+        DeviceAttribute, DeviceCapacity, DeviceClaim, DeviceClass, DeviceClassSpec, DeviceConfiguration,
+        DeviceConstraint, DeviceId, DeviceRequest, DeviceRequestSpec, Expression, ResourceClaim, ResourceSlice,
+        Selector, SlicePool, SliceSpec,
     },
     taints::{DeviceTaint, DeviceTaintRule, DeviceToleration, TaintRuleSpec, TaintedDevices},
 };
@@ -114,9 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn what_drivers_are_told_is_kept_as_it_is() {
-        let told = json!({"requests": ["a"], "opaque": {"driver": "d", "parameters": {"kind": "X", "n": [1]}}});
-        let read: DeviceConfiguration = serde_json::from_value(told.clone()).unwrap();
-        assert_eq!(serde_json::to_value(read).unwrap(), told);
+    fn opaque_parameters_of_drivers_are_copied_unchanged() {
+        let parameters = json!({"requests": ["a"], "opaque": {"driver": "d", "parameters": {"kind": "X", "n": [1]}}});
+        let read: DeviceConfiguration = serde_json::from_value(parameters.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), parameters);
     }
 }

@@ -1,8 +1,8 @@
-//! What others are asked while a node is looked for: webhooks that filter and rate nodes, and choose who is evicted.
+//! Extenders: webhooks that filter and rate nodes, and choose victims of preemption.
 //!
-//! The engine asks nobody itself. An attempt is a function of the cluster and of the answers so far: one that needs a further
-//! answer ends with a [`Question`], and is made again when the answer is there. So a decision always holds for the cluster as it
-//! is when it is made, however long the answer took.
+//! The engine calls no webhook itself. An attempt is a function of the cluster and of the results so far: one that needs a further
+//! result ends with [`ExtenderArgs`], and is made again when the result has come. So a decision always holds for the cluster as it
+//! is when it is made, however long the call took.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,6 +10,7 @@ use std::{
 };
 
 use koord_core::uid::Uid;
+use thiserror::Error;
 
 use crate::{
     cluster::state::State,
@@ -34,31 +35,31 @@ pub struct Extender {
     pub bind: String,
     /// What its ratings are multiplied by.
     pub weight: i64,
-    /// It is only asked about pods that request one of these resources; about all pods without any.
+    /// It is called only for pods that request one of these resources; for all pods when this is empty.
     pub managed: BTreeSet<String>,
-    /// Whether pods are scheduled without it when it does not answer.
+    /// Whether pods are scheduled without it when a call fails.
     pub is_ignorable: bool,
 }
 
 impl Extender {
-    /// Whether it is asked about such pods.
+    /// Whether it is called for pods of a template.
     pub fn is_interested(&self, template: &Template) -> bool {
         let requests = |name: &String| template.requests.contains(name) || template.limits.contains(name);
         self.managed.is_empty() || self.managed.iter().any(requests)
     }
 
-    /// Whether it has something to say about nodes.
-    pub fn looks_at_nodes(&self) -> bool {
+    /// Whether it filters or rates nodes.
+    pub fn handles_nodes(&self) -> bool {
         !self.filter.is_empty() || !self.prioritize.is_empty()
     }
 }
 
-/// What is asked about a pod.
+/// The arguments of a call about a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// Which of these nodes are right, and how good.
+pub enum ExtenderArgs {
+    /// Filter and rate these nodes.
     Nodes(Vec<Arc<str>>),
-    /// On which of these nodes room may be made, and who is evicted there.
+    /// Choose among these candidates of preemption, and among their victims.
     Victims(Victims),
 }
 
@@ -74,73 +75,77 @@ pub struct NodeVictims {
     pub violations: usize,
 }
 
-/// What was answered; in words why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// About nodes.
-    Nodes(Result<Nodes, String>),
-    /// About victims.
-    Victims(Result<Victims, String>),
+/// An extender call failed. The message is shown in events.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ExtenderError {
+    pub message: String,
 }
 
-/// What was said about nodes. A node that is missing here was refused without a word.
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExtenderResult {
+    Nodes(Result<Nodes, ExtenderError>),
+    Victims(Result<Victims, ExtenderError>),
+}
+
+/// The nodes that extenders accept or refuse. A node that is in none of the last two was refused without a reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// All nodes that were asked about.
-    pub asked: BTreeSet<Arc<str>>,
-    /// Nodes that are right, with what is added to their scores.
+    /// All nodes of the call.
+    pub requested: BTreeSet<Arc<str>>,
+    /// The nodes that are accepted, with what is added to their scores.
     pub accepted: BTreeMap<Arc<str>, i64>,
-    /// Nodes that are not, and why.
-    pub refused: BTreeMap<Arc<str>, Words>,
+    pub failed: BTreeMap<Arc<str>, FailedNode>,
 }
 
-/// Why a node is refused.
+/// A node that an extender refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct FailedNode {
     /// The reason, as events and conditions show it.
     pub reason: String,
     /// Whether the removal of pods may help.
     pub resolvable: bool,
 }
 
-/// The answers about the pod that is asked about.
+/// The results of the calls about one pod.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub struct ExtenderResults {
     pod: Uid,
-    nodes: Option<Result<Arc<Nodes>, String>>,
-    victims: Option<Result<Victims, String>>,
+    nodes: Option<Result<Arc<Nodes>, ExtenderError>>,
+    victims: Option<Result<Victims, ExtenderError>>,
 }
 
-impl Answers {
-    /// What was said about nodes for this pod.
-    pub fn nodes(&self, pod: &Pod) -> Option<Result<&Arc<Nodes>, &String>> {
+impl ExtenderResults {
+    /// The result of filtering and rating nodes for this pod.
+    pub fn nodes(&self, pod: &Pod) -> Option<Result<&Arc<Nodes>, &ExtenderError>> {
         self.nodes.as_ref().filter(|_| self.pod == pod.uid).map(Result::as_ref)
     }
 
-    /// What was said about victims for this pod.
-    pub fn victims(&self, pod: &Pod) -> Option<Result<&Victims, &String>> {
+    /// The result of choosing victims for this pod.
+    pub fn victims(&self, pod: &Pod) -> Option<Result<&Victims, &ExtenderError>> {
         self.victims.as_ref().filter(|_| self.pod == pod.uid).map(Result::as_ref)
     }
 
-    /// Why nodes were refused, in the order of their names.
-    pub fn words(&self) -> impl Iterator<Item = &Words> {
+    /// The refused nodes, in the order of their names.
+    pub fn failed_nodes(&self) -> impl Iterator<Item = &FailedNode> {
         let known = self.nodes.iter().filter_map(|nodes| nodes.as_ref().ok());
-        known.flat_map(|nodes| nodes.refused.values())
+        known.flat_map(|nodes| nodes.failed.values())
     }
 
-    /// Keeps an answer about a pod, instead of those about another.
-    pub fn set(&mut self, pod: &Uid, answer: Answer) {
+    /// Stores a result for a pod, instead of those for another.
+    pub fn set(&mut self, pod: &Uid, result: ExtenderResult) {
         if self.pod != *pod {
             *self = Self { pod: pod.clone(), ..Self::default() };
         }
-        match answer {
-            Answer::Nodes(nodes) => self.nodes = Some(nodes.map(Arc::new)),
-            Answer::Victims(victims) => self.victims = Some(victims),
+        match result {
+            ExtenderResult::Nodes(nodes) => self.nodes = Some(nodes.map(Arc::new)),
+            ExtenderResult::Victims(victims) => self.victims = Some(victims),
         }
     }
 }
 
-impl State for Answers {
+impl State for ExtenderResults {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
     }

@@ -1,6 +1,5 @@
 //! The extension points, one file each, and what plugins answer.
 
-mod among;
 mod attempt_state;
 mod audit;
 mod before_pre_filter;
@@ -14,6 +13,7 @@ mod find_one_node;
 mod found;
 mod metrics;
 mod next_pod;
+mod node_subset;
 mod numa_topology;
 mod permit;
 mod pod_activation;
@@ -41,7 +41,7 @@ mod workload;
 
 use std::sync::Arc;
 
-pub(crate) use self::among::Among;
+pub(crate) use self::node_subset::NodeSubset;
 pub use self::{
     attempt_state::AttemptState,
     audit::{Audit, DoubleAllocation},
@@ -79,7 +79,7 @@ pub use self::{
     scheduling_hints::SchedulingHintSource,
     scheduling_signature::{SchedulingSignature, SignatureFields},
     score::{NodeScore, Scale, Score, as_it_is, highest_is_best, lowest_is_best, normalize, score_of_node, share},
-    service_endpoint::{NoAnswer, Query, ServiceEndpoint},
+    service_endpoint::{Query, ServiceEndpoint, ServiceError},
     state::PluginState,
     status_writer::{Explanation, StatusUpdates, StatusWriter},
     workload::{JobMark, Workload, WorkloadSource},

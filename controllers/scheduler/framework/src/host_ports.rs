@@ -46,10 +46,10 @@ impl HostPorts {
 
     /// Whether one of these and this port have number, protocol and an address in common.
     pub fn has_conflict_with(&self, port: &HostPort) -> bool {
-        let wanted = port.number_and_protocol();
-        let begin = self.0.partition_point(|other| other.number_and_protocol() < wanted);
+        let key = port.number_and_protocol();
+        let begin = self.0.partition_point(|other| other.number_and_protocol() < key);
         let rest = &self.0[begin..];
-        let same = &rest[..rest.partition_point(|other| other.number_and_protocol() == wanted)];
+        let same = &rest[..rest.partition_point(|other| other.number_and_protocol() == key)];
         let has = |address: &str| same.binary_search_by(|other| (*other.address).cmp(address)).is_ok();
         !same.is_empty()
             && (&*port.address == HostPort::ANY_ADDRESS || has(HostPort::ANY_ADDRESS) || has(&port.address))
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_says_the_same() {
+    fn conflicts_are_symmetric() {
         // All sets of up to three of these ports.
         let all: Vec<HostPort> = [80, 81]
             .into_iter()

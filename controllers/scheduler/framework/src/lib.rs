@@ -1,7 +1,7 @@
-//! The scheduling framework: what a plugin may decide, what of the cluster it sees, and how the plugins of a profile are asked.
+//! The scheduling framework: what a plugin may decide, what of the cluster it sees, and how the plugins of a profile are called.
 //!
 //! It is given nodes, pods, the time and random numbers, and has no client, no tasks, no clock and no randomness of its own, so a scheduler,
-//! a simulation and the question "why not there" run the same code.
+//! a simulation and the diagnosis of a pod run the same code.
 //!
 //! # Extension points
 //!
@@ -20,13 +20,13 @@
 //! | what answers may be reused | [`SchedulingSignature`] |
 //!
 //! PreFilter and PreScore of the Kubernetes framework are [`Filter::prepare_filter`] and [`Score::prepare_score`]: a plugin looks at a pod once
-//! and prepares what is then asked of every node ([`NodeFilter`], [`NodeScore`]). Most of what is prepared depends on the pod's template and
+//! and prepares what then runs for every node ([`NodeFilter`], [`NodeScore`]). Most of what is prepared depends on the pod's template and
 //! the node alone, and says so (`is_local`): then the answers for one pod hold for the next pod of its class, on every node that has not
 //! changed.
 //!
 //! # What else is here
 //!
-//! [`cluster::Cluster`] is the snapshot, with nodes as rows and resources as [`columns`]; [`cycle`] asks the plugins of a [`Profile`] for a pod and finds
+//! [`cluster::Cluster`] is the snapshot, with nodes as rows and resources as [`columns`]; [`cycle`] calls the plugins of a [`Profile`] for a pod and finds
 //! the node; [`preemption`] tries without which victims a pod fits. The queue and the binding cycle are in `koord_scheduler_engine`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

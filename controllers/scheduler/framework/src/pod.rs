@@ -9,6 +9,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_scheduling::{NodeAffinity, PreferredNodes};
 
+pub use self::claims::ClaimNameError;
 use crate::{
     affinity::{PodAffinity, SpreadConstraint},
     dynamic::{GeneratedClaim, NamedClaim},
@@ -131,13 +132,13 @@ pub struct Pod {
     pub gates: Vec<Arc<str>>,
     /// The node that it is bound to.
     pub node: Option<Arc<str>>,
-    /// The node on which room is being made for it, as its status says.
+    /// Its nominated node, from its status.
     pub nominated: Option<Arc<str>>,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// When its time to end is over, in seconds since 1970; none while it is not being deleted.
     pub ends: Option<i64>,
-    /// Whether it was evicted to make room for another pod, as a condition of it says.
+    /// Whether it was preempted, from its conditions.
     pub is_preempted: bool,
     /// Annotations that record what it was given.
     pub given: Labels,
@@ -161,7 +162,7 @@ pub struct Pod {
     pub is_running: bool,
     /// Whether it keeps what it has for its owners, and is ready. Of other pods this is not known.
     pub is_ready: bool,
-    /// The reservation that it stands for, which is placed as a pod is; none for a real pod.
+    /// The Reservation of a reserve pod; none for a real pod.
     pub reservation: Option<Arc<Reference>>,
 }
 
@@ -230,8 +231,8 @@ impl Pod {
         controller.into_iter().chain(further)
     }
 
-    /// Whether it differs from how it was in what decides its placement: a status alone, such as the node on which room is made
-    /// for it, wakes nobody.
+    /// Whether it differs from how it was in what decides its placement: a status alone, such as the nominated node,
+    /// wakes no pod.
     pub fn differs(&self, was: &Self) -> bool {
         !self.has_template_of(was)
             || self.further_owners != was.further_owners

@@ -1,4 +1,4 @@
-//! How a scheduler treats pods of other schedulers, the pod in which it runs, and pods for which room is being made.
+//! How a scheduler treats pods of other schedulers, the pod in which it runs, and nominated pods.
 
 use koord_core::key::ObjectKey;
 
@@ -7,10 +7,10 @@ use koord_core::key::ObjectKey;
 pub struct Policy {
     /// Whether pods of other schedulers may be evicted for pods of this one.
     pub evicts_foreign: bool,
-    /// Whether room that another scheduler makes for a pod of a higher priority is kept for that pod.
+    /// Whether nominations by another scheduler count for pods of a higher priority.
     pub keeps_foreign_nominations: bool,
-    /// Whether nodes are filtered without the pods for which room is being made on them.
+    /// Whether nodes are filtered without the pods that are nominated to them.
     pub ignores_nominated: bool,
     /// The pod in which this scheduler runs, which is never evicted.
-    pub own_pod: Option<ObjectKey>,
+    pub scheduler_pod: Option<ObjectKey>,
 }

@@ -6,10 +6,12 @@ mod lower_priority;
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
 use koord_core::uid::Uid;
+use thiserror::Error;
 
 pub use self::{
     evaluator::{Evaluator, awaits_victims, is_unresolvable, no_candidate, nominate, not_eligible, refuse_reserve_pod},
@@ -25,9 +27,23 @@ use crate::{
     unavailable,
 };
 
+/// The preemptor would be rejected whatever its victims. The message is shown in events.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct NotAdmitted {
+    pub message: String,
+}
+
+impl NotAdmitted {
+    /// Shows a refusal as the events about the pod do.
+    pub fn new(refusal: impl fmt::Display) -> Self {
+        Self { message: refusal.to_string() }
+    }
+}
+
 /// Who may be evicted for a pod.
 pub trait Rules {
-    /// Whether this pod may go at all. It is not asked of pods that nobody may evict ([`Cluster::is_spared`]).
+    /// Whether this pod may be a victim. It is not called for pods that must not be evicted ([`Cluster::is_spared`]).
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool;
 
     /// Whether there may be a pod in the cluster that may go. Where there is none, [`Rules::no_victims`] says the same of every node.
@@ -41,10 +57,13 @@ pub trait Rules {
     /// What is said of a node without a pod that may go.
     fn no_victims(&self, node: &str) -> String;
 
-    /// Whether the pod would be taken at all, while pods are away for which it is tried; the reason if not. Nodes are asked
-    /// for themselves.
-    fn admits(&self, request: &Request<'_>, profile: &Profile, cluster: &Cluster) -> Result<(), String> {
-        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(rejection.message()))
+    /// Whether the pod passes PreFilter while its possible victims are removed. Filters run afterwards.
+    ///
+    /// # Errors
+    ///
+    /// A plugin rejects the pod.
+    fn admits(&self, request: &Request<'_>, profile: &Profile, cluster: &Cluster) -> Result<(), NotAdmitted> {
+        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(NotAdmitted::new(rejection.message())))
     }
 }
 
@@ -96,7 +115,7 @@ impl Attempted<'_> {
         let mut prepared = self.profile.prepare(request, self.cluster);
         let rows = self.resolvable(request.pod, &mut prepared);
         let offset = self.offset(rows.len());
-        let wanted = width.of(rows.len());
+        let candidates_max = width.of(rows.len());
         let (mut candidates, mut reasons) = (Vec::new(), BTreeMap::<String, usize>::new());
         let (mut tried, mut without_victim) = (0, BTreeSet::new());
         for row in rows.iter().cycle().skip(offset).take(rows.len()) {
@@ -106,7 +125,7 @@ impl Attempted<'_> {
                 Err(Unfit::Reasons(words)) => words.into_iter().for_each(|word| *reasons.entry(word).or_default() += 1),
                 Err(Unfit::NoVictim) => _ = without_victim.insert(*row),
             }
-            if candidates.len() >= wanted && candidates.iter().any(|candidate| candidate.violations == 0) {
+            if candidates.len() >= candidates_max && candidates.iter().any(|candidate| candidate.violations == 0) {
                 break;
             }
         }
@@ -136,7 +155,7 @@ impl Attempted<'_> {
         NoCandidate::Helpless(unavailable(&reasons, self.cluster.len()))
     }
 
-    /// How many nodes the removal of pods may help, where the search says it: it asked every node, and room is being made on none.
+    /// How many nodes the removal of pods may help, where the search knows it: it has filtered every node, and there are no nominated pods.
     fn resolvable_nodes(&self) -> Option<usize> {
         let Found::Nothing(refusals) = self.found else { return None };
         refusals.resolvable().filter(|_| self.cluster.nominated_rows().is_empty())
@@ -199,10 +218,10 @@ impl Attempted<'_> {
             attempt.remove(placed);
         }
         let result = attempt.fits(request, profile, row, &beside).map(|()| {
-            let (kept_first, others): (Vec<_>, Vec<_>) =
+            let (reprieved_first, others): (Vec<_>, Vec<_>) =
                 evictable.iter().partition(|placed| protected.contains(&placed.pod.uid));
             let mut victims = Vec::new();
-            for placed in kept_first.into_iter().chain(others) {
+            for placed in reprieved_first.into_iter().chain(others) {
                 attempt.add(placed);
                 if attempt.fits(request, profile, row, &beside).is_err() {
                     attempt.remove(placed);
@@ -247,7 +266,7 @@ impl Dry<'_, '_> {
         row: Row,
         beside: &[Arc<Pod>],
     ) -> Result<(), Vec<String>> {
-        self.rules.admits(request, profile, &self.trial).map_err(|reason| vec![reason])?;
+        self.rules.admits(request, profile, &self.trial).map_err(|error| vec![error.message])?;
         let words = |verdict: Verdict, trial: &Trial<'_>| {
             profile.reasons(&verdict, trial).into_iter().map(|reason| reason.text).collect()
         };

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::{Reason, ReasonCode};
 
-/// Texts of refusals, each with its number. Refusals outlive the attempt in which they are made: nodes are asked again only when they change.
+/// Texts of refusals, each with its number. Refusals outlive the attempt in which they are made: nodes are filtered again only when they change.
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<Numbered>);
 

@@ -13,13 +13,13 @@ use crate::{Code, NodeScore, PermitResult, PostFilterResult, PreparedFilter, Ref
 pub enum ExtensionPoint {
     /// [`BeforePreFilter`](crate::BeforePreFilter).
     BeforePreFilter,
-    /// [`PreFilter`](crate::PreFilter), and [`Filter::prepare_filter`](crate::Filter::prepare_filter) where it is asked anew.
+    /// [`PreFilter`](crate::PreFilter), and [`Filter::prepare_filter`](crate::Filter::prepare_filter) where it is called anew.
     PreFilter,
     /// [`NodeFilter::filter`](crate::NodeFilter::filter) of one node.
     Filter,
     /// [`PostFilter`](crate::PostFilter).
     PostFilter,
-    /// [`Score::prepare_score`](crate::Score::prepare_score) where it is asked anew.
+    /// [`Score::prepare_score`](crate::Score::prepare_score) where it is called anew.
     PreScore,
     /// [`NodeScore::score`] of one node.
     Score,
@@ -75,7 +75,7 @@ impl ExtensionPoint {
     }
 
     /// Whether a plugin may be called more than once for one answer.
-    const fn is_asked_in_parts(self) -> bool {
+    const fn is_called_often(self) -> bool {
         matches!(self, Self::PreFilter | Self::PreScore)
     }
 }
@@ -136,8 +136,7 @@ impl Timing for Stopwatch<'_> {
         let answer = call();
         let took = self.clock.moment().since(began);
         let (plugin, status) = (plugin.name(), answer.status());
-        let is_same =
-            |lap: &&mut PluginLatency| point.is_asked_in_parts() && lap.plugin == plugin && lap.point == point;
+        let is_same = |lap: &&mut PluginLatency| point.is_called_often() && lap.plugin == plugin && lap.point == point;
         match self.latencies.iter_mut().find(is_same) {
             Some(lap) => {
                 lap.took += took;
@@ -196,7 +195,7 @@ impl CallResult for PreparedFilter {
     fn status(&self) -> Status {
         match self {
             Self::Skip => Status::Skip,
-            Self::Nodes(_) | Self::Among(..) => Status::Success,
+            Self::Nodes(_) | Self::NodeNames(..) => Status::Success,
             Self::None(refusal) => refusal.status(),
         }
     }
@@ -211,7 +210,7 @@ impl CallResult for Option<Box<dyn NodeScore>> {
 impl CallResult for PostFilterResult {
     fn status(&self) -> Status {
         match self {
-            Self::Nominate { .. } | Self::Ask(_) | Self::Together { .. } => Status::Success,
+            Self::Nominate { .. } | Self::CallExtenders(_) | Self::Together { .. } => Status::Success,
             Self::Nothing(_) | Self::NoCandidate(_) => Status::Unschedulable,
             Self::Stop(_) => Status::Unresolvable,
         }

@@ -79,7 +79,7 @@ fn measure(nodes: usize, pods: usize) {
             // Quotas that every cluster has.
             Next::Send(work) => scheduler.written(work, Ok(())),
             Next::Attempted => {}
-            Next::Ask(_) | Next::Rest => panic!("nothing was decided"),
+            Next::CallExtenders(_) | Next::Rest => panic!("nothing was decided"),
         }
     }
     busy += start.elapsed();

@@ -2,7 +2,7 @@
 //!
 //! Each collection is asked once for its revision, consistently, when its cache is complete; none waits for another. A cache agrees when
 //! its watch has come as far as that, or when it holds the same: of a collection that does not change, a watch says nothing for a minute.
-//! Its objects are read while the watch has not come as far. A cache that lacks an object because something panicked agrees with nobody:
+//! Its objects are read while the watch has not come as far. A cache that lacks an object because something panicked never agrees:
 //! it is listed anew first.
 
 use std::{
@@ -43,7 +43,7 @@ const REFUSED_MAX: Duration = Duration::from_secs(1);
 const UNDECODABLE_MAX: Duration = Duration::from_secs(10);
 /// Collections that are read at one time.
 const READS_MAX: usize = 8;
-/// So many times longer is waited while a cache is known to lack something: whoever gives out devices then gives them out twice.
+/// So many times longer is waited while a cache is known to lack something: devices could be allocated twice then.
 const LACKING: u32 = 6;
 /// How often a collection is fetched anew of which a cache lacks something.
 const AGAIN: u32 = 10;
@@ -51,7 +51,7 @@ const AGAIN: u32 = 10;
 const PAGE: usize = 500;
 /// Pages that are read of a collection: where there are more objects, its watch has to come as far as the first page.
 const PAGES_MAX: usize = 50;
-/// Of pods, only those without a node are compared: all others have been bound by somebody, and their number shows whether some
+/// Of pods, only those without a node are compared: all others have been bound, and their number shows whether some
 /// are missing.
 const WITHOUT_NODE: &str = "&fieldSelector=spec.nodeName%3D";
 
@@ -84,7 +84,7 @@ type Page = list::Page<Item>;
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("{0}")]
-    NoAnswer(String),
+    ServiceError(String),
     #[error("status {code}: {message}")]
     Refused { code: u16, message: String, retry_after: Option<Duration> },
     #[error("the answer cannot be decoded: {0}")]
@@ -94,7 +94,7 @@ enum ReadError {
 /// Failures with one cause are logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
-    NoAnswer,
+    ServiceError,
     Status(u16),
     Undecodable,
 }
@@ -278,7 +278,7 @@ impl Reader {
         let token = if token.is_empty() { String::new() } else { format!("&continue={}", encoded(token)) };
         let uri = format!("{}?limit={limit}{selected}{token}", watch.path());
         let answer = self.api.list(uri, Part::Metadata).await;
-        let answer = answer.map_err(|failure| ReadError::NoAnswer(failure.message))?;
+        let answer = answer.map_err(|failure| ReadError::ServiceError(failure.message))?;
         if !answer.is_success() {
             let Failure { message, retry_after, .. } = refused(&answer);
             return Err(ReadError::Refused { code: answer.code, message, retry_after });
@@ -292,7 +292,7 @@ impl Reader {
 impl ReadError {
     fn cause(&self) -> Cause {
         match self {
-            Self::NoAnswer(_) => Cause::NoAnswer,
+            Self::ServiceError(_) => Cause::ServiceError,
             Self::Refused { code, .. } => Cause::Status(*code),
             Self::Undecodable(_) => Cause::Undecodable,
         }
@@ -302,7 +302,7 @@ impl ReadError {
     fn pause(&self, failures: u32) -> Duration {
         let doubled = PAUSE.saturating_mul(1 << failures.min(16));
         match self {
-            Self::NoAnswer(_) => doubled.min(REFUSED_MAX),
+            Self::ServiceError(_) => doubled.min(REFUSED_MAX),
             Self::Refused { retry_after, .. } => doubled.min(REFUSED_MAX).max(retry_after.unwrap_or_default()),
             Self::Undecodable(_) => doubled.min(UNDECODABLE_MAX),
         }
@@ -345,9 +345,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_again_and_again_is_asked_less_often() {
+    fn repeated_failures_back_off() {
         let pauses = |error: &ReadError| [0, 1, 3, 7, 40].map(|failures| error.pause(failures).as_millis());
-        assert_eq!(pauses(&ReadError::NoAnswer(String::new())), [100, 200, 800, 1000, 1000]);
+        assert_eq!(pauses(&ReadError::ServiceError(String::new())), [100, 200, 800, 1000, 1000]);
         assert_eq!(pauses(&ReadError::Undecodable(String::new())), [100, 200, 800, 10_000, 10_000]);
         let message = String::new();
         let refused = |retry_after| ReadError::Refused { code: 429, message: message.clone(), retry_after };

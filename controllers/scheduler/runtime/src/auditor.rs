@@ -92,7 +92,7 @@ struct Audited {
     is_gated: bool,
     has_enough_pods: bool,
     /// Of a gang group: its members are tried, and none of them has been refused yet.
-    is_untold: bool,
+    is_unreported: bool,
 }
 
 impl Auditor {
@@ -172,12 +172,12 @@ impl Auditor {
         }
     }
 
-    /// A pod was refused: room is being made for it by pods that leave, or there is another reason. Of a gang group the first refusal
+    /// A pod was refused: it waits for victims, or there is another reason. Of a gang group the first refusal
     /// in a row of attempts counts for all.
     pub(crate) fn refused(&mut self, uid: &Uid, event: Event, leaving: &[Uid], now: Moment) {
         let Some((workload, _)) = self.pods.get(uid).cloned() else { return };
         let Some(audited) = self.audited.get_mut(&workload) else { return };
-        if matches!(workload, Workload::GangGroup(_)) && !std::mem::take(&mut audited.is_untold) {
+        if matches!(workload, Workload::GangGroup(_)) && !std::mem::take(&mut audited.is_unreported) {
             return;
         }
         self.note(&workload, event, now);
@@ -189,7 +189,7 @@ impl Auditor {
     /// The members of a gang group are tried from now on.
     pub(crate) fn tried(&mut self, group: &str) {
         if let Some(audited) = self.audited.get_mut(&Workload::GangGroup(group.into())) {
-            audited.is_untold = true;
+            audited.is_unreported = true;
         }
     }
 
@@ -197,7 +197,7 @@ impl Auditor {
     pub(crate) fn tried_no_more(&mut self, group: &str, why: Option<Event>, now: Moment) {
         let workload = Workload::GangGroup(group.into());
         let Some(audited) = self.audited.get_mut(&workload) else { return };
-        audited.is_untold = false;
+        audited.is_unreported = false;
         if let Some(event) = why {
             self.note(&workload, event, now);
         }
@@ -206,7 +206,7 @@ impl Auditor {
         }
     }
 
-    /// A pod is gone: those that it was to leave for may wait for nobody any more.
+    /// A pod is gone: its preemptors may have no victims left to wait for.
     pub(crate) fn left(&mut self, victim: &Uid, now: Moment) {
         for workload in self.victims.remove(victim).unwrap_or_default() {
             let Some(audited) = self.audited.get_mut(&workload) else { continue };
@@ -227,7 +227,7 @@ impl Auditor {
 
     /// These pods, and no others, leave for a workload.
     fn expect(&mut self, workload: &Workload, leaving: &[Uid], now: Moment) {
-        self.expect_nobody(workload);
+        self.expect_no_victims(workload);
         for victim in leaving {
             self.victims.entry(victim.clone()).or_default().insert(workload.clone());
         }
@@ -240,7 +240,7 @@ impl Auditor {
         }
     }
 
-    fn expect_nobody(&mut self, workload: &Workload) {
+    fn expect_no_victims(&mut self, workload: &Workload) {
         let victims = self.audited.get_mut(workload).map(|audited| std::mem::take(&mut audited.victims));
         for victim in victims.unwrap_or_default() {
             if let Some(waiting) = self.victims.get_mut(&victim) {
@@ -274,7 +274,7 @@ impl Auditor {
             known.pods.insert(uid.clone());
             let left = self.audited.get_mut(from).is_some_and(|old| old.pods.remove(uid) && old.pods.is_empty());
             if left {
-                self.expect_nobody(from);
+                self.expect_no_victims(from);
                 self.audited.remove(from);
             }
             return;
@@ -302,7 +302,7 @@ impl Auditor {
     }
 
     fn end(&mut self, workload: &Workload, outcome: Outcome, now: Moment) {
-        self.expect_nobody(workload);
+        self.expect_no_victims(workload);
         let Some(audited) = self.audited.remove(workload) else { return };
         for uid in &audited.pods {
             self.pods.remove(uid);

@@ -1,6 +1,6 @@
-//! Answers ScheduleExplanations, and writes them for pods that wait where that is wanted.
+//! Answers ScheduleExplanations, and creates them for waiting pods where configured.
 //!
-//! A question is answered on a copy of the engine, which the scheduler gives away between two attempts; what is found out there
+//! An explanation is computed on a copy of the engine, which the scheduler makes between two attempts; what is found out there
 //! costs it nothing. Each object is answered at once and then once a minute, until its time is over.
 
 mod answer;
@@ -41,7 +41,7 @@ use self::{
     view::{ExplanationView, PriorityClassView},
 };
 use crate::{
-    questions::Questions,
+    reader::EngineReader,
     transform::{Transformers, WithPods},
     view::PodViewBy,
 };
@@ -57,7 +57,7 @@ const LIMITS: EffectLimits = EffectLimits { concurrency: 1, per_second: 1.0, bur
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct ExplanationRequest {
-    /// The namespace of the explanation, and so of everything that it asks about.
+    /// The namespace of the explanation, and so of all pods that it is about.
     namespace: String,
     /// Names pods that exist.
     key: String,
@@ -81,7 +81,7 @@ pub(crate) struct ExplanationController<const T: u8> {
     pods: Arc<Store<PodViewBy<T>>>,
     priority_classes: Arc<Store<PriorityClassView>>,
     answers: Arc<Effects<ExplanationRequest, ScheduleExplanationStatus>>,
-    questions: Questions,
+    reader: EngineReader,
     /// Whether explanations are written for pods that wait.
     writes: bool,
     /// When those of the last minute were written.
@@ -93,8 +93,8 @@ pub const EXPLANATIONS: ControllerSpec = ExplanationController::<0>::SPEC;
 
 /// Adds the controller, which shares the cache of pods as these transformers make them. `writes` says whether explanations are
 /// written for pods and gangs that wait.
-pub fn explain(core: &mut Core, questions: Questions, transformers: Transformers, writes: bool) {
-    transformers.choose(Adding { core, questions, writes });
+pub fn explain(core: &mut Core, reader: EngineReader, transformers: Transformers, writes: bool) {
+    transformers.choose(Adding { core, reader, writes });
     // A cluster without the definition asks nothing.
     for watch in core.watches().iter().filter(|watch| watch.kind == ResourceKind::typed::<ScheduleExplanation>()) {
         watch.set_optional("ScheduleExplanations".to_owned());
@@ -104,7 +104,7 @@ pub fn explain(core: &mut Core, questions: Questions, transformers: Transformers
 /// Adds the controller for pods of whichever type.
 struct Adding<'c> {
     core: &'c mut Core,
-    questions: Questions,
+    reader: EngineReader,
     writes: bool,
 }
 
@@ -112,9 +112,9 @@ impl WithPods for Adding<'_> {
     type Done = ();
 
     fn with<const T: u8>(self) {
-        let Self { core, questions, writes } = self;
+        let Self { core, reader, writes } = self;
         let wired =
-            core.add(EXPLANATIONS, COMPONENT, |wiring| ExplanationController::<T>::wire(wiring, questions, writes));
+            core.add(EXPLANATIONS, COMPONENT, |wiring| ExplanationController::<T>::wire(wiring, reader, writes));
         wired.map_or_else(|never: Infallible| match never {}, drop);
     }
 }
@@ -163,19 +163,19 @@ impl<const T: u8> ExplanationController<T> {
         outcome
     }
 
-    fn ask(
+    fn explain(
         &self,
-        asked: ExplanationRequest,
+        request: ExplanationRequest,
         now: Timestamp,
     ) -> impl Future<Output = Result<ScheduleExplanationStatus, EffectError>> + use<T> {
-        let class = asked.template.as_ref().and_then(template::priority_class);
+        let class = request.template.as_ref().and_then(template::priority_class);
         let class = class.and_then(|name| self.priority_classes.read().get(name).map(|class| Arc::clone(&class.value)));
-        let questions = self.questions.clone();
+        let reader = self.reader.clone();
         async move {
-            let (engine, moment) = questions.copy().await?;
+            let (engine, moment) = reader.copy().await?;
             let answered = tokio::task::spawn_blocking(move || {
                 let maker = PodMaker { class: class.as_deref(), transformers: Transformers::of_bits(T) };
-                answer(*engine, &asked, &maker, moment, now)
+                answer(*engine, &request, &maker, moment, now)
             });
             answered.await.map_err(EffectError::new)
         }
@@ -200,14 +200,14 @@ impl<const T: u8> Controller for ExplanationController<T> {
             outcome.requeue_after(left(due, now));
             return Ok(outcome);
         }
-        let asked = ExplanationRequest {
+        let request = ExplanationRequest {
             namespace: key.namespace().to_owned(),
             key: spec.question_object_key.clone(),
             template: spec.question_object_template.clone(),
             answered,
         };
-        let work = self.ask(asked.clone(), now);
-        if let Progress::Done(answer) = outcome.effect(&self.answers, key, asked, work) {
+        let work = self.explain(request.clone(), now);
+        if let Progress::Done(answer) = outcome.effect(&self.answers, key, request, work) {
             outcome.status(&explanations, key, &answer)?;
         }
         Ok(outcome)

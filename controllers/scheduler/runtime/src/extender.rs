@@ -1,7 +1,6 @@
-//! Extenders: webhooks that are asked about pods, within limits of time and bytes.
+//! The client of extenders: HTTP calls within limits of time and bytes, with the JSON of `k8s.io/kube-scheduler/extender/v1`.
 //!
-//! What is asked and what follows from the answers is decided by the engine; this sends questions and reads answers, with the
-//! JSON of `k8s.io/kube-scheduler/extender/v1`.
+//! The engine decides when extenders are called and what follows from their results.
 
 mod protocol;
 #[cfg(test)]
@@ -21,12 +20,15 @@ use koord_runtime::{
     key::ObjectKey,
     uid::Uid,
 };
-use koord_scheduler_framework::extender::{Answer, Extender, NodeVictims, Nodes, Question, Victims};
+use koord_scheduler_framework::extender::{
+    Extender, ExtenderArgs, ExtenderError, ExtenderResult, NodeVictims, Nodes, Victims,
+};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
+use thiserror::Error;
 use tokio::task::JoinSet;
 
-use self::verbs::{Bind, Filter, Preempt, Prioritize, Verb};
+use self::verbs::{AnswerError, Bind, Filter, Preempt, Prioritize, Verb};
 
 /// A webhook that takes part in scheduling, and the way to it.
 #[derive(Clone)]
@@ -43,9 +45,9 @@ pub struct Webhook {
     pub knows_objects: bool,
 }
 
-/// A question, with the objects that it is about.
+/// A call of extenders, with the objects that they may need.
 pub(crate) struct ExtenderCall {
-    pub(crate) question: Question,
+    pub(crate) args: ExtenderArgs,
     /// The pod as it is sent.
     pub(crate) pod: Value,
     /// Nodes by name, where an extender does not know them.
@@ -54,6 +56,38 @@ pub(crate) struct ExtenderCall {
     pub(crate) victims: BTreeMap<Uid, Value>,
     /// The extenders that are interested in the pod, in their order.
     pub(crate) webhooks: Vec<Arc<Webhook>>,
+}
+
+/// Why the call of an extender has no result.
+#[derive(Debug, Error)]
+pub enum CallError {
+    #[error("Post {url:?}: {source}")]
+    Request { url: String, source: RequestError },
+    #[error("Post {url:?}: no answer within {timeout:?}")]
+    Timeout { url: String, timeout: Duration },
+    #[error("failed {verb} with extender at URL {url}, code {code}")]
+    Status { verb: String, url: String, code: u16 },
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+/// Why a request to an extender failed.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    #[error(transparent)]
+    Url(#[from] http::Error),
+    #[error("{}", in_one_line(.0))]
+    Connection(#[source] kube::Error),
+    #[error("{}", in_one_line(&**.0))]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+}
+
+impl From<CallError> for ExtenderError {
+    fn from(error: CallError) -> Self {
+        Self { message: error.to_string() }
+    }
 }
 
 impl Webhook {
@@ -65,72 +99,78 @@ impl Webhook {
         let (name, namespace) = (pod.name(), pod.namespace());
         let args = json!({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node});
         // Whoever did not answer in time may have bound the pod: then its watch has said so before.
-        let refused = |message: String| ReconcileError::new(Fault::User, message);
+        let refused = |error: CallError| ReconcileError::new(Fault::User, error.to_string());
         self.send(Bind, &args).await.map_err(refused)
     }
 
-    /// Sends a question, and reads the answer.
-    async fn send<V: Verb>(&self, asks: V, args: &Value) -> Result<V::Answer, String> {
+    /// Sends a request, and reads the answer.
+    async fn send<V: Verb>(&self, call: V, args: &Value) -> Result<V::Answer, CallError> {
         let (verb, url) = (V::path(&self.extender), verbs::url::<V>(&self.extender));
         let answer = match tokio::time::timeout(self.timeout, self.exchange(verb, args)).await {
-            Ok(answer) => answer.map_err(|why| format!("Post {url:?}: {why}"))?,
-            Err(_) => return Err(format!("Post {url:?}: no answer within {:?}", self.timeout)),
+            Ok(Ok(answer)) => answer,
+            Ok(Err(source)) => return Err(CallError::Request { url, source }),
+            Err(_) => return Err(CallError::Timeout { url, timeout: self.timeout }),
         };
         let (status, body) = answer;
         if status != StatusCode::OK {
-            return Err(format!("failed {verb} with extender at URL {url}, code {}", status.as_u16()));
+            return Err(CallError::Status { verb: verb.to_owned(), url, code: status.as_u16() });
         }
-        asks.check(&self.extender, &body)
+        Ok(call.check(&self.extender, &body)?)
     }
 
-    async fn exchange(&self, verb: &str, args: &Value) -> Result<(StatusCode, Vec<u8>), String> {
+    async fn exchange(&self, verb: &str, args: &Value) -> Result<(StatusCode, Vec<u8>), RequestError> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("/{verb}"))
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Body::from(args.to_string().into_bytes()))
-            .map_err(|error| error.to_string())?;
-        let answer = self.client.send(request).await.map_err(|error| in_one_line(&error))?;
+            .body(Body::from(args.to_string().into_bytes()))?;
+        let answer = self.client.send(request).await.map_err(RequestError::Connection)?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), self.answer_bytes_max).collect().await;
         let body = body.map_err(|error| match in_one_line(&*error) {
-            text if text.contains("length limit") => {
-                format!("the answer is longer than {} bytes", self.answer_bytes_max)
-            }
-            text => text,
+            text if text.contains("length limit") => RequestError::TooLong(self.answer_bytes_max),
+            _ => RequestError::Body(error),
         })?;
         Ok((status, body.to_bytes().to_vec()))
     }
 }
 
 impl ExtenderCall {
-    /// Asks the extenders.
-    pub(crate) async fn answer(self) -> Answer {
-        match &self.question {
-            Question::Nodes(names) => Answer::Nodes(self.ask_about_nodes(names).await),
-            Question::Victims(victims) => Answer::Victims(self.ask_about_victims(victims.clone()).await),
+    /// Calls one extender after the other.
+    pub(crate) async fn send(self) -> ExtenderResult {
+        match &self.args {
+            ExtenderArgs::Nodes(names) => {
+                ExtenderResult::Nodes(self.filter_and_prioritize(names).await.map_err(ExtenderError::from))
+            }
+            ExtenderArgs::Victims(victims) => {
+                ExtenderResult::Victims(self.process_preemption(victims.clone()).await.map_err(ExtenderError::from))
+            }
         }
     }
 
-    /// One extender is asked about what the one before has left, and all of them to rate what is left in the end.
-    async fn ask_about_nodes(&self, names: &[Arc<str>]) -> Result<Nodes, String> {
-        let asked: BTreeSet<Arc<str>> = names.iter().cloned().collect();
+    /// Each extender filters the nodes that the one before has left. All of them rate the nodes that are left in the end.
+    async fn filter_and_prioritize(&self, names: &[Arc<str>]) -> Result<Nodes, CallError> {
+        let requested: BTreeSet<Arc<str>> = names.iter().cloned().collect();
         let mut left = names.to_vec();
-        let mut refused = BTreeMap::new();
+        let mut failed = BTreeMap::new();
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.filter.is_empty()) {
             if left.is_empty() {
                 break;
             }
             let args = self.about_nodes(webhook, &left);
-            let filter = Filter { asked: &asked, left: &left, knows_objects: webhook.knows_objects };
+            let filter = Filter { requested: &requested, left: &left, knows_objects: webhook.knows_objects };
             let filtered = webhook.send(filter, &args).await;
             match filtered {
-                Ok((accepted, words)) => {
-                    refused.extend(words);
+                Ok((accepted, more)) => {
+                    failed.extend(more);
                     left = accepted;
                 }
                 Err(error) if webhook.extender.is_ignorable => {
-                    tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "an extender is passed over"
+                    );
                 }
                 Err(error) => return Err(error),
             }
@@ -144,23 +184,27 @@ impl ExtenderCall {
                 }
             }
         }
-        refused.retain(|node, _| !accepted.contains_key(node));
-        Ok(Nodes { asked, accepted, refused })
+        failed.retain(|node, _| !accepted.contains_key(node));
+        Ok(Nodes { requested, accepted, failed })
     }
 
-    /// What extenders add to the scores of nodes. One that does not answer adds nothing.
+    /// What extenders add to the scores of nodes. One that fails adds nothing.
     async fn ratings(&self, left: &[Arc<str>]) -> Vec<(String, i64)> {
-        let mut asked = JoinSet::new();
+        let mut calls = JoinSet::new();
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.prioritize.is_empty()) {
             let (webhook, args) = (Arc::clone(webhook), self.about_nodes(webhook, left));
-            asked.spawn(async move {
+            calls.spawn(async move {
                 webhook.send(Prioritize, &args).await.inspect_err(|error| {
-                    tracing::warn!(error, extender = webhook.extender.url, "an extender rates no nodes");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "an extender rates no nodes"
+                    );
                 })
             });
         }
         let mut ratings = Vec::new();
-        while let Some(rated) = asked.join_next().await {
+        while let Some(rated) = calls.join_next().await {
             if let Ok(Ok(scores)) = rated {
                 ratings.extend(scores);
             }
@@ -177,8 +221,8 @@ impl ExtenderCall {
         json!({"Pod": self.pod, "Nodes": nodes, "NodeNames": null})
     }
 
-    /// One extender is asked about what the one before has chosen.
-    async fn ask_about_victims(&self, mut victims: Victims) -> Result<Victims, String> {
+    /// Each extender chooses among the victims that the one before has left.
+    async fn process_preemption(&self, mut victims: Victims) -> Result<Victims, CallError> {
         for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.preempt.is_empty()) {
             if victims.is_empty() {
                 break;
@@ -187,10 +231,18 @@ impl ExtenderCall {
             match webhook.send(Preempt, &args).await {
                 Ok(chosen) => victims = chosen,
                 Err(error) if webhook.extender.is_ignorable => {
-                    tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "an extender is passed over"
+                    );
                 }
                 Err(error) => {
-                    tracing::warn!(error, extender = webhook.extender.url, "no room is made: an extender fails");
+                    tracing::warn!(
+                        error = error.to_string(),
+                        extender = webhook.extender.url,
+                        "no room is made: an extender fails"
+                    );
                     return Err(error);
                 }
             }

@@ -22,7 +22,7 @@ use koord_scheduler_engine::{Engine, Reads};
 use koord_scheduler_framework::{node::Node, object::Object, pod::Pod};
 
 use self::object::{Kind, Whole};
-pub(crate) use self::pods::{Pods, Said};
+pub(crate) use self::pods::{PodStatus, Pods};
 pub(crate) use self::shown::Objects;
 use crate::{extender::Webhook, transform::Transformers, view::NodeView};
 
@@ -42,13 +42,13 @@ pub enum Delta {
     },
     /// A pod is gone, or has ended.
     PodGone(Uid),
-    /// The node of a pod has rejected it for want of a resource, and it has failed.
+    /// The node of a pod has rejected it because it lacks a resource, and it has failed.
     PodRejected {
         uid: Uid,
         /// Such as `cpu`.
         resource: Arc<str>,
     },
-    /// What there is of a pod's name now, after nobody knows which of its pods were told before.
+    /// The pods of a name now, when it is unknown which of them were reported before.
     PodAgain {
         /// The namespace and name.
         key: ObjectKey,
@@ -71,7 +71,7 @@ pub struct Feed {
     pub(crate) stream: ChangeStream<Delta>,
 }
 
-/// The caches as they are compared with the API server, whoever takes the stream of their changes meanwhile.
+/// The caches as they are compared with the API server, independent of the stream of their changes.
 pub(crate) struct Watched {
     pub(crate) pods: Arc<Pods>,
     /// What feeds all caches.

@@ -1,7 +1,7 @@
 //! What is measured of attempts, of the queue and of the cluster, under the names of kube-scheduler.
 //!
 //! An attempt costs a few additions to counters that exist already. What is read off the queue and the cluster is read once in a
-//! while ([`Measures::observe`]), whoever asks for it.
+//! while ([`Measures::observe`]), not at every scrape.
 
 mod families;
 mod koordinator;
@@ -190,7 +190,7 @@ impl Measures {
         }
     }
 
-    /// The node of a pod has rejected it for want of a resource.
+    /// The node of a pod has rejected it because it lacks a resource.
     pub(crate) fn rejected(&self, scheduler: &str, resource: &str) {
         if self.profiles.iter().any(|profile| profile.name == scheduler) {
             self.conflicts.with_label_values(&[resource, scheduler]).inc();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// The longest note of an event.
 const NOTE_MAX: usize = 1024;
 
-/// What an event about a pod regards, and is written where it is not about the pod alone: the object that the pod stands for.
+/// What an event about a pod regards, and is written where it is not about the pod alone: the Reservation of a reserve pod.
 pub(crate) fn subject(pod: &Pod) -> (ResourceKind, &ObjectKey) {
     pod.reservation.as_ref().map_or((ResourceKind::POD, &pod.key), |object| (object.kind, &object.key))
 }
@@ -48,7 +48,7 @@ pub(crate) fn remark(pod: &Pod, reason: &'static str, message: &str) -> Event {
     Event { reporter: reporter(pod), ..event }
 }
 
-/// The pod was evicted to make room for another.
+/// The pod was preempted.
 pub(crate) fn preempted(victim: &Pod, preemptor: &Pod, message: String) -> Event {
     let event = Event::new(regarded(victim), EventType::Normal, "Preempting", "Preempted", message);
     Event { related: Some(regarded(preemptor).into()), reporter: reporter(preemptor), ..event }
@@ -64,7 +64,7 @@ fn regarded(pod: &Pod) -> Regarded {
     Regarded { kind, key: key.clone(), uid: pod.uid.clone() }
 }
 
-/// The condition that says why the pod of this generation has no node, and the node on which room is made for it; none any more without
+/// The condition that says why the pod of this generation has no node, and its nominated node; none any more without
 /// one. `since` is when it came to have none; without it the time that the condition has stays.
 pub(crate) fn unscheduled(
     (pod, generation): (&Pod, i64),
@@ -91,7 +91,7 @@ pub(crate) fn expected(pod: &Pod, node: &str) -> Write {
     status(pod, json!({"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}))
 }
 
-/// The condition of a victim of this generation that goes to make room for a pod, or for a job: the `preemptor` that the pod is part of.
+/// The condition of a victim of this generation of a pod, or of a job: the `preemptor` that the pod is part of.
 pub(crate) fn condemned(
     (victim, generation): (&Pod, i64),
     pod: &Pod,

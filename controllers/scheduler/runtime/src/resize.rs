@@ -71,12 +71,12 @@ pub(crate) fn resized<'a>(
         })
         .collect::<Result<_, serde_json::Error>>()?;
     let requests = |container: &Container| {
-        let wanted = requests(container).cloned().unwrap_or_default();
+        let requested = requests(container).cloned().unwrap_or_default();
         let status = statuses.iter().find(|status| status.name == container.name)?;
         let has = status.has.as_ref()?;
-        let wished = if is_infeasible { None } else { Some(&wanted) };
+        let wished = if is_infeasible { None } else { Some(&requested) };
         let counted = largest(wished.into_iter().chain([has]).chain(&status.promised));
-        (counted != wanted).then_some(counted)
+        (counted != requested).then_some(counted)
     };
     let runs_on = |container: &Container| container.restart_policy.as_deref() == Some("Always");
     let containers = spec.containers.iter().map(requests);

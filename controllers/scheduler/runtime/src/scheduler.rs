@@ -1,11 +1,11 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
-mod asking;
 mod audit;
 mod beside;
 mod dumps;
 mod elsewhere;
 mod ended;
+mod extender_calls;
 mod ignored;
 mod monitor;
 mod prepare;
@@ -31,8 +31,7 @@ use koord_scheduler_engine::{Attempt, Engine, Outcome, PartLatency};
 use koord_scheduler_framework::pod::Pod;
 use tokio::sync::mpsc;
 
-pub(crate) use self::asking::Answered;
-pub use self::{asking::Asking, dumps::Dumps, monitor::Monitoring, work::Work, workloads::AuditorSettings};
+pub(crate) use self::extender_calls::FinishedCall;
 use self::{
     audit::Auditing,
     beside::Beside,
@@ -46,13 +45,16 @@ use self::{
     work::{Subject, subject},
     workloads::Workloads,
 };
+pub use self::{
+    dumps::Dumps, extender_calls::NumberedCall, monitor::Monitoring, work::Work, workloads::AuditorSettings,
+};
 use crate::{
     barrier::SyncBarrier,
     controllers::Controllers,
     extender::Webhook,
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
-    questions::{Question, Questions, questions},
+    reader::{EngineReader, ReadRequest, reader},
     report,
 };
 
@@ -85,14 +87,14 @@ pub struct Scheduler {
     spans: Spans,
     monitor: Monitor,
     auditing: Auditing,
-    /// What happens to workloads; none where nobody wants to know.
+    /// The auditor of workloads, where it is enabled.
     workloads: Option<Box<Workloads>>,
     ignored: Ignored,
     elsewhere: Elsewhere,
     dumps: Dumps,
-    asking: Questions,
-    pub(crate) questions: mpsc::Receiver<Question>,
-    /// Webhooks that take part, in the order in which they are asked.
+    reader: EngineReader,
+    pub(crate) read_requests: mpsc::Receiver<ReadRequest>,
+    /// Extenders, in the order in which they are called.
     webhooks: Vec<Arc<Webhook>>,
     /// What it waits for when it becomes leader.
     pub(crate) barrier: Option<SyncBarrier>,
@@ -104,7 +106,7 @@ pub struct Scheduler {
     is_working: bool,
     phase: Phase,
     /// Whether the engine had all objects when it caught up last. That the caches are complete does not say so: they may have become
-    /// it since, with deltas that nobody has applied.
+    /// it since, with deltas that are not applied yet.
     knows_all: bool,
 }
 
@@ -142,8 +144,8 @@ struct InFlight {
 pub enum Next {
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
-    /// This is to be asked; [`crate::install`] brings the answer back.
-    Ask(Asking),
+    /// This is to be sent to extenders; [`crate::install`] brings the result back.
+    CallExtenders(NumberedCall),
     /// An attempt was made from which no write follows.
     Attempted,
     /// Nothing, until a delta comes or the time of [`Scheduler::wake_at`].
@@ -160,7 +162,7 @@ impl Scheduler {
 
     /// A scheduler of the objects that the feed brings.
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
-        let (asking, questions) = questions();
+        let (reader, read_requests) = reader();
         Self {
             engine: engine.timed_by(Arc::clone(&clock)),
             feed,
@@ -182,8 +184,8 @@ impl Scheduler {
             ignored: Ignored::default(),
             elsewhere: Elsewhere::default(),
             dumps: Dumps::default(),
-            asking,
-            questions,
+            reader,
+            read_requests,
             webhooks: Vec::new(),
             barrier: None,
             agrees_within: None,
@@ -264,9 +266,9 @@ impl Scheduler {
         self.spans.ended(attempt, how);
     }
 
-    /// Where others ask what it knows.
-    pub fn asking(&self) -> Questions {
-        self.asking.clone()
+    /// A handle that reads the engine's state between two attempts.
+    pub fn reader(&self) -> EngineReader {
+        self.reader.clone()
     }
 
     pub fn engine(&self) -> &Engine {
@@ -422,12 +424,12 @@ impl Scheduler {
             self.measures.iter().for_each(|measures| measures.plugin(&latency));
         }
         self.dump(&attempt);
-        if let Outcome::ExtenderCall { number, question } = attempt.outcome {
-            return self.ask(&attempt.pod, number, question);
+        if let Outcome::ExtenderCall { number, args } = attempt.outcome {
+            return self.call_extenders(&attempt.pod, number, args);
         }
         self.pending_updates.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
-            self.tell_ignored_of(&attempt);
+            self.report_ignored_of(&attempt);
             self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
         }
         if let Some(measures) = &self.measures {
@@ -478,7 +480,7 @@ impl Scheduler {
         doubtful.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
     }
 
-    /// After a panic nobody knows what the engine has left, and after another has led not what has become of its decisions:
+    /// After a panic the state of the engine is unknown, and after another leader the result of its decisions is:
     /// it begins again with what the caches hold.
     fn recover(&mut self) {
         if !std::mem::take(&mut self.is_working) {

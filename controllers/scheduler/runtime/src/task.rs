@@ -20,7 +20,7 @@ use crate::{
     agreement::agree,
     feed::Delta,
     metrics::Measures,
-    scheduler::{Answered, Next, Scheduler, Work},
+    scheduler::{FinishedCall, Next, Scheduler, Work},
 };
 
 /// Writes on their way at one time; further attempts wait. More of them bind no more pods a second on a busy API server, and an API server allows
@@ -62,7 +62,7 @@ pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) 
 /// Schedules until `end`, and waits then for the writes that are on their way.
 async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end: CancellationToken) {
     // Questions that have no answer when the lead ends are dropped with this.
-    let (mut writes, mut asked) = (JoinSet::new(), JoinSet::new());
+    let (mut writes, mut extender_calls) = (JoinSet::new(), JoinSet::new());
     let (caches, barrier, within) = (scheduler.feed.watched(), scheduler.barrier.clone(), scheduler.agrees_within);
     let agreed = async {
         if let Some(barrier) = &barrier {
@@ -82,24 +82,24 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
         scheduler.observe();
-        scheduler.tell_ignored();
-        while let Ok(question) = scheduler.questions.try_recv() {
-            question.answer(Some(scheduler.known()));
+        scheduler.report_ignored();
+        while let Ok(request) = scheduler.read_requests.try_recv() {
+            request.answer(Some(scheduler.known()));
         }
         while let Some(ended) = writes.try_join_next() {
             written(scheduler, ended);
         }
-        while let Some(ended) = asked.try_join_next() {
+        while let Some(ended) = extender_calls.try_join_next() {
             answered(scheduler, ended);
         }
         // Decisions wait for the whole picture.
         if is_behind {
             continue;
         }
-        if attempt_some(scheduler, &api, &mut writes, &mut asked) {
+        if attempt_some(scheduler, &api, &mut writes, &mut extender_calls) {
             tokio::task::yield_now().await;
         } else {
-            wait(scheduler, clock, &mut arrivals, (&mut writes, &mut asked), &end).await;
+            wait(scheduler, clock, &mut arrivals, (&mut writes, &mut extender_calls), &end).await;
         }
     }
     while let Some(ended) = writes.join_next().await {
@@ -108,12 +108,12 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     scheduler.follow();
 }
 
-/// Makes attempts while there are any, and room for what follows from them. Says whether more may follow at once.
+/// Makes attempts while there are any and writes are not at their limit. Returns whether more may follow at once.
 fn attempt_some(
     scheduler: &mut Scheduler,
     api: &Api,
     writes: &mut JoinSet<Written>,
-    asked: &mut JoinSet<Answered>,
+    extender_calls: &mut JoinSet<FinishedCall>,
 ) -> bool {
     for _ in 0..ATTEMPTS_MAX {
         if writes.len() >= WRITES_MAX {
@@ -122,7 +122,7 @@ fn attempt_some(
         match scheduler.step() {
             Next::Rest => return false,
             Next::Attempted => {}
-            Next::Ask(asking) => _ = asked.spawn(asking.answer()),
+            Next::CallExtenders(call) => _ = extender_calls.spawn(call.send()),
             Next::Send(work) => {
                 let (api, kind) = (api.clone(), scheduler.feed.served(work.write.kind));
                 writes.spawn(async move {
@@ -145,12 +145,12 @@ fn written(scheduler: &mut Scheduler, ended: Result<Written, JoinError>) {
     }
 }
 
-fn answered(scheduler: &mut Scheduler, ended: Result<Answered, JoinError>) {
+fn answered(scheduler: &mut Scheduler, ended: Result<FinishedCall, JoinError>) {
     match ended {
-        Ok(answered) => scheduler.answered(answered),
+        Ok(finished) => scheduler.extender_call_finished(finished),
         Err(error) => {
             tracing::error!(%error, "the task of a question ended");
-            scheduler.answer_lost();
+            scheduler.extender_call_lost();
         }
     }
 }
@@ -160,7 +160,7 @@ async fn wait(
     scheduler: &mut Scheduler,
     clock: &SharedClock,
     arrivals: &mut Arrivals,
-    (writes, asked): (&mut JoinSet<Written>, &mut JoinSet<Answered>),
+    (writes, extender_calls): (&mut JoinSet<Written>, &mut JoinSet<FinishedCall>),
     end: &CancellationToken,
 ) {
     const LONG: Duration = Duration::from_secs(1);
@@ -173,8 +173,8 @@ async fn wait(
         biased;
         () = end.cancelled() => {}
         Some(ended) = writes.join_next() => written(scheduler, ended),
-        Some(ended) = asked.join_next() => answered(scheduler, ended),
-        Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.known())),
+        Some(ended) = extender_calls.join_next() => answered(scheduler, ended),
+        Some(request) = scheduler.read_requests.recv() => request.answer(Some(scheduler.known())),
         deltas = arrivals.next(&mut scheduler.feed.stream, clock, after) => scheduler.apply(deltas),
         () = moment => {}
     }
@@ -208,7 +208,7 @@ async fn follow_until<T>(scheduler: &mut Scheduler, clock: &SharedClock, over: i
         tokio::select! {
             biased;
             ended = &mut over => return ended,
-            Some(question) = scheduler.questions.recv() => question.answer(None),
+            Some(request) = scheduler.read_requests.recv() => request.answer(None),
             deltas = arrivals.next(&mut scheduler.feed.stream, clock, PAUSE_OF_FOLLOWER) => scheduler.apply(deltas),
             () = moment => {}
         }
@@ -217,8 +217,8 @@ async fn follow_until<T>(scheduler: &mut Scheduler, clock: &SharedClock, over: i
 }
 
 /// Waits until this replica leads, or does not lead.
-async fn until(leading: &mut watch::Receiver<bool>, wanted: bool) {
-    if leading.wait_for(|leads| *leads == wanted).await.is_err() {
+async fn until(leading: &mut watch::Receiver<bool>, expected: bool) {
+    if leading.wait_for(|leads| *leads == expected).await.is_err() {
         // The manager is gone; its tasks are ended by their tokens.
         std::future::pending::<()>().await;
     }

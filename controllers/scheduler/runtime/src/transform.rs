@@ -141,20 +141,21 @@ pub(crate) fn keep_away(reservation: Option<&str>, allocatable: &mut ResourceLis
     if !policy.is_empty() && policy != NodeReservationApplyPolicy::Default.as_str() {
         return;
     }
-    if let Some(kept) = kept(&reservation) {
-        let taken = kept.filtered(|name, _| allocatable.contains(name) && ![BATCH_CPU, BATCH_MEMORY].contains(&name));
+    if let Some(reserved) = reserved(&reservation) {
+        let taken =
+            reserved.filtered(|name, _| allocatable.contains(name) && ![BATCH_CPU, BATCH_MEMORY].contains(&name));
         *allocatable = allocatable.minus_down_to_zero(&taken);
     }
 }
 
 /// How much is kept: CPUs that are named go before an amount of CPU.
-fn kept(reservation: &NodeReservation) -> Option<ResourceList> {
-    let mut kept = reservation.resources.clone();
+fn reserved(reservation: &NodeReservation) -> Option<ResourceList> {
+    let mut reserved = reservation.resources.clone();
     if !reservation.reserved_cpus.is_empty() {
         let cpus = reservation.cpus().ok()?.len();
-        kept.insert("cpu", Quantity::new(i64::try_from(cpus).ok()?, Format::DecimalSI));
+        reserved.insert("cpu", Quantity::new(i64::try_from(cpus).ok()?, Format::DecimalSI));
     }
-    Some(kept)
+    Some(reserved)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) enum Life {
     },
     /// It has succeeded or failed: it uses nothing any more.
     Ended {
-        /// The resource for want of which its node has rejected it.
+        /// The resource whose lack is why its node has rejected it.
         lacked: Option<Arc<str>>,
     },
 }

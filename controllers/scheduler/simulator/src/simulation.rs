@@ -227,7 +227,7 @@ impl Simulation {
                     self.take(effect);
                 }
                 // Nobody is asked in a simulation, whose engine has no extenders.
-                Next::Attempted | Next::Ask(_) => {}
+                Next::Attempted | Next::CallExtenders(_) => {}
                 Next::Rest => {
                     self.listen();
                     return Ok(());

@@ -162,7 +162,7 @@ pub fn filtered_pod(plugin: &dyn Filter, cluster: &mut Cluster, pod: &Arc<Pod>) 
         PreparedFilter::Skip => rows.map(|_| String::new()).collect(),
         PreparedFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
         PreparedFilter::Nodes(filter) => rows.map(|row| ask(&*filter, row)).collect(),
-        PreparedFilter::Among(names, filter) => rows
+        PreparedFilter::NodeNames(names, filter) => rows
             .map(|row| match &filter {
                 _ if !names.contains(&*cluster.node(row).unwrap().name) => "left out".to_owned(),
                 Some(filter) => ask(&**filter, row),

@@ -1,6 +1,6 @@
 //! What would happen if something were otherwise: changes that are tried on a copy of the engine.
 //!
-//! Nothing is written, and the engine that is asked stays as it is. Read first: [`unblock`](fn@unblock) (what would let a pod that waits be
+//! Nothing is written, and the engine that is copied stays as it is. Read first: [`unblock`](fn@unblock) (what would let a pod that waits be
 //! placed), [`Objects`] (the objects whose changes are tried).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

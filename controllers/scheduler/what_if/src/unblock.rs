@@ -74,7 +74,7 @@ fn is_about_gang(decision: &Decision) -> bool {
     is_held || matches!(decision.outcome, Some(Outcome::Waiting { .. }))
 }
 
-/// The object that the pod is, or stands for.
+/// The pod, or the Reservation of a reserve pod.
 async fn subject(pod: &Pod, objects: &mut Objects) -> Result<Option<Subject>> {
     let (kind, key, prefix) = match &pod.reservation {
         Some(object) => (object.kind, object.key.clone(), "/spec/template"),

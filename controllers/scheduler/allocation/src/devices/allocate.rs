@@ -29,11 +29,11 @@ pub struct Allocator<'a> {
     pub node: &'a NodeDevices,
     /// What the node says of its GPUs.
     pub labels: NodeLabels<'a>,
-    /// What the pod wants.
+    /// What the pod requests.
     pub request: &'a DeviceRequest,
     /// How devices are compared.
     pub scorer: &'a DeviceScorer,
-    /// The templates by which a GPU can be divided as the pod wants; none where no template is needed.
+    /// The templates by which a GPU can be divided as the pod requests; none where no template is needed.
     pub templates: Option<&'a TemplateNames>,
     /// The NUMA nodes whose devices may be taken; none for all of them.
     pub numa_nodes: Option<NumaMask>,
@@ -219,7 +219,7 @@ impl Allocator<'_> {
         limits: &DeviceLimits,
     ) -> Result<Vec<Share>, Refused> {
         let devices = self.view(need.kind, limits);
-        let wanted = DefaultRequest {
+        let default_request = DefaultRequest {
             kind: need.kind,
             each: &need.each,
             least,
@@ -229,15 +229,15 @@ impl Allocator<'_> {
             preferred: &limits.preferred,
         };
         match &self.request.gpus {
-            Some(gpus) if need.kind == Kind::Gpu => self.gpus(gpus, &wanted, &devices),
-            _ => by_default::allocate(&wanted, &devices, self.scorer),
+            Some(gpus) if need.kind == Kind::Gpu => self.gpus(gpus, &default_request, &devices),
+            _ => by_default::allocate(&default_request, &devices, self.scorer),
         }
     }
 
     fn gpus(
         &self,
         request: &GpuRequest,
-        wanted: &DefaultRequest<'_>,
+        default_request: &DefaultRequest<'_>,
         gpus: &[Seen<'_>],
     ) -> Result<Vec<Share>, Refused> {
         let used = self.used_gpus(gpus);
@@ -245,7 +245,7 @@ impl Allocator<'_> {
             let mut names = templates.of(self.labels.vendor, self.labels.model);
             let first = names.next().ok_or(Refused::Template)?;
             if names.next().is_none() {
-                let mut shares = self.gpus_anywhere(request, wanted, gpus, &used)?;
+                let mut shares = self.gpus_anywhere(request, default_request, gpus, &used)?;
                 for share in &mut shares {
                     share.template = Some(first.to_owned());
                 }
@@ -254,7 +254,7 @@ impl Allocator<'_> {
         }
         match partition::allocate(self.node, &self.labels, request, gpus, &used)? {
             Some(shares) => Ok(shares),
-            None => self.gpus_anywhere(request, wanted, gpus, &used),
+            None => self.gpus_anywhere(request, default_request, gpus, &used),
         }
     }
 
@@ -262,13 +262,13 @@ impl Allocator<'_> {
     fn gpus_anywhere(
         &self,
         request: &GpuRequest,
-        wanted: &DefaultRequest<'_>,
+        default_request: &DefaultRequest<'_>,
         gpus: &[Seen<'_>],
         used: &[i32],
     ) -> Result<Vec<Share>, Refused> {
         match scope::allocate(self.node.scopes.as_ref(), request, gpus, used, self.scorer) {
             Err(Refused::NoTopology | Refused::MultiShared) if request.scope_level.is_none() => {
-                by_default::allocate(&DefaultRequest { switches: None, ..*wanted }, gpus, self.scorer)
+                by_default::allocate(&DefaultRequest { switches: None, ..*default_request }, gpus, self.scorer)
             }
             found => found,
         }

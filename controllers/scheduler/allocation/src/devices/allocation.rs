@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reservation_and_its_owners_have_is_a_part_of_both_and_the_rest_is_kept() {
+    fn owners_allocate_a_part_of_a_reservation_and_the_rest_stays_reserved() {
         use crate::devices::testing::allocation;
         let mut kept = allocation("gpu0:100 gpu1:50");
         let mut card = allocation("rdma0:10+f1").0;

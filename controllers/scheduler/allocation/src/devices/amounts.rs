@@ -112,26 +112,26 @@ impl DeviceAmounts {
     /// The sum over the resources of either list.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
-        self.combined(other, |own, other| (own.1 | other.1, own.0.saturating_add(other.0)))
+        self.combined(other, |this, other| (this.1 | other.1, this.0.saturating_add(other.0)))
     }
 
     /// What is left of the resources listed here, not below 0.
     #[must_use]
     pub fn left_after(&self, used: &Self) -> Self {
-        self.combined(used, |own, used| (own.1, own.0.saturating_sub(used.0).max(0)))
+        self.combined(used, |this, used| (this.1, this.0.saturating_sub(used.0).max(0)))
     }
 
     /// At most the other amount of each resource that is listed here: nothing of one that is not listed there.
     #[must_use]
     pub fn limited_to(&self, most: &Self) -> Self {
-        self.combined(most, |own, most| (own.1, own.0.min(most.0)))
+        self.combined(most, |this, most| (this.1, this.0.min(most.0)))
     }
 
     /// Takes amounts off a sum of which they are a part. A resource of which nothing remains is no longer listed.
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
-        self.combined(part, |own, part| {
-            let remaining = own.0.saturating_sub(part.0);
+        self.combined(part, |this, part| {
+            let remaining = this.0.saturating_sub(part.0);
             (remaining != 0, remaining)
         })
     }
@@ -139,7 +139,7 @@ impl DeviceAmounts {
     /// The same, with amounts from 0 to this one.
     #[must_use]
     pub fn within(&self, max: i64) -> Self {
-        self.combined(self, |own, _| (own.1, own.0.clamp(0, max)))
+        self.combined(self, |this, _| (this.1, this.0.clamp(0, max)))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (DeviceResource, i64)> + '_ {

@@ -86,7 +86,7 @@ fn score(request: &DefaultRequest<'_>, seen: &Seen<'_>, scorer: &DeviceScorer) -
     (worth, scorer.score(request.each, &seen.device.total, &seen.free))
 }
 
-/// The virtual function with the lowest address that nobody has.
+/// The free virtual function with the lowest address.
 fn virtual_function(seen: &Seen<'_>, selects: impl Fn(&BTreeMap<String, String>) -> bool) -> Option<(i32, String)> {
     let groups = seen.device.virtual_functions.iter().filter(|group| selects(&group.labels));
     let free = groups.flat_map(|group| &group.vfs).filter(|function| !seen.device.is_function_in_use(&function.bus_id));

@@ -8,7 +8,7 @@ use koord_resource::ResourceList;
 
 use super::amounts::{DeviceAmounts, DeviceResource};
 
-/// Resources that stand for GPUs, in the order in which the combinations below name them.
+/// Resources of GPUs, in the order in which the combinations below name them.
 const OF_GPUS: [&str; 11] = [
     NVIDIA_GPU,
     AMD_GPU,

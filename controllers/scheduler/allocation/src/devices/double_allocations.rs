@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// What is given twice on a node with these devices, of which these pods have so much. A pod `r…` stands for a Reservation.
+    /// What is given twice on a node with these devices, of which these pods have so much. A pod `r…` is a reserve pod.
     fn found(devices: &str, pods: &[(&str, &str)]) -> Vec<String> {
         let mut cluster = Cluster::default();
         cluster.add_state(Box::<Devices>::default());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reservation_keeps_and_devices_that_are_not_reported_or_unhealthy_are_given_once() {
+    fn reserved_devices_and_devices_that_are_unreported_or_unhealthy_are_not_double_allocations() {
         assert_eq!(found("gpu0", &[("r", "gpu0"), ("a", "gpu0:50"), ("b", "gpu0:50")]), [""; 0]);
         assert_eq!(found("gpu0!", &[("a", "gpu0"), ("b", "gpu0")]), [""; 0]);
         assert_eq!(found("gpu0", &[("a", "gpu1"), ("b", "gpu1")]), [""; 0]);

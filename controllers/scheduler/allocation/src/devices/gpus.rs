@@ -13,7 +13,7 @@ use super::{
 /// The GPUs that a node reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gpus {
-    /// Which of them are alike: mostly those that nobody uses, so that this is one look at the memory.
+    /// The distinct states among them: mostly unused ones, so that this is short.
     alike: SmallVec<[Alike; 1]>,
     /// In the order of their minor numbers.
     pub each: Vec<Gpu>,
@@ -103,7 +103,7 @@ impl Gpus {
 
     /// How many pods get so many of them, one after the other, with as much of each; none where it matters which of them are taken
     /// first: pods that get several leave different parts of them.
-    fn room(&self, count: usize, each: &DeviceAmounts, takes_empty: bool) -> Option<usize> {
+    fn capacity(&self, count: usize, each: &DeviceAmounts, takes_empty: bool) -> Option<usize> {
         let mut parts = 0_usize;
         for alike in &self.alike {
             let each = completed(alike.memory, each);
@@ -129,7 +129,7 @@ impl Alike {
 }
 
 impl DeviceRequest {
-    /// The GPUs of a pod that wants nothing else, and any of them.
+    /// The GPUs of a pod that requests nothing else, and any of them.
     pub fn any_gpus(&self) -> Option<&GpuRequest> {
         let is_any = |gpus: &&GpuRequest| gpus.scope_level.is_none() && gpus.partition.is_none();
         let wants_others = !self.others.is_empty() || self.joint.is_some() || self.hints.contains_key(&Kind::Gpu);
@@ -145,11 +145,11 @@ impl NodeDevices {
         if self.gpus.have(request.count, each, has_scopes) { Ok(()) } else { Err(self.too_few(has_scopes)) }
     }
 
-    /// The same after so many pods have got theirs; none where only placing them tells.
+    /// The same after so many pods have got theirs; `None` when only placing them shows it.
     pub fn has_any_gpus_after(&self, request: &GpuRequest, alike: usize) -> Option<Result<(), Refused>> {
         let has_scopes = self.has_scopes_for(request);
-        let room = self.gpus.room(request.count, &request.each, has_scopes)?;
-        Some(if alike < room { Ok(()) } else { Err(self.too_few(has_scopes)) })
+        let capacity = self.gpus.capacity(request.count, &request.each, has_scopes)?;
+        Some(if alike < capacity { Ok(()) } else { Err(self.too_few(has_scopes)) })
     }
 
     fn has_scopes_for(&self, request: &GpuRequest) -> bool {

@@ -33,7 +33,7 @@ struct Adopted {
 }
 
 impl Mix {
-    /// More sets of allowed nodes are not told apart: further pods count as if every node were allowed.
+    /// More sets of allowed nodes are not distinguished: further pods count as if every node were allowed.
     const AFFINITIES_MAX: usize = 64;
 
     /// The outlook of a node.

@@ -14,7 +14,7 @@ use crate::devices::{
 const BEST: i64 = 500;
 
 /// The kinds of devices that matter for the choice of NUMA nodes, and all sets of at most so many NUMA nodes that have the devices
-/// which the pod wants, the same for each kind. No kinds where the node does not report on which NUMA nodes its devices are.
+/// which the pod requests, the same for each kind. No kinds where the node does not report on which NUMA nodes its devices are.
 pub fn numa_hints(
     allocator: &Allocator<'_>,
     nodes_max: u32,

@@ -2,7 +2,7 @@
 //!
 //! Three losses are added up, in GPUs. What is left of a shared GPU may be too little for any pod that comes. GPUs may be
 //! left without CPU for the pods that would take them. And a node with some whole GPUs may have too few of them, or too
-//! little CPU, for the pods that want several. A pod belongs where it adds least to the sum, or takes most from it.
+//! little CPU, for the pods that request several. A pod belongs where it adds least to the sum, or takes most from it.
 
 use koord_scheduler_framework::pod::Template;
 
@@ -32,7 +32,7 @@ pub struct Outlook {
     variance: f64,
     /// What pods request of CPU, from little to much, each with the share of pods that request as much or more.
     requested_cpu: Vec<(i64, f64)>,
-    /// Pods that want several whole GPUs, with their share of all pods.
+    /// Pods that request several whole GPUs, with their share of all pods.
     several: Vec<(Demand, f64)>,
 }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_gpus_are_kept_together_for_pods_that_want_several() {
+    fn whole_gpus_stay_together_for_pods_that_request_several() {
         let outlook = Outlook::of(&[(demand(100, 4, 1000), 0.5), (demand(100, 1, 1000), 0.5)]);
         let lost = |free: &[u8], milli_cpu| outlook.lost(free.iter().copied(), milli_cpu);
         let taken = |whole: usize| lost(&vec![100; whole - 1], 100_000) - lost(&vec![100; whole], 100_000);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_normal_distribution_is_what_tables_say() {
+    fn the_normal_distribution_agrees_with_published_tables() {
         for (at, value) in [(0.0, 0.5), (1.0, 0.841_344_7), (-1.96, 0.024_997_9), (3.0, 0.998_650_1)] {
             assert!(near(distribution(at, density(at)), value), "{at}");
         }

@@ -67,15 +67,15 @@ impl Partitions {
 
     fn find(&self, request: &GpuRequest, gpus: &[Seen<'_>], used: &[i32]) -> Result<Vec<Share>, Refused> {
         let buckets = self.0.get(&request.count).filter(|buckets| !buckets.is_empty()).ok_or(Refused::PartitionSize)?;
-        let wanted = request.partition.clone().unwrap_or_default();
+        let partition_request = request.partition.clone().unwrap_or_default();
         // QUIRK: the score of a partition says that higher is earlier, but the lowest is visited first
         // (`partitions_of_a_lower_score_are_taken_first`).
-        let visited = buckets.iter().take(if wanted.is_restricted { 1 } else { usize::MAX });
+        let visited = buckets.iter().take(if partition_request.is_restricted { 1 } else { usize::MAX });
         let feasible = visited.map(|bucket| {
             let feasible = bucket
                 .partitions
                 .iter()
-                .filter_map(|partition| Some((partition, partition.shares(request, &wanted, gpus, used)?)));
+                .filter_map(|partition| Some((partition, partition.shares(request, &partition_request, gpus, used)?)));
             feasible.collect::<Vec<_>>()
         });
         let feasible = feasible.into_iter().find(|feasible| !feasible.is_empty()).ok_or(Refused::Partitions)?;
@@ -107,12 +107,14 @@ impl Partition {
     fn shares(
         &self,
         request: &GpuRequest,
-        wanted: &PartitionRequest,
+        partition_request: &PartitionRequest,
         gpus: &[Seen<'_>],
         used: &[i32],
     ) -> Option<Vec<Share>> {
-        let is_fast =
-            wanted.bandwidth.as_ref().is_none_or(|least| self.bandwidth.as_ref().is_some_and(|own| own >= least));
+        let is_fast = partition_request
+            .bandwidth
+            .as_ref()
+            .is_none_or(|least| self.bandwidth.as_ref().is_some_and(|own| own >= least));
         if !is_fast || self.minors.iter().any(|minor| used.contains(minor)) {
             return None;
         }

@@ -43,7 +43,7 @@ pub enum Refused {
     /// Too few GPUs have enough left.
     #[error("Insufficient GPU Devices")]
     Gpus,
-    /// The NUMA nodes have fewer devices than the pod wants.
+    /// The NUMA nodes have fewer devices than the pod requests.
     #[error("Insufficient NUMA Scoped Devices")]
     NumaNodes,
     /// Nothing on the node keeps apart the pods that share a GPU.

@@ -1,4 +1,4 @@
-//! What a pod says of the devices that it wants.
+//! What a pod says of the devices that it requests.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -29,7 +29,7 @@ pub enum Kind {
     Fpga,
 }
 
-/// What a pod says of the devices that it wants.
+/// What a pod says of the devices that it requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceRequest {
     pub gpus: Option<GpuRequest>,
@@ -41,7 +41,7 @@ pub struct DeviceRequest {
     pub joint: Option<Joint>,
 }
 
-/// The GPUs that a pod wants.
+/// The GPUs that a pod requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuRequest {
     /// Of each.
@@ -58,7 +58,7 @@ pub struct GpuRequest {
     pub scope_level: Option<u8>,
 }
 
-/// The partition that a pod wants.
+/// The partition that a pod requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartitionRequest {
     /// Whether it must be one of those that are taken first.
@@ -67,16 +67,16 @@ pub struct PartitionRequest {
     pub bandwidth: Option<Quantity>,
 }
 
-/// Which devices of one kind a pod wants.
+/// Which devices of one kind a pod requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceHint {
     /// The devices that may be taken.
     pub selector: Option<Selector>,
-    /// The pod wants virtual functions, and these may be taken.
+    /// The pod requests virtual functions, and these may be taken.
     pub virtual_functions: Option<Selector>,
     /// How many devices.
     pub strategy: Option<DeviceAllocateStrategy>,
-    /// Whether nobody else may have a part of them.
+    /// Whether they are allocated as a whole.
     pub is_exclusive: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Joint {
     pub is_same_pcie: bool,
 }
 
-/// Why nobody can say what devices a pod wants.
+/// Why the device request of a pod is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDevices {
     /// Its requests make no sense.
@@ -157,7 +157,7 @@ impl fmt::Display for Kind {
 }
 
 impl DeviceRequest {
-    /// What a pod with these requests, labels and annotations says; none where it wants no device.
+    /// What a pod with these requests, labels and annotations says; none where it requests no device.
     pub fn read<'a>(
         requests: &ResourceList,
         label: impl Fn(&str) -> Option<&'a str>,
@@ -185,7 +185,7 @@ impl DeviceRequest {
         Ok(Some(Self { gpus, others, hints, joint }))
     }
 
-    /// The kinds of devices that it wants.
+    /// The kinds of devices that it requests.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.gpus.iter().map(|_| Kind::Gpu).chain(self.others.keys().copied())
     }
@@ -213,7 +213,7 @@ impl GpuRequest {
 }
 
 impl DeviceHint {
-    /// Whether the pod wants a part of every device.
+    /// Whether the pod requests a part of every device.
     pub fn applies_for_all(&self) -> bool {
         self.strategy == Some(DeviceAllocateStrategy::ApplyForAll)
     }
@@ -271,7 +271,7 @@ mod tests {
     use crate::devices::testing::{rejected, request};
 
     #[test]
-    fn a_pod_without_devices_wants_none() {
+    fn a_pod_without_device_resources_requests_none() {
         let nothing = DeviceRequest::read(&ResourceList::new(), |_| None, |_| None);
         assert_eq!(nothing, Ok(None));
     }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_which_all_are_wanted_are_not_near_others() {
+    fn devices_that_are_requested_as_a_whole_are_not_allocated_jointly() {
         let request = request(&json!({
             "requests": {"koordinator.sh/gpu": "100", "koordinator.sh/rdma": "1"},
             "hints": {"rdma": {"allocateStrategy": "ApplyForAll"}},

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(Case::new(FOUR).used("gpu2:50").packing().allocate(&share(30)), "gpu2:30");
     }
 
-    /// Scores by hand, of the memory in percent: for a share of 30, a GPU that nobody uses has 70 where the emptiest is best, and 30 where the
+    /// Scores by hand, of the memory in percent: for a share of 30, an unused GPU has 70 where the emptiest is best, and 30 where the
     /// fullest is; one that is used has 0 and 100.
     #[test]
     fn a_share_goes_to_the_best_gpu_of_the_best_switch_and_to_the_first_of_alike_ones() {

@@ -31,7 +31,7 @@ pub struct Offer<'a> {
     pub fill: Fill,
 }
 
-/// How a pod wants its CPUs.
+/// How a pod requests its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuPolicies {
     /// How they are chosen.

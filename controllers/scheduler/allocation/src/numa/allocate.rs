@@ -1,4 +1,4 @@
-//! What a pod gets of a node: shares of NUMA nodes, and CPUs of its own (`spec/scheduler.md` 3B.5 and 3B.6).
+//! What a pod gets of a node: shares of NUMA nodes, and exclusive CPUs (`spec/scheduler.md` 3B.5 and 3B.6).
 
 #[cfg(test)]
 pub mod tests;
@@ -17,11 +17,11 @@ use super::{
     zone::NumaZone,
 };
 
-/// What a pod wants of a node.
+/// What a pod requests of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order<'a> {
     pub requests: Cow<'a, ResourceVector>,
-    /// The CPUs of its own; none where it shares them.
+    /// The exclusive CPUs; none where it shares them.
     pub cpus: Option<CpuOrder>,
     /// Which NUMA nodes are filled first.
     pub fill: Fill,
@@ -55,7 +55,7 @@ pub enum Shortage {
 #[derive(Debug)]
 pub struct Stock<'a> {
     pub node: &'a NumaNode,
-    /// What the pod wants.
+    /// What the pod requests.
     pub order: &'a Order<'a>,
     pub limits: &'a NumaLimits,
     /// What the pod may have of each of the node's NUMA nodes; none where that is all that is left.
@@ -92,12 +92,12 @@ impl<'a> Stock<'a> {
     pub fn new(node: &'a NumaNode, order: &'a Order<'a>, limits: &'a NumaLimits) -> Self {
         let cpus = match (order.cpus, &limits.cpus) {
             (None, _) => Cow::Owned(CpuSet::default()),
-            (Some(wanted), None) => wanted.of_available(node, node.available_cpus()),
-            (Some(wanted), Some(only)) => {
-                Cow::Owned(wanted.of_available(node, &only.intersection(node.available_cpus())).into_owned())
+            (Some(cpu_order), None) => cpu_order.of_available(node, node.available_cpus()),
+            (Some(cpu_order), Some(only)) => {
+                Cow::Owned(cpu_order.of_available(node, &only.intersection(node.available_cpus())).into_owned())
             }
         };
-        let is_required = order.cpus.is_some_and(|wanted| wanted.is_required);
+        let is_required = order.cpus.is_some_and(|cpu_order| cpu_order.is_required);
         let share = |zone: &NumaZone| {
             let mut share = zone.free.clone();
             if let Some(most) = &limits.shares {
@@ -116,7 +116,7 @@ impl<'a> Stock<'a> {
 
     /// Whether there are enough CPUs, wherever they sit.
     pub fn has_cpus(&self) -> bool {
-        self.order.cpus.is_none_or(|wanted| self.cpus.len() >= wanted.needed)
+        self.order.cpus.is_none_or(|cpu_order| self.cpus.len() >= cpu_order.needed)
     }
 
     /// What the pod gets: of these NUMA nodes, or CPUs alone where it does not matter which.
@@ -126,9 +126,11 @@ impl<'a> Stock<'a> {
             Some(_) if self.node.zones.is_empty() => return Err(Shortage::NoZones),
             Some(affinity) => self.split(affinity)?,
         };
-        let Some(wanted) = self.order.cpus else { return Ok(NumaAllocation { shares, ..NumaAllocation::default() }) };
-        let cpus = self.take(&wanted, &shares)?;
-        Ok(NumaAllocation { cpus, exclusive: wanted.policies.exclusive, shares })
+        let Some(cpu_order) = self.order.cpus else {
+            return Ok(NumaAllocation { shares, ..NumaAllocation::default() });
+        };
+        let cpus = self.take(&cpu_order, &shares)?;
+        Ok(NumaAllocation { cpus, exclusive: cpu_order.policies.exclusive, shares })
     }
 
     /// The resources that the pod requests and some NUMA node reports.
@@ -178,16 +180,16 @@ impl<'a> Stock<'a> {
     fn even_part(&self, resource: ResourceId, remaining: i64, nodes: usize) -> i64 {
         // Mostly there is one, and dividing takes longer than all else.
         let share = |amount: i64| if nodes == 1 { amount } else { amount / i64::try_from(nodes).unwrap_or(i64::MAX) };
-        let Some(wanted) = self.order.cpus.filter(|_| resource == ResourceId::CPU) else { return share(remaining) };
+        let Some(cpu_order) = self.order.cpus.filter(|_| resource == ResourceId::CPU) else { return share(remaining) };
         let cpus = share(remaining / 1000);
-        if !wanted.is_required || wanted.policies.bind != Bind::FullPcpus {
+        if !cpu_order.is_required || cpu_order.policies.bind != Bind::FullPcpus {
             return cpus * 1000;
         }
         let per_core = i64::try_from(self.node.cpus_per_core()).unwrap_or(1).max(1);
         cpus / per_core * per_core * 1000
     }
 
-    /// NUMA nodes in the order in which they are asked for a part: those with less of the resource first.
+    /// NUMA nodes in the order in which parts are taken from them: those with less of the resource first.
     ///
     /// QUIRK: what is compared is what the NUMA nodes have whose numbers are the positions in the list
     /// (spec/scheduler.md 3B.5; `parts_are_ordered_by_position`).
@@ -229,28 +231,28 @@ impl<'a> Stock<'a> {
         usize::try_from(cpu / 1000).unwrap_or(0).min(there)
     }
 
-    fn take(&self, wanted: &CpuOrder, shares: &[(u32, ResourceVector)]) -> Result<CpuSet, Shortage> {
+    fn take(&self, cpu_order: &CpuOrder, shares: &[(u32, ResourceVector)]) -> Result<CpuSet, Shortage> {
         if !self.has_cpus() {
             return Err(Shortage::Cpus);
         }
         let (node, fill) = (self.node, self.order.fill);
         let offer = Offer { topology: &node.cpus, ledger: &node.ledger, refs_max: node.refs_max, fill };
         let take = |available: &CpuSet, needed: usize| {
-            take_preferred(offer, available, &self.limits.preferred, needed, wanted.policies).ok_or(Shortage::Cpus)
+            take_preferred(offer, available, &self.limits.preferred, needed, cpu_order.policies).ok_or(Shortage::Cpus)
         };
         let mut cpus = CpuSet::default();
         if shares.is_empty() {
-            cpus = take(&self.cpus, wanted.needed)?;
+            cpus = take(&self.cpus, cpu_order.needed)?;
         }
         for (numa_node, share) in shares {
             let of_node = node.zone(*numa_node).map(|zone| self.cpus.intersection(&zone.cpus)).unwrap_or_default();
             cpus = cpus.union(&take(&of_node, self.cpus_within(*numa_node, share.get(ResourceId::CPU)))?);
         }
-        if cpus.len() != wanted.needed || !self.limits.required.is_subset(&cpus) {
+        if cpus.len() != cpu_order.needed || !self.limits.required.is_subset(&cpus) {
             return Err(Shortage::Cpus);
         }
-        if wanted.is_required && !wanted.is_fulfilled(node, &cpus) {
-            return Err(Shortage::Policy(wanted.policies.bind));
+        if cpu_order.is_required && !cpu_order.is_fulfilled(node, &cpus) {
+            return Err(Shortage::Policy(cpu_order.policies.bind));
         }
         Ok(cpus)
     }

@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// What is given twice on a node where these pods have these CPUs. A pod `r…` stands for a Reservation, and a pod `k…` keeps its CPUs
+    /// What is given twice on a node where these pods have these CPUs. A pod `r…` is a reserve pod, and a pod `k…` keeps its CPUs
     /// for others.
     fn given(pods: &[(&str, &str)]) -> Vec<String> {
         let mut cluster = Cluster::default();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_have_the_cpus_of_what_keeps_them_and_not_those_of_each_other() {
+    fn owners_share_cpus_with_their_reservation_and_not_with_each_other() {
         for holder in ["r", "k"] {
             assert_eq!(given(&[(holder, "0-7"), ("a", "0-3"), ("b", "4-7")]), [""; 0]);
             assert_eq!(given(&[(holder, "0-7"), ("a", "0-3"), ("b", "3-7")]), ["CPUs 3 are given to ns/a, ns/b"]);

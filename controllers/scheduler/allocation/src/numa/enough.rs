@@ -26,14 +26,14 @@ impl Stock<'_> {
     /// there is too little.
     pub fn givers(&self, affinity: Option<NumaMask>) -> Option<NumaMask> {
         let given = self.given(affinity)?;
-        let Some(wanted) = self.order.cpus else { return Some(given.nodes) };
-        let is_divided = given.nodes.is_empty() || given.cpus == wanted.needed;
+        let Some(cpu_order) = self.order.cpus else { return Some(given.nodes) };
+        let is_divided = given.nodes.is_empty() || given.cpus == cpu_order.needed;
         if !(is_divided && self.has_cpus()) {
             return None;
         }
-        let is_taken = if self.takes_any(&wanted) {
+        let is_taken = if self.takes_any(&cpu_order) {
             true
-        } else if !given.nodes.is_empty() && self.takes_whole_cores(&wanted) {
+        } else if !given.nodes.is_empty() && self.takes_whole_cores(&cpu_order) {
             given.are_cores
         } else {
             self.allocate(affinity).is_ok()
@@ -66,17 +66,17 @@ impl Stock<'_> {
     }
 
     /// Whether any CPUs will do that the pod may have, if they are enough.
-    fn takes_any(&self, wanted: &CpuOrder) -> bool {
-        let is_choosy = wanted.is_required && wanted.policies.bind == Bind::FullPcpus;
+    fn takes_any(&self, cpu_order: &CpuOrder) -> bool {
+        let is_choosy = cpu_order.is_required && cpu_order.policies.bind == Bind::FullPcpus;
         !is_choosy && self.limits.required.is_empty()
     }
 
     /// Whether the pod gets whole cores of each NUMA node before others, of a node whose cores are alike, so that only the number
     /// of CPUs decides.
-    fn takes_whole_cores(&self, wanted: &CpuOrder) -> bool {
+    fn takes_whole_cores(&self, cpu_order: &CpuOrder) -> bool {
         let [_, nodes, _, cpus] = self.node.cpus.counts();
-        let is_plain = wanted.policies.exclusive == Exclusive::None && self.node.refs_max <= 1;
+        let is_plain = cpu_order.policies.exclusive == Exclusive::None && self.node.refs_max <= 1;
         let is_free = self.limits.required.is_empty() && self.limits.preferred.is_empty();
-        is_plain && is_free && self.node.cpus.has_even_cores() && wanted.needed <= cpus / nodes.max(1)
+        is_plain && is_free && self.node.cpus.has_even_cores() && cpu_order.needed <= cpus / nodes.max(1)
     }
 }

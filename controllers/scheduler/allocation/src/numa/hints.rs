@@ -13,8 +13,8 @@ impl Stock<'_> {
     /// The NUMA nodes that alone give the pod everything, in the order of their numbers; none where the NUMA nodes report nothing that
     /// the pod requests. The policy SingleNUMANode is fulfilled by each of them, where no other plugin has a say.
     pub fn alone(&self, rules: Rules) -> impl Iterator<Item = NumaMask> {
-        let is_asked = self.requests().next().is_some();
-        let singles = rules.all.singles().filter(move |_| is_asked);
+        let has_requests = self.requests().next().is_some();
+        let singles = rules.all.singles().filter(move |_| has_requests);
         singles.filter(move |affinity| rules.keep_apart(*affinity) && self.givers(Some(*affinity)).is_some())
     }
 

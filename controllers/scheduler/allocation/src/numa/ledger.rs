@@ -31,7 +31,7 @@ pub struct Ledger {
     sets: BTreeMap<CpuSet, u32>,
 }
 
-/// Where pods with CPUs of their own sit on one NUMA node and where they span several.
+/// Where pods with exclusive CPUs sit on one NUMA node and where they span several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupation {
     /// NUMA nodes with a pod that has CPUs of it alone.
@@ -167,7 +167,7 @@ impl Ledger {
         self.cpus.iter().filter(|(_, held)| held.refs() >= refs_max).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// How pods with CPUs of their own use the NUMA nodes.
+    /// How pods with exclusive CPUs use the NUMA nodes.
     pub fn occupation(&self, topology: &CpuTopology) -> Occupation {
         let mut occupation = Occupation::default();
         for cpus in self.sets.keys() {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reservation_and_its_owners_have_is_a_part_of_both_and_the_rest_is_kept() {
+    fn owners_allocate_a_part_of_a_reservation_and_the_rest_stays_reserved() {
         let allocation = |cpus: &str, shares: &[(u32, i64)]| NumaAllocation {
             cpus: cpus.parse().unwrap(),
             shares: shares.iter().map(|(node, cpu)| (*node, vector(*cpu))).collect(),

@@ -262,7 +262,7 @@ mod tests {
         share.set(ResourceId::CPU, 3000);
         ledger.add(&NumaAllocation { cpus: "0-1".parse().unwrap(), shares: vec![(0, share)], ..Default::default() });
         let node = NumaNode::new(&report, &settings, &names, ledger);
-        // 4 become 6; of the 3 that pods have, 2 are CPUs of their own, which cost 3.
+        // 4 become 6; of the 3 that pods have, 2 are exclusive CPUs, which cost 3.
         let left: Vec<i64> = node.zones.iter().map(|zone| zone.free.get(ResourceId::CPU)).collect();
         assert_eq!(left, [2000, 6000]);
         assert_eq!(node.available_cpus().to_string(), "2-7");

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kubelet_keeps_to_pod_by_pod_holds_for_pods_under_both_of_its_names() {
+    fn the_kubelet_s_pod_scope_is_known_under_both_of_its_names() {
         let of = |name: &str| Policy::of_kubelet(&[name.to_owned()]);
         assert_eq!(["BestEffort", "BestEffortPodLevel"].map(of), [Policy::BestEffort; 2]);
         assert_eq!(["Restricted", "RestrictedPodLevel"].map(of), [Policy::Restricted; 2]);

@@ -27,7 +27,7 @@ use super::{
 /// What a pod has of its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NumaHold {
-    /// CPUs of its own.
+    /// exclusive CPUs.
     pub cpus: CpuSet,
     /// What it does not share with pods that say the same.
     pub exclusive: Exclusive,

@@ -195,8 +195,8 @@ impl<'a> TopologyHints<'a> {
 
     fn unaligned(&self, separator: &str) -> Vec<Reason> {
         let line = |(resource, list): (&str, &[TopologyHint])| {
-            let text = |is_wanted: fn(&&TopologyHint) -> bool| {
-                let masks = list.iter().filter(is_wanted).filter_map(|hint| hint.affinity).map(|mask| mask.to_string());
+            let text = |is_listed: fn(&&TopologyHint) -> bool| {
+                let masks = list.iter().filter(is_listed).filter_map(|hint| hint.affinity).map(|mask| mask.to_string());
                 masks.collect::<Vec<_>>().join(" ")
             };
             format!("{resource} prefer [{}] among [{}]", text(|hint| hint.is_preferred), text(|_| true))

@@ -20,7 +20,7 @@ pub struct NumaZone {
     pub formats: Formats,
     /// Its CPUs; none where they are not reported.
     pub cpus: CpuSet,
-    /// What pods have of it. Beside a share of it, CPUs of their own cost as many amplified ones.
+    /// What pods have of it. Beside a share of it, exclusive CPUs cost as many amplified ones.
     pub allocated: ResourceVector,
     /// What is left of it.
     pub free: ResourceVector,

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_keeps_what_it_has_may_be_there_before_its_node() {
+    fn a_pod_that_is_a_reservation_may_be_added_before_its_node() {
         let mut cluster = empty();
         cluster.place(holder(&[]), &"n".into(), Holds::default());
         cluster.set_node(node("n", &json!({})));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_that_a_pod_names_remains_its_owner_for_as_long() {
+    fn the_owner_that_a_pod_names_remains_its_owner() {
         let mut cluster = empty();
         cluster.set_node(node("n", &json!({})));
         let owner = ("scheduling.koordinator.sh/reservation-current-owner", r#"{"name":"p","uid":"p"}"#);

@@ -55,7 +55,7 @@ pub(super) struct Matching(Mutex<Remembered>);
 #[derive(Debug, Default)]
 struct Remembered {
     classes: BTreeMap<(ClassId, bool), OfClass>,
-    asked: u64,
+    last_query: u64,
 }
 
 /// What the pods of a class match that no reservation names.
@@ -64,7 +64,7 @@ struct OfClass {
     _id: ReservedId,
     /// The changes up to here are in it.
     position: u64,
-    asked: u64,
+    last_query: u64,
     matched: Matched,
 }
 
@@ -158,10 +158,10 @@ impl Scope<'_> {
 
 impl Changes {
     /// Who is further behind matches all reservations again, which is not much more work.
-    const KEPT_MAX: usize = 256;
+    const CHANGES_MAX: usize = 256;
 
     pub(super) fn note(&mut self, uid: &Uid) {
-        if self.uids.len() == Self::KEPT_MAX {
+        if self.uids.len() == Self::CHANGES_MAX {
             self.uids.pop_front();
             self.start += 1;
         }
@@ -198,23 +198,23 @@ impl Matching {
     fn of(&self, cache: &ReservationCache, query: &ReservationQuery<'_>) -> Matched {
         let (class, mut known) = (query.request.class, self.0.lock());
         let key = (class.id(), query.has_node_labels);
-        known.asked += 1;
-        let (asked, position) = (known.asked, cache.changes.end());
+        known.last_query += 1;
+        let (last_query, position) = (known.last_query, cache.changes.end());
         if let Some(of_class) = known.classes.get_mut(&key)
             && let Some(changed) = cache.changes.since(of_class.position)
         {
             let scope = query.scope();
             let changed = changed.into_iter().map(|uid| (uid, cache.matches(uid, query, &scope)));
             of_class.matched.repair(&changed.collect::<Vec<_>>());
-            (of_class.position, of_class.asked) = (position, asked);
+            (of_class.position, of_class.last_query) = (position, last_query);
             return of_class.matched.clone();
         }
         let matched = cache.matched_anew(query);
         if known.classes.len() >= Self::CLASSES_MAX {
-            let oldest = known.classes.iter().min_by_key(|(_, of_class)| of_class.asked).map(|(key, _)| *key);
+            let oldest = known.classes.iter().min_by_key(|(_, of_class)| of_class.last_query).map(|(key, _)| *key);
             oldest.map(|key| known.classes.remove(&key));
         }
-        known.classes.insert(key, OfClass { _id: class.reserve_id(), position, asked, matched: matched.clone() });
+        known.classes.insert(key, OfClass { _id: class.reserve_id(), position, last_query, matched: matched.clone() });
         matched
     }
 }
@@ -239,14 +239,14 @@ impl ReservationCache {
     pub fn matched_anew(&self, query: &ReservationQuery<'_>) -> Matched {
         let scope = query.scope();
         let matched =
-            self.asked(query).into_iter().filter_map(|uid| Some((self.matches(uid, query, &scope)?, uid.clone())));
+            self.queried(query).into_iter().filter_map(|uid| Some((self.matches(uid, query, &scope)?, uid.clone())));
         matched.collect()
     }
 
     /// How many reservations a pod matches, and why not the others.
     pub fn summary(&self, query: &ReservationQuery<'_>) -> Summary {
         let (mut summary, scope) = (Summary::default(), query.scope());
-        for uid in self.asked(query) {
+        for uid in self.queried(query) {
             if let Some((_, said)) = self.about(uid, query, &scope) {
                 summary.count(&said, query.selector);
             }
@@ -272,7 +272,7 @@ impl ReservationCache {
     }
 
     /// The reservations about which something may be said to a pod.
-    fn asked(&self, query: &ReservationQuery<'_>) -> Vec<&Uid> {
+    fn queried(&self, query: &ReservationQuery<'_>) -> Vec<&Uid> {
         if query.selector.is_ignoring { self.infos.keys().collect() } else { self.candidates(query.request.pod) }
     }
 

@@ -3,7 +3,7 @@
 use koord_scheduler_framework::{
     cluster::{Mismatch, Turn},
     columns::Row,
-    cycle::Memory,
+    cycle::CandidateCache,
 };
 
 use super::Engine;
@@ -26,7 +26,7 @@ impl Engine {
         };
         if !found.is_empty() {
             // What was decided by a wrong sum is decided anew.
-            self.memories.iter_mut().for_each(Memory::clear);
+            self.candidate_caches.iter_mut().for_each(CandidateCache::clear);
             self.has_changed = true;
         }
         (found, next)

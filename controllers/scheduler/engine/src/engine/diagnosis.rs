@@ -6,7 +6,7 @@ use koord_core::{clock::Moment, uid::Uid};
 use koord_scheduler_framework::{
     AttemptState, Reason, ReasonCode, Rejection, Request,
     columns::Row,
-    cycle::{Memory, OnNode},
+    cycle::{CandidateCache, OnNode},
     pod::Pod,
 };
 
@@ -45,7 +45,7 @@ impl Engine {
             cluster: self.cluster.clone(),
             queue: self.queue.clone(),
             profiles: self.profiles.clone(),
-            memories: self.profiles.iter().map(|_| Memory::default()).collect(),
+            candidate_caches: self.profiles.iter().map(|_| CandidateCache::default()).collect(),
             waiting: self.waiting.clone(),
             ready: self.ready.clone(),
             random: self.random.clone(),

@@ -1,4 +1,4 @@
-//! What the engine is told: nodes, pods and objects that come, change and go.
+//! Event handlers of the engine: nodes, pods and objects that are added, changed and removed.
 
 use std::{any::TypeId, sync::Arc};
 
@@ -98,7 +98,7 @@ impl Engine {
         if is_ours || self.cluster.policy().keeps_foreign_nominations {
             let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
             let is_new = row.is_some() && self.cluster.nomination(&pod.uid).is_none();
-            // Somebody has written that room is made elsewhere, or not any more.
+            // The nominated node in the status was changed or removed by another writer.
             if is_new || was_said.is_some() && was_said != pod.nominated {
                 self.nominate(&pod, row, now);
             }
@@ -178,7 +178,7 @@ impl Engine {
         if self.waiting.remove(uid).is_some() {
             self.queue.done(uid);
         }
-        self.ask_no_more(uid);
+        self.cancel_extender_call(uid);
     }
 
     /// The node of a pod has rejected it for want of this resource. It has failed, and uses nothing any more.

@@ -1,4 +1,4 @@
-//! Calls of extenders: attempts that wait for an answer from outside.
+//! Calls of extenders: attempts that wait for a result from outside.
 //!
 //! Extenders are called about one pod at a time, as by kube-scheduler: those that count what they have given rely on it. Pods without
 //! an extender go on meanwhile, so a slow extender delays its own pods alone.
@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 use koord_core::{clock::Moment, uid::Uid};
 use koord_scheduler_framework::{
     Request,
-    extender::{Answer, Answers, Question},
+    extender::{ExtenderArgs, ExtenderResult, ExtenderResults},
     pod::Pod,
 };
 
@@ -19,27 +19,27 @@ use crate::queue::Tried;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ExtenderCallQueue {
     /// How many calls were made.
-    questions: u64,
+    calls: u64,
     open: Option<Open>,
     /// By priority, then by when they were to be tried.
-    line: BTreeMap<(Reverse<i32>, u64), (Uid, Tried)>,
-    lined_up: u64,
+    waiting: BTreeMap<(Reverse<i32>, u64), (Uid, Tried)>,
+    enqueued: u64,
 }
 
-/// An attempt that waits for an answer.
+/// An attempt that waits for a result.
 #[derive(Clone, Debug)]
 struct Open {
     pod: Uid,
     tried: Tried,
     /// When the attempt began.
     began: Moment,
-    is_answered: bool,
+    has_result: bool,
 }
 
 impl ExtenderCallQueue {
-    /// Forgets all pods. Answers that are still to come belong to no call any more.
+    /// Forgets all pods. Results that are still to come belong to no call any more.
     pub(super) fn clear(&mut self) {
-        *self = Self { questions: self.questions, ..Self::default() };
+        *self = Self { calls: self.calls, ..Self::default() };
     }
 
     /// Whether a call is open.
@@ -47,44 +47,44 @@ impl ExtenderCallQueue {
         self.open.is_some()
     }
 
-    /// Whether an attempt can be made that waited for an answer, or for its turn.
+    /// Whether an attempt can be made that waited for a result, or for its turn.
     pub(super) fn has_work(&self) -> bool {
-        self.open.as_ref().map_or(!self.line.is_empty(), |open| open.is_answered)
+        self.open.as_ref().map_or(!self.waiting.is_empty(), |open| open.has_result)
     }
 
     /// A pod waits for its turn.
-    pub(super) fn line_up(&mut self, pod: &Pod, tried: Tried) {
-        self.lined_up += 1;
-        self.line.insert((Reverse(pod.template.priority), self.lined_up), (pod.uid.clone(), tried));
+    pub(super) fn enqueue(&mut self, pod: &Pod, tried: Tried) {
+        self.enqueued += 1;
+        self.waiting.insert((Reverse(pod.template.priority), self.enqueued), (pod.uid.clone(), tried));
     }
 
     /// A pod is not to be tried any more. Says whether it was waiting here.
     fn forget(&mut self, uid: &Uid) -> bool {
-        let before = self.line.len();
-        self.line.retain(|_, (known, _)| known != uid);
+        let before = self.waiting.len();
+        self.waiting.retain(|_, (known, _)| known != uid);
         let was_open = self.open.take_if(|open| open.pod == *uid).is_some();
-        was_open || self.line.len() < before
+        was_open || self.waiting.len() < before
     }
 
     /// The pod whose turn it is: first the one that a plugin chose.
     fn next(&mut self, next_pod_of_plugins: Option<&Uid>) -> Option<(Uid, Tried)> {
         let key = match next_pod_of_plugins {
-            Some(uid) => *self.line.iter().find(|(_, (known, _))| known == uid)?.0,
-            None => *self.line.first_key_value()?.0,
+            Some(uid) => *self.waiting.iter().find(|(_, (known, _))| known == uid)?.0,
+            None => *self.waiting.first_key_value()?.0,
         };
-        self.line.remove(&key)
+        self.waiting.remove(&key)
     }
 }
 
 impl Engine {
-    /// A call was answered, by its number. An answer that nobody waits for any more changes nothing.
-    pub fn answered(&mut self, number: u64, answer: Answer) {
-        let Some(open) = self.extender_calls.open.as_mut().filter(|_| self.extender_calls.questions == number) else {
+    /// The call of this number has a result. The result of a call for which no attempt waits any more changes nothing.
+    pub fn extender_call_finished(&mut self, number: u64, result: ExtenderResult) {
+        let Some(open) = self.extender_calls.open.as_mut().filter(|_| self.extender_calls.calls == number) else {
             return;
         };
-        open.is_answered = true;
-        if let Some(answers) = self.cluster.state_mut::<Answers>() {
-            answers.set(&open.pod, answer);
+        open.has_result = true;
+        if let Some(results) = self.cluster.state_mut::<ExtenderResults>() {
+            results.set(&open.pod, result);
         }
     }
 
@@ -105,7 +105,7 @@ impl Engine {
         profile.is_some_and(|profile| profile.each(|plugin| &plugin.extender_calls).any(|point| point.may_call(pod)))
     }
 
-    /// The attempt whose answer is there, or the first one of those that wait for their turn.
+    /// The attempt whose result is there, or the first one of those that wait for their turn.
     pub(super) fn resume_after_extender(&mut self, now: Moment) -> Option<Attempt> {
         while self.extender_calls.has_work() {
             let (uid, tried, began) = match self.extender_calls.open.take() {
@@ -118,7 +118,7 @@ impl Engine {
             let pod = self.cluster.pending_pod(&uid).filter(|pod| !pod.deleting).cloned();
             let index = pod.as_ref().and_then(|pod| self.profile_of(pod));
             let (Some(pod), Some(index)) = (pod, index) else {
-                self.forget_answers();
+                self.clear_extender_results();
                 self.queue.done(&uid);
                 continue;
             };
@@ -126,7 +126,7 @@ impl Engine {
             attempt.began = began;
             match &mut self.extender_calls.open {
                 Some(open) => open.began = began,
-                None => self.forget_answers(),
+                None => self.clear_extender_results(),
             }
             return Some(attempt);
         }
@@ -138,28 +138,28 @@ impl Engine {
         request.each(|plugin| &plugin.extender_calls).any(|point| point.calls(request, &self.cluster))
     }
 
-    /// The attempt ends with a call, and is made again with the answer.
-    pub(super) fn ask(&mut self, pod: &Arc<Pod>, tried: Tried, question: Question, now: Moment) -> Outcome {
+    /// The attempt ends with a call, and is made again with the result.
+    pub(super) fn call_extenders(&mut self, pod: &Arc<Pod>, tried: Tried, args: ExtenderArgs, now: Moment) -> Outcome {
         self.cluster.include_all();
-        self.extender_calls.questions += 1;
-        self.extender_calls.open = Some(Open { pod: pod.uid.clone(), tried, began: now, is_answered: false });
-        Outcome::ExtenderCall { number: self.extender_calls.questions, question }
+        self.extender_calls.calls += 1;
+        self.extender_calls.open = Some(Open { pod: pod.uid.clone(), tried, began: now, has_result: false });
+        Outcome::ExtenderCall { number: self.extender_calls.calls, args }
     }
 
-    pub(super) fn forget_answers(&mut self) {
-        if let Some(answers) = self.cluster.state_mut::<Answers>() {
-            *answers = Answers::default();
+    pub(super) fn clear_extender_results(&mut self) {
+        if let Some(results) = self.cluster.state_mut::<ExtenderResults>() {
+            *results = ExtenderResults::default();
         }
     }
 
     /// A pod is bound or gone: no extender is called about it any more.
-    pub(super) fn ask_no_more(&mut self, uid: &Uid) {
+    pub(super) fn cancel_extender_call(&mut self, uid: &Uid) {
         if !self.extender_calls.forget(uid) {
             return;
         }
         self.queue.done(uid);
         if !self.extender_calls.is_open() {
-            self.forget_answers();
+            self.clear_extender_results();
         }
     }
 }

@@ -38,8 +38,15 @@ impl Engine {
             return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
         }
         let runs_post_filters = !self.cluster.is_empty() && !profile.post_filters.is_empty();
-        let PostFilterOutcome { nominated, together, preemptor, mut words, is_hopeless, asked_last, mut preemption } =
-            self.run_post_filters(profile, &request, found)?;
+        let PostFilterOutcome {
+            nominated,
+            together,
+            preemptor,
+            mut words,
+            is_hopeless,
+            last_preemptor,
+            mut preemption,
+        } = self.run_post_filters(profile, &request, found)?;
         self.latencies.end(AttemptPart::PostFilter, nominated.is_some());
         self.cluster.include_all();
         let mut rows: BTreeSet<Row> = together.iter().map(|(_, row)| *row).collect();
@@ -53,9 +60,9 @@ impl Engine {
             message = format!("{message} {}", words.join(", "));
         }
         let orders = self.after_refusal(&request, found);
-        let kept =
+        let nomination =
             self.cluster.nomination(&pod.uid).filter(|_| runs_post_filters && !is_hopeless && !pod.is_reservation());
-        let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
+        let (row, victims) = nominated.map_or((nomination, Vec::new()), |(row, victims)| (Some(row), victims));
         if !victims.is_empty() {
             preemption = PreemptionOutcome::Found(victims.clone());
         } else if row.is_some() {
@@ -75,7 +82,7 @@ impl Engine {
         }
         self.apply_orders(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, asked_last, now)).collect();
+        let withdrawn = unbound.iter().filter_map(|uid| self.preempt_waiting(uid, last_preemptor, now)).collect();
         let refused = Refused {
             message,
             is_error: false,

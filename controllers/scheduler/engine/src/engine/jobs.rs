@@ -7,8 +7,8 @@ use koord_scheduler_framework::{Figure, JobMark, Workload, pod::Pod};
 
 use super::Engine;
 
-/// Jobs that have begun, and those that have ended, which are kept until somebody takes them.
-const KEPT_MAX: usize = 1024;
+/// Jobs that have begun, and those that have ended, which are stored until they are taken.
+const JOBS_MAX: usize = 1024;
 
 /// Jobs that are under way, and those that have ended.
 #[derive(Clone, Debug, Default)]
@@ -40,13 +40,13 @@ impl Jobs {
         for mark in marks {
             match mark {
                 JobMark::Began(job) => {
-                    if self.begun.len() < KEPT_MAX {
+                    if self.begun.len() < JOBS_MAX {
                         self.begun.push(job.clone());
                     }
                     self.began.insert(job, now);
                 }
                 JobMark::Ended { job, pods, reason, is_complete, is_batch } => {
-                    let began = self.began.remove(&job).filter(|_| self.ended.len() < KEPT_MAX);
+                    let began = self.began.remove(&job).filter(|_| self.ended.len() < JOBS_MAX);
                     self.ended.extend(began.map(|began| Ended { job, began, pods, reason, is_complete, is_batch }));
                 }
             }

@@ -128,7 +128,7 @@ impl Engine {
         self.latencies.ended.drain(..)
     }
 
-    /// How long plugins took in the last attempt that was sampled, in the order in which they were asked, unless that was read before:
+    /// How long plugins took in the last attempt that was sampled, in the order of their calls, unless that was read before:
     /// every tenth attempt is sampled.
     pub fn take_plugin_latencies(&mut self) -> impl Iterator<Item = PluginLatency> + '_ {
         self.latencies.of_plugins.drain(..)

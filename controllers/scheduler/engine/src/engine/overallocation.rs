@@ -22,7 +22,7 @@ const OVERCOMMITTED: &str = "koord_scheduler_nodes_overcommitted";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
     /// Pods of this scheduler's profiles alone.
-    Own,
+    ThisScheduler,
     /// Pods of other schedulers are among them.
     Others,
 }
@@ -53,7 +53,7 @@ impl Whose {
     /// As the label of a metric.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Own => "own",
+            Self::ThisScheduler => "own",
             Self::Others => "others",
         }
     }
@@ -121,7 +121,7 @@ impl Engine {
         let name = row.and_then(|row| self.cluster.name(row));
         let of = |DoubleAllocation { what, details, pods, subject }| {
             let is_own = |uid| self.cluster.pod(uid).is_some_and(|placed| !self.cluster.is_foreign(&placed.pod));
-            let whose = if pods.iter().all(is_own) { Whose::Own } else { Whose::Others };
+            let whose = if pods.iter().all(is_own) { Whose::ThisScheduler } else { Whose::Others };
             let node = || name.map_or(Subject::Cluster, |name| Subject::Node(Arc::clone(name)));
             Overallocation { subject: subject.unwrap_or_else(node), what, details, whose }
         };
@@ -147,7 +147,7 @@ fn overcommitted(cluster: &Cluster, row: Row) -> BTreeMap<String, Whose> {
         };
         let offered = cluster.allocatable(resource, row);
         let own = sum(&|placed: &Placed| !cluster.is_foreign(&placed.pod));
-        let whose = if own > offered { Whose::Own } else { Whose::Others };
+        let whose = if own > offered { Whose::ThisScheduler } else { Whose::Others };
         (sum(&|_: &Placed| true) > offered).then(|| (name.to_owned(), whose))
     });
     whose.collect()

@@ -38,7 +38,7 @@ pub(super) struct PostFilterOutcome {
     /// Whether there is no candidate, and the nomination of the pod ends.
     pub(super) is_hopeless: bool,
     /// The plugin that was called last.
-    pub(super) asked_last: &'static str,
+    pub(super) last_preemptor: &'static str,
     /// What came of preemption.
     pub(super) preemption: PreemptionOutcome,
 }
@@ -59,7 +59,7 @@ impl Engine {
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
         for (_, plugin, point) in profile.at(&profile.post_filters, |plugin| &plugin.post_filter) {
             let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
-            outcome.asked_last = plugin.name();
+            outcome.last_preemptor = plugin.name();
             let search = || point.post_filter(request, &mut attempted);
             let answer = self.latencies.call(plugin, ExtensionPoint::PostFilter, search);
             // A plugin without an answer has not tried.
@@ -67,7 +67,7 @@ impl Engine {
                 outcome.preemption = PreemptionOutcome::None;
             }
             match answer {
-                PostFilterResult::Ask(victims) => return Err(victims),
+                PostFilterResult::CallExtenders(victims) => return Err(victims),
                 PostFilterResult::Nothing(word) => outcome.words.push(word),
                 PostFilterResult::NoCandidate(word) => {
                     outcome.is_hopeless = true;

@@ -10,7 +10,7 @@ use koord_scheduler_framework::{
     cluster::{Cluster, ExcludedPods},
     columns::Row,
     event::Event,
-    extender::Question,
+    extender::ExtenderArgs,
     hold::{Holds, Resized},
     pod::{Pod, Template},
     timing::{ExtensionPoint, Untimed},
@@ -66,7 +66,7 @@ impl Engine {
                     self.skipped.push(pod);
                 }
                 Some(index) if self.extender_calls.is_open() && self.may_call_extenders(index, &pod) => {
-                    self.extender_calls.line_up(&pod, tried);
+                    self.extender_calls.enqueue(&pod, tried);
                 }
                 Some(index) => return Some(self.schedule_one(index, pod, tried, now)),
                 None => self.queue.done(&pod.uid),
@@ -119,7 +119,7 @@ impl Engine {
         self.restore_reservations(&profile, &pod, state);
         let mut found = self.search(index, &profile, &pod, state);
         if found.is_outdated() {
-            self.forget_answers();
+            self.clear_extender_results();
             found = self.search(index, &profile, &pod, state);
         }
         self.latencies.end(AttemptPart::Filter, matches!(found, Found::Node { .. }));
@@ -132,7 +132,7 @@ impl Engine {
                 let rows = profile.takers(&request, &mut self.cluster);
                 let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
                 let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
-                self.ask(&pod, tried, Question::Nodes(nodes), now)
+                self.call_extenders(&pod, tried, ExtenderArgs::Nodes(nodes), now)
             }
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), state, now),
             found => {
@@ -145,7 +145,7 @@ impl Engine {
                             self.give_back(&pod, tried, refused.why(refused_by), now);
                             Outcome::Refused(refused)
                         }
-                        Err(victims) => self.ask(&pod, tried, Question::Victims(victims), now),
+                        Err(victims) => self.call_extenders(&pod, tried, ExtenderArgs::Victims(victims), now),
                     }
                 }
             }
@@ -156,12 +156,12 @@ impl Engine {
     }
 
     fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>, state: &AttemptState) -> Found {
-        let Self { cluster, memories, random, latencies, .. } = self;
-        let memory = &mut memories[index];
+        let Self { cluster, candidate_caches, random, latencies, .. } = self;
+        let cache = &mut candidate_caches[index];
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         match latencies.stopwatch() {
-            None => profile.search_timed(pod, state, cluster, memory, draw, &mut Untimed),
-            Some(mut stopwatch) => profile.search_timed(pod, state, cluster, memory, draw, &mut stopwatch),
+            None => profile.search_timed(pod, state, cluster, cache, draw, &mut Untimed),
+            Some(mut stopwatch) => profile.search_timed(pod, state, cluster, cache, draw, &mut stopwatch),
         }
     }
 
@@ -296,7 +296,7 @@ impl Engine {
     }
 
     /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
-    /// there any more: it was deleted, or bound by somebody else.
+    /// there any more: it was deleted, or bound by another scheduler.
     pub fn prepared(&self, attempt: &Attempt) -> Option<PreBindProgress> {
         let placed = self.cluster.pod(&attempt.pod.uid).filter(|placed| placed.pod.node.is_none())?;
         let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;

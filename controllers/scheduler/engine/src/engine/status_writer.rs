@@ -14,10 +14,10 @@ impl Engine {
     }
 
     /// What some plugins want to be written, by their names.
-    pub fn status_updates_of(&self, is_asked: impl Fn(&str) -> bool) -> StatusUpdates {
+    pub fn status_updates_of(&self, is_included: impl Fn(&str) -> bool) -> StatusUpdates {
         let mut plugins = BTreeMap::new();
         let all = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        for plugin in all.filter(|plugin| is_asked(plugin.name())) {
+        for plugin in all.filter(|plugin| is_included(plugin.name())) {
             plugins.entry(plugin.name()).or_insert(plugin);
         }
         plugins.values().fold(StatusUpdates::default(), |mut all, plugin| {
@@ -29,10 +29,10 @@ impl Engine {
         })
     }
 
-    /// What of [`Engine::status_updates_of`] these plugins is not to wait until that is asked again.
-    pub fn urgent_of(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<Write> {
+    /// What of [`Engine::status_updates_of`] these plugins is not to wait until its next call.
+    pub fn urgent_of(&mut self, is_included: impl Fn(&str) -> bool) -> Vec<Write> {
         let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        let plugins = plugins.filter(|plugin| is_asked(plugin.name()));
+        let plugins = plugins.filter(|plugin| is_included(plugin.name()));
         let points = plugins.filter_map(|plugin| plugin.status_writer.as_ref());
         points.flat_map(|point| point.urgent_writes(&mut self.cluster)).collect()
     }

@@ -62,8 +62,8 @@ impl Filter for PodLimit {
 
 impl NodeFilter for PodLimit {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let room = cluster.allocatable(ResourceId::PODS, row) - cluster.requested(ResourceId::PODS, row);
-        if room > 0 { Ok(()) } else { Err(Refusal::resolvable(0, 0)) }
+        let capacity = cluster.allocatable(ResourceId::PODS, row) - cluster.requested(ResourceId::PODS, row);
+        if capacity > 0 { Ok(()) } else { Err(Refusal::resolvable(0, 0)) }
     }
 }
 
@@ -148,7 +148,7 @@ fn next(engine: &mut Engine, now: Moment) -> String {
 }
 
 #[test]
-fn pods_are_placed_while_there_is_room_and_wait_for_it_otherwise() {
+fn pods_are_placed_while_nodes_have_capacity_and_wait_otherwise() {
     let mut engine = engine();
     for name in ["a", "b", "c"] {
         engine.set_pod(pod(name, "test", None), at(0));
@@ -168,7 +168,7 @@ fn pods_are_placed_while_there_is_room_and_wait_for_it_otherwise() {
 }
 
 #[test]
-fn what_a_plugin_knows_of_a_refusal_is_kept_as_it_was() {
+fn the_details_of_a_refusal_are_those_of_its_time() {
     let mut engine = engine();
     engine.set_node(node("n1", 0), at(0));
     engine.set_pod(pod("a", "test", None), at(0));
@@ -211,7 +211,7 @@ fn of_one_name_there_is_one_pod() {
 }
 
 #[test]
-fn a_failed_binding_gives_the_room_back() {
+fn a_failed_binding_releases_the_resources() {
     let mut engine = engine();
     engine.set_node(node("n1", 1), at(0));
     engine.set_pod(pod("a", "test", None), at(0));
@@ -439,7 +439,7 @@ impl PostFilter for Clears {
 }
 
 #[test]
-fn who_waits_in_its_place_gives_it_to_another_and_waits_for_what_helps_the_plugin_that_wants_it() {
+fn a_waiting_pod_that_is_preempted_is_tried_again_at_the_events_of_the_preempting_plugin() {
     let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(PodLimit), Arc::new(Pairs), Arc::new(Clears)];
     let profile = Profile { filters: vec![0], post_filters: vec![2], ..Profile::of("test", plugins) };
     let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
@@ -456,7 +456,7 @@ fn who_waits_in_its_place_gives_it_to_another_and_waits_for_what_helps_the_plugi
 }
 
 #[test]
-fn room_is_made_no_longer_for_a_pod_that_is_rejected_on_its_node_or_for_an_error_or_is_not_bound() {
+fn a_nomination_ends_when_the_pod_is_rejected_on_its_node_or_for_an_error_or_is_not_bound() {
     let mut engine = paired();
     let nominated = |name: &str| Arc::new(Pod { nominated: Some("n1".into()), ..Pod::clone(&pod(name, "test", None)) });
     let kept = |engine: &Engine, name: &str| engine.cluster().nomination(&Uid::from(name)).is_some();
@@ -563,7 +563,7 @@ fn why_a_pod_has_a_node_and_another_has_none() {
 }
 
 #[test]
-fn room_is_kept_as_the_status_of_a_pod_says_until_that_changes() {
+fn a_nomination_follows_the_status_of_a_pod_until_that_changes() {
     let mut engine = engine();
     for name in ["n1", "n2"] {
         engine.set_node(node(name, 1), at(0));

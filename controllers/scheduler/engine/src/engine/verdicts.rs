@@ -1,6 +1,6 @@
 //! What came of the last attempts: a compact verdict of each, until newer ones push it out.
 //!
-//! A verdict is kept as the plugins gave it, with a reference to its plugin and a few numbers; the words are made when somebody
+//! A verdict is kept as the plugins gave it, with a reference to its plugin and a few numbers; the messages are made when someone
 //! asks. Attempts that placed a pod and those that did not have a ring each, so that the many of one kind do not push out the
 //! few of the other.
 
@@ -78,7 +78,7 @@ pub enum Ending {
         by: Arc<[NodeClass]>,
         /// Whether something is wrong that has to do with neither the pod nor the cluster.
         is_error: bool,
-        /// The node on which room is made.
+        /// The nominated node.
         nominated: Option<Arc<str>>,
         /// How many pods are evicted there.
         victims: usize,

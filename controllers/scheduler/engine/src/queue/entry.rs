@@ -63,7 +63,7 @@ impl Entry {
 
     pub(super) fn count(&mut self, why: Return) {
         match why {
-            // Without nodes no plugin is asked, and none can tell what would help.
+            // Without nodes no plugin is called, so that any event may help.
             Return::Refused(refused_by) if refused_by.is_empty() => self.tried.errors += 1,
             Return::Refused(refused_by) => {
                 self.refused_by = refused_by;

@@ -41,9 +41,9 @@ impl QueueingHints for Plugins {
 }
 
 /// Fails where it is asked.
-struct Unasked;
+struct NeverCalled;
 
-impl QueueingHints for Unasked {
+impl QueueingHints for NeverCalled {
     fn pre_enqueue(&self, _: &Pod, _: Option<u8>) -> Result<(), u8> {
         panic!("asked whether it may be tried");
     }
@@ -132,12 +132,12 @@ fn what_happens_during_an_attempt_is_not_missed() {
 }
 
 #[test]
-fn a_pod_that_its_plugin_wakes_is_not_asked_about_events() {
+fn queueing_hints_are_not_called_for_a_pod_that_its_plugin_activates() {
     let mut queue = Queue::default();
     let of_gang = |gates: Vec<Arc<str>>| Arc::new(Pod { gates, ..Pod::clone(&pod("a", 0)) });
     queue.set(of_gang(vec!["gang".into()]), at(0), &Plugins);
     assert_eq!((queue.depths().gated, queue.standings()[0].stands), (1, Stands::Gated));
-    queue.notify(&Event::PodChanged, at(1), &Unasked);
+    queue.notify(&Event::PodChanged, at(1), &NeverCalled);
     queue.activate(&[Uid::from("a")], at(2), &Plugins);
     assert_eq!(queue.depths().gated, 1, "its plugin still holds it back");
     assert_eq!(queue.wake_at(), Some(at(300_001)));

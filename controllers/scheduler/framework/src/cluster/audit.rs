@@ -68,7 +68,7 @@ impl Mismatch {
 
 impl Cluster {
     /// Compares the sums that are kept of a row with what its node and pods amount to. Those that differ are set right, and
-    /// everything is asked anew about the row.
+    /// everything is evaluated anew about the row.
     pub fn audit(&mut self, row: Row) -> Vec<Mismatch> {
         let Some(node) = self.slots.get(row.index()).map(|slot| Arc::clone(&slot.name)) else { return Vec::new() };
         let mut found = Vec::new();
@@ -89,18 +89,18 @@ impl Cluster {
             self.requested.set_row(row, &requested);
             mismatch("requested", details);
         }
-        let (kept, usage) = (self.assumed_usage(row), self.recount_usage(row));
-        if kept != usage {
+        let (cached, usage) = (self.assumed_usage(row), self.recount_usage(row));
+        if cached != usage {
             for (column, usage) in self.assumed_usage.iter_mut().zip(usage) {
                 column[row.index()] = usage;
             }
-            mismatch("assumed_usage", format!("{kept:?} instead of {usage:?}"));
+            mismatch("assumed_usage", format!("{cached:?} instead of {usage:?}"));
         }
-        let (kept, residents) = (self.kept_residents(row), self.recount_residents(row));
-        if kept != residents {
+        let (cached, residents) = (self.cached_residents(row), self.recount_residents(row));
+        if cached != residents {
             let placed: Vec<_> = self.pods_on(row).cloned().collect();
             self.population.recount(row, &placed);
-            mismatch("pods_by_class", format!("{} classes instead of {}", kept.len(), residents.len()));
+            mismatch("pods_by_class", format!("{} classes instead of {}", cached.len(), residents.len()));
         }
         if let Some(node) = self.node(row).cloned()
             && let Some(details) = self.images.audit_row(row, &node)
@@ -158,7 +158,7 @@ impl Cluster {
         })
     }
 
-    fn kept_residents(&self, row: Row) -> BTreeMap<ClassId, (u32, u32)> {
+    fn cached_residents(&self, row: Row) -> BTreeMap<ClassId, (u32, u32)> {
         let id = |class: &Arc<Class>| class.id();
         self.residents(row).iter().map(|one| (id(&one.class), (one.pods, one.deleting))).collect()
     }
@@ -169,8 +169,8 @@ fn difference(columns: &Columns, row: Row, actual: &ResourceVector, cluster: &Cl
     let names = cluster.resources.names().filter_map(|name| Some((name, cluster.resources.get(name)?)));
     let amounts = names.map(|(name, id)| (name, columns.get(id, row), actual.get(id)));
     let wrong: Vec<String> = amounts
-        .filter(|(_, kept, actual)| kept != actual)
-        .map(|(name, kept, actual)| format!("{name} {kept} instead of {actual}"))
+        .filter(|(_, cached, actual)| cached != actual)
+        .map(|(name, cached, actual)| format!("{name} {cached} instead of {actual}"))
         .collect();
     (!wrong.is_empty()).then(|| wrong.join(", "))
 }

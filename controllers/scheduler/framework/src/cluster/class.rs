@@ -61,7 +61,7 @@ impl ClassId {
 }
 
 impl ReservedId {
-    /// Whether pods of the class may still come: somebody holds its template.
+    /// Whether pods of the class may still come: its template is still referenced.
     pub fn is_used(&self) -> bool {
         self.0.strong_count() > 0
     }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_that_nobody_uses_are_gone_with_what_users_wrote() {
+    fn unused_classes_are_dropped_with_their_templates() {
         let (mut classes, resources) = (Classes::default(), ResourceNames::default());
         let template = Arc::new(Template::default());
         let kept = classes.of(&template, &resources);

@@ -10,7 +10,7 @@ use crate::columns::Row;
 pub struct Discrepancy {
     pub node: Arc<str>,
     pub what: String,
-    pub kept: i64,
+    pub cached: i64,
     /// What the objects amount to.
     pub actual: i64,
 }
@@ -28,12 +28,12 @@ impl Cluster {
         let mut found = Vec::new();
         for (name, row) in &self.rows {
             let twin = rebuilt.rows.get(name).copied();
-            let kept = self.sums(*row);
+            let cached = self.sums(*row);
             let actual = twin.map(|twin| rebuilt.sums(twin)).unwrap_or_default();
-            for (what, kept) in kept {
+            for (what, cached) in cached {
                 let actual = actual.get(&what).copied().unwrap_or(0);
-                if kept != actual {
-                    found.push(Discrepancy { node: Arc::clone(name), what, kept, actual });
+                if cached != actual {
+                    found.push(Discrepancy { node: Arc::clone(name), what, cached, actual });
                 }
             }
         }

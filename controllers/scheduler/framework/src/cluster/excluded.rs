@@ -10,14 +10,14 @@ use crate::columns::Row;
 /// The pods that are excluded for one pod while its node is sought ([`ReservationRestore`](crate::ReservationRestore)).
 #[derive(Clone, Debug, Default)]
 pub struct ExcludedPods {
-    /// Reserve pods, each with its row, in order. They are excluded when their row is asked.
+    /// Reserve pods, each with its row, in order. They are excluded when their row is evaluated.
     pub by_row: Arc<[(Row, Uid)]>,
     /// Other pods, which count in sums over all rows. They are excluded at once.
     pub at_once: Vec<Uid>,
 }
 
 impl Cluster {
-    /// Takes a pod off its node until [`Cluster::include_all`]. States that see it go can tell this from a removal: it is among the
+    /// Takes a pod off its node until [`Cluster::include_all`]. States can distinguish this from a removal: it is among the
     /// excluded pods by then.
     pub fn exclude_pod(&mut self, uid: &Uid) {
         if let Some(placed) = self.pods.get(uid).cloned() {
@@ -26,7 +26,7 @@ impl Cluster {
         }
     }
 
-    /// Excludes these pods until [`Cluster::include_all`]: those of a row when the row is asked.
+    /// Excludes these pods until [`Cluster::include_all`]: those of a row when the row is evaluated.
     pub fn exclude(&mut self, pods: impl IntoIterator<Item = ExcludedPods>) {
         let (mut to_exclude, mut more, mut at_once) = (Arc::<[(Row, Uid)]>::default(), Vec::new(), Vec::new());
         for pods in pods {
@@ -65,7 +65,7 @@ impl Cluster {
         on_row.for_each(|(_, uid)| self.exclude_pod(uid));
     }
 
-    /// Excludes the pods of all rows that are to be excluded, before more than single rows are asked.
+    /// Excludes the pods of all rows that are to be excluded, before more than single rows are evaluated.
     pub fn exclude_all(&mut self) {
         let to_exclude = Arc::clone(&self.to_exclude);
         for (_, uid) in to_exclude.iter() {

@@ -8,7 +8,7 @@ use crate::{pod::Pod, policy::Policy};
 /// Who schedules by this cluster, and what that one may do to others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scheduling {
-    /// The names by which pods ask for this scheduler; none while nobody schedules.
+    /// The scheduler names of this scheduler; none while it is not the leader.
     names: Vec<Arc<str>>,
     policy: Policy,
 }
@@ -36,10 +36,10 @@ impl Cluster {
     }
 
     /// Whether a pod must not be evicted, whatever the rules of plugins say: another scheduler is responsible for it, or this one
-    /// runs in it. A pod that is being deleted already is not evicted any more, so that its room may be counted on.
+    /// runs in it. A pod that is being deleted already is not evicted any more, so that its resources will be free.
     pub fn is_spared(&self, placed: &Placed) -> bool {
         let policy = self.policy();
-        let is_own = policy.own_pod.as_ref() == Some(&placed.pod.key);
+        let is_own = policy.scheduler_pod.as_ref() == Some(&placed.pod.key);
         !placed.pod.deleting && (is_own || !policy.evicts_foreign && self.is_foreign(&placed.pod))
     }
 }

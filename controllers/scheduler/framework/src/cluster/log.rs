@@ -20,10 +20,10 @@ pub(super) struct ChangeLog {
 
 impl ChangeLog {
     /// Who is further behind looks at every node again, which is not much more work.
-    const KEPT_MAX: usize = 4096;
+    const ROWS_MAX: usize = 4096;
 
     pub(super) fn note(&mut self, row: Row) {
-        if self.rows.len() == Self::KEPT_MAX {
+        if self.rows.len() == Self::ROWS_MAX {
             self.rows.pop_front();
             self.start += 1;
         }
@@ -69,7 +69,7 @@ mod tests {
         log.note(row(1));
         assert_eq!(since(&log, begin), Some(vec![row(2), row(1)]), "each once");
         assert_eq!([1, 2, 9].map(|at| log.generation(row(at))), [3, 2, 0]);
-        (0..ChangeLog::KEPT_MAX).for_each(|_| log.note(row(3)));
+        (0..ChangeLog::ROWS_MAX).for_each(|_| log.note(row(3)));
         assert_eq!((since(&log, middle), since(&log, log.end())), (None, Some(vec![])));
     }
 }

@@ -1,4 +1,4 @@
-//! Pods for which room is being made, and those that are evicted for them.
+//! Nominated pods, and their victims.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,18 +8,18 @@ use super::{Cluster, Placed};
 use crate::{columns::Row, pod::Pod};
 
 impl Cluster {
-    /// The pods for which room is being made, with their rows.
+    /// The nominated pods, with their rows.
     pub fn nominated(&self) -> impl Iterator<Item = (&Arc<Pod>, Row)> {
         self.nominated.values().map(|(pod, row)| (pod, *row))
     }
 
-    /// The rows on which room is being made.
+    /// The rows of nominated pods.
     pub(crate) fn nominated_rows(&self) -> BTreeSet<Row> {
         self.nominated().map(|(_, row)| row).collect()
     }
 
-    /// The pods for which room is being made on a row and that go before this one. Those of other schedulers do so only with a
-    /// higher priority, for nobody knows which of two schedulers is faster.
+    /// The pods that are nominated to a row and that go before this one. Those of other schedulers do so only with a
+    /// higher priority, because it is unknown which of two schedulers is faster.
     pub fn nominated_before(&self, pod: &Pod, row: Row) -> Vec<Arc<Pod>> {
         let goes_before = |other: &Pod| {
             let (theirs, own) = (other.template.priority, pod.template.priority);
@@ -29,7 +29,7 @@ impl Cluster {
         there.filter(|(other, _)| self.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
     }
 
-    /// The row on which room is being made for a pod.
+    /// The row of a pod's nominated node.
     pub fn nomination(&self, uid: &Uid) -> Option<Row> {
         self.nominated.get(uid).map(|(_, row)| *row)
     }
@@ -43,7 +43,7 @@ impl Cluster {
         old.map(|(_, row)| row).into_iter().chain(row).for_each(|row| self.log.note(row));
     }
 
-    /// Whether a pod goes to make room: its eviction is ordered, or it is being deleted after one.
+    /// Whether a pod is a victim: its eviction is ordered, or it is being deleted after one.
     pub fn is_evicted(&self, placed: &Placed) -> bool {
         self.evicted.contains_key(&placed.pod.uid) || placed.pod.deleting && placed.pod.is_preempted
     }

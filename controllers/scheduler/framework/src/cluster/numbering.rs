@@ -72,7 +72,7 @@ impl Cluster {
         self.numbering.epoch
     }
 
-    /// The names that a number stands for ([`Unoffered::number`]); none where nobody uses them any more.
+    /// The names of a number ([`Unoffered::number`]); none when they are unused by now.
     pub fn unoffered(&self, number: NonZeroU16) -> Option<Arc<Unoffered>> {
         self.classes.unoffered().get(number)
     }

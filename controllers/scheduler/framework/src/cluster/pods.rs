@@ -29,7 +29,7 @@ impl Cluster {
         self.pending.values()
     }
 
-    /// All pods as they were told of last, of all schedulers, wherever they are.
+    /// All pods as they were reported last, of all schedulers, wherever they are.
     pub fn known_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         let placed = self.pods.values().map(|placed| &placed.pod);
         self.pending.values().chain(placed.filter(|pod| !self.pending.contains_key(&pod.uid)))
@@ -69,7 +69,7 @@ impl Cluster {
         placed
     }
 
-    /// A pod as it was told of last; what is assumed to be on a node may have changed since.
+    /// A pod as it was reported last; the assumed pod on a node may be older.
     fn known(&self, uid: &Uid) -> Option<&Arc<Pod>> {
         self.pending.get(uid).or_else(|| self.pods.get(uid).map(|placed| &placed.pod))
     }

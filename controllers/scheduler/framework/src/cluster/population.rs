@@ -1,6 +1,6 @@
 //! How many pods of which class are on a row.
 //!
-//! Selectors are matched with classes and not with pods: what a plugin asks about other pods costs as much as there are
+//! Selectors are matched with classes and not with pods: what a plugin looks up about other pods costs as much as there are
 //! classes, and sums over the rows on which those are.
 
 use std::{
@@ -15,7 +15,7 @@ use crate::columns::Row;
 #[derive(Clone, Debug)]
 pub struct Residents {
     pub class: Arc<Class>,
-    /// A small number that stands for the class while it has a pod on any row.
+    /// A small number of the class, valid while it has a pod on any row.
     pub index: usize,
     /// How many they are.
     pub pods: u32,
@@ -32,7 +32,7 @@ pub(super) struct Population {
     indexes: BTreeMap<ClassId, usize>,
     free: Vec<usize>,
     /// Classes whose pods say something about other pods.
-    bearers: BTreeSet<usize>,
+    classes_with_pod_affinity: BTreeSet<usize>,
     /// Changes whenever such a class appears or vanishes.
     epoch: u64,
 }
@@ -129,8 +129,8 @@ impl Population {
         self.classes.iter().map(|known| known.as_ref().map(|(class, _)| class))
     }
 
-    pub(super) fn bearers(&self) -> impl Iterator<Item = &Arc<Class>> {
-        self.bearers.iter().filter_map(|index| Some(&self.classes.get(*index)?.as_ref()?.0))
+    pub(super) fn classes_with_pod_affinity(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.classes_with_pod_affinity.iter().filter_map(|index| Some(&self.classes.get(*index)?.as_ref()?.0))
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -149,7 +149,7 @@ impl Population {
         self.classes[index] = Some((Arc::clone(class), 0));
         self.indexes.insert(class.id(), index);
         if !class.template().pod_affinity.is_empty() {
-            self.bearers.insert(index);
+            self.classes_with_pod_affinity.insert(index);
             self.epoch += 1;
         }
         index
@@ -159,7 +159,7 @@ impl Population {
         let Some((class, _)) = self.classes.get_mut(index).and_then(Option::take) else { return };
         self.indexes.remove(&class.id());
         self.free.push(index);
-        if self.bearers.remove(&index) {
+        if self.classes_with_pod_affinity.remove(&index) {
             self.epoch += 1;
         }
     }

@@ -32,7 +32,7 @@ pub trait State: Any + Send + Sync + Debug {
     /// A pod became known, or is known differently: with a node or without, of this scheduler or of another.
     fn pod(&mut self, _cluster: &Cluster, _old: Option<&Arc<Pod>>, _new: Option<&Arc<Pod>>) {}
 
-    /// The node of a pod has rejected it for want of a resource, and the pod is removed next. Gives the rows about which something
+    /// The node of a pod has rejected it because it lacks a resource, and the pod is removed next. Gives the rows about which something
     /// else is to be decided now.
     fn rejected(&mut self, _cluster: &Cluster, _placed: &Placed, _resource: &str) -> Vec<Row> {
         Vec::new()

@@ -89,9 +89,9 @@ fn known(cluster: &Cluster) -> (Vec<ClassId>, Vec<ClassId>, Vec<Option<usize>>) 
         ids
     };
     let classes = cluster.classes().flatten().map(|class| class.id()).collect();
-    let bearers = cluster.bearers().map(|class| class.id()).collect();
+    let classes_with_pod_affinity = cluster.classes_with_pod_affinity().map(|class| class.id()).collect();
     let images = ["web", "db"].map(|image| cluster.image(image).map(|image| image.rows.len()));
-    (sorted(classes), sorted(bearers), images.into())
+    (sorted(classes), sorted(classes_with_pod_affinity), images.into())
 }
 
 /// The nodes of each domain, by the number of the row.
@@ -273,7 +273,7 @@ fn a_pod_may_come_before_its_node_and_stay_after_it() {
 }
 
 #[test]
-fn a_sum_that_was_too_large_to_be_kept_is_exact_again_when_a_pod_goes() {
+fn a_sum_that_overflowed_is_exact_again_when_a_pod_goes() {
     let mut cluster = Cluster::default();
     cluster.set_node(node(1, 1000));
     let huge = || "9223372036854775807".parse().unwrap();
@@ -293,7 +293,7 @@ fn a_sum_that_was_too_large_to_be_kept_is_exact_again_when_a_pod_goes() {
 }
 
 #[test]
-fn room_on_a_node_that_is_gone_is_no_room_on_the_node_that_has_its_row() {
+fn a_nomination_to_a_node_that_is_gone_is_none_to_the_node_that_gets_its_row() {
     let (mut cluster, templates) = (Cluster::default(), templates());
     cluster.set_node(node(1, 1000));
     let waiting = Arc::new(Pod { node: None, ..Pod::clone(&pod(1, &templates[0], 1)) });
@@ -322,7 +322,7 @@ impl State for Changes {
 }
 
 #[test]
-fn a_state_is_told_of_each_change_of_a_pod_once_wherever_the_pod_is() {
+fn the_event_handler_of_a_state_is_called_once_for_each_change_of_a_pod() {
     let mut cluster = Cluster::default();
     cluster.add_state(Box::<Changes>::default());
     cluster.set_node(node(1, 1000));

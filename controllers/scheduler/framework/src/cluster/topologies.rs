@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_nobody_names_any_more_are_dropped_and_pinned_ones_stay() {
+    fn unused_keys_are_dropped_and_pinned_ones_stay() {
         let mut topologies = Topologies::default();
         let keys: Vec<Arc<str>> = (0..32).map(|key| format!("k{key}").into()).collect();
         assert!(!topologies.is_sweep_due());

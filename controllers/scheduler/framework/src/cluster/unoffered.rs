@@ -1,4 +1,4 @@
-//! Resources that pods request and no node offers. They have no column: whoever requests one fits nowhere, so that users' names cost
+//! Resources that pods request and no node offers. They have no column: a pod that requests one fits nowhere, so that users' names cost
 //! nothing beside the pods that write them.
 
 use std::{
@@ -19,7 +19,7 @@ pub struct Unoffered {
     names: Box<[Box<str>]>,
 }
 
-/// All of them that are in use, each once, by the number that stands for it in answers about nodes.
+/// All of them that are in use, each once, by its number in refusals of nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnofferedSets {
     by_number: BTreeMap<NonZeroU16, Weak<Unoffered>>,
@@ -32,7 +32,7 @@ pub(super) struct UnofferedSets {
 // === impl Unoffered ===
 
 impl Unoffered {
-    /// What stands for more of them than there are numbers: what they are is not known.
+    /// The number of all sets beyond the limit: their names are unknown.
     const TOO_MANY: NonZeroU16 = NonZeroU16::MAX;
 
     /// Stands for these names: [`super::Cluster::unoffered`].
@@ -64,7 +64,7 @@ impl UnofferedSets {
         Some(known.unwrap_or_else(|| self.keep(digest, names)))
     }
 
-    /// The names that a number stands for; none where nobody uses them any more.
+    /// The names of a number; none when they are unused by now.
     pub(super) fn get(&self, number: NonZeroU16) -> Option<Arc<Unoffered>> {
         self.by_number.get(&number).and_then(Weak::upgrade)
     }
@@ -87,7 +87,7 @@ impl UnofferedSets {
         new
     }
 
-    /// The next number that nothing stands for.
+    /// The next unused number.
     fn free_number(&self) -> Option<NonZeroU16> {
         let all = Unoffered::TOO_MANY.get();
         let following = (self.last.saturating_add(1)..all).chain(1..=self.last);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_uses_are_forgotten_and_numbers_are_given_in_turn() {
+    fn unused_names_are_dropped_and_numbers_are_assigned_in_turn() {
         let (mut sets, resources) = (UnofferedSets::default(), ResourceNames::default());
         let kept = sets.of(&requests(&["example.com/kept"]), &resources).unwrap();
         let mut numbers = Vec::new();

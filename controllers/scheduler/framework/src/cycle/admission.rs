@@ -1,15 +1,15 @@
-//! What plugins say of a pod before nodes are asked.
+//! PreFilter of plugins, before nodes are filtered.
 
 use super::{Profile, Verdict};
 use crate::{
-    Among, Code, PluginSet, PreparedFilter, Rejection, Request,
+    Code, NodeSubset, PluginSet, PreparedFilter, Rejection, Request,
     cluster::Cluster,
     timing::{ExtensionPoint, Timing, Untimed},
 };
 
 impl Profile {
     /// The first plugin that rejects the pod beforehand or for good, or else the last that rejects it in PreFilter. That no node is left
-    /// over of those that plugins name comes before such a rejection, where these are asked before it.
+    /// over of those that plugins name comes before such a rejection, where these come before it.
     pub fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
         self.admit_timed(request, cluster, &mut Untimed)
     }
@@ -25,7 +25,7 @@ impl Profile {
             return Some(rejected);
         }
         let (plugin, rejection) = self.pre_filter(request, cluster, timing)?;
-        // Plugins after one that rejects the pod for good are not asked, plugins after one that evictions may help are.
+        // Plugins after one that rejects the pod for good are not called, plugins after one that evictions may help are.
         let until = (rejection.code != Code::Unschedulable).then_some(plugin);
         let none_named = self.none_named(request, until, cluster);
         Some(none_named.map_or((plugin, rejection), |verdict| self.rejected_by(&verdict, cluster)))
@@ -73,18 +73,18 @@ impl Profile {
         last
     }
 
-    /// Why no node is left over of those that plugins name, as far as these are asked before this one.
+    /// Why no node is left over of those that plugins name, as far as these come before this one.
     fn none_named(&self, request: &Request<'_>, until: Option<u8>, cluster: &Cluster) -> Option<Verdict> {
         let end = self.admits.iter().position(|index| Some(*index) == until).unwrap_or(self.admits.len());
-        let asked = self.at(&self.admits[..end], |plugin| &plugin.filter);
-        let mut among = Among::default();
+        let filters = self.at(&self.admits[..end], |plugin| &plugin.filter);
+        let mut subset = NodeSubset::default();
         for (index, _, filter) in
-            asked.filter(|(index, _, filter)| filter.names_nodes() && self.filters.contains(index))
+            filters.filter(|(index, _, filter)| filter.names_nodes() && self.filters.contains(index))
         {
-            if let PreparedFilter::Among(names, _) = filter.prepare_filter(request, cluster) {
-                among.limit(index, names);
+            if let PreparedFilter::NodeNames(names, _) = filter.prepare_filter(request, cluster) {
+                subset.limit(index, names);
             }
         }
-        among.none_left(&self.admits)
+        subset.none_left(&self.admits)
     }
 }

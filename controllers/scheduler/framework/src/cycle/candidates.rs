@@ -1,4 +1,4 @@
-//! What is known about the nodes for pods of one class: kept answers, and how they follow the rows that have changed.
+//! Candidates of one class of pods: cached verdicts and scores of all nodes, and how they follow the rows that have changed.
 
 mod choice;
 mod local;
@@ -19,7 +19,7 @@ use crate::{
     timing::Timing,
 };
 
-/// The local answers for all rows, with what is to be asked beyond them.
+/// The local verdicts and scores of all rows, with the filters and scores that are not local.
 pub(super) struct Candidates {
     pub(super) class: Arc<Class>,
     prepared: Prepared,
@@ -30,13 +30,13 @@ pub(super) struct Candidates {
     /// How many nodes each verdict refuses; none where they are to be counted.
     refusals: Option<Refusals>,
     position: Position,
-    /// By which numbers of resources they were asked.
+    /// By which numbers of resources they were evaluated.
     resources: u64,
-    /// The pods that were not there for the class when these were asked.
+    /// The pods that were not there for the class when these were evaluated.
     excluded: Arc<[(Row, Uid)]>,
     /// By plugin: of what it says at all, and of its scores alone.
     epochs: Vec<(u64, u64)>,
-    /// How often plugins were asked again because of that.
+    /// How often plugins were called again because of that.
     pub(super) renewals: u64,
     /// By which these are kept; none where they never were.
     pub(super) number: Option<u64>,
@@ -50,7 +50,7 @@ impl Candidates {
         let resources = cluster.resources_epoch();
         let mut candidates =
             Self { class, prepared, best, verdicts, refusals, position, resources, excluded, epochs, renewals, number };
-        candidates.ask_all(cluster);
+        candidates.evaluate_all(cluster);
         candidates
     }
 
@@ -59,8 +59,8 @@ impl Candidates {
         self.class.template().text_length
     }
 
-    /// Whether the same is asked for a pod of another class, for which this was prepared.
-    pub(super) fn is_asked_as(
+    /// Whether pods of another class, for which this was prepared, have equal verdicts and scores.
+    pub(super) fn is_evaluated_like(
         &self,
         profile: &Profile,
         request: &Request<'_>,
@@ -71,11 +71,11 @@ impl Candidates {
         let is_restored = self.is_restored(cluster);
         own.differs_by_marks_alone(other)
             && self.resources == cluster.resources_epoch()
-            && self.prepared.among == prepared.among
+            && self.prepared.subset == prepared.subset
             && self.prepared.plugins().eq(prepared.plugins())
             && prepared.plugins().all(|plugin| {
-                let asks = profile.plugins.get(usize::from(plugin));
-                asks.is_some_and(|asks| asks.signature().are_equal(own, other, is_restored))
+                let registration = profile.plugins.get(usize::from(plugin));
+                registration.is_some_and(|one| one.signature().are_equal(own, other, is_restored))
             })
     }
 
@@ -92,8 +92,8 @@ impl Candidates {
         rows.all(|row| self.best.score(row) == anew.best.score(row) && self.verdicts.get(row) == anew.verdicts.get(row))
     }
 
-    fn ask_all(&mut self, cluster: &Cluster) {
-        (self.best, self.verdicts) = self.prepared.ask_all(cluster);
+    fn evaluate_all(&mut self, cluster: &Cluster) {
+        (self.best, self.verdicts) = self.prepared.evaluate_all(cluster);
         self.prepared.scores.iter_mut().for_each(Scorer::clear);
         self.scale(cluster);
         self.position = cluster.position();
@@ -103,7 +103,7 @@ impl Candidates {
         self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale(cluster, &mut self.best));
     }
 
-    /// Asks the nodes that have changed. Says no where everything is to be asked anew.
+    /// Evaluates the nodes that have changed. Returns false where all nodes are to be evaluated anew.
     pub(super) fn bring_up_to_date(
         &mut self,
         profile: &Profile,
@@ -123,7 +123,7 @@ impl Candidates {
             changed.dedup();
             self.excluded = excluded;
         }
-        if !self.prepared.asks_single_rows(cluster) {
+        if !self.prepared.depends_on_single_rows(cluster) {
             cluster.exclude_all();
         }
         if !self.renew_heirs(profile, request, cluster, timing) {
@@ -131,7 +131,7 @@ impl Candidates {
         }
         for row in changed {
             cluster.exclude_on(row);
-            self.ask(cluster, row);
+            self.evaluate(cluster, row);
         }
         self.position = cluster.position();
         let is_renewed = self.renew(profile, request, cluster, timing);
@@ -139,7 +139,7 @@ impl Candidates {
         is_renewed
     }
 
-    fn ask(&mut self, cluster: &Cluster, row: Row) {
+    fn evaluate(&mut self, cluster: &Cluster, row: Row) {
         self.prepared.filters.iter_mut().for_each(|filter| filter.refresh(cluster, row));
         let is_there = cluster.node(row).is_some();
         let verdict = if is_there { self.prepared.local_verdict(cluster, row) } else { None };

@@ -1,4 +1,4 @@
-//! What every plugin says about every node, for who asks why.
+//! The verdicts and scores of all plugins for all nodes, for diagnosis.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ pub struct OnNode {
     pub node: Arc<str>,
     /// Who refuses it, in the order of filters. The first is the one that counts.
     pub refusals: Vec<NodeRefusal>,
-    /// How plugins rate it, from 0 to 100, and what each counts. Only nodes that nobody refuses are rated.
+    /// How plugins rate it, from 0 to 100, and what each counts. Only nodes that no plugin refuses are rated.
     pub scores: Vec<PluginScore>,
 }
 
@@ -44,7 +44,7 @@ impl OnNode {
 }
 
 impl Profile {
-    /// What all plugins say about all nodes, in the order of rows. Nothing is kept, and nobody is asked to admit the pod.
+    /// What all plugins say about all nodes, in the order of rows. Nothing is cached, and PreFilter does not run.
     pub fn everywhere(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<OnNode> {
         let mut prepared = self.prepare(request, cluster);
         let mut nodes: Vec<(Row, OnNode)> = cluster
@@ -80,7 +80,7 @@ impl Profile {
         let of_all = prepared.refused.into_iter();
         let of_node = prepared.filters.iter().filter_map(|filter| filter.verdict(cluster, row));
         of_all
-            .chain(prepared.among.leaves_out(cluster, row))
+            .chain(prepared.subset.leaves_out(cluster, row))
             .chain(of_node)
             .map(|verdict| NodeRefusal {
                 plugin: self.name_of(verdict.plugin),

@@ -1,4 +1,4 @@
-//! What plugins are asked for one pod, or for all pods of a class: prepared once, and asked of any node.
+//! The filters and scores of a profile for one pod, or for all pods of a class: prepared once, and run for any node.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{
     scorer::Scorer,
 };
 use crate::{
-    Among, PreparedFilter, Request,
+    NodeSubset, PreparedFilter, Request,
     cluster::{Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
@@ -16,9 +16,9 @@ use crate::{
     timing::{ExtensionPoint, Timing, Untimed},
 };
 
-/// What the plugins of a profile ask for one pod, or for all pods of a class.
+/// The prepared filters and scores of a profile for one pod, or for all pods of a class.
 pub struct Prepared {
-    pub(super) among: Among,
+    pub(super) subset: NodeSubset,
     pub(super) filters: Vec<Filtering>,
     pub(super) scores: Vec<Scorer>,
     /// A plugin that refuses all nodes.
@@ -26,21 +26,21 @@ pub struct Prepared {
 }
 
 impl Profile {
-    /// What is asked of every node for a pod.
+    /// Prepares filters and scores for a pod.
     pub fn prepare(&self, request: &Request<'_>, cluster: &Cluster) -> Prepared {
         self.prepare_timed(request, cluster, &mut Untimed)
     }
 
     /// The same, with the time that single plugins take.
     pub(super) fn prepare_timed(&self, request: &Request<'_>, cluster: &Cluster, timing: &mut impl Timing) -> Prepared {
-        let among = Among::default();
-        let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
+        let subset = NodeSubset::default();
+        let mut prepared = Prepared { subset, filters: Vec::new(), scores: Vec::new(), refused: None };
         for (index, plugin, point) in self.at(&self.filters, |plugin| &plugin.filter) {
             match timing.call(plugin, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster)) {
                 PreparedFilter::Skip => {}
                 PreparedFilter::Nodes(filter) => prepared.filters.push(Filtering::new(index, filter)),
-                PreparedFilter::Among(names, filter) => {
-                    prepared.among.limit(index, names);
+                PreparedFilter::NodeNames(names, filter) => {
+                    prepared.subset.limit(index, names);
                     prepared.filters.extend(filter.map(|filter| Filtering::new(index, filter)));
                 }
                 PreparedFilter::None(refusal) => {
@@ -52,11 +52,12 @@ impl Profile {
                 }
             }
         }
-        prepared.refused = prepared.among.none_left(&self.admits).or(prepared.refused);
+        prepared.refused = prepared.subset.none_left(&self.admits).or(prepared.refused);
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
-            let asks = &self.plugins[usize::from(*plugin)];
-            let point = asks.score.as_ref()?;
-            let score = timing.call(asks, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))?;
+            let registration = &self.plugins[usize::from(*plugin)];
+            let point = registration.score.as_ref()?;
+            let score =
+                timing.call(registration, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))?;
             Some(Scorer::new(*plugin, *weight, score))
         });
         prepared.scores = scores.collect();
@@ -64,7 +65,7 @@ impl Profile {
     }
 
     /// What the plugins say about one node: the first refusal, or the score before anything is normalised.
-    pub fn ask(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<i64, Verdict> {
+    pub fn evaluate(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<i64, Verdict> {
         let mut prepared = self.prepare(request, cluster);
         prepared.refused.map_or(Ok(()), Err)?;
         prepared.filter(cluster, row)?;
@@ -88,42 +89,43 @@ impl Prepared {
 
     /// The first refusal of a node.
     pub fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Verdict> {
-        let outside = self.among.leaves_out(cluster, row);
+        let outside = self.subset.leaves_out(cluster, row);
         outside.or_else(|| first_refusal(self.filters.iter(), cluster, row)).map_or(Ok(()), Err)
     }
 
-    /// How many of these pods a node takes beside those that it has, and the verdict about the next one; none where only trying tells.
+    /// How many of these pods a node takes beside those that it has, and the verdict about the next one; `None` when only trying shows it.
     /// Where it is as many as this guess, few questions are asked.
-    pub(super) fn room(
+    pub(super) fn capacity(
         &self,
         cluster: &Cluster,
         row: Row,
         pods: usize,
         guess: usize,
     ) -> Option<(usize, Option<Verdict>)> {
-        if let Some(outside) = self.among.leaves_out(cluster, row) {
+        if let Some(outside) = self.subset.leaves_out(cluster, row) {
             return Some((0, Some(outside)));
         }
-        let (mut room, mut refused) = (pods, None);
+        let (mut capacity, mut refused) = (pods, None);
         for Filtering { plugin, filter, .. } in &self.filters {
             // Most filters take the last of those that all before them take, and so all of them.
-            let mut probes = [room.saturating_sub(1), guess.saturating_sub(1), guess].into_iter();
-            let (mut least, mut most) = (0, room);
+            let mut probes = [capacity.saturating_sub(1), guess.saturating_sub(1), guess].into_iter();
+            let (mut least, mut most) = (0, capacity);
             while least < most {
-                let asked = probes.find(|probe| (least..most).contains(probe)).unwrap_or(least + (most - least) / 2);
-                match filter.filter_after(cluster, row, asked)? {
-                    Ok(()) => least = asked + 1,
+                let pods_before =
+                    probes.find(|probe| (least..most).contains(probe)).unwrap_or(least + (most - least) / 2);
+                match filter.filter_after(cluster, row, pods_before)? {
+                    Ok(()) => least = pods_before + 1,
                     Err(refusal) => {
-                        most = asked;
-                        (room, refused) = (most, Some(Verdict { plugin: *plugin, refusal }));
+                        most = pods_before;
+                        (capacity, refused) = (most, Some(Verdict { plugin: *plugin, refusal }));
                     }
                 }
             }
         }
-        Some((room, refused))
+        Some((capacity, refused))
     }
 
-    /// The first refusal of a node: with these pods on it, and without them, for they may be what the pod wants to be near.
+    /// The first refusal of a node: with these pods on it, and without them, for the pod may have an affinity to them.
     pub(crate) fn filter_beside(&mut self, trial: &mut Trial<'_>, row: Row, pods: &[Arc<Pod>]) -> Result<(), Verdict> {
         if pods.is_empty() {
             return self.filter(trial, row);

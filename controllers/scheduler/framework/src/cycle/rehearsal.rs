@@ -1,4 +1,4 @@
-//! Pods that are tried on nodes together, by plugins that place or make room for several at once.
+//! Pods that are tried on nodes together, by plugins that place several at once or preempt for them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Rehearsal<'c> {
     prepared: Vec<Prepared>,
     steps: Vec<(Placed, bool)>,
     /// How many pods the last node took.
-    last_room: usize,
+    last_capacity: usize,
 }
 
 /// A pod, with the index of what is asked of nodes for it.
@@ -31,7 +31,7 @@ struct RehearsedPod {
     class: Arc<Class>,
     state: AttemptState,
     prepared: usize,
-    /// How many pods of which the same is asked come from this one on.
+    /// How many pods that are evaluated alike come from this one on.
     alike: usize,
 }
 
@@ -63,7 +63,7 @@ pub struct Checkpoint {
 impl<'c> Rehearsal<'c> {
     /// A rehearsal with these pods, none of which has a place yet.
     pub fn new(profile: &'c Profile, cluster: &'c mut Cluster, pods: &[Arc<Pod>]) -> Self {
-        let (mut asked, mut prepared, mut known) = (Vec::<RehearsedPod>::new(), Vec::new(), Vec::new());
+        let (mut rehearsed, mut prepared, mut known) = (Vec::<RehearsedPod>::new(), Vec::new(), Vec::new());
         for pod in pods {
             let class = cluster.class(&pod.template);
             let is_individual = profile.is_individual(pod, cluster);
@@ -78,14 +78,14 @@ impl<'c> Rehearsal<'c> {
                 known.push((class.id(), index));
             }
             let (pod, state) = (Arc::clone(pod), AttemptState::default());
-            asked.push(RehearsedPod { pod, class, state, prepared: index, alike: 1 });
+            rehearsed.push(RehearsedPod { pod, class, state, prepared: index, alike: 1 });
         }
-        for at in (1..asked.len()).rev() {
-            if asked[at - 1].prepared == asked[at].prepared {
-                asked[at - 1].alike = asked[at].alike + 1;
+        for at in (1..rehearsed.len()).rev() {
+            if rehearsed[at - 1].prepared == rehearsed[at].prepared {
+                rehearsed[at - 1].alike = rehearsed[at].alike + 1;
             }
         }
-        Self { profile, trial: cluster.trial(), pods: asked, prepared, steps: Vec::new(), last_room: 0 }
+        Self { profile, trial: cluster.trial(), pods: rehearsed, prepared, steps: Vec::new(), last_capacity: 0 }
     }
 
     /// The cluster as it would be.
@@ -94,13 +94,13 @@ impl<'c> Rehearsal<'c> {
     }
 
     pub fn pods(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> {
-        self.pods.iter().map(|asked| &asked.pod)
+        self.pods.iter().map(|rehearsed| &rehearsed.pod)
     }
 
     /// Whether plugins other than the named one admit a pod to the cluster as it would be.
     pub fn admit(&self, pod: usize, but: &str) -> Result<(), Rejection> {
-        let Some(asked) = self.pods.get(pod) else { return Ok(()) };
-        let request = asked.request(self.profile);
+        let Some(rehearsed) = self.pods.get(pod) else { return Ok(()) };
+        let request = rehearsed.request(self.profile);
         let admits = &self.profile.admits;
         let first = self.profile.at(admits, |plugin| &plugin.before_pre_filter);
         for (_, _, point) in first.filter(|(_, plugin, _)| plugin.name() != but) {
@@ -113,30 +113,30 @@ impl<'c> Rehearsal<'c> {
         Ok(())
     }
 
-    /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
+    /// Whether a node takes a pod beside all that have their places, and beside the pods that are nominated to it.
     pub fn takes(&mut self, pod: usize, row: Row) -> Result<(), Verdict> {
-        let Some(asked) = self.pods.get(pod) else { return Ok(()) };
-        let beside = self.beside(asked, row);
-        let Some(prepared) = self.prepared.get_mut(asked.prepared) else { return Ok(()) };
+        let Some(rehearsed) = self.pods.get(pod) else { return Ok(()) };
+        let beside = self.beside(rehearsed, row);
+        let Some(prepared) = self.prepared.get_mut(rehearsed.prepared) else { return Ok(()) };
         prepared.refused.map_or(Ok(()), Err)?;
         prepared.filter_beside(&mut self.trial, row, &beside)
     }
 
-    /// The pods for which room is being made on a node, other than those of the rehearsal, and that go before one of these.
-    fn beside(&self, asked: &RehearsedPod, row: Row) -> Vec<Arc<Pod>> {
-        let mut beside = self.profile.nominated_before(&asked.pod, row, &self.trial);
-        beside.retain(|other| self.pods.iter().all(|asked| asked.pod.uid != other.uid));
+    /// The pods that are nominated to a node, other than those of the rehearsal, and that go before one of these.
+    fn beside(&self, rehearsed: &RehearsedPod, row: Row) -> Vec<Arc<Pod>> {
+        let mut beside = self.profile.nominated_before(&rehearsed.pod, row, &self.trial);
+        beside.retain(|other| self.pods.iter().all(|rehearsed| rehearsed.pod.uid != other.uid));
         beside
     }
 
     /// Puts a pod in its place, with what plugins reserve for it.
     pub fn place(&mut self, pod: usize, row: Row) -> Result<(), Rejection> {
-        let Some(asked) = self.pods.get(pod) else { return Ok(()) };
+        let Some(rehearsed) = self.pods.get(pod) else { return Ok(()) };
         let mut holds = Holds::default();
         for (_, _, point) in self.profile.at(&self.profile.reserves, |plugin| &plugin.reserve) {
-            point.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
+            point.reserve(&rehearsed.request(self.profile), &self.trial, row, &mut holds)?;
         }
-        let pod = Arc::clone(&asked.pod);
+        let pod = Arc::clone(&rehearsed.pod);
         self.put(pod, row, holds);
         Ok(())
     }
@@ -157,16 +157,16 @@ impl<'c> Rehearsal<'c> {
     /// How many of the pods that are alike from this one on a node takes, and why not the next of them. Where it takes all, they
     /// have their places there afterwards for those that follow.
     fn fill_alike(&mut self, first: usize, row: Row) -> (usize, Option<NotNext>) {
-        let next = first + self.pods.get(first).map_or(0, |asked| asked.alike);
-        let room = self.room(first, row);
-        self.last_room = room.map_or(self.last_room, |(room, _)| room);
-        match room {
-            Some((room, Some(verdict))) => return (room, Some(NotNext::Filter(verdict))),
-            Some((room, None)) if next == self.pods.len() => return (room, None),
+        let next = first + self.pods.get(first).map_or(0, |rehearsed| rehearsed.alike);
+        let capacity = self.capacity(first, row);
+        self.last_capacity = capacity.map_or(self.last_capacity, |(capacity, _)| capacity);
+        match capacity {
+            Some((capacity, Some(verdict))) => return (capacity, Some(NotNext::Filter(verdict))),
+            Some((capacity, None)) if next == self.pods.len() => return (capacity, None),
             _ => {}
         }
         for pod in first..next {
-            let taken = if room.is_some() { Ok(()) } else { self.takes(pod, row).map_err(NotNext::Filter) };
+            let taken = if capacity.is_some() { Ok(()) } else { self.takes(pod, row).map_err(NotNext::Filter) };
             if let Err(refused) = taken.and_then(|()| self.place(pod, row).map_err(NotNext::Reserve)) {
                 return (pod - first, Some(refused));
             }
@@ -174,16 +174,16 @@ impl<'c> Rehearsal<'c> {
         (next - first, None)
     }
 
-    /// How many of the pods that are alike from this one on a node takes, and the verdict about the next of them; none where only
-    /// trying tells.
-    fn room(&self, first: usize, row: Row) -> Option<(usize, Option<Verdict>)> {
-        let asked = self.pods.get(first)?;
-        let prepared = self.prepared.get(asked.prepared)?;
+    /// How many of the pods that are alike from this one on a node takes, and the verdict about the next of them; `None` when only
+    /// trying shows it.
+    fn capacity(&self, first: usize, row: Row) -> Option<(usize, Option<Verdict>)> {
+        let rehearsed = self.pods.get(first)?;
+        let prepared = self.prepared.get(rehearsed.prepared)?;
         if let Some(refused) = prepared.refused {
             return Some((0, Some(refused)));
         }
-        if self.beside(asked, row).is_empty() {
-            prepared.room(&self.trial, row, asked.alike, self.last_room)
+        if self.beside(rehearsed, row).is_empty() {
+            prepared.capacity(&self.trial, row, rehearsed.alike, self.last_capacity)
         } else {
             None
         }

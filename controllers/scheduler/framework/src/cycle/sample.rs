@@ -1,21 +1,21 @@
 //! Samples of nodes: a search ends with enough nodes that take the pod, and the next one begins where it has ended
-//! (`spec/scheduler.md` 4.3, steps 6 and 7). Without a configured share every node is asked.
+//! (`spec/scheduler.md` 4.3, steps 6 and 7). Without a configured share every node is filtered.
 
-use super::{Memory, Prepared, Profile};
+use super::{CandidateCache, Prepared, Profile};
 use crate::{cluster::Cluster, columns::Row};
 
-/// Below so many nodes all of them are asked.
+/// Below so many nodes all of them are filtered.
 const NODES_MIN: usize = 100;
 
-/// Which nodes are asked, and how many were.
+/// Which nodes are filtered, and how many were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
     /// How many nodes that take the pod end the search.
     enough: usize,
-    /// How many nodes are passed over first; they are asked last.
+    /// How many nodes are passed over first; they are filtered last.
     from: usize,
-    /// How many nodes were asked.
-    pub(super) asked: usize,
+    /// How many nodes were filtered.
+    pub(super) evaluated: usize,
 }
 
 impl Sample {
@@ -27,7 +27,7 @@ impl Sample {
         feasible >= self.enough
     }
 
-    /// The nodes in the order in which they are asked.
+    /// The nodes in the order in which they are filtered.
     pub(super) fn rows(self, cluster: &Cluster) -> impl Iterator<Item = Row> {
         let rows = || cluster.rows().map(|(row, _)| row);
         rows().skip(self.from).chain(rows().take(self.from))
@@ -35,7 +35,7 @@ impl Sample {
 }
 
 impl Profile {
-    /// How many nodes that take a pod end the search, of so many that may be asked; none where all of them are.
+    /// How many nodes that take a pod end the search, of so many that may be filtered; none where all of them are.
     fn enough_of(&self, nodes: usize) -> Option<usize> {
         let percent = self.sampled_percent?;
         if self.scores.is_empty() {
@@ -46,29 +46,29 @@ impl Profile {
     }
 
     /// The nodes of the next search.
-    pub(super) fn sample(&self, prepared: &Prepared, memory: &Memory, cluster: &Cluster) -> Sample {
+    pub(super) fn sample(&self, prepared: &Prepared, cache: &CandidateCache, cluster: &Cluster) -> Sample {
         let enough = self.sampled_percent.and_then(|_| self.enough_of(prepared.nodes(cluster)));
-        let from = enough.map_or(0, |_| memory.passed_over() % cluster.len().max(1));
-        Sample { enough: enough.unwrap_or(usize::MAX), from, asked: 0 }
+        let from = enough.map_or(0, |_| cache.passed_over() % cluster.len().max(1));
+        Sample { enough: enough.unwrap_or(usize::MAX), from, evaluated: 0 }
     }
 }
 
-impl Memory {
+impl CandidateCache {
     /// The next search begins where this one has ended.
     pub(super) fn go_on_after(&mut self, sample: Sample, cluster: &Cluster) {
         if !sample.is_of_all() {
-            self.pass_over((sample.from + sample.asked) % cluster.len().max(1));
+            self.pass_over((sample.from + sample.evaluated) % cluster.len().max(1));
         }
     }
 }
 
 impl Prepared {
-    /// How many nodes are left before filters are asked.
+    /// How many nodes are left before filters run.
     fn nodes(&self, cluster: &Cluster) -> usize {
-        if self.among.is_everywhere() {
+        if self.subset.is_everywhere() {
             return cluster.len();
         }
-        cluster.rows().filter(|(row, _)| self.among.leaves_out(cluster, *row).is_none()).count()
+        cluster.rows().filter(|(row, _)| self.subset.leaves_out(cluster, *row).is_none()).count()
     }
 }
 

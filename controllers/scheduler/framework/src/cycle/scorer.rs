@@ -213,7 +213,7 @@ impl Scorer {
     }
 
     /// Adds what differs in the scores of these rows, where no others count.
-    pub(super) fn add_among(&self, rows: &[Row], totals: &mut [i64]) {
+    pub(super) fn add_scores(&self, rows: &[Row], totals: &mut [i64]) {
         let score = |row: &Row| self.scaled.get(row.index()).copied().flatten();
         let highest = rows.iter().filter_map(score).max();
         if highest != self.highest {

@@ -14,7 +14,21 @@ use crate::{
     node::Node,
     normalize,
     pod::{Pod, Template},
+    timing::Untimed,
 };
+
+impl Profile {
+    /// Searches a node in an attempt of its own, without measurements.
+    pub(super) fn search(
+        &self,
+        pod: &Arc<Pod>,
+        cluster: &mut Cluster,
+        cache: &mut CandidateCache,
+        draw: impl FnOnce(u32) -> u32,
+    ) -> Found {
+        self.search_timed(pod, &AttemptState::default(), cluster, cache, draw, &mut Untimed)
+    }
+}
 
 /// Fits by CPU, and prefers the emptiest node; `is_local` may be denied, which must change nothing.
 struct Cpu {
@@ -191,25 +205,25 @@ fn refusals(found: Found) -> Vec<(Verdict, u32, usize)> {
 
 #[test]
 fn a_class_that_no_node_can_take_is_refused_by_reason() {
-    let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
+    let (mut cluster, mut cache) = (Cluster::default(), CandidateCache::default());
     for (number, cpu) in [1000, 2000, 2000].into_iter().enumerate() {
         cluster.set_node(node(number, cpu));
     }
     cluster.place(pod(0, &template("1")), &"n1".into(), Holds::default());
     let large = pod(9, &template("2"));
     let verdict = |refusal| Verdict { plugin: 0, refusal };
-    let Found::Node { row, score, ties, .. } = profile(true).search(&large, &mut cluster, &mut memory, |_| 0) else {
+    let Found::Node { row, score, ties, .. } = profile(true).search(&large, &mut cluster, &mut cache, |_| 0) else {
         panic!()
     };
     assert_eq!((row, score, ties), (cluster.row("n2").unwrap(), SCORE_MAX, 1));
     cluster.place(pod(1, &template("1")), &"n2".into(), Holds::default());
     let expected = [(verdict(Refusal::unresolvable(0)), 1, 0), (verdict(Refusal::resolvable(1, 0)), 2, 1)];
-    assert_eq!(refusals(profile(true).search(&large, &mut cluster, &mut memory, |_| 0)), expected);
-    assert_eq!(refusals(profile(false).search(&large, &mut cluster, &mut Memory::default(), |_| 0)), expected);
+    assert_eq!(refusals(profile(true).search(&large, &mut cluster, &mut cache, |_| 0)), expected);
+    assert_eq!(refusals(profile(false).search(&large, &mut cluster, &mut CandidateCache::default(), |_| 0)), expected);
     let class = cluster.class(&large.template);
     let request = Request { pod: &large, class: &class, plugins: &[], state: &AttemptState::default() };
-    assert_eq!(profile(true).ask(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
-    let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut memory, |_| 0);
+    assert_eq!(profile(true).evaluate(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
+    let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut cache, |_| 0);
     assert_eq!(found, Found::Never(0, Rejection::unresolvable(Vec::new())));
 }
 
@@ -288,7 +302,7 @@ fn who_rejects_a_pod_beforehand_comes_before_all_others() {
     assert_eq!((profile.plugins[usize::from(plugin)].name(), rejection.code), ("b", Code::Unschedulable));
 }
 
-/// Names the only nodes that are asked.
+/// Names the only nodes that are filtered.
 struct Names(&'static str, &'static [&'static str]);
 
 impl Plugin for Names {
@@ -303,7 +317,7 @@ impl Plugin for Names {
 
 impl Filter for Names {
     fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        PreparedFilter::Among(self.1.iter().map(|name| Box::<str>::from(*name)).collect(), None)
+        PreparedFilter::NodeNames(self.1.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
     fn names_nodes(&self) -> bool {
@@ -333,7 +347,7 @@ fn where_plugins_name_no_node_together_no_eviction_helps_whoever_else_rejects_th
         let profile = Profile { filters, ..Profile::of("test", plugins) };
         let mut cluster = Cluster::default();
         cluster.set_node(node(1, 2000));
-        match profile.search(&pod(1, &template("1")), &mut cluster, &mut Memory::default(), |_| 0) {
+        match profile.search(&pod(1, &template("1")), &mut cluster, &mut CandidateCache::default(), |_| 0) {
             Found::Never(_, rejection) => (rejection.message(), rejection.code),
             other => panic!("{other:?}"),
         }
@@ -359,7 +373,7 @@ fn where_plugins_name_no_node_together_no_eviction_helps_whoever_else_rejects_th
 }
 
 #[test]
-fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_of_pre_filter() {
+fn plugins_that_leave_no_node_are_those_that_were_called_up_to_then_in_the_order_of_pre_filter() {
     const NAMES: [(&str, &[&str]); 3] = [("C", &["n1"]), ("B", &["n1", "n2"]), ("A", &["n2"])];
     let said = |admits: &[u8]| {
         let plugins = NAMES.map(|(name, nodes)| Arc::new(Names(name, nodes)) as Arc<dyn Plugin>).to_vec();
@@ -372,7 +386,7 @@ fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_
         let whole = profile.unnamed(&request, &cluster).unwrap();
         let rejecting = profile.rejecting(whole.0, &request, &cluster);
         let rejecting: String = rejecting.iter().map(|plugin| profile.name_of(plugin)).collect();
-        let found = profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0);
+        let found = profile.search(&pod, &mut cluster, &mut CandidateCache::default(), |_| 0);
         assert_eq!(found, Found::Never(whole.0, whole.1.clone()), "who asks why is answered as the attempt is");
         assert_eq!(profile.rejecting(1, &request, &cluster).iter().count(), 1, "B alone has left some");
         (whole.1.message(), rejecting)
@@ -385,7 +399,7 @@ fn plugins_that_leave_no_node_are_those_that_were_asked_up_to_then_in_the_order_
 }
 
 #[test]
-fn the_node_on_which_room_is_made_is_one_of_those_that_plugins_name_or_plan() {
+fn the_nominated_node_is_one_of_those_that_plugins_name_or_plan() {
     let mut cluster = Cluster::default();
     (0..2).for_each(|number| _ = cluster.set_node(node(number, 2000)));
     let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
@@ -395,7 +409,7 @@ fn the_node_on_which_room_is_made_is_one_of_those_that_plugins_name_or_plan() {
         let mut profile = profile(true);
         profile.filters.push(2);
         profile.plugins.push(plugin.register());
-        match profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0) {
+        match profile.search(&pod, &mut cluster, &mut CandidateCache::default(), |_| 0) {
             Found::Node { row, .. } => rows.iter().position(|known| *known == row),
             other => panic!("{other:?}"),
         }
@@ -415,7 +429,7 @@ fn a_plan_decides_before_nodes_are_compared() {
     let mut found = |plans: Vec<Plan>| {
         let mut profile = profile(true);
         profile.plugins.extend(plans.into_iter().map(|plan| Arc::new(Guide(plan)).register()));
-        profile.search(&pod(9, &template("2")), &mut cluster, &mut Memory::default(), |_| 0)
+        profile.search(&pod(9, &template("2")), &mut cluster, &mut CandidateCache::default(), |_| 0)
     };
     let at = |row: usize| Found::Node {
         row: rows[row],
@@ -436,7 +450,7 @@ fn a_plan_decides_before_nodes_are_compared() {
 }
 
 #[test]
-fn the_node_on_which_room_is_made_goes_before_those_that_a_plugin_prefers() {
+fn the_nominated_node_goes_before_those_that_a_plugin_prefers() {
     let mut cluster = Cluster::default();
     for (number, cpu) in [2000, 2000, 1000].into_iter().enumerate() {
         cluster.set_node(node(number, cpu));
@@ -447,7 +461,7 @@ fn the_node_on_which_room_is_made_goes_before_those_that_a_plugin_prefers() {
         let mut profile = profile(true);
         profile.plugins.push(Arc::new(Guide(Plan::Prefer(vec![rows[1]]))).register());
         cluster.nominate(&pod, Some(rows[nominated]));
-        match profile.search(&pod, &mut cluster, &mut Memory::default(), |_| 0) {
+        match profile.search(&pod, &mut cluster, &mut CandidateCache::default(), |_| 0) {
             Found::Node { row, .. } => rows.iter().position(|known| *known == row),
             other => panic!("{other:?}"),
         }
@@ -471,11 +485,11 @@ fn a_sample_ends_with_enough_nodes_and_the_next_one_goes_on_there() {
         }
     };
     for is_local in [true, false] {
-        let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
+        let (mut cluster, mut cache) = (Cluster::default(), CandidateCache::default());
         nodes(&mut cluster);
         let sampling = Profile { sampled_percent: Some(10), ..profile(is_local) };
         let mut next = |profile: &Profile| {
-            let found = profile.search(&pod(1, &template("1")), &mut cluster, &mut memory, |_| 0);
+            let found = profile.search(&pod(1, &template("1")), &mut cluster, &mut cache, |_| 0);
             let Found::Node { row, searched, .. } = found else { panic!("{found:?}") };
             (&*cluster.node(row).unwrap().name == "n249", searched.evaluated, searched.feasible)
         };
@@ -489,17 +503,17 @@ fn a_sample_ends_with_enough_nodes_and_the_next_one_goes_on_there() {
 }
 
 #[test]
-fn a_sample_that_finds_nothing_has_asked_every_node() {
+fn a_sample_that_finds_nothing_has_evaluated_every_node() {
     let mut cluster = Cluster::default();
     (0..150).for_each(|number| _ = cluster.set_node(node(number, 1000)));
     let sampling = Profile { sampled_percent: Some(1), ..profile(true) };
-    let mut memory = Memory::default();
-    memory.pass_over(120);
-    let found = sampling.search(&pod(1, &template("2")), &mut cluster, &mut memory, |_| 0);
+    let mut cache = CandidateCache::default();
+    cache.pass_over(120);
+    let found = sampling.search(&pod(1, &template("2")), &mut cluster, &mut cache, |_| 0);
     let verdict = Verdict { plugin: 0, refusal: Refusal::unresolvable(0) };
     let refusals: Vec<(Verdict, u32)> =
         refusals(found).into_iter().map(|(verdict, nodes, _)| (verdict, nodes)).collect();
-    assert_eq!((refusals, memory.passed_over()), (vec![(verdict, 150)], 120));
+    assert_eq!((refusals, cache.passed_over()), (vec![(verdict, 150)], 120));
 }
 
 /// Has one thing to give on each node.
@@ -583,7 +597,7 @@ proptest! {
         (0..9_usize, 0..2_usize, 0..4_u32).prop_map(|(pod, template, draw)| Delta::Schedule(pod, template, draw)),
     ], 0..80)) {
         let templates = [template("500m"), template("1500m")];
-        let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
+        let (mut cluster, mut cache) = (Cluster::default(), CandidateCache::default());
         let (kept, all) = (profile(true), profile(false));
         for delta in deltas {
             match delta {
@@ -596,8 +610,8 @@ proptest! {
                 Delta::Remove(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
                 Delta::Schedule(number, template, draw) => {
                     let pod = pod(number, &templates[template]);
-                    let found = kept.search(&pod, &mut cluster, &mut memory, |ties| draw % ties);
-                    let expected = all.search(&pod, &mut cluster, &mut Memory::default(), |ties| draw % ties);
+                    let found = kept.search(&pod, &mut cluster, &mut cache, |ties| draw % ties);
+                    let expected = all.search(&pod, &mut cluster, &mut CandidateCache::default(), |ties| draw % ties);
                     prop_assert_eq!(&found, &expected);
                     if let Found::Node { row, .. } = found {
                         let name = Arc::clone(&cluster.node(row).unwrap().name);

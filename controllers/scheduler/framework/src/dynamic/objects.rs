@@ -16,7 +16,7 @@ use super::taints::{DeviceTaint, DeviceToleration};
 pub struct ResourceClaim {
     /// Who owns it, and at which revision it is.
     pub metadata: ClaimMetadata,
-    /// What it asks for.
+    /// What it requests.
     pub spec: ClaimSpec,
     /// What it was given.
     pub status: ClaimStatus,
@@ -32,22 +32,22 @@ pub struct ClaimMetadata {
     pub owner_references: Vec<OwnerReference>,
 }
 
-/// What a claim asks for.
+/// What a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ClaimSpec {
     pub devices: DeviceClaim,
 }
 
-/// The devices that a claim asks for.
+/// The devices that a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceClaim {
-    /// What is asked for, one after the other.
+    /// The requests, in order.
     pub requests: Vec<DeviceRequest>,
     /// What must hold for several devices.
     pub constraints: Vec<DeviceConstraint>,
-    /// What drivers are told.
+    /// Opaque parameters for drivers.
     pub config: Vec<DeviceConfiguration>,
 }
 
@@ -56,20 +56,20 @@ pub struct DeviceClaim {
 #[serde(from = "RequestWire")]
 pub struct DeviceRequest {
     pub name: String,
-    /// What exactly is asked for.
-    pub exactly: Option<DeviceAsk>,
-    pub first_available: Vec<DeviceAsk>,
+    /// The exact request.
+    pub exactly: Option<DeviceRequestSpec>,
+    pub first_available: Vec<DeviceRequestSpec>,
 }
 
-/// A request of any version: in `v1beta1` what exactly is asked for is not apart.
+/// A request of any version: in `v1beta1` the exact request is not apart.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct RequestWire {
     name: String,
-    exactly: Option<DeviceAsk>,
-    first_available: Vec<DeviceAsk>,
+    exactly: Option<DeviceRequestSpec>,
+    first_available: Vec<DeviceRequestSpec>,
     #[serde(flatten)]
-    plain: DeviceAsk,
+    plain: DeviceRequestSpec,
 }
 
 impl From<RequestWire> for DeviceRequest {
@@ -79,10 +79,10 @@ impl From<RequestWire> for DeviceRequest {
     }
 }
 
-/// What a request asks for.
+/// The specification of a request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct DeviceAsk {
+pub struct DeviceRequestSpec {
     /// The name of an alternative.
     pub name: String,
     /// The class of the devices.
@@ -97,7 +97,7 @@ pub struct DeviceAsk {
     pub admin_access: Option<bool>,
     /// The taints of devices that do not matter.
     pub tolerations: Vec<DeviceToleration>,
-    /// Which part of a device is asked for.
+    /// The requested part of a device.
     pub capacity: Option<IgnoredAny>,
 }
 
@@ -128,14 +128,14 @@ pub struct DeviceConstraint {
     pub distinct_attribute: Option<String>,
 }
 
-/// What drivers are told about devices.
+/// Opaque parameters for the drivers of devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceConfiguration {
     /// The names of the requests whose devices are meant; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
-    /// What they are told, which only drivers understand.
+    /// The parameters, which only drivers understand.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
 }
@@ -204,7 +204,7 @@ pub struct Consumer {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct DeviceClass {
-    /// Which devices belong to it, and what drivers are told about them.
+    /// The devices that belong to it, and the parameters for their drivers.
     pub spec: DeviceClassSpec,
 }
 
@@ -214,7 +214,7 @@ pub struct DeviceClass {
 pub struct DeviceClassSpec {
     /// Which devices belong to it.
     pub selectors: Vec<Selector>,
-    /// What drivers are told.
+    /// Opaque parameters for drivers.
     pub config: Vec<DeviceConfiguration>,
     /// The extended resource of which each of the devices is one.
     pub extended_resource_name: Option<String>,

@@ -10,14 +10,14 @@ pub struct AttemptState(RefCell<Vec<Arc<dyn Any + Send + Sync>>>);
 impl AttemptState {
     /// What was kept of this type, which is a plugin's own.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.borrow().iter().find_map(|kept| Arc::clone(kept).downcast().ok())
+        self.0.borrow().iter().find_map(|stored| Arc::clone(stored).downcast().ok())
     }
 
     /// Keeps this, instead of what was kept of its type.
     pub fn set<T: Any + Send + Sync>(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
         let mut all = self.0.borrow_mut();
-        all.retain(|kept| !kept.is::<T>());
+        all.retain(|stored| !stored.is::<T>());
         all.push(Arc::clone(&value) as _);
         value
     }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_of_each_type_is_kept() {
+    fn one_value_of_each_type_is_stored() {
         let state = AttemptState::default();
         assert_eq!(state.get::<u8>(), None);
         state.set(1_u8);

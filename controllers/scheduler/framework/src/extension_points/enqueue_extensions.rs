@@ -6,7 +6,7 @@ use crate::{
     pod::Pod,
 };
 
-/// Tells which events may make room for pods that the plugin refused. Without it every event has them tried again.
+/// Registers the events that may make pods schedulable that the plugin refused. Without it every event has them tried again.
 pub trait EnqueueExtensions: Send + Sync + 'static {
     /// The kinds of events.
     fn events_to_register(&self) -> Events;

@@ -9,12 +9,12 @@ use crate::{
     node::Node,
 };
 
-/// Filters nodes. It looks at the pod once, and prepares what is asked of every node.
+/// Filters nodes. It looks at the pod once, and prepares the filter of every node.
 ///
 /// What is prepared for one pod is used for all pods of its class, unless [`SchedulingSignature`](super::SchedulingSignature) says that the pod itself
 /// matters.
 pub trait Filter: Send + Sync + 'static {
-    /// What is asked of every node for this pod.
+    /// The prepared filter of this pod.
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter;
 
     /// The reasons of a refusal, as events and conditions show them.
@@ -22,13 +22,13 @@ pub trait Filter: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What is known of the refusal of one node beside its reasons: operands that these lack. It is asked when the pod is refused, about one
+    /// What is known of the refusal of one node beside its reasons: operands that these lack. It is called when the pod is refused, about one
     /// node of those that are refused alike.
     fn details(&self, _refusal: &Refusal, _request: &Request<'_>, _cluster: &Cluster, _row: Row) -> Operands {
         Operands::new()
     }
 
-    /// Whether [`Filter::prepare_filter`] may name the only nodes that are asked ([`PreparedFilter::Among`]). Such a plugin is asked about a pod that
+    /// Whether [`Filter::prepare_filter`] may name the only nodes that are filtered ([`PreparedFilter::NodeNames`]). Such a plugin is called for a pod that
     /// another plugin rejects in PreFilter too, for that no node is left over may come before that.
     fn names_nodes(&self) -> bool {
         false
@@ -40,7 +40,7 @@ pub trait Filter: Send + Sync + 'static {
     }
 
     /// Whether a refusal is one of Reserve that is only known earlier, so that other nodes can be tried. Where no other node takes the pod, it
-    /// is all that is said, and nobody is preempted.
+    /// is the whole message, and no pod is preempted.
     fn is_of_reserve(&self, _refusal: &Refusal) -> bool {
         false
     }
@@ -50,23 +50,23 @@ pub trait Filter: Send + Sync + 'static {
 pub enum PreparedFilter {
     /// Every node will do.
     Skip,
-    /// Each node is asked.
+    /// Each node is filtered.
     Nodes(Box<dyn NodeFilter>),
-    /// The nodes of these names are asked; all others are left out before anybody is asked about them.
-    Among(BTreeSet<Box<str>>, Option<Box<dyn NodeFilter>>),
+    /// The nodes of these names are filtered; all others are left out before any filter runs.
+    NodeNames(BTreeSet<Box<str>>, Option<Box<dyn NodeFilter>>),
     /// No node will do.
     None(Refusal),
 }
 
 impl PreparedFilter {
-    /// Each node is asked by what is reported of it alone: the function sees neither pods nor other nodes, so its answer holds for
+    /// Each node is filtered by what is reported of it alone: the function sees neither pods nor other nodes, so its answer holds for
     /// all pods of the class until the node changes. Beside the node it may depend on the class, and on nothing else.
     pub fn of_node(filter: impl Fn(&Node) -> Result<(), Refusal> + Send + Sync + 'static) -> Self {
         Self::Nodes(Box::new(OfNode(filter)))
     }
 }
 
-/// What a plugin asks of a node for one pod, or for all pods of a class.
+/// The prepared filter of a plugin, for one pod or for all pods of a class.
 pub trait NodeFilter: Send + Sync {
     /// Whether the pod may run there.
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal>;
@@ -76,13 +76,13 @@ pub trait NodeFilter: Send + Sync {
         rows.retain(|row| self.filter(cluster, *row).map_err(|refusal| refused(*row, refusal)).is_ok());
     }
 
-    /// What [`NodeFilter::filter`] would say after so many pods of the class were placed there; none where only placing them tells. A node
+    /// What [`NodeFilter::filter`] would say after so many pods of the class were placed there; `None` when only placing them shows it. A node
     /// that takes no more after some of them takes no more after all that follow, and nothing is refused in Reserve that is not here.
     fn filter_after(&self, _cluster: &Cluster, _row: Row, _alike: usize) -> Option<Result<(), Refusal>> {
         None
     }
 
-    /// Whether the answer depends on the class and the node alone, not on other nodes and not on when it is asked.
+    /// Whether the answer depends on the class and the node alone, not on other nodes and not on the time of the call.
     fn is_local(&self) -> bool {
         true
     }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_of_a_node_is_asked_about_that_node() {
+    fn a_filter_is_called_for_its_node() {
         let mut cluster = Cluster::default();
         for (name, unschedulable) in [("open", false), ("cordoned", true)] {
             cluster.set_node(Arc::new(Node { name: name.into(), unschedulable, ..Node::default() }));

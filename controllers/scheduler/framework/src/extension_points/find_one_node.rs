@@ -21,6 +21,6 @@ pub trait FindOneNode: Send + Sync + 'static {
 impl Refusal {
     /// The node is not the one that the plugin chose for the pod.
     pub const UNPLANNED: Self = Self::unresolvable(u16::MAX);
-    /// Extenders were not asked about the node, because filters refused it then.
-    pub const UNASKED: Self = Self::unresolvable(u16::MAX - 1);
+    /// The node was not part of the extender call, because filters refused it then.
+    pub const NOT_REQUESTED: Self = Self::unresolvable(u16::MAX - 1);
 }

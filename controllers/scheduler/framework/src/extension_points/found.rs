@@ -56,9 +56,9 @@ pub enum Found {
 }
 
 impl Verdict {
-    /// Whether no plugin was asked about the node.
-    fn was_not_asked(&self) -> bool {
-        [Refusal::UNPLANNED, Refusal::UNASKED].contains(&self.refusal)
+    /// Whether no filter has seen the node.
+    fn is_unfiltered(&self) -> bool {
+        [Refusal::UNPLANNED, Refusal::NOT_REQUESTED].contains(&self.refusal)
     }
 }
 
@@ -98,13 +98,13 @@ impl Refusals {
     /// A node that came near to taking the pod: of those which the removal of pods may help, or of all where there are none, one that
     /// was refused last.
     pub fn nearest(&self) -> Option<Row> {
-        let asked = self.0.iter().filter(|(verdict, _)| !verdict.was_not_asked());
-        asked.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
+        let filtered = self.0.iter().filter(|(verdict, _)| !verdict.is_unfiltered());
+        filtered.max_by_key(|(verdict, _)| (verdict.refusal.resolvable, verdict.plugin)).map(|(_, alike)| alike.example)
     }
 
-    /// How many nodes the removal of pods may help; none where not all of them were asked.
+    /// How many nodes the removal of pods may help; `None` when not all of them were filtered.
     pub(crate) fn resolvable(&self) -> Option<usize> {
-        let is_unknown = self.0.keys().any(Verdict::was_not_asked);
+        let is_unknown = self.0.keys().any(Verdict::is_unfiltered);
         let resolvable = self.0.iter().filter(|(verdict, _)| verdict.refusal.resolvable);
         (!is_unknown).then(|| resolvable.map(|(_, alike)| alike.nodes as usize).sum())
     }
@@ -138,13 +138,13 @@ impl Found {
         format!("0/{} nodes are available: {details}.", cluster.len())
     }
 
-    /// Whether nodes would take the pod about which nobody was asked, and none of those that were accepted does.
+    /// Whether nodes would take the pod that extenders were not called about, and none of those that were accepted does.
     pub fn is_outdated(&self) -> bool {
         let Self::Nothing(refusals) = self else { return false };
-        refusals.0.keys().any(|verdict| verdict.refusal == Refusal::UNASKED)
+        refusals.0.keys().any(|verdict| verdict.refusal == Refusal::NOT_REQUESTED)
     }
 
-    /// The node that was planned for the pod, or on which room was made for it: where it takes the pod, no other is asked.
+    /// The planned or nominated node of the pod: where it takes the pod, no other is filtered.
     pub(crate) fn of_first(row: Row) -> Self {
         Self::Node { row, score: 0, ties: 1, searched: Searched { evaluated: 1, feasible: 1 } }
     }

@@ -18,7 +18,7 @@ pub struct Orders {
     pub allow: Vec<Uid>,
     /// Pods that wait for Permit and are unreserved, with the reason.
     pub reject: Vec<(Uid, Reason)>,
-    /// Pods that wait for Permit and are unreserved although no other pod was tried while they waited: their leaving helps nobody.
+    /// Pods that wait for Permit and are unreserved although no other pod was tried while they waited: their leaving helps no pod.
     pub withdraw: Vec<(Uid, Reason)>,
     /// Pods in the queue that are tried next.
     pub activate: Vec<Uid>,

@@ -63,7 +63,7 @@ pub enum PostFilterResult {
         victims: Vec<Uid>,
     },
     /// Extenders are called about these victims first.
-    Ask(Victims),
+    CallExtenders(Victims),
     /// Pods that are placed together are nominated. Without victims they are already, and the next plugin is called.
     Together {
         /// The pods, each with its node.
@@ -72,7 +72,7 @@ pub enum PostFilterResult {
         victims: Vec<Uid>,
         /// The preemptor: what the pods are together, or the pod that goes alone.
         preemptor: String,
-        /// The text that is added to the message where nobody is evicted.
+        /// The text that is added to the message when no pod is evicted.
         words: String,
     },
 }

@@ -12,7 +12,7 @@ pub trait PreBind: Send + Sync + 'static {
     /// Adds what is to be written into the pod, and into other objects before that.
     fn pre_bind(&self, request: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch);
 
-    /// Whether what was written into other objects has taken effect. It is asked after every change of an object while the pod waits
+    /// Whether what was written into other objects has taken effect. It is called after every change of an object while the pod waits
     /// for it ([`Patch::wait`]).
     fn pre_bind_progress(&self, _placed: &Placed, _cluster: &Cluster) -> PreBindProgress {
         PreBindProgress::Done
@@ -26,9 +26,9 @@ pub struct Patch {
     pub annotations: BTreeMap<String, Option<String>>,
     /// Labels; none removes one.
     pub labels: BTreeMap<String, Option<String>>,
-    /// Writes of other objects, in this order, with the plugins that want them.
+    /// Writes of other objects, in this order, with the plugins that need them.
     pub writes: Vec<(&'static str, Write)>,
-    /// How long [`PreBind::pre_bind_progress`] may take after these writes; none where nobody waits.
+    /// How long [`PreBind::pre_bind_progress`] may take after these writes; `None` when binding does not wait.
     pub wait: Option<Duration>,
 }
 

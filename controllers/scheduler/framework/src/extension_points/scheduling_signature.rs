@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_plugin_reads_tells_workloads_apart() {
+    fn only_what_a_plugin_reads_distinguishes_workloads() {
         let template = |namespace: &str, labels: &[(&str, &str)], image: &str| Template {
             namespace: namespace.into(),
             labels: labels.iter().copied().collect(),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_score_of_a_node_is_asked_about_that_node() {
+    fn a_score_is_called_for_its_node() {
         let mut cluster = Cluster::default();
         for (name, unschedulable) in [("open", false), ("cordoned", true)] {
             cluster.set_node(Arc::new(Node { name: name.into(), unschedulable, ..Node::default() }));

@@ -8,14 +8,14 @@ use crate::cluster::Cluster;
 
 /// Serves what the plugin knows, in the shape that the original gives it.
 pub trait ServiceEndpoint: Send + Sync + 'static {
-    /// The paths that [`ServiceEndpoint::serve`] answers, below `/apis/v1/plugins/NAME`; `:name` stands for a variable segment.
+    /// The paths that [`ServiceEndpoint::serve`] answers, below `/apis/v1/plugins/NAME`; `:name` is a variable segment.
     fn paths(&self) -> &'static [&'static str];
 
     /// The answer at a path.
-    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer>;
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, ServiceError>;
 }
 
-/// What follows `?` in the path of a question: each name with its value.
+/// The query of a URL: each parameter with its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(BTreeMap<String, String>);
 
@@ -38,10 +38,10 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Query {
     }
 }
 
-/// Why there is no answer to a question about a path.
+/// Why a path cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
-    /// Nothing is answered at this path.
+pub enum ServiceError {
+    /// The plugin does not serve this path.
     #[error("no such path")]
     UnknownPath,
     /// What the path names is not known.

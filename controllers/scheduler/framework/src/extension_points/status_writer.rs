@@ -5,15 +5,15 @@ use koord_core::write::Write;
 
 use crate::{cluster::Cluster, pod::Pod};
 
-/// Writes statuses. It is asked on the leader alone.
+/// Writes statuses. It is called on the leader alone.
 pub trait StatusWriter: Send + Sync + 'static {
-    /// What is to be written by what is known now. It is asked after changes, and at the times that it names.
+    /// The writes that follow from the current state. It is called after changes, and at the times that it names.
     fn status_writes(&self, _cluster: &Cluster) -> StatusUpdates {
         StatusUpdates::default()
     }
 
-    /// What of [`StatusWriter::status_writes`] must not wait until that is asked again: writes about what has changed since the last call.
-    /// It is asked after every change.
+    /// What of [`StatusWriter::status_writes`] must not wait until its next call: writes about what has changed since the last call.
+    /// It is called after every change.
     fn urgent_writes(&self, _cluster: &mut Cluster) -> Vec<Write> {
         Vec::new()
     }
@@ -24,7 +24,7 @@ pub trait StatusWriter: Send + Sync + 'static {
     }
 }
 
-/// What a plugin wants to be written, by what is known now. It is wanted again whenever it is still missing.
+/// The writes of a plugin, by the current state. They are returned again until they have taken effect.
 #[derive(Clone, Debug, Default)]
 pub struct StatusUpdates {
     /// Writes, in no order, one of each object at most: an object's status, or its deletion.

@@ -3,9 +3,21 @@
 use std::sync::Arc;
 
 use koord_core::key::ObjectKey;
+use thiserror::Error;
 
 use super::Pod;
 use crate::dynamic::{ClaimSource, NamedClaim, PodResourceClaim};
+
+/// Why the name of a ResourceClaim of a pod is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ClaimNameError {
+    /// The controller that creates claims from templates has not created it.
+    #[error("pod {pod:?}: ResourceClaim not created yet")]
+    NotCreated { pod: String },
+    /// The API server knows a source of claims that this scheduler does not.
+    #[error("pod {pod:?}, spec.resourceClaim {claim:?}: none of the supported fields are set")]
+    UnknownSource { pod: String, claim: String },
+}
 
 impl Pod {
     /// Whether its spec names ResourceClaims.
@@ -13,21 +25,24 @@ impl Pod {
         !self.template.resource_claims.is_empty()
     }
 
-    /// Its ResourceClaims, in their order; or why one is not known.
-    pub fn resource_claims(&self) -> Result<Vec<PodResourceClaim>, String> {
+    /// Its ResourceClaims, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The name of a claim is unknown.
+    pub fn resource_claims(&self) -> Result<Vec<PodResourceClaim>, ClaimNameError> {
         let claims = self.template.resource_claims.iter().map(|NamedClaim { name, source }| {
             let (claim, is_generated) = match source {
                 ClaimSource::Claim(claim) => (Some(claim), false),
                 ClaimSource::Template => {
                     let generated = self.generated_claims.iter().find(|generated| generated.name == *name);
-                    let generated = generated
-                        .ok_or_else(|| format!("pod {:?}: ResourceClaim not created yet", self.key.as_str()))?;
+                    let generated =
+                        generated.ok_or_else(|| ClaimNameError::NotCreated { pod: self.key.as_str().to_owned() })?;
                     (generated.claim.as_ref(), true)
                 }
                 ClaimSource::Unknown => {
-                    let pod = self.key.as_str();
-                    let why = "none of the supported fields are set";
-                    return Err(format!("pod {pod:?}, spec.resourceClaim {name:?}: {why}"));
+                    let (pod, claim) = (self.key.as_str().to_owned(), name.to_string());
+                    return Err(ClaimNameError::UnknownSource { pod, claim });
                 }
             };
             let key = |claim: &Arc<str>| ObjectKey::new(self.key.namespace(), claim);
@@ -67,11 +82,12 @@ mod tests {
         let known = pod(&claims, made).resource_claims().unwrap();
         let known: Vec<_> = known.iter().map(|claim| (claim.key.as_str(), claim.is_generated)).collect();
         assert_eq!(known, [("ns/shared", false), ("ns/p-b-x", true)]);
-        let waits = pod(&claims, json!([{"name": "b", "resourceClaimName": "p-b-x"}])).resource_claims();
-        assert_eq!(waits, Err("pod \"ns/p\": ResourceClaim not created yet".to_owned()));
-        let unknown = pod(&json!([{"name": "d"}]), json!([])).resource_claims();
-        let words = "pod \"ns/p\", spec.resourceClaim \"d\": none of the supported fields are set";
-        assert_eq!(unknown, Err(words.to_owned()));
+        let error = |pod: &Pod| pod.resource_claims().unwrap_err().to_string();
+        let waits = pod(&claims, json!([{"name": "b", "resourceClaimName": "p-b-x"}]));
+        assert_eq!(error(&waits), "pod \"ns/p\": ResourceClaim not created yet");
+        let unknown = pod(&json!([{"name": "d"}]), json!([]));
+        let message = "pod \"ns/p\", spec.resourceClaim \"d\": none of the supported fields are set";
+        assert_eq!(error(&unknown), message);
         assert!(!pod(&json!([]), json!([])).has_resource_claims());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use koord_core::uid::Uid;
 
-use super::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm};
+use super::{Attempted, Candidate, NoCandidate, NotAdmitted, Rules, Width, least_harm};
 use crate::{
     Code, Found, PostFilterResult, Profile, Rejection, Request,
     cluster::{Cluster, Placed},
@@ -133,7 +133,7 @@ impl<R: Rules> Rules for OnNodesAlone<R> {
         self.0.no_victims(node)
     }
 
-    fn admits(&self, _: &Request<'_>, _: &Profile, _: &Cluster) -> Result<(), String> {
+    fn admits(&self, _: &Request<'_>, _: &Profile, _: &Cluster) -> Result<(), NotAdmitted> {
         Ok(())
     }
 }

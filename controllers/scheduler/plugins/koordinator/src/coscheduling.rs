@@ -1,11 +1,11 @@
 //! Coscheduling: the pods of a gang are placed together or not at all (`spec/scheduler.md` 3E).
 //!
 //! [`Gangs`] knows which pods belong together and which of them may be tried. A gang that needs more pods than it has is
-//! tried as a whole, in a [`Round`]: its members are tried one after the other and nobody else in between, and what was
+//! tried as a whole, in a [`Round`]: its members are tried one after the other and no other pod in between, and what was
 //! placed is bound only when every gang of the group has enough. Otherwise it is all withdrawn before the next pod is tried,
 //! and no pod is tried because of that. So gangs cannot hold what another one needs to be complete.
 //!
-//! Where its members go is decided at once, for the first of them, if the gang asks for a place in the network
+//! Where its members go is decided at once, for the first of them, if the gang requires a network topology
 //! ([`Tree::place`]); and so is who is evicted for all of them.
 
 mod arrangement;

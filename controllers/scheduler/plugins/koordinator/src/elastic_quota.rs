@@ -1,7 +1,7 @@
 //! ElasticQuota: pods of a quota may use its runtime, which is divided among quotas by what they request.
 //!
 //! Pods are counted by what makes them find their quota ([`Ledger`]); the quotas are trees with sums that follow every
-//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota. What is
+//! change ([`Forest`]). A pod whose quota is short may preempt less important pods of the same quota. What is
 //! observed is written into the objects of the quotas ([`QuotaStatus`]), and a quota that uses too much for long loses pods
 //! ([`Overuse`]). Programs add checks and texts of their own ([`QuotaHook`]).
 
@@ -33,14 +33,14 @@ use koord_config::scheduler::ElasticQuotaArgs;
 use koord_core::uid::Uid;
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
-    Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, NoAnswer, Orders,
-    Plugin, PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Profile, Query, Reason, ReasonCode,
-    Registration, Rejection, Request, ServiceEndpoint, StatusUpdates, StatusWriter,
+    Diagnostics, EnqueueExtensions, FailureHandler, FeatureGates, Figure, Found, MetricSource, Orders, Plugin,
+    PluginState, PodActivation, PostFilter, PostFilterResult, PreFilter, Profile, Query, Reason, ReasonCode,
+    Registration, Rejection, Request, ServiceEndpoint, ServiceError, StatusUpdates, StatusWriter,
     cluster::{Cluster, Placed, state::State},
     event::{Event, Events},
     pod::Pod,
     preemption::{
-        Attempted, LowerPriority, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
+        Attempted, LowerPriority, NotAdmitted, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
         refuse_reserve_pod,
     },
 };
@@ -60,7 +60,7 @@ pub use self::{
     sums::{Kind, Sums},
 };
 
-/// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
+/// Refuses pods whose quota is short. Profiles share the quotas, so that the first profile says by which
 /// arguments and with which hooks they limit.
 #[derive(Clone, Debug)]
 pub struct ElasticQuotaPlugin {
@@ -126,7 +126,7 @@ impl EnqueueExtensions for ElasticQuotaPlugin {
         let Some(quotas) = cluster.state::<Quotas>() else { return false };
         match event {
             Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none() => false,
-            // What is said of the quota is not true any more, even where its room is still too small.
+            // The message about the quota is out of date, even where the quota is still short.
             Event::PodRemoved(gone) if quotas.are_together(&gone.template, &pod.template) => true,
             _ => quotas.admit(&pod.template, pod).is_ok(),
         }
@@ -213,15 +213,15 @@ impl ServiceEndpoint for ElasticQuotaPlugin {
         &["quotas", "quotas/:name"]
     }
 
-    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let quotas = cluster.state::<Quotas>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let quotas = cluster.state::<Quotas>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["quotas"] => Ok(quotas.summaries_of(query, cluster)),
             ["quotas", name] => {
                 let summary = quotas.summary_with(name, query, cluster);
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find quota {name}")))
+                summary.ok_or_else(|| ServiceError::NotFound(format!("cannot find quota {name}")))
             }
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }
@@ -262,11 +262,11 @@ impl Rules for SameQuota<'_> {
         format!("No victims found on node {node} for preemptor pod {}", self.pod.key.name())
     }
 
-    /// Evictions make room within the quota's own limit, and neither in its `min` nor in the quotas above; hooks are asked as if the
+    /// Evictions help within the quota's runtime, and neither in its `min` nor in the quotas above; hooks are called as if the
     /// pods were gone.
-    fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), String> {
+    fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), NotAdmitted> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check_own(request.template()).map_err(|shortage| shortage.to_string())?;
-        quotas.check_hooks(request.template(), request.pod).map_err(|refusal| refusal.to_string())
+        quotas.check_runtime(request.template()).map_err(NotAdmitted::new)?;
+        quotas.check_hooks(request.template(), request.pod).map_err(NotAdmitted::new)
     }
 }

@@ -22,9 +22,9 @@ use koord_api::{node_metric, priority::PRIORITY_CLASS_LABEL, qos::QOS_LABEL};
 use koord_config::scheduler::LoadAwareSchedulingArgs;
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
-    AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NoAnswer, NodeFilter, NodeScore, Operands, Plugin,
-    PluginState, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve,
-    SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    AllocationRestore, Diagnostics, EnqueueExtensions, Filter, NodeFilter, NodeScore, Operands, Plugin, PluginState,
+    PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, Reserve, SchedulingSignature,
+    Score, ServiceEndpoint, ServiceError, SignatureFields,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -56,8 +56,8 @@ pub struct LoadAwareScheduling {
     settings: Arc<LoadAwareSettings>,
 }
 
-/// What a node is asked for one pod.
-struct Ask {
+/// Filters and scores nodes for one pod.
+struct LoadFilter {
     pod: Incoming,
     /// Which loads are those of the arguments; none where nothing is kept.
     loads: Option<usize>,
@@ -75,9 +75,9 @@ impl LoadAwareScheduling {
         loads.at(loads.index(&self.settings)?)
     }
 
-    fn ask(&self, pod: &Pod, cluster: &Cluster) -> Ask {
+    fn load_filter(&self, pod: &Pod, cluster: &Cluster) -> LoadFilter {
         let loads = cluster.state::<LoadsBySettings>().and_then(|loads| loads.index(&self.settings));
-        Ask { pod: self.settings.incoming(&pod.template), loads }
+        LoadFilter { pod: self.settings.incoming(&pod.template), loads }
     }
 }
 
@@ -112,7 +112,7 @@ impl EnqueueExtensions for LoadAwareScheduling {
             Event::Object(change) => is_metric(change).and_then(|node| cluster.row(node)),
             _ => return true,
         };
-        row.is_some_and(|row| self.ask(pod, cluster).filter(cluster, row).is_ok())
+        row.is_some_and(|row| self.load_filter(pod, cluster).filter(cluster, row).is_ok())
     }
 }
 
@@ -122,7 +122,7 @@ impl Filter for LoadAwareScheduling {
         if request.pod.is_of_daemon_set {
             return PreparedFilter::Skip;
         }
-        PreparedFilter::Nodes(Box::new(self.ask(request.pod, cluster)))
+        PreparedFilter::Nodes(Box::new(self.load_filter(request.pod, cluster)))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -139,15 +139,16 @@ impl Filter for LoadAwareScheduling {
     }
 
     fn details(&self, refusal: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
-        let ask = self.ask(request.pod, cluster);
-        let view = ask.view(cluster, row);
-        view.map(|(settings, view)| shown::details(settings, view, &ask.pod, refusal, cluster, row)).unwrap_or_default()
+        let load_filter = self.load_filter(request.pod, cluster);
+        let view = load_filter.view(cluster, row);
+        view.map(|(settings, view)| shown::details(settings, view, &load_filter.pod, refusal, cluster, row))
+            .unwrap_or_default()
     }
 }
 
 impl Score for LoadAwareScheduling {
     fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        Some(Box::new(self.ask(request.pod, cluster)))
+        Some(Box::new(self.load_filter(request.pod, cluster)))
     }
 }
 
@@ -192,9 +193,9 @@ impl ServiceEndpoint for LoadAwareScheduling {
         &["node/:nodeName"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let ["node", node] = *path else { return Err(NoAnswer::UnknownPath) };
-        let loads = self.loads(cluster).ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let ["node", node] = *path else { return Err(ServiceError::UnknownPath) };
+        let loads = self.loads(cluster).ok_or(ServiceError::UnknownPath)?;
         Ok(cluster.row(node).and_then(|row| shown::on_node(loads, cluster, row)).unwrap_or_else(|| json!({})))
     }
 }
@@ -229,7 +230,7 @@ impl From<TooBusy> for Refusal {
     }
 }
 
-impl Ask {
+impl LoadFilter {
     fn loads<'a>(&self, cluster: &'a Cluster) -> Option<&'a Loads> {
         cluster.state::<LoadsBySettings>()?.at(self.loads?)
     }
@@ -241,7 +242,7 @@ impl Ask {
     }
 }
 
-impl NodeFilter for Ask {
+impl NodeFilter for LoadFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let view = self.view(cluster, row);
         view.map_or(Ok(()), |(settings, view)| settings.check(view, &self.pod).map_err(Refusal::from))
@@ -261,7 +262,7 @@ impl NodeFilter for Ask {
     }
 }
 
-impl NodeScore for Ask {
+impl NodeScore for LoadFilter {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         self.view(cluster, row).map_or(0, |(settings, view)| settings.score(view, &self.pod))
     }

@@ -62,7 +62,7 @@ impl Filter for SchedulingHint {
     fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
         match self.hinted_nodes(request.template()) {
             names if names.is_empty() => PreparedFilter::Skip,
-            names => PreparedFilter::Among(names.into_iter().map(Box::from).collect(), None),
+            names => PreparedFilter::NodeNames(names.into_iter().map(Box::from).collect(), None),
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
 
     const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
-    /// Where a pod of two cores goes that has this annotation, or what is said: n1 and n3 have room, n2 has not.
+    /// Where a pod of two cores goes that has this annotation, or what is said: it fits on n1 and n3, not on n2.
     fn placed(annotation: &str, hint: &Value) -> String {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingHint::new(&SchedulingHintArgs::default())), Arc::new(NodeResourcesFit::default())];
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_are_left_out_are_not_asked_and_who_named_others_is_said_once() {
+    fn nodes_outside_of_a_hint_are_not_filtered_and_the_refusal_names_the_hint_once() {
         for (by_affinity, by_hint, expected) in [
             (&["n2"][..], &[][..], "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
             (

@@ -1,4 +1,4 @@
-//! DefaultPreemption: pods of lower priority are evicted where that makes room.
+//! DefaultPreemption: pods of lower priority are evicted where the pod fits without them.
 
 use std::sync::Arc;
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_a_higher_pod_takes_over_is_not_for_a_lower_one_any_more() {
+    fn a_pod_of_higher_priority_takes_over_the_nominated_node_of_a_lower_one() {
         let mut engine = engine(&["n1"]);
         engine.set_pod(pod("a", "2", 1, Some("n1")), NOW);
         engine.set_pod(pod("b", "2", 5, Some("n1")), NOW);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_are_kept_where_that_can_be() {
+    fn budgets_are_respected_where_possible() {
         let mut engine = engine(&["n1", "n2"]);
         engine.set_pod(pod("a", "4", 1, Some("n1")), NOW);
         engine.set_pod(pod("b", "4", 3, Some("n2")), NOW);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn who_must_not_preempt_and_who_cannot_says_so() {
+    fn pods_that_must_not_or_cannot_preempt_are_reported() {
         let mut engine = engine(&["n1"]);
         engine.set_pod(pod("a", "4", 1, Some("n1")), NOW);
         let never = pod("never", "1", 10, None);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_says_why_it_refuses_beside_the_pod_for_which_room_is_made_there() {
+    fn a_refusal_beside_a_nominated_pod_has_its_reason() {
         let mut engine = engine(&[]);
         let status = json!({"allocatable": {"cpu": "4", "memory": "1Gi", "pods": "9"}});
         engine.set_node(koord_scheduler_testing::node("n1", &json!({"status": status})), NOW);

@@ -40,10 +40,10 @@ use koord_scheduler_framework::{
 use koord_scheduling::NodeTerm;
 
 use self::{
-    claims::Claim,
+    claims::{Claim, ClaimError},
     demand::Demand,
     ledger::{ClaimHeld, ClaimsHeld, Given},
-    search::Scope,
+    search::{AllocationError, Scope},
     selectors::Selectors,
     state::Devices,
 };
@@ -62,7 +62,7 @@ struct Shared {
     follows_rules: bool,
 }
 
-/// A node has not what the claims ask for. The operand is the number of the words.
+/// A node has not what the claims request. The operand is the number of the words.
 const LACKS: u16 = 0;
 /// The devices of claims cannot be reached from the node. The operand has a bit for each claim.
 const OUT_OF_REACH: u16 = 1;
@@ -79,32 +79,32 @@ impl DynamicResources {
         Self { shared: Arc::new(Shared { follows_rules: gates("DRADeviceTaintRules"), ..Shared::default() }) }
     }
 
-    /// The claims of a pod, and what those without devices ask for; or why it cannot be placed now.
+    /// The claims of a pod, and what those without devices request; or why it cannot be placed now.
     fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
         let objects = cluster.objects();
-        let claims = claims::of(pod, objects).map_err(not_ready)?;
+        let claims = claims::of(pod, objects).map_err(|error| not_ready(&error))?;
         let devices = cluster.state::<Devices>();
         if let Some(devices) = devices
             && let Some(claim) = claims.iter().find(|claim| devices.is_given_back(claim, pod))
         {
-            return Err(not_ready(format!("resource claim {} is still reserved for an earlier attempt", claim.key)));
+            return Err(not_ready(&ClaimError::StillReserved(claim.key.clone())));
         }
         let without = claims.iter().filter(|claim| !claim.is_allocated());
         let demands = without.map(|claim| {
             if devices.is_some_and(|devices| devices.ledger.is_in_flight(&claim.key, &pod.uid)) {
-                return Err(not_ready(format!("resource claim {} is in the process of being allocated", claim.key)));
+                return Err(not_ready(&ClaimError::BeingAllocated(claim.key.clone())));
             }
             let demand = Demand::of(claim, objects, &self.shared.selectors);
-            demand.map_err(|words| ReasonCode::ResourceClaimInvalid.says(words))
+            demand.map_err(|error| ReasonCode::ResourceClaimInvalid.says(error.to_string()))
         });
         let demands = demands.collect::<Result<_, _>>()?;
         Ok((claims, demands))
     }
 
     fn find(&self, node: &Node, demands: &[Demand], cluster: &Cluster) -> Result<Vec<Given>, Reason> {
-        let unavailable = |words: String| ReasonCode::ResourceClaimUnavailable.says(words);
+        let unavailable = |error: AllocationError| ReasonCode::ResourceClaimUnavailable.says(error.to_string());
         let Some(Devices { pools, ledger, .. }) = cluster.state() else {
-            return Err(unavailable(search::NONE.to_owned()));
+            return Err(unavailable(AllocationError::NONE));
         };
         let (objects, selectors) = (cluster.objects(), &self.shared.selectors);
         search::on(node, demands, Scope { pools, ledger, objects, selectors }).map_err(unavailable)
@@ -148,7 +148,7 @@ impl Plugin for DynamicResources {
 
 impl PreEnqueue for DynamicResources {
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
-        claims::of(pod, cluster.objects()).map(drop).map_err(not_ready)
+        claims::of(pod, cluster.objects()).map(drop).map_err(|error| not_ready(&error))
     }
 }
 
@@ -230,16 +230,16 @@ impl Score for DynamicResources {
 
 impl PostFilter for DynamicResources {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        if self.was_not_asked(request, attempted) {
+        if self.skipped_pre_filter(request, attempted) {
             return PostFilterResult::Stop("not found".to_owned());
         }
         if !request.pod.has_resource_claims() {
             return PostFilterResult::Nothing("no new claims to deallocate".to_owned());
         }
-        let words = match self.in_the_way(request.pod, attempted) {
+        let words = match self.idle_claim(request.pod, attempted) {
             Some((key, version)) => {
                 if let Some(devices) = attempted.cluster.state_mut::<Devices>() {
-                    devices.in_the_way.insert(key, version);
+                    devices.idle_claims.insert(key, version);
                 }
                 "deallocation of ResourceClaim completed"
             }
@@ -322,8 +322,8 @@ impl SchedulingSignature for DynamicResources {
     }
 }
 
-fn not_ready(words: String) -> Reason {
-    ReasonCode::ResourceClaimNotReady.says(words)
+fn not_ready(error: &ClaimError) -> Reason {
+    ReasonCode::ResourceClaimNotReady.says(error.to_string())
 }
 
 /// Whether a change of an object may help a pod.
@@ -346,7 +346,7 @@ fn may_help(pod: &Pod, change: &ObjectChange, cluster: &Cluster) -> bool {
 }
 
 impl DynamicResources {
-    /// The same plugin, for what outlives the question.
+    /// The same plugin, for what outlives the call.
     fn again(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
@@ -357,19 +357,19 @@ impl DynamicResources {
 
     /// QUIRK: whether PreFilter ended with a plugin before this one, or did not begin. In the original PostFilter then has no state of
     /// the pod, which is an error.
-    fn was_not_asked(&self, request: &Request<'_>, attempted: &Attempted<'_>) -> bool {
+    fn skipped_pre_filter(&self, request: &Request<'_>, attempted: &Attempted<'_>) -> bool {
         let Found::Never(ending, Rejection { code: Code::Unresolvable, .. }) = attempted.found else { return false };
         let Profile { admits, plugins, .. } = attempted.profile;
         let is_own = |plugin: u8| plugins.get(usize::from(plugin)).is_some_and(|one| one.name() == self.name());
-        let mut asked = admits.iter().take_while(|plugin| !is_own(**plugin));
+        let mut earlier = admits.iter().take_while(|plugin| !is_own(**plugin));
         let ended = plugins.get(usize::from(*ending));
         let first = ended.and_then(|one| one.before_pre_filter.as_ref());
-        asked.any(|plugin| plugin == ending)
+        earlier.any(|plugin| plugin == ending)
             || first.is_some_and(|point| point.before_pre_filter(request, attempted.cluster).is_err())
     }
 
-    /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.
-    fn in_the_way(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
+    /// An idle claim that keeps a pod from some node, with the version of it that was checked.
+    fn idle_claim(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
         let Found::Nothing(refusals) = attempted.found else { return None };
         let is_own = |plugin: u8| {
             attempted.profile.plugins.get(usize::from(plugin)).map(Registration::name) == Some(self.name())
@@ -391,7 +391,7 @@ fn reach(claim: &Claim<'_>) -> Option<Vec<NodeTerm>> {
     Some(selector.node_selector_terms.iter().filter_map(NodeTerm::new).collect())
 }
 
-/// What is asked of every node for a pod with claims.
+/// Filters nodes for a pod with claims.
 struct OnNodes {
     plugin: DynamicResources,
     /// Of the claims without devices.
@@ -404,7 +404,7 @@ impl NodeFilter for OnNodes {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Ok(()) };
         if !self.demands.is_empty() {
-            self.plugin.find(node, &self.demands, cluster).map_err(|words| self.plugin.lacks(words))?;
+            self.plugin.find(node, &self.demands, cluster).map_err(|reason| self.plugin.lacks(reason))?;
         }
         let includes =
             |terms: &[NodeTerm]| terms.iter().any(|term| term.selects(&node.name, |key| node.labels.get(key)));

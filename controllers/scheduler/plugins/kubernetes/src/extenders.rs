@@ -1,6 +1,6 @@
 //! Extenders: webhooks that filter and rate the nodes that all plugins leave, and choose victims of preemption.
 //!
-//! What they say comes from outside ([`koord_scheduler_framework::extender`]); this is what follows from it.
+//! The results of the calls come from outside ([`koord_scheduler_framework::extender`]). This plugin filters and scores by them.
 
 #[cfg(test)]
 mod tests;
@@ -12,17 +12,17 @@ use koord_scheduler_framework::{
     Reason, ReasonCode, Refusal, Registration, Rejection, Request, SchedulingSignature, Score,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
-    extender::{Answers, Extender, NodeVictims, Nodes, Victims, Words},
+    extender::{Extender, ExtenderError, ExtenderResults, FailedNode, NodeVictims, Nodes, Victims},
     pod::Pod,
     preemption::Candidate,
 };
 
-/// Reason: an extender gave one.
-const SAID: u16 = 0;
-/// Reason: an extender does not name the node any more, and gave no reason.
-const UNSAID: Refusal = Refusal::unresolvable(1);
+/// An extender refused the node with a reason.
+const WITH_REASON: u16 = 0;
+/// An extender left the node out of its result, without a reason.
+const WITHOUT_REASON: Refusal = Refusal::unresolvable(1);
 
-/// Asks extenders about the pods in which they are interested.
+/// Calls extenders for the pods in which they are interested.
 pub struct Extenders(Arc<[Extender]>);
 
 impl Extenders {
@@ -36,8 +36,8 @@ impl Extenders {
     }
 }
 
-/// What is asked about a candidate.
-fn asked(candidate: &Candidate, cluster: &Cluster) -> Option<(Arc<str>, NodeVictims)> {
+/// The victims of a candidate, as extenders get them.
+fn victims_of(candidate: &Candidate, cluster: &Cluster) -> Option<(Arc<str>, NodeVictims)> {
     let node = cluster.node(candidate.row)?;
     let pods = candidate.victims.iter().map(|placed| placed.pod.uid.clone()).collect();
     Some((Arc::clone(&node.name), NodeVictims { pods, violations: candidate.violations }))
@@ -70,8 +70,8 @@ impl Plugin for Extenders {
 
 impl PreFilter for Extenders {
     fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        match said(request, cluster) {
-            Some(Err(why)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(why))),
+        match node_result(request, cluster) {
+            Some(Err(error)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(&error.message))),
             Some(Ok(_)) | None => Ok(()),
         }
     }
@@ -79,26 +79,26 @@ impl PreFilter for Extenders {
 
 impl Filter for Extenders {
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
-        match said(request, cluster) {
-            Some(Ok(nodes)) => PreparedFilter::Nodes(Box::new(Said(Arc::clone(nodes)))),
+        match node_result(request, cluster) {
+            Some(Ok(nodes)) => PreparedFilter::Nodes(Box::new(ByExtenders(Arc::clone(nodes)))),
             Some(Err(_)) | None => PreparedFilter::Skip,
         }
     }
 
     fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
-        let at = usize::try_from(refusal.operand).ok().filter(|_| refusal.reason == SAID);
-        let words = at.and_then(|at| cluster.state::<Answers>()?.words().nth(at));
-        words.map(|words| ReasonCode::ExtenderRefused.says(words.reason.clone())).into_iter().collect()
+        let at = usize::try_from(refusal.operand).ok().filter(|_| refusal.reason == WITH_REASON);
+        let failed = at.and_then(|at| cluster.state::<ExtenderResults>()?.failed_nodes().nth(at));
+        failed.map(|failed| ReasonCode::ExtenderRefused.says(failed.reason.clone())).into_iter().collect()
     }
 }
 
 impl ExtenderCalls for Extenders {
     fn may_call(&self, pod: &Pod) -> bool {
-        self.interested(pod).any(|extender| extender.looks_at_nodes() || !extender.preempt.is_empty())
+        self.interested(pod).any(|extender| extender.handles_nodes() || !extender.preempt.is_empty())
     }
 
     fn calls(&self, request: &Request<'_>, cluster: &Cluster) -> bool {
-        self.interested(request.pod).any(Extender::looks_at_nodes) && said(request, cluster).is_none()
+        self.interested(request.pod).any(Extender::handles_nodes) && node_result(request, cluster).is_none()
     }
 
     fn process_preemption(
@@ -111,8 +111,10 @@ impl ExtenderCalls for Extenders {
         if candidates.is_empty() || self.interested(pod).all(|extender| extender.preempt.is_empty()) {
             return Ok(candidates);
         }
-        match cluster.state::<Answers>().and_then(|answers| answers.victims(pod)) {
-            None => Err(PostFilterResult::Ask(candidates.iter().filter_map(|one| asked(one, cluster)).collect())),
+        match cluster.state::<ExtenderResults>().and_then(|answers| answers.victims(pod)) {
+            None => Err(PostFilterResult::CallExtenders(
+                candidates.iter().filter_map(|one| victims_of(one, cluster)).collect(),
+            )),
             Some(Err(_)) => Err(PostFilterResult::Stop(String::new())),
             Some(Ok(victims)) => Ok(candidates.iter().filter_map(|one| left(one.row, victims, cluster)).collect()),
         }
@@ -121,14 +123,14 @@ impl ExtenderCalls for Extenders {
 
 impl Score for Extenders {
     fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let nodes = said(request, cluster)?.ok()?;
-        Some(Box::new(Said(Arc::clone(nodes))))
+        let nodes = node_result(request, cluster)?.ok()?;
+        Some(Box::new(ByExtenders(Arc::clone(nodes))))
     }
 }
 
 impl PluginState for Extenders {
     fn state(&self) -> Box<dyn State> {
-        Box::new(Answers::default())
+        Box::new(ExtenderResults::default())
     }
 }
 
@@ -138,34 +140,34 @@ impl SchedulingSignature for Extenders {
     }
 }
 
-/// What extenders have said about nodes for the pod.
-fn said<'c>(request: &Request<'_>, cluster: &'c Cluster) -> Option<Result<&'c Arc<Nodes>, &'c String>> {
-    cluster.state::<Answers>()?.nodes(request.pod)
+/// The result of the extender call about nodes for the pod.
+fn node_result<'c>(request: &Request<'_>, cluster: &'c Cluster) -> Option<Result<&'c Arc<Nodes>, &'c ExtenderError>> {
+    cluster.state::<ExtenderResults>()?.nodes(request.pod)
 }
 
-/// What extenders have said about nodes.
-struct Said(Arc<Nodes>);
+/// Filters and scores nodes by the result of a call.
+struct ByExtenders(Arc<Nodes>);
 
-impl NodeFilter for Said {
+impl NodeFilter for ByExtenders {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let Some(name) = cluster.node(row).map(|node| &node.name) else { return Err(Refusal::UNASKED) };
-        let Nodes { asked, accepted, refused } = &*self.0;
+        let Some(name) = cluster.node(row).map(|node| &node.name) else { return Err(Refusal::NOT_REQUESTED) };
+        let Nodes { requested, accepted, failed } = &*self.0;
         if accepted.contains_key(name) {
             return Ok(());
         }
-        if !asked.contains(name) {
-            return Err(Refusal::UNASKED);
+        if !requested.contains(name) {
+            return Err(Refusal::NOT_REQUESTED);
         }
-        let words = refused.iter().zip(0..).find(|((refused, _), _)| *refused == name);
-        Err(words.map_or(UNSAID, |((_, Words { resolvable, .. }), at)| Refusal {
-            reason: SAID,
+        let failed = failed.iter().zip(0..).find(|((failed, _), _)| *failed == name);
+        Err(failed.map_or(WITHOUT_REASON, |((_, FailedNode { resolvable, .. }), at)| Refusal {
+            reason: WITH_REASON,
             resolvable: *resolvable,
             operand: at,
         }))
     }
 }
 
-impl NodeScore for Said {
+impl NodeScore for ByExtenders {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         cluster.node(row).and_then(|node| self.0.accepted.get(&node.name)).copied().unwrap_or(0)
     }

@@ -53,7 +53,7 @@ impl Default for InterPodAffinity {
 
 const NOT_NEAR: u16 = 0;
 const NOT_APART: u16 = 1;
-const NOT_WANTED: u16 = 2;
+const EXISTING_ANTI_AFFINITY: u16 = 2;
 
 impl Plugin for InterPodAffinity {
     fn name(&self) -> &'static str {
@@ -114,9 +114,12 @@ impl Filter for InterPodAffinity {
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let subject = Subject::new(request.class, cluster);
         let own = &subject.template.pod_affinity;
-        let is_unwanted =
+        let has_existing_anti_affinity =
             |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
-        if own.required.is_empty() && own.forbidden.is_empty() && !cluster.bearers().any(is_unwanted) {
+        if own.required.is_empty()
+            && own.forbidden.is_empty()
+            && !cluster.classes_with_pod_affinity().any(has_existing_anti_affinity)
+        {
             return PreparedFilter::Skip;
         }
         PreparedFilter::Nodes(Box::new(Required::new(subject, cluster)))
@@ -141,7 +144,9 @@ impl Score for InterPodAffinity {
         }
         let weight = self.hard_affinity_weight;
         if !has_preferences
-            && !cluster.bearers().any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
+            && !cluster
+                .classes_with_pod_affinity()
+                .any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
         {
             return None;
         }
@@ -156,7 +161,7 @@ impl SchedulingSignature for InterPodAffinity {
     }
 }
 
-/// Whether all that a pod wants to be near may mean another one.
+/// Whether all affinity terms of a pod may select another one.
 fn is_near(own: &PodAffinity, other: &Pod) -> bool {
     !own.required.is_empty() && own.required.iter().all(|term| may_mean(term, &other.template))
 }
@@ -190,8 +195,8 @@ impl Subject {
 
 /// Whether a term means pods of another template.
 fn means(term: &PodTerm, other: &Template, cluster: &Cluster) -> bool {
-    let is_asked = term.namespace_selector.is_some();
-    let labels = if is_asked { of_namespace(&other.namespace, cluster) } else { Labels::default() };
+    let selects_namespaces = term.namespace_selector.is_some();
+    let labels = if selects_namespaces { of_namespace(&other.namespace, cluster) } else { Labels::default() };
     term.means(&other.namespace, &other.labels, &labels)
 }
 
@@ -220,7 +225,7 @@ struct Required {
     /// Pods that a forbidding term means.
     apart: DomainSums,
     /// Pods with a forbidding term that means this one.
-    unwanted: DomainSums,
+    existing_anti_affinity: DomainSums,
 }
 
 impl Required {
@@ -231,7 +236,7 @@ impl Required {
             means_itself: own.required.iter().all(|term| subject.is_meant(term)),
             near: DomainSums::new(cluster, |other| near(&subject, other, cluster)),
             apart: DomainSums::new(cluster, |other| apart(&subject, other, cluster)),
-            unwanted: DomainSums::new(cluster, |other| unwanted(&subject, other, cluster)),
+            existing_anti_affinity: DomainSums::new(cluster, |other| existing_anti_affinity(&subject, other, cluster)),
             subject,
         }
     }
@@ -255,8 +260,8 @@ impl NodeFilter for Required {
         if self.apart.is_positive(cluster, row) {
             return Err(Refusal::resolvable(NOT_APART, 0));
         }
-        if self.unwanted.is_positive(cluster, row) {
-            return Err(Refusal::resolvable(NOT_WANTED, 0));
+        if self.existing_anti_affinity.is_positive(cluster, row) {
+            return Err(Refusal::resolvable(EXISTING_ANTI_AFFINITY, 0));
         }
         Ok(())
     }
@@ -270,10 +275,10 @@ impl NodeFilter for Required {
     }
 
     fn refresh(&mut self, cluster: &Cluster, row: Row) {
-        let Self { subject, near: near_sums, apart: apart_sums, unwanted: unwanted_sums, .. } = self;
+        let Self { subject, near: near_sums, apart: apart_sums, existing_anti_affinity: existing_sums, .. } = self;
         near_sums.refresh(cluster, row, |other| near(subject, other, cluster));
         apart_sums.refresh(cluster, row, |other| apart(subject, other, cluster));
-        unwanted_sums.refresh(cluster, row, |other| unwanted(subject, other, cluster));
+        existing_sums.refresh(cluster, row, |other| existing_anti_affinity(subject, other, cluster));
     }
 }
 
@@ -328,7 +333,7 @@ fn apart(subject: &Subject, other: &Template, cluster: &Cluster) -> Amounts {
     each(subject.template.pod_affinity.forbidden.iter().filter(|term| means(term, other, cluster)), cluster)
 }
 
-fn unwanted(subject: &Subject, other: &Template, cluster: &Cluster) -> Amounts {
+fn existing_anti_affinity(subject: &Subject, other: &Template, cluster: &Cluster) -> Amounts {
     each(other.pod_affinity.forbidden.iter().filter(|term| subject.is_meant(term)), cluster)
 }
 

@@ -115,7 +115,7 @@ impl Filter for NodeAffinity {
         }
         let required = Box::new(Required { added: Arc::clone(&self.added), template: Arc::clone(template) });
         match names {
-            Some(names) => PreparedFilter::Among(names.iter().cloned().collect(), Some(required)),
+            Some(names) => PreparedFilter::NodeNames(names.iter().cloned().collect(), Some(required)),
             None => PreparedFilter::Nodes(required),
         }
     }

@@ -11,7 +11,7 @@ use koord_scheduler_framework::{
     pod::{Pod, Template},
 };
 
-/// Refuses nodes on which a pod has a host port that this one wants.
+/// Refuses nodes on which a pod has a host port that this one requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePorts;
 

@@ -1,7 +1,7 @@
-//! Nodes that have just rejected a pod for want of a resource.
+//! Nodes that have just rejected a pod because it lacks a resource.
 //!
 //! A kubelet rejects a pod, with a reason such as `OutOfcpu`, when it knows of pods that the scheduler did not: those of another
-//! scheduler, or static ones. Until the scheduler knows of them too, pods that ask for as much are not sent there.
+//! scheduler, or static ones. Until the scheduler knows of them too, pods that request as much are not sent there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use koord_scheduler_framework::{
 };
 use koord_scheduling::count;
 
-/// Refuses a node for a while to pods that request at least as much of a resource as a pod that the node rejected for want of it.
+/// Refuses a node for a while to pods that request at least as much of a resource as a pod that the node rejected because it lacked it.
 /// It is part of every profile.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeRejections;
@@ -44,8 +44,8 @@ struct Rejected {
     until: Timestamp,
 }
 
-/// What a node is asked for pods of a template.
-struct Ask(BTreeMap<Box<str>, i64>);
+/// Filters nodes for pods of a template.
+struct RejectionFilter(BTreeMap<Box<str>, i64>);
 
 impl Rejections {
     /// How long a node is left alone.
@@ -146,7 +146,7 @@ impl Filter for NodeRejections {
         };
         let resources = known.by_row.values().flatten().map(|rejected| &rejected.resource);
         let amounts = resources.map(|name| (name.clone(), amount(request.template(), name)));
-        PreparedFilter::Nodes(Box::new(Ask(amounts.collect())))
+        PreparedFilter::Nodes(Box::new(RejectionFilter(amounts.collect())))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -178,7 +178,7 @@ impl SchedulingSignature for NodeRejections {
     }
 }
 
-impl NodeFilter for Ask {
+impl NodeFilter for RejectionFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let is_refused = cluster.state::<Rejections>().is_some_and(|known| known.refuses(row, &self.0));
         if is_refused { Err(Refusal::unresolvable(0)) } else { Ok(()) }

@@ -148,9 +148,9 @@ impl EnqueueExtensions for NodeResourcesFit {
     }
 
     fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
-        let lists = |wanted: &Pod, name: &str| wanted.template.requests.amount(name).value() > 0;
+        let lists = |incoming: &Pod, name: &str| incoming.template.requests.amount(name).value() > 0;
         match event {
-            // What is gone must have had something that the pod wants; every pod counts as one.
+            // What is gone must have had something that the pod requests; every pod counts as one.
             Event::PodRemoved(_)
             | Event::PodAssigned(_)
             | Event::PodRelabelled { .. }
@@ -284,7 +284,7 @@ mod tests {
 
     use koord_core::{clock::Moment, random::Random};
     use koord_scheduler_engine::{Engine, queue::Timings};
-    use koord_scheduler_framework::{Found, Profile, cycle::Memory};
+    use koord_scheduler_framework::{AttemptState, Found, Profile, cycle::CandidateCache, timing::Untimed};
     use koord_scheduler_testing::{cluster, filtered_in, node, pod, scored_in};
     use serde_json::{Value, json};
 
@@ -307,17 +307,17 @@ mod tests {
             &"a".into(),
             koord_scheduler_framework::hold::Holds::default(),
         );
-        let wanted = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
+        let incoming = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
         let fit = NodeResourcesFit::default();
         let short = "U Too many pods, Insufficient cpu, Insufficient example.com/gpu";
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), [short, ""]);
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming), [short, ""]);
         let too_large = "UU Too many pods, Insufficient cpu";
-        let wanted = requesting(&json!({"cpu": "3"}));
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), [too_large, ""]);
+        let incoming = requesting(&json!({"cpu": "3"}));
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming), [too_large, ""]);
         assert_eq!(filtered_in(&fit, &mut cluster, &json!({})), ["U Too many pods", ""]);
         let ignoring = NodeResourcesFit { ignored: vec!["example.com/".to_owned(), "cpu".to_owned()], ..fit };
-        let wanted = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
-        assert_eq!(filtered_in(&ignoring, &mut cluster, &wanted), ["U Too many pods", ""]);
+        let incoming = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
+        assert_eq!(filtered_in(&ignoring, &mut cluster, &incoming), ["U Too many pods", ""]);
     }
 
     #[test]
@@ -350,14 +350,14 @@ mod tests {
         engine.set_node(offering("junk", 0..ResourceNames::NAMES_MAX - 4), Moment::default());
         engine.set_node(offering("new", 5000..5001), Moment::default());
         let mut cluster = engine.cluster().clone();
-        let wanted = requesting(&json!({"example.com/r5000": "1"}));
+        let incoming = requesting(&json!({"example.com/r5000": "1"}));
         let not_counted = "UU example.com/r5000 is not counted: nodes offer more than 4096 resources";
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted)[1], not_counted);
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming)[1], not_counted);
         assert!((fit.figures(&cluster)[0].value - 1.0).abs() < 0.1);
         engine.set_node(offering("junk", 0..40), Moment::default());
         engine.set_node(offering("new", 5000..5001), Moment::default());
         let mut cluster = engine.cluster().clone();
-        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), ["UU Insufficient example.com/r5000", ""]);
+        assert_eq!(filtered_in(&fit, &mut cluster, &incoming), ["UU Insufficient example.com/r5000", ""]);
         assert_eq!((cluster.resources().len(), fit.figures(&cluster)[0].value as i64), (4 + 40 + 1, 0));
     }
 
@@ -365,14 +365,16 @@ mod tests {
     fn what_pods_request_of_a_resource_counts_when_a_node_offers_it() {
         let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(NodeResourcesFit::default())];
         let profile = Profile { filters: vec![0], ..Profile::of("test", plugins) };
-        let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), Memory::default());
+        let (mut cluster, mut memory) = (cluster(&[sized("a", "9", "9Gi", "10")]), CandidateCache::default());
         let wants = |name: &str, amount: &str| pod(name, &requesting(&json!({"example.com/new": amount})));
         cluster.place(wants("bound", "2"), &"a".into(), koord_scheduler_framework::hold::Holds::default());
-        let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search(
+        let mut takers = |cluster: &mut Cluster, name: &str, amount: &str| match profile.search_timed(
             &wants(name, amount),
+            &AttemptState::default(),
             cluster,
             &mut memory,
             |_| 0,
+            &mut Untimed,
         ) {
             Found::Node { ties, .. } => Ok(ties),
             found => Err(found.words(&profile.plugins, cluster)),
@@ -414,10 +416,10 @@ mod tests {
             &"a".into(),
             koord_scheduler_framework::hold::Holds::default(),
         );
-        let wanted = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
+        let incoming = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
         let mut score = |strategy| {
             let fit = NodeResourcesFit { strategy, ..NodeResourcesFit::default() };
-            scored_in(&fit, &mut cluster, &wanted).unwrap()
+            scored_in(&fit, &mut cluster, &incoming).unwrap()
         };
         // a: cpu 2 of 4, memory 6000 of 10000; b: 1 of 10, 1000 of 10000.
         assert_eq!(score(Strategy::LeastAllocated), [45, 90]);
@@ -427,14 +429,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_that_is_too_large_to_be_kept_is_more_than_a_node_offers() {
+    fn a_sum_that_overflows_is_more_than_a_node_offers() {
         let mut cluster = cluster(&[sized("a", "4", "8Gi", "10")]);
         let huge = pod("x", &requesting(&json!({"memory": "9223372036854775807"})));
         cluster.place(huge, &"a".into(), koord_scheduler_framework::hold::Holds::default());
-        let wanted = requesting(&json!({"cpu": "1", "memory": "1Gi"}));
-        assert_eq!(filtered_in(&NodeResourcesFit::default(), &mut cluster, &wanted), ["U Insufficient memory"]);
-        assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &wanted), Some(vec![36]));
-        assert_eq!(scored_in(&crate::BalancedAllocation::default(), &mut cluster, &wanted), Some(vec![62]));
+        let incoming = requesting(&json!({"cpu": "1", "memory": "1Gi"}));
+        assert_eq!(filtered_in(&NodeResourcesFit::default(), &mut cluster, &incoming), ["U Insufficient memory"]);
+        assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &incoming), Some(vec![36]));
+        assert_eq!(scored_in(&crate::BalancedAllocation::default(), &mut cluster, &incoming), Some(vec![62]));
     }
 
     #[test]
@@ -450,13 +452,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_requests_less_of_what_is_wanted_helps() {
+    fn a_pod_that_requests_less_of_a_requested_resource_helps() {
         let fit = NodeResourcesFit::default();
         let sized = |cpu: &str, memory: &str| pod("x", &requesting(&json!({"cpu": cpu, "memory": memory})));
         let resized =
             |cpu: &str, memory: &str| Event::PodScaledDown { old: sized("2", "2Gi"), new: sized(cpu, memory) };
         let helps =
-            |wanted: &Value, event| fit.is_helped_by(&pod("w", &requesting(wanted)), &event, &Cluster::default());
+            |incoming: &Value, event| fit.is_helped_by(&pod("w", &requesting(incoming)), &event, &Cluster::default());
         let (wants_cpu, wants_memory) = (json!({"cpu": "1", "memory": "0"}), json!({"memory": "1Gi"}));
         assert!(helps(&wants_cpu, resized("1", "2Gi")) && !helps(&wants_memory, resized("1", "2Gi")));
         assert!(helps(&wants_memory, resized("3", "1Gi")) && !helps(&wants_cpu, resized("3", "1Gi")));

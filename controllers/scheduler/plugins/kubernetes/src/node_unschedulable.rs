@@ -12,7 +12,7 @@ use koord_scheduler_framework::{
 };
 use koord_scheduling::{Effect, tolerates};
 
-/// Refuses nodes with `spec.unschedulable`, unless the pod tolerates the taint that stands for it.
+/// Refuses nodes with `spec.unschedulable`, unless the pod tolerates the corresponding taint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeUnschedulable;
 

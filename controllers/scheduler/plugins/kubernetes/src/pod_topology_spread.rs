@@ -198,7 +198,7 @@ impl Score for PodTopologySpread {
         if constraints.is_empty() {
             return None;
         }
-        // Nodes without a zone are spread over too where nobody has asked for zones.
+        // Nodes without a zone are spread over too where no zones are configured.
         let needs_all = !class.template().spread.is_empty() || self.defaults != DefaultConstraints::System;
         let weights = vec![0.0; constraints.len()];
         Some(Box::new(Soft { spreading: Spreading::new(class.template(), constraints, needs_all, cluster), weights }))

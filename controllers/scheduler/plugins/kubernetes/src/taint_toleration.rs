@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_wake_pods_that_they_kept_out_and_no_others() {
+    fn changes_of_taints_wake_the_pods_that_taints_refused_and_no_others() {
         let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(TaintToleration), Arc::new(NodeResourcesFit::default())];
         let profile = Profile { filters: vec![0, 1], ..Profile::of("test", plugins) };
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));

@@ -15,9 +15,9 @@ pub(crate) enum Event {
     PreemptNominated,
     /// It was tried, and pods that are evicted for it are still there.
     PreemptVictimDeleting,
-    /// It was tried, and no eviction makes room for it.
+    /// It was tried, and no preemption helps it.
     PreemptFailure,
-    /// It was tried in vain, and no room was looked for; or its binding has failed.
+    /// It was tried in vain without preemption; or its binding has failed.
     ScheduleFailure,
     /// It has its places.
     Scheduled,

@@ -187,7 +187,7 @@ fn the_first_interval_begins_when_the_pod_is_created() {
 }
 
 #[test]
-fn a_pod_that_waits_no_longer_is_deleted_and_nothing_of_it_is_kept() {
+fn a_pod_that_waits_no_longer_is_forgotten() {
     let mut audit = Audit::default();
     audit.create("p", false, None, 0).evict("p", &["v"], 1).gone("p", 3);
     let ended = ["preemption 2s, 0 retries: end", "deleted: 1 create", "deleted: 1 preemptNominated"];
@@ -300,7 +300,7 @@ fn what_is_above_a_limit_is_worth_a_warning() {
 }
 
 #[test]
-fn whatever_happens_nothing_is_kept_of_those_that_are_gone() {
+fn workloads_that_are_gone_are_forgotten_whatever_happens() {
     const PODS: [&str; 5] = ["a", "b", "c", "d", "e"];
     let groups = [None, Some(("g", true)), Some(("g", false)), Some(("g,h", true))];
     for seed in 0..500 {

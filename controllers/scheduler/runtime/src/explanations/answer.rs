@@ -1,4 +1,4 @@
-//! What an engine says about a question, as the status of a ScheduleExplanation.
+//! The status of a ScheduleExplanation, by a copy of the engine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use serde_json::Map;
 
 use super::{ExplanationRequest, domains::domains, template::PodMaker};
 
-/// Pods of one question.
+/// Pods of one explanation.
 const PODS_MAX: usize = 256;
 /// Nodes that are named for one reason.
 const NODES_MAX: usize = 100;
@@ -31,24 +31,29 @@ const PODS_OF_DOMAIN_MAX: usize = 16;
 enum Fate {
     /// It has this node, or would get it.
     Node(Arc<str>),
-    /// It has none, and room may be made for it.
-    None { why: String, room: Option<(Arc<str>, Vec<Arc<Pod>>)> },
+    /// It has none, and may be nominated to one.
+    None { why: String, nomination: Option<(Arc<str>, Vec<Arc<Pod>>)> },
 }
 
-/// Answers a question by an engine, which is used up.
+/// Computes an explanation by an engine, which is consumed.
 pub(super) fn answer(
     mut engine: Engine,
-    asked: &ExplanationRequest,
+    request: &ExplanationRequest,
     maker: &PodMaker<'_>,
     now: Moment,
     time: Timestamp,
 ) -> ScheduleExplanationStatus {
-    let pods = match &asked.template {
-        Some(template) => maker.pod(template, &asked.namespace).map(|pod| {
-            engine.set_pod(Arc::clone(&pod), now);
-            vec![pod]
-        }),
-        None => Ok(pods(&engine, asked)).and_then(|pods| if pods.is_empty() { Err(nobody(asked)) } else { Ok(pods) }),
+    let pods = match &request.template {
+        Some(template) => {
+            let pod = maker.pod(template, &request.namespace).map_err(|error| error.to_string());
+            pod.map(|pod| {
+                engine.set_pod(Arc::clone(&pod), now);
+                vec![pod]
+            })
+        }
+        None => {
+            Ok(pods(&engine, request)).and_then(|pods| if pods.is_empty() { Err(no_pods(request)) } else { Ok(pods) })
+        }
     };
     let mut status = match pods {
         Ok(pods) => explained(&engine, &pods, now),
@@ -58,7 +63,7 @@ pub(super) fn answer(
     status
 }
 
-fn nobody(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> String {
+fn no_pods(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> String {
     if key.is_empty() {
         return "spec asks nothing; name a pod, a gang or a label in questionObjectKey, or write questionObjectTemplate"
             .to_owned();
@@ -69,7 +74,7 @@ fn nobody(ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> Str
     )
 }
 
-/// The pods that a question names: by their label, by name, or as members of a gang. Those of other namespaces are not told.
+/// The pods that an explanation names: by their label, by name, or as members of a gang. Pods of other namespaces are left out.
 fn pods(engine: &Engine, ExplanationRequest { namespace, key, .. }: &ExplanationRequest) -> Vec<Arc<Pod>> {
     let cluster = engine.cluster();
     let own = || {
@@ -141,9 +146,9 @@ fn explanation(engine: &Engine, pods: &[Arc<Pod>], topology_domain: String, now:
         Fate::Node(node) => Some(Arc::clone(node)),
         Fate::None { .. } => None,
     };
-    let with_room = |fate: &Fate| match fate {
-        Fate::Node(node) | Fate::None { room: Some((node, _)), .. } => Some(Arc::clone(node)),
-        Fate::None { room: None, .. } => None,
+    let with_nomination = |fate: &Fate| match fate {
+        Fate::Node(node) | Fate::None { nomination: Some((node, _)), .. } => Some(Arc::clone(node)),
+        Fate::None { nomination: None, .. } => None,
     };
     let failed_message = failed.as_ref().map(|(_, message)| message.clone()).unwrap_or_default();
     let mut without = result(&fates, feasible, &failed_message);
@@ -152,7 +157,7 @@ fn explanation(engine: &Engine, pods: &[Arc<Pod>], topology_domain: String, now:
         without.node_failed_details = decision.map(|decision| details(&decision.nodes)).unwrap_or_default();
         without.sort();
     }
-    let preempting = (!without.schedulable).then(|| result(&fates, with_room, &failed_message));
+    let preempting = (!without.schedulable).then(|| result(&fates, with_nomination, &failed_message));
     DetailedExplanation {
         topology_domain,
         schedulable: without.schedulable,
@@ -174,15 +179,15 @@ fn fate(engine: &Engine, pod: &Pod, outcome: Option<&Outcome>, now: Moment) -> F
         Some(Outcome::Bind { node, .. }) => Fate::Node(Arc::clone(node)),
         Some(Outcome::Waiting { node }) => {
             let why = format!("it would take its place on {node} and wait there for the others of its gang");
-            Fate::None { why, room: None }
+            Fate::None { why, nomination: None }
         }
         Some(Outcome::Refused(Refused { message, nominated, victims, .. })) => {
-            Fate::None { why: message.clone(), room: nominated.clone().map(|node| (node, victims.clone())) }
+            Fate::None { why: message.clone(), nomination: nominated.clone().map(|node| (node, victims.clone())) }
         }
         Some(Outcome::ExtenderCall { .. }) => {
-            Fate::None { why: "extenders are asked before it is placed".to_owned(), room: None }
+            Fate::None { why: "extenders are asked before it is placed".to_owned(), nomination: None }
         }
-        None => Fate::None { why: held(engine, pod, now), room: None },
+        None => Fate::None { why: held(engine, pod, now), nomination: None },
     }
 }
 
@@ -228,9 +233,9 @@ fn details(nodes: &[OnNode]) -> Vec<NodeFailedDetail> {
 }
 
 fn victims(fates: &[(&Arc<Pod>, Fate)]) -> Vec<NodePossibleVictims> {
-    let rooms = fates.iter().filter_map(|(_, fate)| match fate {
-        Fate::None { room: Some(room), .. } => Some(room),
-        Fate::Node(_) | Fate::None { room: None, .. } => None,
+    let nominations = fates.iter().filter_map(|(_, fate)| match fate {
+        Fate::None { nomination: Some(nomination), .. } => Some(nomination),
+        Fate::Node(_) | Fate::None { nomination: None, .. } => None,
     });
     let victim = |pod: &Arc<Pod>| PossibleVictim {
         namespace: pod.key.namespace().to_owned(),
@@ -238,8 +243,8 @@ fn victims(fates: &[(&Arc<Pod>, Fate)]) -> Vec<NodePossibleVictims> {
         uid: pod.uid.to_string(),
         is_nominated_pod: pod.node.is_none(),
     };
-    let rooms = rooms.filter(|(_, victims)| !victims.is_empty());
-    rooms
+    let nominations = nominations.filter(|(_, victims)| !victims.is_empty());
+    nominations
         .map(|(node, victims)| NodePossibleVictims {
             node_name: node.to_string(),
             possible_victims: victims.iter().map(victim).collect(),

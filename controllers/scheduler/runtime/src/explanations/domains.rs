@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_one_name_are_told_apart_by_what_is_around_them() {
+    fn domains_of_one_name_are_distinguished_by_their_parents() {
         let place = |spine: &str, block: &str| (vec![spine.to_owned(), block.to_owned()], BTreeSet::new());
         let domains = named("BlockLayer", [place("s1", "b1"), place("s2", "b1"), place("s2", "b2")].into());
         let names: Vec<&str> = domains.iter().map(|domain| &*domain.name).collect();

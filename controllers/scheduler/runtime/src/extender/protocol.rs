@@ -3,9 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_runtime::uid::Uid;
-use koord_scheduler_framework::extender::{Extender, NodeVictims, Victims, Words};
+use koord_scheduler_framework::extender::{Extender, FailedNode, NodeVictims, Victims};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+
+use super::verbs::AnswerError;
 
 /// An answer. `null` says nothing.
 pub(super) trait Result: DeserializeOwned + Default {
@@ -60,27 +62,24 @@ impl Filtered {
     #[expect(clippy::type_complexity, reason = "two lists")]
     pub(super) fn among(
         self,
-        asked: &[Arc<str>],
+        left: &[Arc<str>],
         knows_objects: bool,
         extender: &Extender,
-    ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, Words>), String> {
+    ) -> std::result::Result<(Vec<Arc<str>>, BTreeMap<Arc<str>, FailedNode>), AnswerError> {
         if !self.error.is_empty() {
-            return Err(self.error);
+            return Err(AnswerError::Refused(self.error));
         }
         let listed = || Some(self.nodes?.items.into_iter().flatten().map(|node| node.metadata.name).collect());
         let names: Vec<String> = self.nodenames.filter(|_| knows_objects).or_else(listed).unwrap_or_default();
-        let known = |name: &String| asked.iter().find(|asked| ***asked == **name).cloned();
-        let unknown = |name: &String| {
-            let url = &extender.url;
-            format!("extender {url:?} claims a filtered node {name:?} which is not found in the input node list")
-        };
+        let known = |name: &String| left.iter().find(|left| ***left == **name).cloned();
+        let unknown = |name: &String| AnswerError::UnknownNode { url: extender.url.clone(), node: name.clone() };
         let accepted = names.iter().map(|name| known(name).ok_or_else(|| unknown(name)));
         let accepted = accepted.collect::<std::result::Result<Vec<_>, _>>()?;
         let failed = self.failednodes.into_iter().flatten().map(|failed| (failed, true));
         let unresolvable = self.failedandunresolvablenodes.into_iter().flatten().map(|failed| (failed, false));
         // What lies in the node counts more.
         let words = failed.chain(unresolvable);
-        let words = words.map(|((name, reason), resolvable)| (Arc::from(name), Words { reason, resolvable }));
+        let words = words.map(|((name, reason), resolvable)| (Arc::from(name), FailedNode { reason, resolvable }));
         Ok((accepted, words.collect()))
     }
 }
@@ -123,7 +122,7 @@ struct ChosenPod {
 
 impl Preempted {
     /// The victims. A node without any is an error, or dropped.
-    pub(super) fn checked(self, drops_empty: bool) -> std::result::Result<Victims, String> {
+    pub(super) fn checked(self, drops_empty: bool) -> std::result::Result<Victims, AnswerError> {
         let mut victims = Victims::new();
         for (node, chosen) in self.nodenametometavictims.into_iter().flatten() {
             let Chosen { pods, numpdbviolations } = chosen.unwrap_or_default();
@@ -132,7 +131,7 @@ impl Preempted {
                 let violations = usize::try_from(numpdbviolations).unwrap_or(0);
                 victims.insert(node.into(), NodeVictims { pods, violations });
             } else if !drops_empty {
-                return Err(format!("expected at least one victim pod on node {node:?}"));
+                return Err(AnswerError::NoVictims(node));
             }
         }
         Ok(victims)

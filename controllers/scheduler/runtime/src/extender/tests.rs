@@ -80,10 +80,10 @@ fn webhook(url: &str) -> Webhook {
     Webhook { extender, client: config.try_into().unwrap(), timeout, answer_bytes_max: 100_000, knows_objects: true }
 }
 
-fn about(question: Question, webhooks: Vec<Webhook>) -> ExtenderCall {
+fn about(args: ExtenderArgs, webhooks: Vec<Webhook>) -> ExtenderCall {
     let node = |name: &str| (Arc::from(name), json!({"metadata": {"name": name, "labels": {"of": name}}}));
     ExtenderCall {
-        question,
+        args,
         pod: json!({"metadata": {"name": "p"}}),
         nodes: ["n1", "n2", "n3"].map(node).into(),
         victims: [(Uid::from("v"), json!({"metadata": {"uid": "v"}}))].into(),
@@ -91,19 +91,19 @@ fn about(question: Question, webhooks: Vec<Webhook>) -> ExtenderCall {
     }
 }
 
-fn nodes() -> Question {
-    Question::Nodes(["n1", "n2", "n3"].map(Arc::from).to_vec())
+fn nodes() -> ExtenderArgs {
+    ExtenderArgs::Nodes(["n1", "n2", "n3"].map(Arc::from).to_vec())
 }
 
 /// What is said about three nodes: `n1 10, n2 0; n3 because of this`, with `!` where that lies in the node.
 async fn said_by(webhooks: Vec<Webhook>) -> Result<String, String> {
-    let Answer::Nodes(nodes) = about(nodes(), webhooks).answer().await else { panic!() };
-    let Nodes { accepted, refused, .. } = nodes?;
+    let ExtenderResult::Nodes(nodes) = about(nodes(), webhooks).send().await else { panic!() };
+    let Nodes { accepted, failed, .. } = nodes.map_err(|error| error.message)?;
     let accepted: Vec<String> = accepted.iter().map(|(node, score)| format!("{node} {score}")).collect();
-    let refused = refused
+    let failed = failed
         .iter()
         .map(|(node, words)| format!("; {node} {}{}", if words.resolvable { "" } else { "!" }, words.reason));
-    Ok(accepted.join(", ") + &refused.collect::<String>())
+    Ok(accepted.join(", ") + &failed.collect::<String>())
 }
 
 async fn said(reply: impl Fn(&str, Value) -> Reply + Clone + Send + 'static) -> Result<String, String> {
@@ -187,13 +187,13 @@ async fn victims_are_sent_as_names_or_whole_and_chosen() {
         Reply::Says(json!({"NodeNameToMetaVictims": {"n1": {"Pods": []}}}))
     });
     let (named, whole) = (webhook(&named.await), Webhook { knows_objects: false, ..webhook(&whole.await) });
-    let choose = |webhook: Webhook| about(Question::Victims(victims.clone()), vec![webhook]).answer();
+    let choose = |webhook: Webhook| about(ExtenderArgs::Victims(victims.clone()), vec![webhook]).send();
     let chosen = [(Arc::from("n1"), NodeVictims { pods: ["v", "w"].map(Uid::from).to_vec(), violations: 0 })];
-    assert_eq!(choose(named).await, Answer::Victims(Ok(chosen.into())));
-    let none = r#"expected at least one victim pod on node "n1""#.to_owned();
-    assert_eq!(choose(whole.clone()).await, Answer::Victims(Err(none)));
+    assert_eq!(choose(named).await, ExtenderResult::Victims(Ok(chosen.into())));
+    let none = ExtenderError { message: r#"expected at least one victim pod on node "n1""#.to_owned() };
+    assert_eq!(choose(whole.clone()).await, ExtenderResult::Victims(Err(none)));
     let ignorable = Webhook { extender: Extender { is_ignorable: true, ..whole.extender.clone() }, ..whole };
-    assert_eq!(choose(ignorable).await, Answer::Victims(Ok(Victims::new())));
+    assert_eq!(choose(ignorable).await, ExtenderResult::Victims(Ok(Victims::new())));
 }
 
 #[tokio::test]

@@ -22,19 +22,19 @@ use crate::{
 pub(crate) struct Pods {
     pub(super) are_complete: Box<dyn Fn() -> bool + Send + Sync>,
     pub(super) all: Box<dyn Fn() -> Vec<Delta> + Send + Sync>,
-    said: Box<SaidOf>,
+    status: Box<StatusOf>,
     without_node: Box<dyn Fn() -> usize + Send + Sync>,
     /// What feeds the cache.
     pub(super) watches: Vec<Arc<Watch>>,
 }
 
-type SaidOf = dyn Fn(&Pod) -> Option<Said> + Send + Sync;
+type StatusOf = dyn Fn(&Pod) -> Option<PodStatus> + Send + Sync;
 
-/// What the status of a pod says, and which generation the pod has.
-pub(crate) struct Said {
+/// The part of a pod's status that the scheduler writes, and the generation of the pod.
+pub(crate) struct PodStatus {
     /// Why it has no node.
     pub(crate) unscheduled: Option<Arc<str>>,
-    /// The node on which room is made for it.
+    /// Its nominated node.
     pub(crate) nominated: Option<Arc<str>>,
     /// The generation of the pod; 0 where the API server counts none.
     pub(crate) generation: i64,
@@ -68,7 +68,7 @@ impl Pods {
             watches: core.watches().iter().filter(is_of_all).map(Arc::clone).collect(),
             are_complete: Box::new(move || complete.synced()),
             all: Box::new(move || all(&every)),
-            said: Box::new(move |pod| said(&store, pod)),
+            status: Box::new(move |pod| status(&store, pod)),
             without_node: Box::new(move || without_node(&counted)),
         }
     }
@@ -84,8 +84,8 @@ impl Pods {
     }
 
     /// What the status of this pod says; none of one that is gone or being deleted.
-    pub(crate) fn said(&self, pod: &Pod) -> Option<Said> {
-        (self.said)(pod)
+    pub(crate) fn status(&self, pod: &Pod) -> Option<PodStatus> {
+        (self.status)(pod)
     }
 }
 
@@ -99,12 +99,12 @@ fn without_node<const T: u8>(store: &Store<PodViewBy<T>>) -> usize {
     store.read().iter().filter(|(_, entry)| entry.value.0.pod.node.is_none()).count()
 }
 
-fn said<const T: u8>(store: &Store<PodViewBy<T>>, pod: &Pod) -> Option<Said> {
+fn status<const T: u8>(store: &Store<PodViewBy<T>>, pod: &Pod) -> Option<PodStatus> {
     let pods = store.read();
     let entry = pods.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting)?;
     let view = &entry.value.0;
     let (unscheduled, nominated) = (view.unscheduled().cloned(), view.pod.nominated.clone());
-    Some(Said { unscheduled, nominated, generation: view.generation })
+    Some(PodStatus { unscheduled, nominated, generation: view.generation })
 }
 
 fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_before_does_not_matter_where_nobody_knows_it() {
+    fn deltas_before_a_complete_list_do_not_matter() {
         let (living, ended) = (|| entry(r#""status": {}"#), || entry(r#""status": {"phase": "Failed"}"#));
         let delta = |old: Option<Entry<PodViewBy<0>>>, new, again| {
             super::delta(&Change { key: ObjectKey::new("ns", "a"), old, new: Some(new), again })

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::object::Whole;
 
-/// The caches of whole pods, and of whole nodes where somebody wants these.
+/// The caches of whole pods, and of whole nodes where these are needed.
 pub(crate) struct Objects {
     pods: Arc<Store<Whole<ApiPod>>>,
     nodes: Option<Arc<Store<Whole<ApiNode>>>>,
@@ -31,7 +31,7 @@ impl Objects {
         self.pods.synced() && self.nodes.as_ref().is_none_or(|nodes| nodes.synced())
     }
 
-    /// A pod; what the template of a Reservation makes of it where it stands for one.
+    /// A pod; for a reserve pod, what the template of its Reservation makes of it.
     pub(crate) fn pod(&self, pod: &Pod, cluster: &Cluster) -> Option<Value> {
         if let Some(reference) = &pod.reservation {
             let mut reservations = cluster.objects().of::<Reservation>();

@@ -1,4 +1,4 @@
-//! Writes beside bindings: conditions that say why pods wait, and what plugins want of other objects. There may be thousands at once, and
+//! Writes beside bindings: conditions that say why pods wait, and status updates of plugins. There may be thousands at once, and
 //! no binding waits for them.
 //!
 //! An object has one that waits, the newest. Few are on their way at one time, so that places for bindings are left.

@@ -1,4 +1,4 @@
-//! What is logged of single attempts where it is wanted: the best nodes with their scores, and which plugins refuse the others.
+//! Logs of single attempts, where configured: the best nodes with their scores, and which plugins refuse the others.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use super::Scheduler;
 
 /// What is logged of every attempt; it may be changed at any time.
 ///
-/// For each attempt the engine is copied and every node is asked again, which takes milliseconds in a cluster of thousands of nodes.
+/// For each attempt the engine is copied and every node is filtered again, which takes milliseconds in a cluster of thousands of nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Dumps(Arc<Switches>);
 
@@ -33,17 +33,17 @@ impl Dumps {
         self.0.refusals.store(are_logged, Ordering::Relaxed);
     }
 
-    fn wanted(&self) -> Option<(usize, bool)> {
-        let wanted = (self.0.scores.load(Ordering::Relaxed), self.0.refusals.load(Ordering::Relaxed));
-        (wanted != (0, false)).then_some(wanted)
+    fn settings(&self) -> Option<(usize, bool)> {
+        let settings = (self.0.scores.load(Ordering::Relaxed), self.0.refusals.load(Ordering::Relaxed));
+        (settings != (0, false)).then_some(settings)
     }
 }
 
 impl Scheduler {
-    /// Logs what is wanted of an attempt. Of a pod that has its node the others are said as if it had none.
+    /// Logs the configured details of an attempt. A pod that has its node is evaluated on the others as if it had none.
     pub(super) fn dump(&self, attempt: &Attempt) {
         let is_first = !attempt.has_waited && !matches!(attempt.outcome, Outcome::ExtenderCall { .. });
-        let Some((scores, refusals)) = self.dumps.wanted().filter(|_| is_first) else { return };
+        let Some((scores, refusals)) = self.dumps.settings().filter(|_| is_first) else { return };
         let Some(mut nodes) = self.engine.copy().on_nodes(&attempt.pod.uid) else { return };
         let pod = &attempt.pod.key;
         for on in nodes.iter().filter(|_| refusals) {

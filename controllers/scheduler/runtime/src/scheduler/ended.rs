@@ -14,7 +14,7 @@ use super::{
     prepare::plugin_of,
     work::{Purpose, Work, bind, evict, is_bound_already, plugin_that_binds, subject},
 };
-use crate::{feed::Said, metrics::Ended, report};
+use crate::{feed::PodStatus, metrics::Ended, report};
 
 impl Scheduler {
     /// A write has ended.
@@ -61,7 +61,7 @@ impl Scheduler {
             (Purpose::Give(attempt, _), Err(error)) => {
                 self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
             }
-            (Purpose::Keep | Purpose::Hurry, result) => self.kept(&work.write, &result),
+            (Purpose::Keep | Purpose::Hurry, result) => self.status_update_ended(&work.write, &result),
             (purpose @ (Purpose::Explain | Purpose::Expect | Purpose::Held), result) => {
                 if matches!(purpose, Purpose::Held) {
                     self.held.ended(&subject(&work.write), result.is_ok(), self.clock.moment());
@@ -84,7 +84,7 @@ impl Scheduler {
         }
     }
 
-    /// A write has ended in a panic: nobody knows which, or what has become of it.
+    /// A write has panicked: it is unknown which, and whether it has arrived.
     pub(crate) fn write_lost(&mut self) {
         self.in_flight.clear();
         self.is_working = true;
@@ -109,7 +109,7 @@ impl Scheduler {
         }
     }
 
-    /// Tries a binding again whose write the API server could not serve, or of which nobody knows whether it has arrived.
+    /// Tries a binding again whose write the API server could not serve, or of which it is unknown whether it has arrived.
     fn bind_again(&mut self, error: &ReconcileError, doubtful: Doubtful) {
         self.bind_later(self.clock.moment() + error.retry.wished().unwrap_or(Self::DOUBT), doubtful);
     }
@@ -181,7 +181,7 @@ impl Scheduler {
         }
     }
 
-    /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
+    /// Records why a pod has no node, and evicts its victims. The condition is written where it does not
     /// say so already.
     pub(super) fn refused(&mut self, attempt: &Attempt, refused: &Refused) -> Next {
         self.ended(attempt, if refused.is_error { Ended::Failed } else { Ended::Unschedulable });
@@ -192,7 +192,7 @@ impl Scheduler {
         self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Attempted, Next::Send)
     }
 
-    /// Writes why a pod has no node, and the node on which room is made for it.
+    /// Writes why a pod has no node, and its nominated node.
     fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused) {
         let Refused { message, nominated, victims, preemptor, withdrawn, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
@@ -205,7 +205,7 @@ impl Scheduler {
         }
         for victim in victims {
             let message = preempted(victim);
-            let generation = self.feed.pods.said(victim).map_or(0, |said| said.generation);
+            let generation = self.feed.pods.status(victim).map_or(0, |said| said.generation);
             let write = report::condemned((victim, generation), pod, preemptor.as_deref(), self.clock.now());
             let (victim, preemptor) = (Arc::clone(victim), Arc::clone(pod));
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });
@@ -220,7 +220,7 @@ impl Scheduler {
             }
             return;
         }
-        let Some(Said { unscheduled, nominated: known, generation }) = self.feed.pods.said(pod) else { return };
+        let Some(PodStatus { unscheduled, nominated: known, generation }) = self.feed.pods.status(pod) else { return };
         if unscheduled.as_deref() != Some(message.as_str()) || known != *nominated {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
             let since = unscheduled.is_none().then(|| self.clock.now());
@@ -236,7 +236,7 @@ pub(super) fn is_doubtful(error: &ReconcileError) -> bool {
     error.fault == Fault::Api && !error.stale
 }
 
-/// The same, except for a webhook in its way that does not answer: that may last, and the pod is told of it.
+/// The same, except for a webhook in its way that does not answer: that may last, and an event of the pod reports it.
 fn is_unserved(error: &ReconcileError) -> bool {
     is_doubtful(error) && !error.message.contains("failed calling webhook")
 }

@@ -69,7 +69,7 @@ impl Scheduler {
                 self.preparing.is_due = true;
             }
             match prepared {
-                // The pod is gone, or was bound by somebody else.
+                // The pod is gone, or was bound by another scheduler.
                 None => {}
                 Some(PreBindProgress::Done) => {
                     let work = self.give_or_bind(attempt);
@@ -128,7 +128,7 @@ pub(super) fn may_take_effect(delta: &Delta) -> bool {
     !matches!(delta, Delta::Pod { .. })
 }
 
-/// The plugin that wants a write before the binding of this attempt.
+/// The plugin that needs a write before the binding of this attempt.
 pub(super) fn plugin_of(attempt: &Attempt, index: usize) -> &'static str {
     patch(attempt).and_then(|patch| patch.writes.get(index)).map(|(plugin, _)| *plugin).unwrap_or_default()
 }

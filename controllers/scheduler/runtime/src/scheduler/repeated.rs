@@ -1,4 +1,4 @@
-//! Writes that are wanted until they have taken effect: each object has one on its way at a time, and one that did not help is not
+//! Writes that are repeated until they have taken effect: each object has one in flight at a time, and one that did not help is not
 //! repeated at once.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -7,7 +7,7 @@ use koord_runtime::clock::Moment;
 
 use super::work::Subject;
 
-/// How long a write that has succeeded may take to be seen; it is sent again if it is still wanted then.
+/// How long a write that has succeeded may take to be seen; it is sent again if it is still needed then.
 const UNSEEN: Duration = Duration::from_secs(10);
 /// How long a write that has failed is left alone: twice as long after each failure, within these limits.
 pub(super) const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -16,12 +16,12 @@ pub(super) const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration
 pub(super) struct Repeated<W>(BTreeMap<Subject, Sent<W>>);
 
 struct Sent<W> {
-    wanted: W,
+    content: W,
     /// None while it is on its way; else the time before which it is not sent again.
     until: Option<Moment>,
     /// How often in a row writes of the object have failed.
     failures: u32,
-    /// When it was wanted.
+    /// When it was first sent.
     since: Moment,
 }
 
@@ -37,18 +37,18 @@ impl<W: Clone + PartialEq> Repeated<W> {
         self.0.values().filter_map(|sent| sent.until).min()
     }
 
-    /// Whether a write of this object is sent now; then it is on its way. What is wanted else than before waits for no pause.
-    pub(super) fn begins(&mut self, subject: &Subject, wanted: &W, now: Moment) -> bool {
+    /// Whether a write of this object is sent now; then it is on its way. Other content than before waits for no pause.
+    pub(super) fn begins(&mut self, subject: &Subject, content: &W, now: Moment) -> bool {
         let known = self.0.get(subject);
-        let begins = known.is_none_or(|sent| sent.until.is_some_and(|until| until <= now || sent.wanted != *wanted));
+        let begins = known.is_none_or(|sent| sent.until.is_some_and(|until| until <= now || sent.content != *content));
         if begins {
             let failures = known.map_or(0, |sent| sent.failures);
-            self.0.insert(subject.clone(), Sent { wanted: wanted.clone(), until: None, failures, since: now });
+            self.0.insert(subject.clone(), Sent { content: content.clone(), until: None, failures, since: now });
         }
         begins
     }
 
-    /// The write has ended. Gives how long it took, from when it was wanted.
+    /// The write has ended. Gives how long it took, from when it was first sent.
     pub(super) fn ended(&mut self, subject: &Subject, is_done: bool, now: Moment) -> Option<Duration> {
         let sent = self.0.get_mut(subject)?;
         let lasted = sent.until.is_none().then(|| now.since(sent.since));
@@ -66,12 +66,12 @@ impl<W: Clone + PartialEq> Repeated<W> {
         }
     }
 
-    /// What has helped, or is not wanted any more, may be sent at once when it is wanted again.
-    pub(super) fn keep(&mut self, is_wanted: impl Fn(&Subject) -> bool) {
-        self.0.retain(|subject, sent| sent.until.is_none() || is_wanted(subject));
+    /// What has helped, or is not needed any more, may be sent at once when it is needed again.
+    pub(super) fn keep(&mut self, is_needed: impl Fn(&Subject) -> bool) {
+        self.0.retain(|subject, sent| sent.until.is_none() || is_needed(subject));
     }
 
-    /// Forgets objects whose pause has been over for as long as the longest one: their writes are not wanted any more.
+    /// Forgets objects whose pause has been over for as long as the longest one: their writes are not needed any more.
     pub(super) fn forget_idle(&mut self, now: Moment) {
         self.0.retain(|_, sent| sent.until.is_none_or(|until| now < until + PAUSE.1));
     }

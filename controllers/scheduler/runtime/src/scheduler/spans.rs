@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn open_spans_are_bounded_and_none_are_kept_without_a_tracer() {
+    fn open_spans_are_bounded_and_there_are_none_without_a_tracer() {
         let clock = ManualClock::new(Timestamp::from_second(CREATED).unwrap());
         let shared: SharedClock = clock.clone();
         let of = |index: usize| {

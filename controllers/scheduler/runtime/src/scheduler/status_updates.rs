@@ -1,4 +1,4 @@
-//! Writes that plugins want beside attempts.
+//! Status updates of plugins.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,16 +15,16 @@ use super::{
     work::{Purpose, Subject, Work, subject},
 };
 
-/// How often plugins are asked at most.
+/// How often status writers are called at most.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
 pub(super) struct PendingStatusUpdates {
     sent: Repeated<Write>,
-    /// Whether something has changed since plugins were asked.
+    /// Whether something has changed since they were called.
     is_due: bool,
-    asked: Option<Moment>,
+    collected_at: Option<Moment>,
     again: Option<Timestamp>,
 }
 
@@ -35,10 +35,10 @@ impl PendingStatusUpdates {
     }
 
     fn period_ends(&self) -> Option<Moment> {
-        self.asked.map(|asked| asked + PERIOD)
+        self.collected_at.map(|collected_at| collected_at + PERIOD)
     }
 
-    /// When plugins are to be asked, if not for a change.
+    /// When status writers are due, if not for a change.
     pub(super) fn wake_at(&self) -> Option<Moment> {
         let due = self.is_due.then(|| self.period_ends().unwrap_or_default());
         self.sent.wake_at().into_iter().chain(due).min()
@@ -49,28 +49,28 @@ impl PendingStatusUpdates {
         self.again
     }
 
-    /// Whether plugins are to be asked now.
+    /// Whether status writers are due now.
     pub(super) fn has_work(&self, now: Moment, time: Timestamp) -> bool {
         self.wake_at().is_some_and(|at| at <= now) || self.again.is_some_and(|at| at <= time)
     }
 
-    /// The writes among those that are wanted that are sent now. What is wanted and on its way already is no reason to ask
+    /// The needed writes that are sent now. A write that is in flight already is no reason to collect
     /// again at once.
     fn take(&mut self, StatusUpdates { writes, again }: StatusUpdates, now: Moment, time: Timestamp) -> Vec<Write> {
         let soonest = time.saturating_add(PERIOD).unwrap_or(Timestamp::MAX);
-        (self.is_due, self.asked, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
-        let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
-        self.sent.keep(|subject| wanted.contains_key(subject));
-        self.pick(wanted, now)
+        (self.is_due, self.collected_at, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
+        let updates: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
+        self.sent.keep(|subject| updates.contains_key(subject));
+        self.pick(updates, now)
     }
 
-    /// The writes among some that are wanted that are sent now.
-    fn pick(&mut self, wanted: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
-        let begun = wanted.into_iter().filter(|(subject, write)| self.sent.begins(subject, write, now));
+    /// The needed writes that are sent now.
+    fn pick(&mut self, updates: BTreeMap<Subject, Write>, now: Moment) -> Vec<Write> {
+        let begun = updates.into_iter().filter(|(subject, write)| self.sent.begins(subject, write, now));
         begun.map(|(_, write)| write).collect()
     }
 
-    /// Gives how long it took, from when it was wanted.
+    /// Gives how long it took, from when it was first sent.
     fn ended(&mut self, write: &Write, is_done: bool, now: Moment) -> Option<Duration> {
         self.is_due = true;
         self.sent.ended(&subject(write), is_done, now)
@@ -78,19 +78,19 @@ impl PendingStatusUpdates {
 }
 
 impl Scheduler {
-    /// Asks plugins what they want to be written at once.
+    /// Collects the urgent writes of plugins.
     pub(super) fn hurry(&mut self, now: Moment) {
         self.is_working = true;
         let writes = self.engine.urgent_of(|plugin| self.controllers.runs(plugin));
         self.is_working = false;
         if !writes.is_empty() {
-            let wanted = writes.into_iter().map(|write| (subject(&write), write)).collect();
-            let writes = self.pending_updates.pick(wanted, now).into_iter();
+            let updates = writes.into_iter().map(|write| (subject(&write), write)).collect();
+            let writes = self.pending_updates.pick(updates, now).into_iter();
             self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Hurry }));
         }
     }
 
-    /// Asks plugins what they want to be written beside attempts, where that may be something new.
+    /// Collects the status updates of plugins, where these may have changed.
     pub(super) fn keep_up(&mut self, now: Moment) {
         if !self.pending_updates.has_work(now, self.clock.now()) {
             return;
@@ -100,9 +100,9 @@ impl Scheduler {
         self.engine.tick(time);
         let mut status_updates = self.engine.status_updates_of(|plugin| self.controllers.runs(plugin));
         self.is_working = false;
-        let wanted = status_updates.writes.len();
+        let updates = status_updates.writes.len();
         status_updates.writes.retain(|write| !self.feed.is_absent(write.kind));
-        if status_updates.writes.len() < wanted {
+        if status_updates.writes.len() < updates {
             // A kind that appears without objects is not seen as a change.
             status_updates.again = status_updates.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
         }
@@ -113,7 +113,7 @@ impl Scheduler {
     }
 
     /// A write beside attempts has ended.
-    pub(super) fn kept(&mut self, write: &Write, result: &Result<(), ReconcileError>) {
+    pub(super) fn status_update_ended(&mut self, write: &Write, result: &Result<(), ReconcileError>) {
         if let Err(error) = result
             && !error.stale
         {
@@ -199,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_at_once_waits_for_the_write_on_its_way_and_leaves_those_of_others_alone() {
+    fn an_urgent_write_waits_for_the_write_in_flight_and_leaves_those_of_others_alone() {
         let mut pending_updates = PendingStatusUpdates::default();
         let other = |value: u64| Write { key: ObjectKey::cluster("other"), ..write(value) };
-        let picked = |pending_updates: &mut PendingStatusUpdates, wanted: Write, second: u64| {
-            pending_updates.pick([(subject(&wanted), wanted)].into(), at(second)).len()
+        let picked = |pending_updates: &mut PendingStatusUpdates, updates: Write, second: u64| {
+            pending_updates.pick([(subject(&updates), updates)].into(), at(second)).len()
         };
         assert_eq!(sent(&mut pending_updates, &[1], 0), 1);
         pending_updates.ended(&write(1), false, at(0));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_asked_after_changes_and_at_their_times() {
+    fn status_writers_are_called_after_changes_and_at_their_times() {
         let mut pending_updates = PendingStatusUpdates::default();
         assert!(!pending_updates.has_work(at(9), time(9)));
         pending_updates.changed();

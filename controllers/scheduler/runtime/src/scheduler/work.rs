@@ -39,10 +39,10 @@ pub struct Work {
 pub(super) enum Purpose {
     /// The write of another object of this index, before that.
     Prepare(Box<Attempt>, usize),
-    /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
+    /// A write of this plugin to another object before the binding of this pod, found out while that was prepared.
     Lock(&'static str, Uid),
     /// What a pod is given, written before it is bound where the binding cannot carry it; and the Reservation as the answer to that write has
-    /// it, where the pod stands for one.
+    /// it, for a reserve pod.
     Give(Box<Attempt>, OnceLock<Box<Reservation>>),
     /// The binding of this attempt.
     Bind(Box<Attempt>),
@@ -50,15 +50,15 @@ pub(super) enum Purpose {
     BindBy(Arc<Webhook>, Box<Attempt>),
     /// On which node a pod is expected, while its binding takes time.
     Expect,
-    /// What a plugin wants at once.
+    /// An urgent write of a plugin.
     Hurry,
-    /// What a plugin wants beside attempts.
+    /// A status update of a plugin.
     Keep,
-    /// Why a pod has no node, and where room is made for it.
+    /// Why a pod has no node, and its nominated node.
     Explain,
     /// Why a pod is not tried.
     Held,
-    /// Says of a pod that it goes to make room for another; its deletion follows.
+    /// Sets the condition of a victim; its deletion follows.
     Condemn { victim: Arc<Pod>, preemptor: Arc<Pod>, message: String },
     /// The deletion of such a pod.
     Evict { victim: Arc<Pod>, preemptor: Arc<Pod>, message: String },
@@ -162,7 +162,7 @@ pub(super) fn as_known(mut write: Write, pod: &Pod, cluster: &Cluster, answered:
     write
 }
 
-/// Whether a Reservation is known to have the node of this attempt: an earlier try, of which nobody knew what became, has bound it.
+/// Whether a Reservation is known to have the node of this attempt: an earlier try, whose result was lost, has bound it.
 pub(super) fn is_bound_already(attempt: &Attempt, cluster: &Cluster) -> bool {
     let Outcome::Bind { node, .. } = &attempt.outcome else { return false };
     known(&attempt.pod, cluster).is_some_and(|object| {
@@ -170,7 +170,7 @@ pub(super) fn is_bound_already(attempt: &Attempt, cluster: &Cluster) -> bool {
     })
 }
 
-/// The Reservation that a pod stands for, as it is known.
+/// The Reservation of a reserve pod, as it is known.
 fn known<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
     let reference = pod.reservation.as_ref()?;
     let entry = cluster.objects().entry::<Reservation>(reference.key.as_str()).filter(|entry| entry.uid == pod.uid)?;

@@ -33,8 +33,8 @@ pub(super) struct MadeOf<'a> {
     pub(super) spec: &'a Spec<'a>,
 }
 
-/// Templates by 128 bits of what they are made of, with keys that nobody knows: that two texts have the same is not to be expected of any
-/// cluster, and cannot be brought about. The texts would take more room than the templates.
+/// Templates by 128 bits of what they are made of, with secret keys: that two texts have the same is not to be expected of any
+/// cluster, and cannot be brought about. The texts would take more memory than the templates.
 #[derive(Default)]
 struct Templates {
     known: Kept<[u64; 2], Template>,

@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use koord_runtime::{metrics::Audience, panics::Place};
-use koord_scheduler_runtime::Unanswered;
+use koord_scheduler_runtime::ReadError;
 use tokio::sync::watch;
 
 use super::*;
@@ -28,7 +28,7 @@ fn without_watch_of_pods(server: &Server) -> (Client, watch::Sender<bool>) {
 }
 
 /// Whether this is the first question about the collection of a path that a cache is compared with.
-fn asks_about(path: &str, request: &http::Request<Body>) -> bool {
+fn is_request_for(path: &str, request: &http::Request<Body>) -> bool {
     request.uri().path() == path && request.uri().query().unwrap_or("").contains("limit=1")
 }
 
@@ -99,7 +99,7 @@ async fn places(path: &'static str, revisions: u64) -> [String; 2] {
     stage.add_pod("a", "1");
     let router = stage.server.router();
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_compared = asks_about(path, &request);
+        let is_compared = is_request_for(path, &request);
         let router = router.clone();
         async move {
             let answer = router.oneshot(request).await?;
@@ -150,7 +150,7 @@ async fn a_collection_that_cannot_be_read_delays_the_leader_longer_but_not_for_e
     stage.add_pod("a", "1");
     let router = stage.server.router();
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_compared = asks_about("/api/v1/pods", &request);
+        let is_compared = is_request_for("/api/v1/pods", &request);
         let router = router.clone();
         async move {
             let mut answer = router.oneshot(request).await?;
@@ -179,7 +179,7 @@ async fn of_a_collection_that_is_too_large_no_page_beyond_the_last_is_fetched() 
     let fetched = Arc::new(AtomicUsize::new(0));
     let (router, pages) = (stage.server.router(), Arc::clone(&fetched));
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_first = asks_about("/api/v1/pods", &request);
+        let is_first = is_request_for("/api/v1/pods", &request);
         let is_page = request.uri().query().unwrap_or("").contains("spec.nodeName");
         pages.fetch_add(usize::from(is_page), Ordering::Relaxed);
         let router = router.clone();
@@ -209,7 +209,7 @@ async fn collections_that_are_slow_to_read_do_not_wait_for_each_other() {
     stage.add_node("only", "4");
     stage.add_pod("a", "1");
     let client = client(&stage.server, |request| {
-        let is_slow = ["/api/v1/pods", "/api/v1/nodes"].iter().any(|path| asks_about(path, request));
+        let is_slow = ["/api/v1/pods", "/api/v1/nodes"].iter().any(|path| is_request_for(path, request));
         async move {
             if is_slow {
                 tokio::time::sleep(Duration::from_secs(8)).await;
@@ -234,7 +234,7 @@ async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedu
     stage.add_node("only", "4");
     let (gate, open) = watch::channel(false);
     let client = client(&stage.server, move |request| {
-        let (is_held, mut open) = (asks_about("/api/v1/pods", request), open.clone());
+        let (is_held, mut open) = (is_request_for("/api/v1/pods", request), open.clone());
         async move {
             if is_held {
                 open.wait_for(|is_open| *is_open).await.unwrap();
@@ -242,7 +242,7 @@ async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedu
         }
     });
     let profile = default_profile("koord-scheduler").unwrap();
-    let (manager, metrics, asking) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
+    let (manager, metrics, reader) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
     let leading = manager.leading();
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
@@ -253,13 +253,13 @@ async fn a_leader_that_waits_applies_changes_and_answers_that_it_does_not_schedu
     stage.pass(3).await;
     let text = metrics.text(&[Audience::Runtime]);
     assert!(text.lines().any(|line| line == r#"scheduler_cache_size{type="nodes"} 2"#), "{text}");
-    assert_eq!(asking.ask("nodes/only").await, Err(Unanswered::NotLeading));
+    assert_eq!(reader.get("nodes/only").await, Err(ReadError::NotLeading));
     assert_eq!(stage.place("a"), "-", "nothing is decided yet");
     gate.send_replace(true);
     stage.pass(2).await;
     let place = stage.place("a");
     assert!(["only", "another"].contains(&&*place), "{place}");
-    assert!(asking.ask("nodes/only").await.is_ok());
+    assert!(reader.get("nodes/only").await.is_ok());
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -271,11 +271,11 @@ async fn objects_are_read_no_longer_than_the_watch_takes_to_come_as_far() {
     stage.add_pod("a", "1");
     let (gate, open) = watch::channel(false);
     let client = client(&stage.server, move |request| {
-        let is_asked = asks_about("/api/v1/pods", request);
+        let is_matching = is_request_for("/api/v1/pods", request);
         let is_read = request.uri().query().unwrap_or("").contains("spec.nodeName");
         let mut open = open.clone();
         async move {
-            if is_asked {
+            if is_matching {
                 open.wait_for(|is_open| *is_open).await.unwrap();
             }
             if is_read {
@@ -302,20 +302,20 @@ async fn objects_are_read_no_longer_than_the_watch_takes_to_come_as_far() {
 
 /// A client to which one question of a comparison is answered with this instead; and how often each was asked.
 fn answered_with(stage: &Stage, path: &'static str, text: &'static str) -> (Client, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (router, count) = (stage.server.router(), Arc::clone(&asked));
+    let requests = Arc::new(AtomicUsize::new(0));
+    let (router, count) = (stage.server.router(), Arc::clone(&requests));
     let service = service_fn(move |request: http::Request<Body>| {
-        let is_asked = asks_about(path, &request);
-        count.fetch_add(usize::from(is_asked), Ordering::Relaxed);
+        let is_matching = is_request_for(path, &request);
+        count.fetch_add(usize::from(is_matching), Ordering::Relaxed);
         let router = router.clone();
         async move {
-            if is_asked {
+            if is_matching {
                 return Ok::<_, std::convert::Infallible>(http::Response::new(text.to_owned().into()));
             }
             router.oneshot(request).await
         }
     });
-    (Client::new(service, "default"), asked)
+    (Client::new(service, "default"), requests)
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,29 +333,29 @@ async fn an_empty_collection_as_kube_apiserver_answers_it_holds_up_no_leader() {
     assert_eq!(listed("/api/v1/persistentvolumes")["items"], Value::Null, "the embedded server answers so too");
     stage.add_node("only", "4");
     stage.add_pod("a", "1");
-    let (client, asked) = answered_with(&stage, "/api/v1/persistentvolumes", EMPTY);
+    let (client, requests) = answered_with(&stage, "/api/v1/persistentvolumes", EMPTY);
     let profile = default_profile("koord-scheduler").unwrap();
     let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(2).await;
-    assert_eq!((stage.place("a").as_str(), asked.load(Ordering::Relaxed)), ("only", 1));
+    assert_eq!((stage.place("a").as_str(), requests.load(Ordering::Relaxed)), ("only", 1));
     stop.cancel();
     running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_can_never_be_decoded_is_asked_for_rarely() {
+async fn an_undecodable_list_is_requested_rarely() {
     let stage = Stage::new();
     stage.add_node("only", "4");
-    let (client, asked) = answered_with(&stage, "/api/v1/persistentvolumes", r#"{"metadata":{},"items":{}}"#);
+    let (client, requests) = answered_with(&stage, "/api/v1/persistentvolumes", r#"{"metadata":{},"items":{}}"#);
     let profile = default_profile("koord-scheduler").unwrap();
     let (manager, ..) = stage.program_agreeing(Duration::from_secs(20), client, profile, "one");
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(60).await;
-    let asked = asked.load(Ordering::Relaxed);
-    assert!((7..=14).contains(&asked), "{asked} times within a minute");
+    let requests = requests.load(Ordering::Relaxed);
+    assert!((7..=14).contains(&requests), "{requests} times within a minute");
     stop.cancel();
     running.await.unwrap().unwrap();
 }

@@ -75,7 +75,7 @@ impl State for Sums {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_sum_is_counted_told_and_set_right() {
+async fn a_wrong_sum_is_counted_reported_and_corrected() {
     let stage = Stage::new();
     stage.add_node("only", "4");
     stage.add_pod("waits", "1");

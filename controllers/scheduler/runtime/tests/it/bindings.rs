@@ -68,7 +68,7 @@ async fn annotations_are_written_by_the_binding_and_what_it_cannot_write_before(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_that_the_api_server_refuses_is_said_in_the_condition_and_tried_again() {
+async fn a_binding_that_the_api_server_refuses_is_reported_in_the_condition_and_tried_again() {
     let stage = Stage::new();
     stage.add_node("only", "8");
     stage.add_pod("a", "1");
@@ -125,13 +125,13 @@ async fn a_binding_that_waits_for_its_turn_is_not_sent_when_its_pod_has_ended() 
         }
     });
     let stop = CancellationToken::new();
-    let (manager, _, asking) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
+    let (manager, _, reader) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
     let running = tokio::spawn(manager.run(stop.clone()));
     // The condition that says why it has no node is on its way when there is a node for it.
     stage.pass(3).await;
     stage.add_node("large", "4");
     stage.pass(3).await;
-    let attempts = asking.ask("verdicts/default/a").await.unwrap()["attempts"].clone();
+    let attempts = reader.get("verdicts/default/a").await.unwrap()["attempts"].clone();
     assert_eq!((&attempts[0]["result"], &attempts[0]["node"]), (&json!("placed"), &json!("large")), "{attempts}");
     stage.send(Method::PATCH, &format!("{PODS}/a/status"), &json!({"status": {"phase": "Failed"}}));
     stage.pass(1).await;
@@ -144,7 +144,7 @@ async fn a_binding_that_waits_for_its_turn_is_not_sent_when_its_pod_has_ended() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_has_got_another_node_meanwhile_is_not_said_to_have_none() {
+async fn a_pod_that_has_got_another_node_meanwhile_is_not_reported_as_unscheduled() {
     let stage = Stage::new();
     stage.add_node("only", "8");
     stage.add_node("other", "1");

@@ -116,7 +116,7 @@ async fn two_pods_at_once_do_not_both_get_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_too_old_or_the_pods_own_keeps_nobody_away() {
+async fn a_lock_that_is_expired_or_the_pods_own_blocks_no_pod() {
     for (lock, name) in [("1970-01-01T00:00:00Z,default,gone", "a"), ("1970-01-01T00:00:00Z,default,a", "a")] {
         let stage = stage(&json!(lock));
         stage.add_gpu_pod("a");

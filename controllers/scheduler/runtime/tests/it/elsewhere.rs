@@ -30,7 +30,7 @@ async fn a_pod_that_another_program_binds_is_counted_and_reported_once() {
         stage.add_pod(pod, "8");
     }
     let stop = CancellationToken::new();
-    let (manager, metrics, asking) = stage.asked("one");
+    let (manager, metrics, reader) = stage.program_with_reader("one");
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(10).await;
     let count = || {
@@ -50,7 +50,7 @@ async fn a_pod_that_another_program_binds_is_counted_and_reported_once() {
     stage.bind("larger", "only");
     stage.pass(2).await;
     assert_eq!((count(), stage.warnings()), (counted(2), vec!["large".to_owned()]), "once an hour");
-    let attempts = asking.ask("verdicts/default/larger").await.unwrap()["attempts"].clone();
+    let attempts = reader.get("verdicts/default/larger").await.unwrap()["attempts"].clone();
     assert_eq!(
         [&attempts[0]["result"], &attempts[0]["node"], &attempts[0]["code"], &attempts[1]["result"]],
         [&json!("boundElsewhere"), &json!("only"), &json!("BoundElsewhere"), &json!("refused")]

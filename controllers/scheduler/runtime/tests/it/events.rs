@@ -41,7 +41,7 @@ async fn events_are_reported_by_the_profile_and_name_the_pod_for_which_another_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_being_deleted_is_said_to_be_skipped() {
+async fn a_pod_that_is_being_deleted_is_reported_as_skipped() {
     let stage = Stage::new();
     stage.add_node("only", "2");
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});

@@ -183,7 +183,7 @@ fn configured(plugins: &[&str], arguments: &Value) -> Profile {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_it_is_wanted_one_is_written_for_each_pod_and_gang_that_waits() {
+async fn where_configured_an_explanation_is_created_for_each_waiting_pod_and_gang() {
     let stage = stage(true);
     stage.add_node("only", "4");
     stage.add_pod("fits", "1");

@@ -20,7 +20,7 @@ use koord_scheduler_assembly::build;
 use super::*;
 
 /// What was told so far in events of this reason: of which kind of object, how often, and the message.
-fn told(stage: &Stage, reason: &str) -> Vec<String> {
+fn messages(stage: &Stage, reason: &str) -> Vec<String> {
     let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
     let events = events["items"].as_array().cloned().unwrap_or_default();
     let of_reason = events.iter().filter(|event| event["reason"] == reason);
@@ -47,7 +47,7 @@ fn profile_of(plugins: &[&str]) -> Profile {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_that_makes_no_sense_is_told_once_of_its_object_and_hurts_no_other() {
+async fn an_invalid_annotation_is_reported_once_of_its_object_and_affects_no_other() {
     const THRESHOLDS: &str = "scheduling.koordinator.sh/usage-thresholds";
     const DEVICES: &str = "scheduling.koordinator.sh/device-allocated";
     let stage = Stage::new();
@@ -67,7 +67,7 @@ async fn an_annotation_that_makes_no_sense_is_told_once_of_its_object_and_hurts_
     assert_eq!(["odd", "plain", "bound"].map(|name| stage.place(name)), ["odd", "odd", "odd"]);
     stage.send(Method::PATCH, &format!("{PODS}/bound"), &annotated(DEVICES, &"[".repeat(200)));
     stage.pass(200).await;
-    let said = told(&stage, "Ignored");
+    let said = messages(&stage, "Ignored");
     let [node, odd, bound] = &said[..] else { panic!("{said:#?}") };
     assert!(node.starts_with(r#""Node" 1 "#) && node.contains(&format!("{THRESHOLDS} is ignored: ")), "{node}");
     assert!(odd.starts_with(r#""Pod" 1 "#) && odd.contains("min-available is ignored: "), "{odd}");
@@ -77,7 +77,7 @@ async fn an_annotation_that_makes_no_sense_is_told_once_of_its_object_and_hurts_
 }
 
 #[tokio::test(start_paused = true)]
-async fn cpus_of_a_node_that_cannot_be_read_are_told_of_its_topology() {
+async fn undecodable_cpus_are_reported_of_the_topology_of_their_node() {
     const CPUS: &str = "node.koordinator.sh/cpu-topology";
     let stage = Stage::new();
     let versions = [Declared::of::<v1alpha1::NodeResourceTopology>(), Declared::of::<v1alpha2::NodeResourceTopology>()];
@@ -99,7 +99,7 @@ async fn cpus_of_a_node_that_cannot_be_read_are_told_of_its_topology() {
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(200).await;
-    let said = told(&stage, "Ignored");
+    let said = messages(&stage, "Ignored");
     let [report] = &said[..] else { panic!("{said:#?}") };
     let expected = format!(r#""NodeResourceTopology" 1 "{CPUS} is ignored: "#);
     assert!(report.starts_with(&expected), "{report}");
@@ -125,10 +125,10 @@ async fn a_member_of_a_gang_whose_minimum_is_no_number_learns_why_it_waits() {
     stage.pass(200).await;
     let waits = format!("{MINIMUM} cannot be read, and the pod waits until it is corrected: ");
     assert!(stage.place("member").starts_with(&waits), "{}", stage.place("member"));
-    let failed = told(&stage, "FailedScheduling");
+    let failed = messages(&stage, "FailedScheduling");
     let [event] = &failed[..] else { panic!("{failed:#?}") };
     assert!(event.starts_with(&format!(r#""Pod" 1 "{waits}"#)) && event.contains("; expected an integer"), "{event}");
-    let ignored = told(&stage, "Ignored");
+    let ignored = messages(&stage, "Ignored");
     let [event] = &ignored[..] else { panic!("{ignored:#?}") };
     assert!(event.starts_with(&format!(r#""Pod" 1 "{MODE}: "#)) && event.contains("did you mean Strict?"), "{event}");
     stop.cancel();
@@ -159,9 +159,9 @@ async fn a_gang_without_enough_members_is_reported_once_after_a_while() {
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(20).await;
     assert_eq!(["b1", "b2", "b3"].map(|name| stage.place(name)), ["only"; 3]);
-    assert_eq!(told(&stage, "GangIncomplete"), [""; 0], "the others may be on their way");
+    assert_eq!(messages(&stage, "GangIncomplete"), [""; 0], "the others may be on their way");
     stage.pass(300).await;
-    let said = told(&stage, "GangIncomplete");
+    let said = messages(&stage, "GangIncomplete");
     let expected = "gang default/a has 2 of 3 members; its pods are not tried until then";
     assert_eq!(said, [format!("\"Pod\" 1 \"{expected}\"")], "once, of the gang and not of each member");
     add("a3", "a");
@@ -223,16 +223,16 @@ async fn a_pod_that_is_refused_for_an_annotation_has_the_words_of_the_attempt_al
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(200).await;
     assert_eq!(stage.place("owner"), REFUSED);
-    let failed = told(&stage, "FailedScheduling");
+    let failed = messages(&stage, "FailedScheduling");
     let [event] = &failed[..] else { panic!("{failed:#?}") };
     assert!(event.ends_with(&format!(r#""{REFUSED}""#)), "{event}");
-    assert_eq!(told(&stage, "Ignored"), [""; 0]);
+    assert_eq!(messages(&stage, "Ignored"), [""; 0]);
     stop.cancel();
     running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_every_kind_that_the_scheduler_reads_are_told_what_of_them_makes_no_sense() {
+async fn invalid_values_are_reported_of_objects_of_every_kind_that_the_scheduler_reads() {
     let stage = Stage::new();
     for declared in [
         Declared::of::<ElasticQuota>(),
@@ -293,7 +293,7 @@ async fn objects_of_every_kind_that_the_scheduler_reads_are_told_what_of_them_ma
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(200).await;
-    let said = told(&stage, "Ignored");
+    let said = messages(&stage, "Ignored");
     let expected = [
         r#""ClusterNetworkTopology" 1 "spec.networkTopologySpec[0].parentTopologyLayer: "#,
         r#""ConfigMap" 1 "data[data.yaml]: "#,

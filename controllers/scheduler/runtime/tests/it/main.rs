@@ -27,7 +27,7 @@ use koord_scheduler_assembly::default_profile;
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
 use koord_scheduler_runtime::{
-    Measures, Questions, Scheduler, SyncBarrier, Transformers, explain, feed::Feed, install,
+    EngineReader, Measures, Scheduler, SyncBarrier, Transformers, explain, feed::Feed, install,
 };
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
@@ -51,8 +51,8 @@ mod leading;
 mod memory;
 mod metrics;
 mod outage;
-mod questions;
 mod quotas;
+mod reader;
 mod rejections;
 mod resize;
 mod volumes;
@@ -139,11 +139,11 @@ impl Stage {
     }
 
     fn measured(&self, identity: &str) -> (Manager, Metrics) {
-        let (manager, metrics, _) = self.asked(identity);
+        let (manager, metrics, _) = self.program_with_reader(identity);
         (manager, metrics)
     }
 
-    fn asked(&self, identity: &str) -> (Manager, Metrics, Questions) {
+    fn program_with_reader(&self, identity: &str) -> (Manager, Metrics, EngineReader) {
         self.program(
             Client::new(self.server.router(), "default"),
             default_profile("koord-scheduler").unwrap(),
@@ -152,7 +152,7 @@ impl Stage {
     }
 
     /// A program with this profile that reaches the server by this client.
-    fn program(&self, client: Client, profile: Profile, identity: &str) -> (Manager, Metrics, Questions) {
+    fn program(&self, client: Client, profile: Profile, identity: &str) -> (Manager, Metrics, EngineReader) {
         self.program_behind(None, client, profile, identity)
     }
 
@@ -163,7 +163,7 @@ impl Stage {
         client: Client,
         profile: Profile,
         identity: &str,
-    ) -> (Manager, Metrics, Questions) {
+    ) -> (Manager, Metrics, EngineReader) {
         self.program_as(|scheduler| scheduler.agreeing(Some(within)), client, profile, identity)
     }
 
@@ -174,7 +174,7 @@ impl Stage {
         client: Client,
         profile: Profile,
         identity: &str,
-    ) -> (Manager, Metrics, Questions) {
+    ) -> (Manager, Metrics, EngineReader) {
         self.program_as(|scheduler| scheduler.behind(barrier), client, profile, identity)
     }
 
@@ -184,7 +184,7 @@ impl Stage {
         client: Client,
         profile: Profile,
         identity: &str,
-    ) -> (Manager, Metrics, Questions) {
+    ) -> (Manager, Metrics, EngineReader) {
         let metrics = Metrics::new().unwrap();
         let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
         let recorder = Arc::new(recorder);
@@ -203,9 +203,9 @@ impl Stage {
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
         let scheduler = made(scheduler);
-        let asking = scheduler.asking();
+        let reader = scheduler.reader();
         if let Some(writes) = self.explains {
-            explain(&mut core, asking.clone(), self.transformers, writes);
+            explain(&mut core, reader.clone(), self.transformers, writes);
         }
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
@@ -218,7 +218,7 @@ impl Stage {
         };
         let mut manager = Manager::timed_by(Arc::clone(&self.clock), core, client, events, settings);
         install(scheduler, Arc::clone(&self.clock), &mut manager);
-        (manager, metrics, asking)
+        (manager, metrics, reader)
     }
 
     async fn pass(&self, seconds: u64) {

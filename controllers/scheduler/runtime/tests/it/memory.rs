@@ -62,7 +62,7 @@ impl Stage {
             match self.scheduler.step() {
                 Next::Send(work) => self.scheduler.written(work, Ok(())),
                 Next::Attempted => {}
-                Next::Ask(_) => panic!("nobody is asked"),
+                Next::CallExtenders(_) => panic!("nobody is asked"),
                 Next::Rest => return,
             }
         }

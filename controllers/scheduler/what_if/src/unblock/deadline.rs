@@ -12,7 +12,7 @@ use crate::Objects;
 pub(super) async fn of_pod(objects: &mut Objects, key: &ObjectKey) -> Option<Timestamp> {
     let pod = objects.get(ResourceKind::POD, key).await.ok().flatten()?;
     let of_job = match job(&pod) {
-        // Who may not read Jobs is told of the rest.
+        // Without permission to read Jobs the rest is shown.
         Some(name) => {
             let key = ObjectKey::new(key.namespace(), name);
             objects.get(ResourceKind::typed::<Job>(), &key).await.ok().flatten()

@@ -1,6 +1,6 @@
 //! Pods, reservations and gangs whose end would let a pod in: the fewest pods, as an engine without them decides.
 //!
-//! It is looked for where no eviction makes room: what stands in the way has the same or a higher priority, or may not be evicted. An end
+//! It is looked for where no preemption helps: what stands in the way has the same or a higher priority, or may not be evicted. An end
 //! is tried alone, then two on one node, and gangs as a whole. Of as many pods those go first whose end is known and comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +79,7 @@ struct Search<'e> {
     in_turn: bool,
 }
 
-/// The ends with which a pod would be placed; nothing where evictions make room for it, or other things keep it from being tried.
+/// The ends with which a pod would be placed; nothing where preemption helps, or other things keep it from being tried.
 pub(super) async fn ends(
     engine: &Engine,
     objects: &mut Objects,
@@ -258,8 +258,8 @@ impl<'e> Search<'e> {
 
     fn candidate<'o>(&self, occupants: Vec<&'o Occupant<'e>>, is_superfluous: bool) -> Candidate<'o, 'e> {
         let freed = self.pod.template.requests.iter().map(|(name, amount)| {
-            let (wanted, freed) = (count(name, amount).max(1), freed(&occupants, name, |_| true));
-            i64::try_from(i128::from(freed) * 1000 / i128::from(wanted)).unwrap_or(i64::MAX)
+            let (requested, freed) = (count(name, amount).max(1), freed(&occupants, name, |_| true));
+            i64::try_from(i128::from(freed) * 1000 / i128::from(requested)).unwrap_or(i64::MAX)
         });
         let freed = freed.fold(0, i64::saturating_add);
         Candidate { occupants, is_superfluous, freed }

@@ -48,8 +48,8 @@ impl Subject {
             Some(count(resource, &amount))
         };
         let overhead = amount(&json!({"amounts": spec["overhead"]}), "amounts").unwrap_or(0);
-        let mut room = target - overhead;
-        if room < 0 {
+        let mut available = target - overhead;
+        if available < 0 {
             return None;
         }
         let name = escaped(resource);
@@ -57,7 +57,7 @@ impl Subject {
             self.edit(&format!("{path}/resources/{list}/{name}"), json!(shown(resource, amount)))
         };
         if amount(&spec["resources"], "requests").is_some() {
-            return Some(vec![at("/spec", "requests", room)]);
+            return Some(vec![at("/spec", "requests", available)]);
         }
         let mut edits = Vec::new();
         let mut set = |path: &str, resources: &Value, amount_now: i64| {
@@ -76,11 +76,11 @@ impl Subject {
         amounts.sort_by_key(|(_, amount)| *amount);
         let mut rest = i64::try_from(amounts.len()).ok()?;
         for (index, amount) in amounts {
-            let kept = amount.min(room / rest.max(1));
-            if kept < amount {
-                set(&format!("/spec/containers/{index}"), &containers[index]["resources"], kept);
+            let taken = amount.min(available / rest.max(1));
+            if taken < amount {
+                set(&format!("/spec/containers/{index}"), &containers[index]["resources"], taken);
             }
-            room -= kept;
+            available -= taken;
             rest -= 1;
         }
         for (index, container) in (0..).zip(spec["initContainers"].as_array().into_iter().flatten()) {

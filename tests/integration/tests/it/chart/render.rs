@@ -498,9 +498,9 @@ fn the_scheduler_is_the_originals_with_less_power_and_only_where_it_is_wanted() 
     );
     assert_eq!(container["ports"], json!([{"name": "metrics", "containerPort": 10300, "protocol": "TCP"}]));
     assert_eq!(container["image"], format!("koordinator-sh/koord-scheduler:v{}-rust", env!("CARGO_PKG_VERSION")));
-    let own_pod = [("POD_NAMESPACE", "metadata.namespace"), ("POD_NAME", "metadata.name")]
+    let scheduler_pod = [("POD_NAMESPACE", "metadata.namespace"), ("POD_NAME", "metadata.name")]
         .map(|(name, field)| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}));
-    assert_eq!(container["env"], json!(own_pod), "so that it never evicts itself");
+    assert_eq!(container["env"], json!(scheduler_pod), "so that it never evicts itself");
     assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
     assert!(find(&objects, "PodMonitor", "koord-scheduler-metrics-podmonitor").is_some());
     let role = find(&objects, "ClusterRole", "koord-scheduler-role").unwrap();

@@ -11,11 +11,11 @@ impl Devices {
     pub fn audit_row(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
         let actual = self.recount(cluster, row);
         let nothing = NodeDevices::default();
-        let kept = self.rows.get(row.index()).unwrap_or(&nothing);
-        if *kept == actual {
+        let cached = self.rows.get(row.index()).unwrap_or(&nothing);
+        if *cached == actual {
             return Vec::new();
         }
-        let wrong = match kept.difference(&actual) {
+        let wrong = match cached.difference(&actual) {
             Some(details) => ("devices", details),
             None => ("device_reports", "a report as it was instead of as it is".to_owned()),
         };

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_takes_what_is_wanted_of_what_is_left() {
+    fn a_case_takes_the_requested_cpus_of_the_available_ones() {
         for (by_core, is_exclusive) in [(true, false), (true, true), (false, false), (false, true)] {
             let held: CpuSet = (0..4).collect();
             let case = CpuCase::new(held.clone(), by_core, is_exclusive);

@@ -1,4 +1,4 @@
-//! CPUs of one NUMA node, for pods that share CPUs with nobody: what most pods get. They are counted in sets instead of sorted.
+//! CPUs of one NUMA node, for pods that share no CPUs, which are most pods. They are counted in sets instead of sorted.
 
 use std::borrow::Cow;
 
@@ -151,7 +151,7 @@ mod tests {
             let policies = [Exclusive::None, Exclusive::Pcpu, Exclusive::NumaNode];
             let mut ledger = Ledger::default();
             for (exclusive, (one, other)) in policies.into_iter().zip(held) {
-                // Few, so that there are cores and NUMA nodes that nobody has.
+                // Few, so that there are free cores and NUMA nodes.
                 let cpus = (0..64).filter(|cpu| !bits & one & other & other.rotate_left(9) & 1 << cpu != 0).collect();
                 ledger.add(&NumaAllocation { cpus, exclusive, ..NumaAllocation::default() });
             }

@@ -118,7 +118,7 @@ fn pods_of_one_exclusive_policy_keep_away_from_each_other() {
 }
 
 #[test]
-fn cpus_that_two_pods_may_have_are_first_taken_where_nobody_is() {
+fn shareable_cpus_are_first_taken_where_no_pod_is() {
     let successive = |shape: Shape, wishes: &[(usize, CpuPolicies)]| {
         let mut ledger = Ledger::default();
         let mut taken_next = |policies: &(usize, CpuPolicies)| {

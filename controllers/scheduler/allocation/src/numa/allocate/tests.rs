@@ -146,7 +146,7 @@ fn a_required_policy_is_fulfilled_or_nothing_is_taken() {
 }
 
 #[test]
-fn what_a_pod_keeps_to_comes_first_or_alone() {
+fn required_numa_nodes_come_first_or_alone() {
     let node = with(node(2), &[("0-1", &[(0, 2000, 0)])]);
     let taken = |cpus, limits: &NumaLimits, affinity| {
         let order = binding(cpus, Bind::FullPcpus, false);
@@ -196,9 +196,9 @@ fn sets_of_numa_nodes_that_have_enough_are_hints() {
 #[test]
 fn cpus_that_others_have_are_no_hint_under_a_required_policy() {
     let pinned = with(node(2), &[("0-5", &[])]);
-    let wanted = |is_required| hints(&pinned, &binding(4, Bind::FullPcpus, is_required), Policy::SingleNumaNode);
-    assert_eq!(wanted(true)[0], "10!=50 11=37");
-    assert_eq!(wanted(false)[0], "10!=50 11=75", "their cpu counts as left");
+    let hints_of = |is_required| hints(&pinned, &binding(4, Bind::FullPcpus, is_required), Policy::SingleNumaNode);
+    assert_eq!(hints_of(true)[0], "10!=50 11=37");
+    assert_eq!(hints_of(false)[0], "10!=50 11=75", "their cpu counts as left");
 }
 
 #[test]

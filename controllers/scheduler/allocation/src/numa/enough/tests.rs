@@ -76,10 +76,10 @@ proptest! {
             node.add(&NumaAllocation { cpus, exclusive, shares: vec![(zone, vector(cpu, cpu / 3))] });
         }
         let bind = if bind { Bind::FullPcpus } else { Bind::SpreadByPcpus };
-        let wanted = CpuOrder { needed, policies: CpuPolicies { bind, exclusive: policies }, is_required };
+        let cpu_order = CpuOrder { needed, policies: CpuPolicies { bind, exclusive: policies }, is_required };
         let cpu = if is_bound { i64::try_from(needed).unwrap() * 1000 } else { cpu };
         let requests = Cow::Owned(vector(cpu, memory));
-        let order = Order { requests, cpus: is_bound.then_some(wanted), fill: Fill::LeastAllocated };
+        let order = Order { requests, cpus: is_bound.then_some(cpu_order), fill: Fill::LeastAllocated };
         let stock = Stock::new(&node, &order, &limits);
         for affinity in node.numa_nodes().subsets().map(Some).chain([None]) {
             let chosen = stock.allocate(affinity).ok();

@@ -13,14 +13,14 @@ impl NumaState {
             ledger
         });
         let actual = self.built(cluster, row, ledger);
-        let kept = self.node(row).unwrap_or(&self.plain);
-        if *kept == actual {
+        let cached = self.node(row).unwrap_or(&self.plain);
+        if *cached == actual {
             return Vec::new();
         }
-        let wrong = if kept.ledger == actual.ledger {
+        let wrong = if cached.ledger == actual.ledger {
             ("numa_node", "a node or a report as it was instead of as it is".to_owned())
         } else {
-            ("numa", format!("{} instead of {}", kept.ledger.words(), actual.ledger.words()))
+            ("numa", format!("{} instead of {}", cached.ledger.words(), actual.ledger.words()))
         };
         self.set(row, actual);
         vec![wrong]

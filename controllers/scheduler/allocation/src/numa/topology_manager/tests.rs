@@ -149,7 +149,7 @@ fn admitted(providers: &[Fixed], policy: Policy) -> Result<Option<NumaMask>, Str
 }
 
 #[test]
-fn all_plugins_are_asked_and_all_their_reasons_are_given() {
+fn all_hint_providers_are_called_and_all_their_reasons_are_given() {
     let failing = |reason| Fixed { lists: Err(reason), refuses: None };
     let cpu = || Fixed { lists: Ok(lists(&[("cpu", Some(usual()))])), refuses: Some(mask(&[0])) };
     let reasons = admitted(&[failing("one"), cpu(), failing("two")], Policy::Restricted);

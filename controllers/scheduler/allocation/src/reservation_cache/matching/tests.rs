@@ -205,7 +205,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) -> R
             }
         }
         Delta::Often(number, on) => {
-            for time in 0..=Changes::KEPT_MAX {
+            for time in 0..=Changes::CHANGES_MAX {
                 cluster.set_object(reservation(number, 0, on, time % 2));
             }
         }
@@ -256,7 +256,7 @@ fn owners_match_by_what_changes_between_two_questions() {
 }
 
 #[test]
-fn more_classes_than_are_kept_are_forgotten() {
+fn the_oldest_of_too_many_classes_are_dropped() {
     let mut cluster = empty();
     apply(&mut cluster, &[], &Delta::Node(0, 0)).unwrap();
     apply(&mut cluster, &[], &Delta::Reservation(0, 0, 0, 0)).unwrap();

@@ -28,7 +28,7 @@ impl EnqueueExtensions for Names {
 
 impl Filter for Names {
     fn prepare_filter(&self, _: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        PreparedFilter::Among(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
+        PreparedFilter::NodeNames(self.nodes.iter().map(|name| Box::<str>::from(*name)).collect(), None)
     }
 
     fn names_nodes(&self) -> bool {
@@ -64,7 +64,7 @@ fn a_pod_of_which_plugins_name_no_node_together_is_tried_again_after_what_helps_
 }
 
 #[test]
-fn who_asks_why_is_told_that_plugins_name_no_node_together() {
+fn the_diagnosis_says_that_plugins_name_no_node_together() {
     let why = |engine: Engine| engine.why(&Uid::from("p"), at(0)).unwrap().decision.unwrap();
     let decision = why(named(&["n1"], &["n2"]));
     let (plugin, rejection) = decision.rejected.unwrap();

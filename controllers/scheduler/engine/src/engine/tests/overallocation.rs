@@ -61,7 +61,10 @@ fn what_is_given_twice_is_reported_once_and_counted_while_it_is() {
         |subject, what, details: &str, whose| Overallocation { subject, what, details: details.to_owned(), whose };
     let on_node = |details, whose| excess(Subject::Node("n1".into()), "seat", details, whose);
     let anywhere = |details, whose| excess(Subject::Cluster, "key", details, whose);
-    assert_eq!(round(&mut engine), [on_node("a and b", Whose::Own), anywhere("a and b", Whose::Own)]);
+    assert_eq!(
+        round(&mut engine),
+        [on_node("a and b", Whose::ThisScheduler), anywhere("a and b", Whose::ThisScheduler)]
+    );
     assert_eq!(round(&mut engine), []);
     assert_eq!(figures(&engine), ["koord_scheduler_given_twice key own 1", "koord_scheduler_given_twice seat own 1"]);
     engine.set_pod(pod("c", "other", Some("n1")), at(0));

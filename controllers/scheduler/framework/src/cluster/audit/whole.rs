@@ -16,10 +16,10 @@ impl Cluster {
     }
 
     /// Compares a part of what is summed up of the cluster as a whole with what the objects amount to. What differs is set right,
-    /// and everything is asked anew about all rows.
+    /// and everything is evaluated anew about all rows.
     pub fn audit_whole(&mut self, part: usize) -> Vec<Mismatch> {
         let found = match part.checked_sub(1) {
-            None => self.audit_own(),
+            None => self.audit_totals(),
             Some(state) => self.with_states(|states, cluster| {
                 states.iter_mut().nth(state).map(|state| state.audit_whole(cluster)).unwrap_or_default()
             }),
@@ -33,7 +33,7 @@ impl Cluster {
         found
     }
 
-    fn audit_own(&mut self) -> Vec<Mismatch> {
+    fn audit_totals(&mut self) -> Vec<Mismatch> {
         let mut found = Vec::new();
         let mut mismatch = |sum, details| found.push(Mismatch::new(Subject::Cluster, sum, details));
         if let Some(details) = self.audit_pods_by_row() {
@@ -42,14 +42,14 @@ impl Cluster {
         let nodes = || self.rows().map(|(_, node)| node);
         let [nodes, softly_tainted] = [nodes().count(), nodes().filter(|node| node.is_softly_tainted()).count()];
         let assumed = self.pods().filter(|placed| placed.pod.node.is_none()).count();
-        for (sum, kept, actual) in [
+        for (sum, cached, actual) in [
             ("nodes", &mut self.nodes, nodes),
             ("softly_tainted", &mut self.softly_tainted, softly_tainted),
             ("assumed", &mut self.assumed, assumed),
         ] {
-            if *kept != actual {
-                mismatch(sum, format!("{kept} instead of {actual}"));
-                *kept = actual;
+            if *cached != actual {
+                mismatch(sum, format!("{cached} instead of {actual}"));
+                *cached = actual;
             }
         }
         let pods = self.recount_classes();

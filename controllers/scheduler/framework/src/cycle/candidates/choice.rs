@@ -7,7 +7,7 @@ use crate::{
     Found, Profile, Refusal, Refusals, Searched, Verdict,
     cluster::Cluster,
     columns::Row,
-    cycle::{Memory, plan::Plan, sample::Sample},
+    cycle::{CandidateCache, plan::Plan, sample::Sample},
     pod::Pod,
 };
 
@@ -33,7 +33,7 @@ impl Candidates {
         Found::Nothing(refusals)
     }
 
-    /// The row that goes before all others: the one on which room is made for the pod, or else the first of those that a plugin prefers.
+    /// The row that goes before all others: the nominated one, or else the first of those that a plugin prefers.
     #[inline]
     pub(in crate::cycle) fn first_of(
         &self,
@@ -54,13 +54,13 @@ impl Candidates {
         profile: &Profile,
         pod: &Pod,
         held: &BTreeMap<Row, Verdict>,
-        memory: &mut Memory,
+        cache: &mut CandidateCache,
         cluster: &mut Cluster,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
-        let mut sample = profile.sample(&self.prepared, memory, cluster);
+        let mut sample = profile.sample(&self.prepared, cache, cluster);
         let found = self.choose_beside(held, &mut sample, cluster, draw);
-        memory.go_on_after(sample, cluster);
+        cache.go_on_after(sample, cluster);
         match found {
             Found::Nothing(refusals) => self.refused_beside(held, profile, pod, cluster, refusals),
             found => found,
@@ -100,14 +100,14 @@ impl Candidates {
         let constant = self.prepared.uniform_score(cluster);
         if !sample.is_of_all() {
             cluster.exclude_all();
-            self.choose_among(sample, constant, cluster, draw)
+            self.choose_one(sample, constant, cluster, draw)
         } else if self.prepared.is_local(cluster) {
             self.choose_by_local(constant, cluster, draw)
         } else if let Some(rows) = self.prepared.scored_rows(cluster) {
             self.choose_with_scored(&rows, constant, cluster, draw)
         } else {
             cluster.exclude_all();
-            self.choose_among(sample, constant, cluster, draw)
+            self.choose_one(sample, constant, cluster, draw)
         }
     }
 
@@ -139,7 +139,7 @@ impl Candidates {
         let highest = totals.iter().copied().max();
         if let Some(score) = highest.filter(|highest| self.best.top().is_none_or(|(local, _)| *highest > local)) {
             let best = feasible.iter().zip(&totals).filter(|(_, total)| **total == score).map(|(row, _)| *row);
-            return among(&best.collect::<Vec<Row>>(), score + constant, searched(cluster, self.best.len()), draw);
+            return one_of(&best.collect::<Vec<Row>>(), score + constant, searched(cluster, self.best.len()), draw);
         }
         feasible.iter().zip(totals).for_each(|(row, total)| self.best.set(*row, Some(total)));
         let found = self.choose_by_local(constant, cluster, draw);
@@ -148,7 +148,7 @@ impl Candidates {
     }
 
     /// Asks the filters and scores that are not local about every node of a sample.
-    fn choose_among(
+    fn choose_one(
         &mut self,
         sample: &mut Sample,
         constant: i64,
@@ -160,7 +160,7 @@ impl Candidates {
             if sample.is_enough(feasible.len()) {
                 break;
             }
-            sample.asked += 1;
+            sample.evaluated += 1;
             let known = self.verdicts.get(row);
             if let Some(verdict) = self.prepared.wide_verdict(cluster, row, known) {
                 refusals.add(verdict, row);
@@ -169,18 +169,18 @@ impl Candidates {
                 totals.push(constant + self.best.score(row).unwrap_or(0));
             }
         }
-        self.prepared.scores.iter().for_each(|scorer| scorer.add_among(&feasible, &mut totals));
+        self.prepared.scores.iter().for_each(|scorer| scorer.add_scores(&feasible, &mut totals));
         self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
         let Some(best) = totals.iter().copied().max() else { return Found::Nothing(refusals) };
         let passed = feasible.len();
         let tied: Vec<Row> =
             feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
-        among(&tied, best, Searched { evaluated: number(sample.asked), feasible: number(passed) }, draw)
+        one_of(&tied, best, Searched { evaluated: number(sample.evaluated), feasible: number(passed) }, draw)
     }
 }
 
 /// Chooses among rows that have the best score, of which there is at least one.
-fn among(tied: &[Row], score: i64, searched: Searched, draw: impl FnOnce(u32) -> u32) -> Found {
+fn one_of(tied: &[Row], score: i64, searched: Searched, draw: impl FnOnce(u32) -> u32) -> Found {
     let ties = u32::try_from(tied.len()).unwrap_or(u32::MAX);
     match tied.get(draw(ties) as usize).or(tied.first()) {
         Some(row) => Found::Node { row: *row, score, ties, searched },

@@ -1,4 +1,4 @@
-//! Which answers are local to nodes, and so are kept, and what is asked beyond them for every pod.
+//! Which filters and scores are local to nodes, and so are cached, and which run for every pod.
 
 use crate::{
     Verdict,
@@ -8,19 +8,19 @@ use crate::{
 };
 
 impl Prepared {
-    /// The plugins that ask nodes something, those that filter first.
+    /// The plugins that filter or score, those that filter first.
     pub(super) fn plugins(&self) -> impl Iterator<Item = u8> {
         let filters = self.filters.iter().map(|filtering| filtering.plugin);
         filters.chain(self.scores.iter().map(|scorer| scorer.plugin))
     }
 
     /// Whether the answers for a row depend on what is on that row alone, as far as they are not prepared again.
-    pub(super) fn asks_single_rows(&self, cluster: &Cluster) -> bool {
+    pub(super) fn depends_on_single_rows(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|filter| filter.is_local)
             && self.scores.iter().all(|scorer| scorer.score.inherits() || !scorer.is_wide(cluster))
     }
 
-    /// Whether nothing is to be asked beyond what is local now.
+    /// Whether all filters and scores are local now.
     pub(super) fn is_local(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|filter| filter.is_local) && self.scores.iter().all(|scorer| !scorer.is_wide(cluster))
     }
@@ -42,7 +42,7 @@ impl Prepared {
 
     pub(in crate::cycle) fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
         let local = self.filters.iter().filter(|filter| filter.is_local);
-        self.among.leaves_out(cluster, row).or_else(|| first_refusal(local, cluster, row))
+        self.subset.leaves_out(cluster, row).or_else(|| first_refusal(local, cluster, row))
     }
 
     /// The first refusal of a node, where the first one of local filters is known.

@@ -1,4 +1,4 @@
-//! Nodes on which room is being made: what they say of a pod beside the pods for which it is made.
+//! Nodes with nominated pods: whether they take a pod beside these.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::Candidates;
 use crate::{Found, Profile, Refusals, Verdict, cluster::Cluster, columns::Row, pod::Pod};
 
 impl Candidates {
-    /// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
+    /// The rows that would take the pod, but not beside the nominated pods that go before it.
     pub(in crate::cycle) fn held_rows(
         &mut self,
         profile: &Profile,
@@ -26,7 +26,7 @@ impl Candidates {
         refused.collect()
     }
 
-    /// A search that has found nothing, where nodes on which room is being made say why they refuse the pod beside those for
+    /// A search that has found nothing, where nodes with nominated pods have the reason for which they refuse the pod beside those for
     /// which it is made, though they refuse it without them too.
     pub(in crate::cycle) fn refused_beside(
         &mut self,

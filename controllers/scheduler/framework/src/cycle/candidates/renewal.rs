@@ -103,19 +103,20 @@ impl Prepared {
         cluster: &Cluster,
         timing: &mut impl Timing,
     ) -> bool {
-        let (Some(asks), Some(place)) = (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))
+        let (Some(registration), Some(place)) =
+            (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))
         else {
             return true;
         };
-        let Some(point) = &asks.filter else { return true };
-        let answer = timing.call(asks, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster));
+        let Some(point) = &registration.filter else { return true };
+        let answer = timing.call(registration, ExtensionPoint::PreFilter, || point.prepare_filter(request, cluster));
         let (names, new) = match answer {
             PreparedFilter::Skip => (None, None),
             PreparedFilter::Nodes(filter) => (None, Some(filter)),
-            PreparedFilter::Among(names, filter) => (Some(names), filter),
+            PreparedFilter::NodeNames(names, filter) => (Some(names), filter),
             PreparedFilter::None(_) => return false,
         };
-        if !self.among.is_limited(plugin, names.as_ref()) {
+        if !self.subset.is_limited(plugin, names.as_ref()) {
             return false;
         }
         let at = self.filters.partition_point(|known| profile.place_of_filter(known.plugin) < Some(place));
@@ -140,10 +141,10 @@ impl Prepared {
     ) -> bool {
         let Some(place) = profile.place_of_score(plugin) else { return true };
         let (_, weight) = profile.scores[place];
-        let asks = profile.plugins.get(usize::from(plugin));
-        let new = asks.and_then(|asks| {
-            let point = asks.score.as_ref()?;
-            timing.call(asks, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))
+        let registration = profile.plugins.get(usize::from(plugin));
+        let new = registration.and_then(|registration| {
+            let point = registration.score.as_ref()?;
+            timing.call(registration, ExtensionPoint::PreScore, || point.prepare_score(request, cluster))
         });
         let new = new.map(|score| Scorer::new(plugin, weight, score));
         let known = self.scores.iter().position(|scorer| scorer.plugin == plugin);
@@ -153,7 +154,7 @@ impl Prepared {
         }
         let is_local = old.iter().chain(&new).any(|scorer| scorer.is_local);
         if let Some(new) = new {
-            // In the order of the profile, by which it is seen that other classes are asked the same.
+            // In the order of the profile, by which it is seen that other classes are evaluated alike.
             let is_before = |scorer: &Scorer| profile.place_of_score(scorer.plugin) < Some(place);
             let at = known.unwrap_or_else(|| self.scores.partition_point(is_before));
             self.scores.insert(at, new.after(old));

@@ -27,8 +27,8 @@ impl Candidates {
         cluster.exclude_on(row);
         let cluster = &*cluster;
         for Filtering { plugin, filter, .. } in &self.prepared.filters {
-            let Some(asks) = profile.plugins.get(usize::from(*plugin)) else { continue };
-            if timing.call(asks, ExtensionPoint::Filter, || filter.filter(cluster, row)).is_err() {
+            let Some(registration) = profile.plugins.get(usize::from(*plugin)) else { continue };
+            if timing.call(registration, ExtensionPoint::Filter, || filter.filter(cluster, row)).is_err() {
                 return;
             }
         }
@@ -36,8 +36,8 @@ impl Candidates {
             return;
         }
         for Scorer { plugin, score, .. } in self.prepared.scores.iter().filter(|scorer| scorer.is_part_of_rows()) {
-            if let Some(asks) = profile.plugins.get(usize::from(*plugin)) {
-                timing.call(asks, ExtensionPoint::Score, || score.score(cluster, row));
+            if let Some(registration) = profile.plugins.get(usize::from(*plugin)) {
+                timing.call(registration, ExtensionPoint::Score, || score.score(cluster, row));
             }
         }
     }

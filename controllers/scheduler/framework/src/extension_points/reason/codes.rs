@@ -228,7 +228,7 @@ reason_codes! {
         look: "`koordctl why gang NAMESPACE/NAME`: how many members there are.",
         remedy: "Let the workload create its pods (quota, admission, its controller), or lower `minMember`."
     }
-    /// Another member stands for the whole gang group in the queue.
+    /// Another member represents the whole gang group in the queue.
     GangRepresented {
         look: "That member: `koordctl why POD`.",
         remedy: "Nothing; what is found out about the other member holds for this one."
@@ -248,32 +248,32 @@ reason_codes! {
         look: "`koordctl why gang NAMESPACE/NAME`, and the node that the plan has for the pod.",
         remedy: "Nothing for this node; see why the planned one does not take the pod."
     }
-    /// The gang wants a place in the network, and the topology of the network is not known.
+    /// The gang requires a network topology, and the topology is unknown.
     NetworkTopologyMissing {
         look: "The ClusterNetworkTopology `default`, and the labels of nodes that it names.",
         remedy: "Create it, or leave the network topology out of the gang."
     }
-    /// No part of the network that is narrow enough has room for the whole gang.
+    /// No part of the network that is narrow enough fits the whole gang.
     NetworkTopologyFull {
         look: "The layers that the text names, with what each offers.",
         remedy: "Make room in one part, prefer a layer instead of requiring it, or use a smaller gang."
     }
-    /// The pod asks for a reservation, and none on the node matches it.
+    /// The pod requires a reservation, and none on the node matches it.
     ReservationNotMatched {
         look: "`owners` of the Reservations, reservation affinity of the pod, phase of the Reservations.",
         remedy: "Correct the owners or the affinity; create a Reservation; see whether it has expired."
     }
-    /// The pod asks for a reservation that is kept for others: none of its owners is the pod.
+    /// The pod requires a reservation that is kept for others: none of its owners is the pod.
     ReservationOwnerMismatch {
         look: "The field of the Reservation that the operand `field` names, and what the pod has there: labels, name and namespace, controller.",
         remedy: "Correct the owners of the Reservation, or the labels of the pod."
     }
-    /// The pod asks for a reservation that it owns and that has expired.
+    /// The pod requires a reservation that it owns and that has expired.
     ReservationExpired {
         look: "`spec.ttl`, `spec.expires` and the conditions of the Reservation; whether its node still exists.",
         remedy: "Create a new Reservation with more time (`ttl: 0s` is for ever), or let the pod do without."
     }
-    /// The reservations on the node have too little left for the pod, or the one that it asks for is used up.
+    /// The reservations on the node have too little left for the pod, or the one that it requires is used up.
     ReservationFull {
         look: "`/apis/v1/plugins/Reservation/nodeReservations/NODE`, `status.allocated` of the Reservation.",
         remedy: "Reserve more, delete an owner, or use a policy that lets owners take the rest from the node."
@@ -323,7 +323,7 @@ reason_codes! {
         look: "The NodeResourceTopology of the node, its NUMA topology policy, and what the pods of the node hold.",
         remedy: "Use a weaker policy, lower the requests, or make room on one NUMA node."
     }
-    /// The pod and the node want CPUs or NUMA nodes to be given out differently.
+    /// The policies of pod and node for CPUs or NUMA nodes contradict each other.
     NumaPolicyMismatch {
         look: "Labels `node.koordinator.sh/` of the node, annotation `scheduling.koordinator.sh/resource-spec` of the pod.",
         remedy: "Let both say the same, or only one of them."
@@ -333,12 +333,12 @@ reason_codes! {
         look: "The NodeResourceTopology of the node, the koordlet that writes it.",
         remedy: "Repair koordlet; see its log for the CPU topology."
     }
-    /// The node has too few CPUs left that a pod can have for itself, or too few as the pod wants them.
+    /// The node has too few CPUs left that a pod can have for itself, or too few for the pod's bind policy.
     CpusUnavailable {
         look: "The CPUs that `scheduling.koordinator.sh/resource-status` of the node's pods names.",
         remedy: "Use another bind policy, lower the requests, or move a pod that binds CPUs."
     }
-    /// The pod wants CPUs of its own in a way that makes no sense.
+    /// The pod requests exclusive CPUs in an invalid way.
     CpuRequestInvalid {
         look: "The cpu request and the annotation `scheduling.koordinator.sh/resource-spec` of the pod.",
         remedy: "Request whole CPUs, whole cores for FullPCPUs; correct the annotation."
@@ -378,7 +378,7 @@ reason_codes! {
         look: "The ConfigMap `gpu-shared-resource-templates`, the model of the GPUs.",
         remedy: "Add a template, or request what one of them has."
     }
-    /// GPUs of this node cannot be shared as the pod wants.
+    /// GPUs of this node cannot be shared in the requested way.
     DeviceNotShareable {
         look: "The label of the isolation provider of the node, the models that the plugin's arguments leave out.",
         remedy: "Install the isolation provider, request whole GPUs, or use another model."
@@ -393,7 +393,7 @@ reason_codes! {
         look: "`kubectl get resourceclaims`, `status.resourceClaimStatuses` of the pod; the text names the claim.",
         remedy: "Create the claim; one from a template is made by kube-controller-manager."
     }
-    /// A resource claim asks for something that makes no sense, or that this scheduler does not know.
+    /// A resource claim has an invalid or unsupported request.
     ResourceClaimInvalid {
         look: "The requests, selectors and constraints of the claim, the DeviceClass that it names.",
         remedy: "Correct them; the text names the request."

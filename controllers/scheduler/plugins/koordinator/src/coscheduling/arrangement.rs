@@ -1,4 +1,4 @@
-//! Where the members of a gang go that asks for a place in the network (3E.6).
+//! Where the members of a gang go that requires a network topology (3E.6).
 
 use std::{collections::BTreeMap, iter::repeat_n, sync::Arc};
 
@@ -16,7 +16,7 @@ use koord_scheduler_framework::{
 use super::{
     context::Context,
     network::selector,
-    topology::{Offer, Requirements, Tree},
+    topology::{Offer, Requirements, Tree, Unplaceable},
 };
 
 /// The node of each member.
@@ -32,7 +32,7 @@ pub(super) fn arrange(
     let tree = tree(cluster)?;
     let mut rehearsal = Rehearsal::new(profile, cluster, pods);
     arrange_in(&mut rehearsal, profile, &tree, spec, |_| 0)
-        .map_err(|words| Rejection::unschedulable(ReasonCode::NetworkTopologyFull.says(words)))
+        .map_err(|error| Rejection::unschedulable(ReasonCode::NetworkTopologyFull.says(error.to_string())))
 }
 
 /// The tree of the cluster's network.
@@ -54,13 +54,13 @@ pub(super) fn arrange_in(
     tree: &Tree,
     spec: &NetworkTopologySpec,
     score: impl Fn(Row) -> i64,
-) -> Result<Arrangement, String> {
+) -> Result<Arrangement, Unplaceable> {
     let (offers, full) = survey(rehearsal, score);
     let mut pods: Vec<&Arc<Pod>> = rehearsal.pods().collect();
     let offers = offers.iter().map(|(node, offer)| (&**node, *offer));
-    let shares = tree.place(&Requirements::new(spec, pods.len()), offers).map_err(|mut refusal| {
-        refusal.why = full.words(profile, rehearsal.cluster());
-        refusal.to_string()
+    let shares = tree.place(&Requirements::new(spec, pods.len()), offers).map_err(|mut unplaceable| {
+        unplaceable.why = full.words(profile, rehearsal.cluster());
+        unplaceable
     })?;
     // QUIRK: the members sit down in the order of their names, whatever their index says
     // (`members_sit_down_by_name_whatever_their_index`).

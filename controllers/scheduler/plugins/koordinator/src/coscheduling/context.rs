@@ -13,6 +13,7 @@ use koord_scheduler_framework::{
     object::ObjectChange,
     pod::Pod,
 };
+use thiserror::Error;
 
 use super::{
     arrangement::Arrangement,
@@ -38,17 +39,22 @@ pub(super) struct Context {
     preemption: Option<Preemption>,
 }
 
-/// What came of making room for the members of a round.
+/// The result of preemption for the members of a round.
 #[derive(Clone, Debug)]
 pub(super) struct Preemption {
     /// The member for which it was tried.
     pub(super) by: ObjectKey,
     pub(super) message: String,
-    /// Whether room is being made.
+    /// Whether members are nominated.
     pub(super) nominates: bool,
-    /// Whether room was looked for in this round. It is not where the pod must not preempt, or waits for victims.
+    /// Whether preemption was tried in this round. It is not where the pod must not preempt, or waits for victims.
     pub(super) was_tried: bool,
 }
+
+/// The members of the round were assigned to nodes, and one of them does not fit there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("plan become invalid, wait for the next round")]
+pub(super) struct PlanInvalid;
 
 /// Where a pod goes.
 pub(super) enum Place {
@@ -127,7 +133,7 @@ impl Context {
 
     /// What the gang of a pod that needs others asks of the network.
     fn topology_of(&self, uid: &Uid) -> Option<&NetworkTopologySpec> {
-        let gang = self.gangs.gang_of(uid).filter(|_| !self.gangs.needs_nobody(uid))?;
+        let gang = self.gangs.gang_of(uid).filter(|_| !self.gangs.is_scheduled_alone(uid))?;
         self.gangs.declaration(gang)?.topology.as_ref()
     }
 
@@ -157,24 +163,27 @@ impl Context {
         }
     }
 
-    /// What a job asks of the network for which room is to be made: an error where its members had places, so that room
-    /// elsewhere is of no use to them.
-    pub(super) fn place_of_job(&self, uid: &Uid) -> Result<Option<NetworkTopologySpec>, String> {
+    /// The network topology that the pods of a preempting job require.
+    ///
+    /// # Errors
+    ///
+    /// The members were assigned to nodes, so that preemption on others does not help them.
+    pub(super) fn topology_of_job(&self, uid: &Uid) -> Result<Option<NetworkTopologySpec>, PlanInvalid> {
         match &self.arrangement {
-            Some(places) if !places.is_empty() => Err("plan become invalid, wait for the next round".to_owned()),
+            Some(places) if !places.is_empty() => Err(PlanInvalid),
             Some(_) => Ok(self.topology_of(uid).cloned()),
             None => Ok(None),
         }
     }
 
-    /// What came of making room for the round that a pod is part of.
+    /// The result of preemption for the round that a pod is part of.
     pub(super) fn preemption(&self, uid: &Uid) -> Option<&Preemption> {
         self.preemption.as_ref().filter(|_| self.is_of_round(uid))
     }
 
-    /// Room was to be made for the members of a round, at the refusal of this one.
+    /// Preemption for the members of a round has ended, at the refusal of this one.
     pub(super) fn preempted(&mut self, uid: &Uid, preemption: Preemption) {
-        if !self.gangs.needs_nobody(uid) {
+        if !self.gangs.is_scheduled_alone(uid) {
             self.preemption = Some(preemption);
         }
     }
@@ -182,7 +191,7 @@ impl Context {
     /// A pod is in its place.
     pub(super) fn permit(&mut self, uid: &Uid, orders: &mut Orders) -> PermitResult {
         let Some(gang) = self.gangs.gang_of(uid) else { return PermitResult::Allow };
-        if !self.is_awaited(uid) && self.gangs.needs_nobody(uid) {
+        if !self.is_awaited(uid) && self.gangs.is_scheduled_alone(uid) {
             self.gangs.release_alone(uid);
             return PermitResult::Allow;
         }
@@ -210,7 +219,7 @@ impl Context {
     pub(super) fn refuse(&mut self, uid: &Uid, reason: &str, best_node: Option<Arc<str>>, orders: &mut Orders) {
         // Who is refused because of others begins no round.
         let is_of_last_round = if let Stage::Refusing(rest, _) = &mut self.stage { leave(rest, uid) } else { false };
-        let may_begin = || !self.gangs.needs_nobody(uid) && self.gangs.may_be_tried(uid).is_ok();
+        let may_begin = || !self.gangs.is_scheduled_alone(uid) && self.gangs.may_be_tried(uid).is_ok();
         if !is_of_last_round && (self.is_awaited(uid) || may_begin()) {
             self.join(uid, orders);
             if let Stage::Trying(round) = &mut self.stage {
@@ -268,7 +277,7 @@ impl Context {
         }
     }
 
-    /// Ends the round if there is nobody to try.
+    /// Ends the round if no member is left to try.
     fn advance(&mut self, orders: &mut Orders) {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Trying(round) if round.next().is_none() => {
@@ -276,7 +285,7 @@ impl Context {
                 let is_there = self.gangs.has_group(&outcome.group);
                 orders.marks.push(self.ended(&outcome, if is_there { Ending::Attempted } else { Ending::Gone }));
                 // QUIRK: the members in place are refused with what is said of the preemption, and only the first refusal counts
-                // (`members_in_place_are_refused_with_why_there_is_no_room_for_the_others`).
+                // (`waiting_members_are_rejected_with_the_reason_of_the_failed_preemption`).
                 let tried = self.preemption.as_ref().filter(|preemption| preemption.was_tried);
                 let reason = tried.map_or(&*outcome.reason, |preemption| &*preemption.message);
                 withdraw(&outcome.placed, &infeasible(reason, outcome.obstacle.as_ref()), orders);

@@ -69,7 +69,7 @@ struct Gang {
 struct Stage {
     /// It is placed on a node, if only for a trial.
     is_placed: bool,
-    /// With how many members its group was complete, itself among them; 0 while it was not. If it comes back it needs nobody.
+    /// With how many members its group was complete, itself among them; 0 while it was not. If it comes back it is scheduled alone.
     released_with: usize,
 }
 
@@ -150,7 +150,7 @@ impl Gangs {
         }
     }
 
-    /// A round is over. Where it is complete, its group once had enough, and those that were placed need nobody any more.
+    /// A round is over. Where it is complete, its group once had enough, and those that were placed are scheduled alone from then on.
     pub fn conclude(&mut self, outcome: &Outcome) {
         if !outcome.is_complete {
             return;
@@ -180,7 +180,7 @@ impl Gangs {
         Some((gang.group.name(), stage.released_with))
     }
 
-    /// A pod that needs nobody is being bound by itself.
+    /// A pod that is scheduled alone is being bound.
     pub fn release_alone(&mut self, uid: &Uid) {
         if let Some((_, stage)) = self.entry_mut(uid) {
             stage.released_with = stage.released_with.min(1);
@@ -192,7 +192,7 @@ impl Gangs {
         std::mem::take(&mut self.woken).into_iter().collect()
     }
 
-    /// PreEnqueue: whether a pod may be the next to be tried: for all members that need others, or because it needs nobody. What is no
+    /// PreEnqueue: whether a pod may be the next to be tried: for all members that need others, or alone. What is no
     /// member may.
     pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
         self.may_be_tried(uid)?;
@@ -205,7 +205,7 @@ impl Gangs {
 
     /// The member that is tried for its group in the place of a pod; none where the pod may be tried itself.
     pub fn representative_of(&self, uid: &Uid) -> Option<(&Uid, &Member)> {
-        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let first = self.representative(self.groups.get(&gang.group)?)?;
         (first.0 != uid).then_some(first)
     }
@@ -217,9 +217,9 @@ impl Gangs {
         self.check_complete(group)
     }
 
-    /// The round in which a pod is tried; none for a pod that needs nobody.
+    /// The round in which a pod is tried; none for a pod that is scheduled alone.
     pub fn round(&self, uid: &Uid) -> Option<Round> {
-        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let group = self.groups.get(&gang.group)?;
         let missing = group.ids.iter().map(|id| (id.clone(), self.missing(id, group))).collect();
         let (first, _) = gang.members.get(uid)?;
@@ -266,7 +266,7 @@ impl Gangs {
     }
 
     /// Whether a pod is tried without others: its group once had enough, or was complete with it.
-    pub fn needs_nobody(&self, uid: &Uid) -> bool {
+    pub fn is_scheduled_alone(&self, uid: &Uid) -> bool {
         let Some((_, gang)) = self.gang(uid) else { return true };
         gang.members.get(uid).is_some_and(|(_, stage)| stage.released_with > 0) || self.is_satisfied(gang)
     }
@@ -298,7 +298,7 @@ impl Gangs {
 
     /// The member that is tried for all that need others.
     fn representative<'a>(&'a self, group: &'a Group) -> Option<(&'a Uid, &'a Member)> {
-        let ready = self.pending(group).filter(|(uid, member)| member.is_ready && !self.needs_nobody(uid));
+        let ready = self.pending(group).filter(|(uid, member)| member.is_ready && !self.is_scheduled_alone(uid));
         ready.min_by_key(|(uid, member)| (Reverse(member.priority), group.last.as_ref() != Some(uid), order(member)))
     }
 
@@ -384,7 +384,8 @@ impl Gangs {
         }
         let members = group.gangs.iter().filter_map(|id| self.by_id.get(id)).flat_map(|gang| &gang.members);
         let ready = members.filter(|(_, (member, _))| member.is_ready && !member.is_bound);
-        let alone = ready.filter(|(uid, (_, stage))| !stage.is_placed && self.needs_nobody(uid)).map(|(uid, _)| uid);
+        let alone =
+            ready.filter(|(uid, (_, stage))| !stage.is_placed && self.is_scheduled_alone(uid)).map(|(uid, _)| uid);
         let first = self.representative(group).filter(|(_, member)| group.gangs.contains(&member.gang));
         first.map(|(uid, _)| uid).into_iter().chain(alone).cloned().collect()
     }

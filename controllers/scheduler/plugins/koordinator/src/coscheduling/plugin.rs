@@ -12,9 +12,9 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
     Attempted, BeforePreFilter, Code, EnqueueExtensions, FailureHandler, Figure, FindOneNode, Found, MetricSource,
-    NextPod, NoAnswer, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation, PostFilter,
+    NextPod, NodeScore, Orders, Patch, Permit, PermitResult, Plugin, PluginState, PodActivation, PostFilter,
     PostFilterResult, PreBind, PreEnqueue, Profile, Query, Reason, ReasonCode, Registration, Rejection, Request,
-    Reserve, Score, ServiceEndpoint, StatusUpdates, StatusWriter, Workload, WorkloadSource,
+    Reserve, Score, ServiceEndpoint, ServiceError, StatusUpdates, StatusWriter, Workload, WorkloadSource,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     cycle::Rehearsal,
@@ -75,7 +75,7 @@ impl Coscheduling {
         Self { in_batches, ..self }
     }
 
-    /// Makes room for a pod and all that are tried together with it.
+    /// Preempts for a pod and all that are tried together with it.
     fn preempt(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> Result<Together, Preemption> {
         let by = request.pod.key.clone();
         if !request.template().preempts {
@@ -84,7 +84,7 @@ impl Coscheduling {
         }
         let failed = |message: String| Preemption { by: by.clone(), message, nominates: false, was_tried: true };
         let Some(context) = attempted.cluster.state::<Context>() else { return Err(failed(String::new())) };
-        let place = context.place_of_job(&request.pod.uid);
+        let topology = context.topology_of_job(&request.pod.uid);
         let Job { pods, in_place, group } = context.job(&request.pod.uid);
         let preemptor = group.unwrap_or_else(|| by.to_string());
         let row = |uid: &Uid| attempted.cluster.pod(uid).map(|placed| (uid.clone(), placed.row));
@@ -99,9 +99,9 @@ impl Coscheduling {
         }
         let pods: Vec<Arc<Pod>> =
             pods.iter().filter_map(|uid| attempted.cluster.pending_pod(uid)).map(Arc::clone).collect();
-        let place = place.map_err(failed)?;
-        let Nominations { mut rows, victims } =
-            preempt(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
+        let topology = topology.map_err(|error| failed(error.to_string()))?;
+        let Nominations { mut rows, victims } = preempt(request, attempted, &pods, topology.as_ref(), self.name())
+            .map_err(|error| failed(error.to_string()))?;
         let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
         rows.extend(in_place);
         let preemption = Preemption { by, message, nominates: true, was_tried: true };
@@ -313,7 +313,7 @@ impl FailureHandler for Coscheduling {
         let may_be_of_round = known
             .state::<Context>()
             .is_some_and(|context| context.gangs.gang_of(uid).is_some() && !context.lacks_network(uid, known));
-        // Where there are no nodes nobody is tried.
+        // Without nodes no member is tried.
         let nodes = cluster.len();
         if nodes > 0 && may_be_of_round {
             let reason = match found {
@@ -392,15 +392,15 @@ impl ServiceEndpoint for Coscheduling {
         &["gangs", "gang/:namespace/:name"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let context = cluster.state::<Context>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let context = cluster.state::<Context>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["gangs"] => Ok(context.gangs.summaries(cluster.objects())),
             ["gang", namespace, name] => {
                 let summary = context.gangs.summary(&ObjectKey::new(namespace, name), cluster.objects());
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find gang {namespace}/{name}")))
+                summary.ok_or_else(|| ServiceError::NotFound(format!("cannot find gang {namespace}/{name}")))
             }
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

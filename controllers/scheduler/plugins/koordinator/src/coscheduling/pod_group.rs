@@ -119,9 +119,9 @@ mod tests {
         assert_eq!(after(2, &[(2, 2, 0)]).schedule_start_time, None, "they had their nodes before");
         let counts = Counts { members: 2, scheduled: 2, running: 0 };
         assert_eq!(status(&started, 2, counts, "ns/k", at(9)), started, "the first owner stays");
-        let of_nobody =
+        let without_owner =
             status(&PodGroupStatus { occupied_by: "ns/x".into(), ..Default::default() }, 2, counts, "", at(9));
-        assert_eq!(of_nobody.occupied_by, "ns/x");
+        assert_eq!(without_owner.occupied_by, "ns/x");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 use koord_api::{gang::NetworkTopologySpec, pod_annotations::DISABLE_PREEMPTIBLE, quota::PREEMPTIBLE};
 use koord_core::uid::Uid;
 use koord_scheduler_framework::{
-    Attempted, Profile, Request,
+    Attempted, Profile, Rejection, Request,
     cluster::{Cluster, Placed},
     columns::Row,
     cycle::Rehearsal,
@@ -19,8 +19,12 @@ use koord_scheduler_framework::{
     preemption::is_unresolvable,
     unavailable,
 };
+use thiserror::Error;
 
-use super::arrangement::{Arrangement, arrange_in, tree};
+use super::{
+    arrangement::{Arrangement, arrange_in, tree},
+    topology::Unplaceable,
+};
 
 /// The label that names the job of a pod.
 const JOB: &str = "scheduling.koordinator.sh/questioned-object-key";
@@ -32,6 +36,18 @@ pub(super) struct Nominations {
     pub(super) rows: Vec<(Uid, Row)>,
     /// None where all who would have to go are leaving already.
     pub(super) victims: Vec<Uid>,
+}
+
+/// Why the pods of a job cannot preempt.
+#[derive(Debug, Error)]
+pub(super) enum PreemptionError {
+    /// How many nodes refuse a pod of the job, by reason.
+    #[error("{}", unavailable(.reasons, *.nodes))]
+    Unavailable { reasons: BTreeMap<String, usize>, nodes: usize },
+    #[error("{}", .0.message())]
+    NoTopology(Rejection),
+    #[error(transparent)]
+    Unplaceable(#[from] Unplaceable),
 }
 
 /// Those on each node who may go for a job.
@@ -49,15 +65,14 @@ pub(super) fn may_evict(placed: &Placed, priority: i32) -> bool {
     *own < priority && !is_protected && labels.get(PREEMPTIBLE.name()) != Some("false")
 }
 
-/// Preempts for the pods of a job, the refused one among them; or says why that is not possible. A job with a network topology is placed as
-/// that requires.
+/// Preempts for the pods of a job, the refused one among them. A job with a network topology is placed as that requires.
 pub(super) fn preempt(
     request: &Request<'_>,
     attempted: &mut Attempted<'_>,
     pods: &[Arc<Pod>],
     place: Option<&NetworkTopologySpec>,
     planner: &str,
-) -> Result<Nominations, String> {
+) -> Result<Nominations, PreemptionError> {
     let profile = attempted.profile;
     let candidates = attempted.resolvable(request.pod, &mut profile.prepare(request, attempted.cluster));
     let job: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.uid).collect();
@@ -67,11 +82,12 @@ pub(super) fn preempt(
         return Err(not_helpful(nodes));
     }
     if evictable.by_row.is_empty() {
-        return Err(unavailable(&BTreeMap::from([("no potential victims".to_owned(), candidates.len())]), nodes));
+        let reasons = BTreeMap::from([("no potential victims".to_owned(), candidates.len())]);
+        return Err(PreemptionError::Unavailable { reasons, nodes });
     }
     let costs = evictable.costs();
     let place = place.map(|spec| tree(attempted.cluster).map(|tree| (tree, spec)));
-    let place = place.transpose().map_err(|rejection| rejection.message())?;
+    let place = place.transpose().map_err(PreemptionError::NoTopology)?;
     let mut attempt = Attempt { rehearsal: Rehearsal::new(profile, attempted.cluster, pods), planner };
     evictable.all().for_each(|placed| attempt.rehearsal.remove(&placed.pod.uid));
     let rows = match place {
@@ -88,7 +104,7 @@ pub(super) fn preempt(
     is_of_use.then_some(Nominations { rows, victims }).ok_or_else(|| not_helpful(nodes))
 }
 
-/// Whether room is being made already for one of these pods. That for the refused pod does not count where it is made on a node that
+/// Whether one of these pods is nominated and waits for victims. That of the refused pod does not count on a node that
 /// will not take it.
 pub(super) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, pods: &[Uid]) -> bool {
     let cluster = &*attempted.cluster;
@@ -101,8 +117,9 @@ pub(super) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>
     pods.iter().any(waits)
 }
 
-fn not_helpful(nodes: usize) -> String {
-    unavailable(&BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]), nodes)
+fn not_helpful(nodes: usize) -> PreemptionError {
+    let reasons = BTreeMap::from([("Preemption is not helpful for scheduling".to_owned(), nodes)]);
+    PreemptionError::Unavailable { reasons, nodes }
 }
 
 impl Evictable {
@@ -163,18 +180,20 @@ impl Attempt<'_> {
         profile: &Profile,
         mut rows: Vec<Row>,
         costs: &BTreeMap<Row, i64>,
-    ) -> Result<Vec<Row>, String> {
+    ) -> Result<Vec<Row>, PreemptionError> {
         let cluster = self.rehearsal.cluster();
-        // A node on which nobody has to go comes before one whose pods cost nothing because they are the least important ones.
+        // A node without victims comes before one whose pods cost nothing because they are the least important ones.
         let cost = |row: Row| costs.get(&row).map_or((0, false), |cost| (*cost, true));
         rows.sort_by_cached_key(|row| (cost(*row), cluster.node(*row).map(|node| Arc::clone(&node.name))));
         let (pods, nodes) = (self.rehearsal.pods().len(), self.rehearsal.cluster().len());
         let mut places = Vec::new();
         for pod in 0..pods {
             let mut reasons = BTreeMap::<String, usize>::new();
-            self.rehearsal
-                .admit(pod, self.planner)
-                .map_err(|rejection| unavailable(&BTreeMap::from([(rejection.message(), nodes)]), nodes))?;
+            let rejected = |rejection: Rejection| PreemptionError::Unavailable {
+                reasons: BTreeMap::from([(rejection.message(), nodes)]),
+                nodes,
+            };
+            self.rehearsal.admit(pod, self.planner).map_err(rejected)?;
             let place = rows.iter().copied().find(|row| {
                 let refused = match self.rehearsal.takes(pod, *row) {
                     Ok(()) => self.rehearsal.place(pod, *row).err().map(|rejection| rejection.reasons),
@@ -184,12 +203,12 @@ impl Attempt<'_> {
                 refused.into_iter().flatten().for_each(|reason| *reasons.entry(reason.text).or_default() += 1);
                 is_taken
             });
-            places.push(place.ok_or_else(|| unavailable(&reasons, nodes))?);
+            places.push(place.ok_or(PreemptionError::Unavailable { reasons, nodes })?);
         }
         Ok(places)
     }
 
-    fn place_as_arranged(&mut self, arrangement: &Arrangement) -> Result<Vec<Row>, String> {
+    fn place_as_arranged(&mut self, arrangement: &Arrangement) -> Result<Vec<Row>, PreemptionError> {
         let cluster = self.rehearsal.cluster();
         let row = |pod: &Arc<Pod>| arrangement.get(&pod.uid).and_then(|node| cluster.row(node));
         let rows: Option<Vec<Row>> = self.rehearsal.pods().map(row).collect();
@@ -215,7 +234,7 @@ impl Attempt<'_> {
     }
 
     /// Those without whom the job does not fit where it is: the others stay.
-    fn spare(&mut self, rows: &[Row], evictable: &Evictable) -> Result<Vec<Uid>, String> {
+    fn spare(&mut self, rows: &[Row], evictable: &Evictable) -> Result<Vec<Uid>, PreemptionError> {
         let is_used = |row: &Row| rows.contains(row);
         let unused = evictable.by_row.iter().filter(|(row, _)| !is_used(row));
         unused.flat_map(|(_, pods)| pods).for_each(|placed| self.rehearsal.put_back(placed));

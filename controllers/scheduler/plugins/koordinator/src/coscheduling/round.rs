@@ -163,7 +163,7 @@ impl Round {
         self.is_hopeless |= self.placed.len() < placed;
     }
 
-    /// Nothing can come of it, whoever is left.
+    /// It fails, whichever members are left.
     pub fn give_up(&mut self) {
         self.is_hopeless = true;
     }
@@ -280,20 +280,20 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_that_needs_nobody_places_one() {
+    fn a_satisfied_gang_places_one_pod() {
         let (outcome, tried) = play(&[("a", 0)], &["a/1", "a/2"], &["a/1", "a/2"]);
         assert_eq!((outcome.is_complete, tried.len()), (true, 1));
     }
 
     #[test]
-    fn too_few_candidates_are_tried_and_said_to_have_been() {
+    fn too_few_candidates_are_tried_and_reported() {
         let (outcome, tried) = play(&[("a", 2)], &["a/1"], &["a/1"]);
         assert_eq!((outcome.is_complete, tried.len()), (false, 1));
         assert_eq!(outcome.reason, "all pending pods is already been attempted");
     }
 
     #[test]
-    fn pods_that_are_bound_alone_say_nothing_about_others() {
+    fn pods_that_are_bound_alone_carry_no_bind_group() {
         assert!(bind_annotations("ns/g", 1).is_empty());
         let annotations = bind_annotations("ns/a,ns/b", 4);
         assert_eq!(annotations["internal.scheduling.koordinator.sh/bind-gang-group-id"], "ns/a,ns/b");

@@ -28,7 +28,7 @@ pub(super) fn status_updates(cluster: &Cluster, is_aware: bool) -> StatusUpdates
 }
 
 fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluster: &Cluster) -> Option<Write> {
-    let new = context.statuses.wanted(key, group, &context.gangs, cluster);
+    let new = context.statuses.status(key, group, &context.gangs, cluster);
     (new != group.status).then(|| {
         let uid = cluster.objects().entry::<PodGroup>(key.as_str()).map(|object| &object.uid);
         write(ResourceKind::typed::<PodGroup>(), key, "", json!({"metadata": {"uid": uid}, "status": patch(&new)}))

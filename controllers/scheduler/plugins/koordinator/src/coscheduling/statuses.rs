@@ -1,4 +1,4 @@
-//! Which statuses of PodGroups are wanted: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9), and a
+//! The statuses of PodGroups that are to be written: each follows its pods when one of them, or the PodGroup, is added or changes (3E.9), and a
 //! while after one of them has gone.
 
 use std::{
@@ -20,14 +20,14 @@ use super::{
 /// by pod.
 pub(super) const GONE_AFTER: Duration = Duration::from_secs(30);
 
-/// The statuses that are wanted, and the PodGroups that are to be looked at.
+/// The computed statuses, and the PodGroups that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Statuses {
     /// As of the last look; that of the object where there was none since it changed.
-    wanted: BTreeMap<ObjectKey, PodGroupStatus>,
+    computed: BTreeMap<ObjectKey, PodGroupStatus>,
     /// From when on.
     due: BTreeMap<ObjectKey, Timestamp>,
-    /// The same by time: before every attempt somebody asks whether there is anything to look at.
+    /// The same by time: it is read before every attempt.
     by_time: BTreeSet<(Timestamp, ObjectKey)>,
 }
 
@@ -48,7 +48,7 @@ impl Statuses {
 
     /// A PodGroup was added or changed, or is gone.
     pub(super) fn changed(&mut self, key: &ObjectKey, is_there: bool, now: Timestamp) {
-        self.wanted.remove(key);
+        self.computed.remove(key);
         if is_there {
             self.member_changed(key, now);
         } else {
@@ -62,9 +62,9 @@ impl Statuses {
         }
     }
 
-    /// The wanted status of a PodGroup.
-    pub(super) fn wanted(&self, key: &ObjectKey, group: &PodGroup, gangs: &Gangs, cluster: &Cluster) -> PodGroupStatus {
-        let known = self.wanted.get(key).unwrap_or(&group.status);
+    /// The status of a PodGroup that is to be written.
+    pub(super) fn status(&self, key: &ObjectKey, group: &PodGroup, gangs: &Gangs, cluster: &Cluster) -> PodGroupStatus {
+        let known = self.computed.get(key).unwrap_or(&group.status);
         let is_due = self.due.get(key).is_some_and(|due| *due <= cluster.time());
         if is_due { looked_at(known, key, group, gangs, cluster) } else { known.clone() }
     }
@@ -74,7 +74,7 @@ impl Statuses {
         let group = |key: &ObjectKey| cluster.objects().get::<PodGroup>(key.as_str());
         let due = self.by_time.iter().take_while(|(due, _)| *due <= cluster.time());
         let due = due.filter_map(|(_, key)| Some((key, group(key)?)));
-        due.map(|(key, group)| (key.clone(), self.wanted(key, group, gangs, cluster))).collect()
+        due.map(|(key, group)| (key.clone(), self.status(key, group, gangs, cluster))).collect()
     }
 
     /// What a look gave is wanted, and nothing is due any more.
@@ -82,7 +82,7 @@ impl Statuses {
         while let Some((_, key)) = self.by_time.first().filter(|(due, _)| *due <= now).cloned() {
             self.forget(&key);
         }
-        self.wanted.extend(seen);
+        self.computed.extend(seen);
     }
 
     /// When there is anything to look at.

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub(super) struct Fragments {
     taken: Taken,
-    /// What they gain on nodes that were asked lately, each in a place of its own. Many nodes are alike: where nodes are asked for a
+    /// What they gain on nodes that were filtered lately, each in a place of its own. Many nodes are alike: where nodes are filtered for a
     /// new class, or again because pods come in another mix, it is calculated for few of them.
     lately: Mutex<Vec<Option<Known>>>,
 }
@@ -217,13 +217,13 @@ mod tests {
     fn cpu_may_be_as_much_or_little_as_can_be_written() {
         let each: DeviceAmounts = [(DeviceResource::GpuCore, 50), (DeviceResource::GpuMemory, 1)].into_iter().collect();
         let (node, gpus) = (NodeDevices::default(), [Gpu { memory: 1, free_percent: 100 }]);
-        for wanted in EXTREMES {
+        for extreme in EXTREMES {
             for demanded in EXTREMES {
                 let demand = Demand { percent: 50, count: 1, milli_cpu: demanded };
                 let outlook = Arc::new(Outlook::of(&[(demand, 1.0)]));
                 for milli_cpu in EXTREMES {
-                    for gpus_wanted in [None, Some(RequestedGpus { each, count: 1, is_shared: true })] {
-                        let taken = Taken { gpus: gpus_wanted, milli_cpu: wanted };
+                    for gpus_requested in [None, Some(RequestedGpus { each, count: 1, is_shared: true })] {
+                        let taken = Taken { gpus: gpus_requested, milli_cpu: extreme };
                         let free = Free { node: &node, outlook: &outlook, gpus: &gpus, milli_cpu };
                         let gain = Fragments::of(taken).gain(&free);
                         assert!((-1_000_000..=1_000_000).contains(&gain), "{gain}: there is one GPU");

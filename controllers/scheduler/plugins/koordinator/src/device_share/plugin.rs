@@ -28,10 +28,10 @@ use koord_scheduler_allocation::{
     source,
 };
 use koord_scheduler_framework::{
-    AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NoAnswer, NodeFilter,
-    NodeNumaHints, NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress,
-    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter,
-    Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields, SourceFilter,
+    AllocationRestore, Audit, DoubleAllocation, EnqueueExtensions, FeatureGates, Filter, NodeFilter, NodeNumaHints,
+    NodeScore, NumaHintProvider, Operands, Patch, Plugin, PluginState, PreBind, PreBindProgress, PreFilter,
+    PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter, Reserve,
+    ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, ServiceError, SignatureFields, SourceFilter,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -40,7 +40,7 @@ use koord_scheduler_framework::{
 };
 use serde_json::Value;
 
-use self::pre_filter_state::{Compared, IN_PARTS, KEPT, PreFilterState, Step, UNHEALTHY, UNSHAREABLE};
+use self::pre_filter_state::{Compared, IN_PARTS, PER_RESERVATION, PreFilterState, Step, UNHEALTHY, UNSHAREABLE};
 use super::{
     fragments::{Fragments, Taken},
     shown,
@@ -112,7 +112,7 @@ impl DeviceShare {
         }))
     }
 
-    fn wanted(&self, template: &Arc<Template>) -> Option<PreFilterState> {
+    fn pre_filter_state(&self, template: &Arc<Template>) -> Option<PreFilterState> {
         let request = read(template).ok().flatten()?;
         Some(PreFilterState::new(request, template, &self.0))
     }
@@ -158,8 +158,10 @@ impl EnqueueExtensions for DeviceShare {
     fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         match event {
             Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
-                let (wanted, row) = (self.wanted(&pod.template), cluster.row(&node.name));
-                wanted.zip(row).is_none_or(|(wanted, row)| wanted.filter(cluster, row).is_ok())
+                let (pre_filter_state, row) = (self.pre_filter_state(&pod.template), cluster.row(&node.name));
+                pre_filter_state
+                    .zip(row)
+                    .is_none_or(|(pre_filter_state, row)| pre_filter_state.filter(cluster, row).is_ok())
             }
             Event::PodRemoved(gone) => {
                 gone.given.get(DEVICE_ALLOCATED.name()).is_some() || wants_devices(&gone.template.requests)
@@ -196,7 +198,8 @@ impl PreFilter for DeviceShare {
 
 impl Filter for DeviceShare {
     fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        self.wanted(request.template()).map_or(PreparedFilter::Skip, |wanted| PreparedFilter::Nodes(Box::new(wanted)))
+        self.pre_filter_state(request.template())
+            .map_or(PreparedFilter::Skip, |pre_filter_state| PreparedFilter::Nodes(Box::new(pre_filter_state)))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
@@ -208,7 +211,7 @@ impl Filter for DeviceShare {
             };
             return model.map(words).into_iter().collect();
         }
-        let reservations = usize::try_from(refusal.operand / KEPT).unwrap_or(0);
+        let reservations = usize::try_from(refusal.operand / PER_RESERVATION).unwrap_or(0);
         let said = Refused::of(refusal.reason).map(|refused| refused.within(reservations));
         let coded = |reason: Reason| match refusal.operand {
             operand if operand & UNHEALTHY != 0 => Reason { code: ReasonCode::DeviceUnhealthy, ..reason },
@@ -229,31 +232,38 @@ impl Score for DeviceShare {
             let taken = taken(request.template());
             return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
         }
-        let wanted = self.wanted(request.template())?;
+        let pre_filter_state = self.pre_filter_state(request.template())?;
         let mut managers = request.each(|plugin| &plugin.numa_topology_manager);
         let manager = managers.next().filter(|_| self.0.is_numa_aligned);
         let numa_nodes = manager.and_then(|manager| manager.prepare_numa_affinity(request));
-        Some(Box::new(Compared { wanted, numa_nodes }))
+        Some(Box::new(Compared { state: pre_filter_state, numa_nodes }))
     }
 }
 
 impl NumaHintProvider for DeviceShare {
     fn prepare_numa_hints(&self, request: &Request<'_>) -> Option<Box<dyn NodeNumaHints>> {
-        self.wanted(request.template()).map(|wanted| -> Box<dyn NodeNumaHints> { Box::new(wanted) })
+        self.pre_filter_state(request.template())
+            .map(|pre_filter_state| -> Box<dyn NodeNumaHints> { Box::new(pre_filter_state) })
     }
 }
 
 impl ReservationFilter for DeviceShare {
     fn prepare_reservation_filter(&self, request: &Request<'_>) -> Option<Box<dyn SourceFilter>> {
-        self.wanted(request.template()).map(|wanted| -> Box<dyn SourceFilter> { Box::new(wanted) })
+        self.pre_filter_state(request.template())
+            .map(|pre_filter_state| -> Box<dyn SourceFilter> { Box::new(pre_filter_state) })
     }
 }
 
 impl Reserve for DeviceShare {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
+        let Some(pre_filter_state) = self.pre_filter_state(request.template()) else { return Ok(()) };
         let chosen = holds.get::<ReservedNumaAffinity>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
-        match wanted.allocate(cluster, row, (chosen, Step::Reserve), &source(holds, &wanted.requirement)) {
+        match pre_filter_state.allocate(
+            cluster,
+            row,
+            (chosen, Step::Reserve),
+            &source(holds, &pre_filter_state.requirement),
+        ) {
             Some(Ok(allocation)) => {
                 if self.0.resizes && request.pod.is_reservation() {
                     holds.set(Resized(allocation.total().list()));
@@ -317,15 +327,15 @@ impl ServiceEndpoint for DeviceShare {
         &["nodeDeviceSummaries", "nodeDeviceSummaries/:nodeName"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let devices = cluster.state::<Devices>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let devices = cluster.state::<Devices>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["nodeDeviceSummaries"] => Ok(shown::all(devices, cluster)),
             ["nodeDeviceSummaries", node] => {
                 let summary = cluster.row(node).and_then(|row| shown::on_node(devices, cluster, row));
-                summary.ok_or_else(|| NoAnswer::NotFound(format!("cannot find node {node}")))
+                summary.ok_or_else(|| ServiceError::NotFound(format!("cannot find node {node}")))
             }
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

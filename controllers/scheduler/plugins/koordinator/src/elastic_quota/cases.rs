@@ -36,7 +36,7 @@ impl World {
         ])
     }
 
-    /// One node of 100 cores. The first of the plugins filters, and the others make room.
+    /// One node of 100 cores. The first of the plugins filters, and the others preempt.
     fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let profile = Profile { filters: vec![0], post_filters: vec![1, 2], ..Profile::of("test", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
@@ -168,12 +168,15 @@ fn quotas_are_shown_by_tree_and_with_their_pods() {
     let names = |shown: Value| shown.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(shown(&["quotas"], &[("tree", "ta")]).unwrap()), ["qa"]);
     assert_eq!(shown(&["quotas"], &[("tree", "none")]), Ok(json!({})));
-    let unknown = NoAnswer::NotFound("cannot find quota q2".to_owned());
-    assert_eq!((shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)), (Err(unknown), Err(NoAnswer::UnknownPath)));
+    let unknown = ServiceError::NotFound("cannot find quota q2".to_owned());
+    assert_eq!(
+        (shown(&["quotas", "q2"], &pods), shown(&["quota"], &pods)),
+        (Err(unknown), Err(ServiceError::UnknownPath))
+    );
 }
 
 #[test]
-fn a_pod_waits_until_its_quota_has_room() {
+fn a_pod_waits_until_its_quota_suffices() {
     let full = || {
         let mut world = World::new(QuotaSettings::default());
         world.quota("q1", "5", "10", &json!({}));
@@ -248,7 +251,7 @@ fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
 }
 
 #[test]
-fn a_pod_for_which_quota_and_node_lack_room_evicts_too() {
+fn a_pod_for_which_quota_and_node_are_short_preempts() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("other", "", "90", 100));
@@ -282,7 +285,7 @@ fn no_more_pods_are_evicted_than_the_quota_needs() {
 }
 
 #[test]
-fn nobody_is_evicted_for_a_resource_that_max_does_not_name() {
+fn no_pod_is_evicted_for_a_resource_that_max_does_not_name() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q2", "1", "10", &json!({}));
     let quota = json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"max": {"cpu": "10"}}});

@@ -1,4 +1,4 @@
-//! Whether a quota has room for a pod (`spec/scheduler.md` 3D.6).
+//! Whether a quota suffices for a pod (`spec/scheduler.md` 3D.6).
 
 use std::{fmt, sync::Arc};
 
@@ -29,7 +29,7 @@ struct Details {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     /// What its quota may use: the runtime.
-    Own,
+    Runtime,
     /// The `max` of its quota, which is all that counts.
     Max,
     /// What a quota above may use.
@@ -40,13 +40,13 @@ enum Bound {
 
 impl Forest {
     /// Whether a pod fits into what its quota itself may use.
-    pub fn check_own(&self, pod: Counted<'_>) -> Result<(), Shortage> {
+    pub fn check_runtime(&self, pod: Counted<'_>) -> Result<(), Shortage> {
         let Some((name, node)) = self.quota_of(pod.claim).and_then(|name| Some((name, self.node(name)?))) else {
             return Ok(());
         };
         let check = Check { requests: pod.requests, max: &node.quota.max };
         let limit = self.limit(name);
-        let bound = if *limit == node.quota.max { Bound::Max } else { Bound::Own };
+        let bound = if *limit == node.quota.max { Bound::Max } else { Bound::Runtime };
         let named = || (vec![Arc::clone(name)], self.shown_limit(name).into_owned());
         check.within(bound, named, &limit, &node.sums.used)
     }
@@ -59,7 +59,7 @@ impl Forest {
 
     /// Whether a pod fits into what its quota itself may use, and into its `min` where it does not give way.
     pub(super) fn check_leaf(&self, pod: Counted<'_>) -> Result<(), Shortage> {
-        self.check_own(pod)?;
+        self.check_runtime(pod)?;
         if pod.is_preemptible {
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl Shortage {
     pub(super) fn reason(&self, forest: &Forest) -> Reason {
         let Details { bound, path, limit, used, request, exceeded } = &*self.0;
         let code = match bound {
-            Bound::Own => ReasonCode::QuotaRuntimeExceeded,
+            Bound::Runtime => ReasonCode::QuotaRuntimeExceeded,
             Bound::Max => ReasonCode::QuotaMaxExceeded,
             Bound::Above => ReasonCode::ParentQuotaExceeded,
             Bound::NonPreemptible => ReasonCode::QuotaMinExceeded,
@@ -137,7 +137,7 @@ impl Shortage {
         let reason = code.says(self.to_string()).with("quota", quota.map_or("", |name| name));
         let reason = reason.with("limit", Listed(limit)).with("used", Listed(used));
         let reason = reason.with("request", Listed(request)).with("exceeded", exceeded.join(" "));
-        if *bound != Bound::Own {
+        if *bound != Bound::Runtime {
             return reason;
         }
         let borrowers = quota.map(|quota| borrowers(forest, quota, exceeded)).unwrap_or_default();
@@ -152,7 +152,7 @@ impl fmt::Display for Shortage {
         match bound {
             // QUIRK: the limit is called the runtime where it is the `max` too
             // (`without_runtimes_only_max_counts_though_it_is_called_runtime`).
-            Bound::Own | Bound::Max => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
+            Bound::Runtime | Bound::Max => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
             Bound::Above => write!(f, "Insufficient quotas, quotaNameTopo: [{}], runtime: ", path.join(" "))?,
             Bound::NonPreemptible => write!(f, "Insufficient non-preemptible quotas, quotaName: {own}, min: ")?,
         }

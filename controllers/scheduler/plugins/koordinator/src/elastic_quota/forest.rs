@@ -195,8 +195,8 @@ impl Forest {
     /// The same as it is shown: what is divided above the quota and its `max` does not name is shown as 0, once something was requested.
     pub fn shown_limit(&self, name: &str) -> Cow<'_, ResourceList> {
         let limit = self.limit(name);
-        let asks = |node: &&Node| self.settings.uses_runtime && !is_special(name) && !node.limited.is_empty();
-        let Some(node) = self.node(name).filter(asks) else { return limit };
+        let is_limited = |node: &&Node| self.settings.uses_runtime && !is_special(name) && !node.limited.is_empty();
+        let Some(node) = self.node(name).filter(is_limited) else { return limit };
         let divided: Vec<&str> = match node.above {
             Above::Quota(parent) => self.nodes[parent].quota.max.names().collect(),
             Above::Root(root) => self.roots[root].resources.iter().map(String::as_str).collect(),
@@ -213,7 +213,7 @@ impl Forest {
         Cow::Owned(shown)
     }
 
-    /// Whether somebody asks for what a quota may use: its own pods, or a quota below that takes pods.
+    /// Whether a quota has requests: of its own pods, or of a quota below that takes pods.
     pub fn is_divided_to(&self, name: &str) -> bool {
         self.number(name).is_some_and(|number| self.takes_pods(number))
     }
@@ -372,9 +372,9 @@ impl Node {
         resources.mapped(|name, _| {
             let of_pods = sums.request.amount(name);
             let min = if quota.lends { None } else { quota.min.get(name) };
-            let wanted = min.filter(|min| *min > of_pods).unwrap_or(of_pods);
-            request.insert(name, wanted.clone());
-            let within = quota.max.get(name).map_or(wanted, |max| wanted.min(max)).clone();
+            let guaranteed = min.filter(|min| *min > of_pods).unwrap_or(of_pods);
+            request.insert(name, guaranteed.clone());
+            let within = quota.max.get(name).map_or(guaranteed, |max| guaranteed.min(max)).clone();
             let mut change = within.clone();
             if let Some(before) = limited.insert(name, within) {
                 change -= &before;

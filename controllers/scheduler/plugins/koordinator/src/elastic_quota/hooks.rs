@@ -17,7 +17,7 @@ use super::Forest;
 
 /// A hook of quotas. Every function is optional.
 ///
-/// What a hook keeps is part of the cluster: trials of room for a pod remove pods and put them back, and copies of the cluster have
+/// What a hook keeps is part of the cluster: dry runs of preemption remove pods and put them back, and copies of the cluster have
 /// copies of their hooks. So a hook decides by what its functions are given and by what it keeps of that, without I/O.
 pub trait QuotaHook: Send + Sync {
     /// A copy, for a copy of the cluster.

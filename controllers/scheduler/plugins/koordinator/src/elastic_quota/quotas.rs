@@ -41,7 +41,7 @@ pub struct Quotas {
     /// Pods that are being deleted, by when their time to end is over, and those of which it is: these do not count.
     ending: BTreeSet<(i64, Uid)>,
     overdue: BTreeSet<Uid>,
-    /// Pods that their quota had no room for when they were tried last, or a hook refused.
+    /// Pods that their quota or a hook refused when they were tried last.
     short: BTreeMap<Uid, Arc<Pod>>,
     /// Whether pods request less since those were looked at, of which the queue does not learn.
     is_freed: bool,
@@ -110,7 +110,7 @@ impl Quotas {
         (!label.is_empty() && self.forest().node(&label).is_none()).then_some(label)
     }
 
-    /// Whether the quota of a template has room for this pod of it, and no hook refuses the pod.
+    /// Whether the quota of a template suffices for this pod of it, and no hook refuses the pod.
     pub(super) fn admit(&self, template: &Template, pod: &Pod) -> Result<(), Denial> {
         let forest = self.forest();
         counted(template, self.settings(), |counted| {
@@ -126,9 +126,9 @@ impl Quotas {
         quota.map_or(Ok(()), |quota| self.hooks.check(quota, pod, self.forest()))
     }
 
-    /// Whether what the quota of a template itself may use has room for one more of its pods.
-    pub fn check_own(&self, template: &Template) -> Result<(), Shortage> {
-        counted(template, self.settings(), |pod| self.forest().check_own(pod))
+    /// Whether the runtime of a template's quota suffices for one more of its pods.
+    pub fn check_runtime(&self, template: &Template) -> Result<(), Shortage> {
+        counted(template, self.settings(), |pod| self.forest().check_runtime(pod))
     }
 
     /// Whether pods of two templates are of one quota.
@@ -166,7 +166,7 @@ impl Quotas {
         !(pod.is_reservation() || is_ignored || self.overdue.contains(&pod.uid))
     }
 
-    /// Whether a pod that was tried had no room in its quota.
+    /// Whether the quota of a pod was short when it was tried.
     pub(super) fn tried(&mut self, pod: &Arc<Pod>, is_short: bool) {
         if is_short {
             self.short.insert(pod.uid.clone(), Arc::clone(pod));
@@ -175,7 +175,7 @@ impl Quotas {
         }
     }
 
-    /// The pods that have room in their quota after others have gone that only requested it.
+    /// The pods whose quota suffices after others have gone that only requested it.
     pub(super) fn revived(&mut self) -> Vec<Uid> {
         if !std::mem::take(&mut self.is_freed) {
             return Vec::new();

@@ -15,7 +15,7 @@ pub struct QuotaSettings {
     pub uses_runtime: bool,
     /// Whether mins shrink when their sum is too large.
     pub scales_min: bool,
-    /// Whether the quotas above must have room too.
+    /// Whether the quotas above are checked too.
     pub checks_parents: bool,
     /// Whether pods of the default quota are not preempted.
     pub protects_default: bool,

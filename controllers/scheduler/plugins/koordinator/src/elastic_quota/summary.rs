@@ -31,9 +31,9 @@ impl Quotas {
     pub(super) fn summaries_of(&self, query: &Query, cluster: &Cluster) -> Value {
         let forest = self.forest();
         let tree = query.get(TREE);
-        let asked = forest.nodes().filter(|(_, node)| tree.is_none_or(|tree| node.quota.tree_id == tree));
+        let selected = forest.nodes().filter(|(_, node)| tree.is_none_or(|tree| node.quota.tree_id == tree));
         let mut summaries: Map<String, Value> =
-            asked.map(|(name, node)| (name.to_string(), summary(forest, name, node))).collect();
+            selected.map(|(name, node)| (name.to_string(), summary(forest, name, node))).collect();
         if query.is_set(WITH_PODS) {
             self.list_pods(&mut summaries, cluster);
         }

@@ -198,7 +198,7 @@ fn surplus_is_shared_by_weight_and_a_weight_of_one_resource_is_none_of_the_other
 }
 
 #[test]
-fn mins_beyond_the_cluster_shrink_or_are_kept() {
+fn mins_beyond_the_cluster_shrink_or_stay() {
     let quotas = || [cores("q1", 100, 100, json!({})), cores("q2", 100, 100, json!({}))];
     let mut world = World::of(quotas());
     world.arrive("q2", cpu(60));
@@ -344,7 +344,7 @@ fn a_quota_whose_parent_does_not_exist_is_limited_by_its_max() {
 }
 
 #[test]
-fn amounts_of_annotations_that_nobody_can_read_are_written_anew() {
+fn undecodable_amounts_of_annotations_are_written_anew() {
     let mut world = World::of([cores("q1", 5, 10, json!({}))]);
     world.arrive("q1", cpu(6));
     let annotations = json!({"quota.scheduling.koordinator.sh/runtime": "x"});

@@ -86,7 +86,7 @@ impl Estimator {
 
 impl Demand<'_> {
     fn estimate(&self, resource: &str, factor: i64) -> i64 {
-        // Nothing stands for the resource in this class.
+        // The class has no such resource.
         let Some(real) = translate(self.class, resource) else { return 0 };
         let [request, limit] = [self.requests, self.limits].map(|list| count(real, list.amount(real)));
         match request.max(limit) {

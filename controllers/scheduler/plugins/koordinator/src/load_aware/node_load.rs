@@ -162,7 +162,7 @@ impl AssignedPod {
     }
 }
 
-/// Amounts that leave the sum of all pods of a node within the numbers, so that it is exact whoever comes and goes.
+/// Amounts that leave the sum of all pods of a node within the numbers, so that it is exact whichever pods come and go.
 pub(super) fn within_reason(mut amounts: Amounts) -> Amounts {
     const AMOUNT_MAX: i64 = 1 << 50;
     amounts.iter_mut().for_each(|amount| *amount = (*amount).clamp(-AMOUNT_MAX, AMOUNT_MAX));

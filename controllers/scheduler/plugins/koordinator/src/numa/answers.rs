@@ -1,4 +1,4 @@
-//! The answers of a pod's wishes to filters, scores, and the plugins that ask beside them.
+//! Filter, score and NUMA hints by the pre-filter state of a pod.
 
 use koord_scheduler_allocation::numa::{allocate::Stock, node::NumaNode, policy::Policy};
 use koord_scheduler_framework::{

@@ -1,4 +1,4 @@
-//! Plugins beside this one that allocate from NUMA nodes: all of them must find what a pod wants on the same ones (`spec/scheduler.md` 2.12 and 3F.6).
+//! Plugins beside this one that allocate from NUMA nodes: all of them must find what a pod requests on the same ones (`spec/scheduler.md` 2.12 and 3F.6).
 
 use koord_scheduler_allocation::numa::topology_manager::{Provider, TopologyHint, TopologyHints};
 use koord_scheduler_framework::{

@@ -26,10 +26,10 @@ use koord_scheduler_allocation::{
     source,
 };
 use koord_scheduler_framework::{
-    AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NoAnswer,
-    NodeFilter, NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin, PluginState,
-    PreBind, PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
-    ReservationFilter, Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, SignatureFields,
+    AllocationRestore, AllocationSource, Audit, Code, DoubleAllocation, EnqueueExtensions, Filter, NodeFilter,
+    NodeNumaAffinity, NodeNumaHints, NodeScore, NumaTopologyManager, Operands, Patch, Plugin, PluginState, PreBind,
+    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationFilter,
+    Reserve, ReservedNumaAffinity, SchedulingSignature, Score, ServiceEndpoint, ServiceError, SignatureFields,
     SourceFilter,
     cluster::{Cluster, Placed, state::State},
     columns::Row,
@@ -49,7 +49,7 @@ use super::{
 
 const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
 
-/// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
+/// Gives pods exclusive CPUs and resources of as few NUMA nodes as they request, and refuses nodes that do not have them.
 #[derive(Debug)]
 pub struct NodeNumaResource {
     settings: Arc<Configured>,
@@ -84,14 +84,14 @@ impl NodeNumaResource {
         Self { settings: Arc::new(settings), texts: Arc::default() }
     }
 
-    /// What a pod wants. None where it requests nothing, and has no part in all this.
-    fn asked(&self, request: &Request<'_>) -> Result<Option<PreFilterState>, Invalid> {
+    /// The pre-filter state of a pod; `None` when it requests nothing.
+    fn pre_filter_state(&self, request: &Request<'_>) -> Result<Option<PreFilterState>, Invalid> {
         let providers = request.each(|plugin| &plugin.numa_hint_provider);
         let others = providers.filter_map(|provider| provider.prepare_numa_hints(request)).collect();
-        self.asked_of(request.template(), others)
+        self.pre_filter_state_of(request.template(), others)
     }
 
-    fn asked_of(
+    fn pre_filter_state_of(
         &self,
         template: &Arc<Template>,
         others: Vec<Box<dyn NodeNumaHints>>,
@@ -108,8 +108,8 @@ impl NodeNumaResource {
     }
 }
 
-/// What a Reservation itself says about CPUs.
-fn own_spec(name: &str, cluster: &Cluster) -> ResourceSpec {
+/// The resource spec of a Reservation.
+fn resource_spec_of(name: &str, cluster: &Cluster) -> ResourceSpec {
     let object = cluster.objects().get::<Reservation>(name);
     let annotations = object.and_then(|object| object.metadata.annotations.as_ref());
     annotations.and_then(|annotations| RESOURCE_SPEC.get(annotations).ok().flatten()).unwrap_or_default()
@@ -152,11 +152,13 @@ impl EnqueueExtensions for NodeNumaResource {
 
     fn is_helped_by(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         match event {
-            // A node whose NUMA nodes are not reported yet helps nobody who needs them.
+            // A node whose NUMA nodes are not reported yet helps no pod that needs them.
             Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
-                let asked = self.asked_of(&pod.template, Vec::new()).ok().flatten();
+                let pre_filter_state = self.pre_filter_state_of(&pod.template, Vec::new()).ok().flatten();
                 let row = cluster.row(&node.name);
-                asked.zip(row).is_none_or(|(asked, row)| asked.filter(cluster, row).is_ok())
+                pre_filter_state
+                    .zip(row)
+                    .is_none_or(|(pre_filter_state, row)| pre_filter_state.filter(cluster, row).is_ok())
             }
             Event::Object(change) => change.of::<NodeResourceTopology>().is_some() || change.of::<Device>().is_some(),
             _ => true,
@@ -183,8 +185,8 @@ impl PreFilter for NodeNumaResource {
 
 impl Filter for NodeNumaResource {
     fn prepare_filter(&self, request: &Request<'_>, _: &Cluster) -> PreparedFilter {
-        match self.asked(request) {
-            Ok(Some(asked)) => PreparedFilter::Nodes(Box::new(asked)),
+        match self.pre_filter_state(request) {
+            Ok(Some(pre_filter_state)) => PreparedFilter::Nodes(Box::new(pre_filter_state)),
             Ok(None) | Err(_) => PreparedFilter::Skip,
         }
     }
@@ -195,12 +197,12 @@ impl Filter for NodeNumaResource {
 
     fn details(&self, refusal: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
         let reasons = self.reasons(refusal, cluster);
-        let (Some(reason), Some(place), Ok(Some(asked))) =
-            (reasons.first(), NodeInCluster::of(cluster, row), self.asked(request))
+        let (Some(reason), Some(place), Ok(Some(pre_filter_state))) =
+            (reasons.first(), NodeInCluster::of(cluster, row), self.pre_filter_state(request))
         else {
             return Operands::new();
         };
-        shown::details(reason.code, &asked, place)
+        shown::details(reason.code, &pre_filter_state, place)
     }
 
     fn is_of_reserve(&self, refusal: &Refusal) -> bool {
@@ -210,33 +212,37 @@ impl Filter for NodeNumaResource {
 
 impl Score for NodeNumaResource {
     fn prepare_score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn NodeScore>> {
-        let asked = self.asked(request).ok()??;
-        Some(Box::new(PreFilterState { of_nodes: asked.of_nodes(cluster), ..asked }))
+        let pre_filter_state = self.pre_filter_state(request).ok()??;
+        Some(Box::new(PreFilterState { of_nodes: pre_filter_state.of_nodes(cluster), ..pre_filter_state }))
     }
 }
 
 impl NumaTopologyManager for NodeNumaResource {
     fn prepare_numa_affinity(&self, request: &Request<'_>) -> Option<Box<dyn NodeNumaAffinity>> {
-        self.asked(request).ok()?.map(|asked| -> Box<dyn NodeNumaAffinity> { Box::new(asked) })
+        self.pre_filter_state(request)
+            .ok()?
+            .map(|pre_filter_state| -> Box<dyn NodeNumaAffinity> { Box::new(pre_filter_state) })
     }
 }
 
 impl ReservationFilter for NodeNumaResource {
     fn prepare_reservation_filter(&self, request: &Request<'_>) -> Option<Box<dyn SourceFilter>> {
-        self.asked(request).ok()?.map(|asked| -> Box<dyn SourceFilter> { Box::new(asked) })
+        self.pre_filter_state(request)
+            .ok()?
+            .map(|pre_filter_state| -> Box<dyn SourceFilter> { Box::new(pre_filter_state) })
     }
 }
 
 impl Reserve for NodeNumaResource {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        let Ok(Some(mut asked)) = self.asked(request) else { return Ok(()) };
+        let Ok(Some(mut pre_filter_state)) = self.pre_filter_state(request) else { return Ok(()) };
         if let Some(reference) = &request.pod.reservation {
             // What is decided is written into the Reservation, beside what that says itself and not its template.
-            asked.options.spec = own_spec(reference.key.as_str(), cluster);
+            pre_filter_state.options.spec = resource_spec_of(reference.key.as_str(), cluster);
         }
         let Some(place) = NodeInCluster::of(cluster, row) else { return Ok(()) };
-        let source = source(holds, &asked.requirement);
-        let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
+        let source = source(holds, &pre_filter_state.requirement);
+        let reserved = pre_filter_state.reserve(place, &source).map_err(|refused| match &source {
             AllocationSource::Only(_) if !request.pod.is_reservation() => {
                 Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))
             }
@@ -308,10 +314,10 @@ impl ServiceEndpoint for NodeNumaResource {
         &["nodes/:nodeName"]
     }
 
-    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
+    fn serve(&self, path: &[&str], _: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
         match (path, cluster.state()) {
             (["nodes", node], Some(state)) => shown::on_node(state, cluster, node),
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

@@ -34,17 +34,17 @@ use super::{
     resource_options::{Mismatch, ResourceOptions},
 };
 
-/// A pod that is asked for on nodes.
+/// The pre-filter state of a pod.
 pub(super) struct PreFilterState {
     pub(super) options: ResourceOptions,
     pub(super) template: Arc<Template>,
-    /// What it wants of reservations.
+    /// What it requires of reservations.
     pub(super) requirement: ReservationRequirement,
     /// What other plugins allocate to it from NUMA nodes.
     pub(super) others: Vec<Box<dyn NodeNumaHints>>,
     /// By what nodes are compared as a whole.
     pub(super) of_nodes: Vec<WeightedResource>,
-    /// What it requests in the numbers of the nodes, once one was asked.
+    /// What it requests in the numbers of the nodes, once one was filtered.
     pub(super) numbered: OnceLock<NumberedRequests>,
     pub(super) settings: Arc<Configured>,
     pub(super) texts: Arc<Texts>,
@@ -62,7 +62,7 @@ pub(super) struct WeightedResource {
 pub(super) struct Terms {
     /// How strictly its resources are kept together.
     pub(super) policy: Policy,
-    /// The CPUs of its own; none where it shares them.
+    /// The exclusive CPUs; none where it shares them.
     pub(super) cpus: Option<CpuOrder>,
 }
 
@@ -115,7 +115,7 @@ impl PreFilterState {
         Ok(Terms { policy: self.options.policy_on(node)?, cpus: self.options.cpus_on(node)? })
     }
 
-    /// What the pod wants of a node, before it is known what is free there.
+    /// What the pod requests of a node, before it is known what is free there.
     pub(super) fn order<'n>(
         &self,
         terms: Terms,
@@ -244,7 +244,7 @@ impl PreFilterState {
         cluster.requested(ResourceId::CPU, row).saturating_sub(twice)
     }
 
-    /// What pods request of a node's cpu, where CPUs of their own cost amplified ones.
+    /// What pods request of a node's cpu, where exclusive CPUs cost amplified ones.
     fn requested_cpu(node: &NumaNode, cluster: &Cluster, row: Row) -> i64 {
         let requested = Self::plain_requested_cpu(cluster, row);
         let bound = milli(node.ledger.cpu_count());
@@ -314,7 +314,7 @@ impl PreFilterState {
             if stock.has_cpus() { Ok(()) } else { Err(short(cpus)) }
         });
         match found {
-            // The other plugin is asked after this, and says itself what it lacks; pods may be preempted for that.
+            // The other plugin runs after this one, and reports itself what is lacking; pods may be preempted for that.
             Err(refused) if refused.is_of_reserve && self.others_lack(place, source) => Ok(()),
             // So does Reservation where the node without what is kept has too little as well.
             Err(refused) if refused.is_of_reserve && is_any && are_too_small(cluster, row, &self.requirement) => Ok(()),
@@ -387,7 +387,7 @@ impl PreFilterState {
             // One NUMA node that gives everything gives something.
             let one = affinity.filter(|affinity| affinity.len() == 1 && stock.requests().next().is_some());
             let givers = one.or_else(|| stock.givers(affinity)).ok_or_else(|| Refused::resolvable(Vec::new()))?;
-            // QUIRK: for a pod with CPUs of its own, those of all pods of the node count, and no cpu that pods share
+            // QUIRK: for a pod with exclusive CPUs, those of all pods of the node count, and no cpu that pods share
             // (spec/scheduler.md 3B.10; `beside_cpus_of_its_own_all_those_of_the_node_count`).
             let bound_cpu = is_bound.then(|| amplify(milli(stock.node.ledger.cpu_count()), node.cpu_ratio));
             if givers.is_empty() {

@@ -14,7 +14,7 @@ use koord_scheduler_allocation::numa::{
 };
 use koord_scheduler_framework::{Reason, ReasonCode};
 
-/// What a pod wants.
+/// What a pod requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourceOptions {
     /// The cpu that it requests, in thousandths.
@@ -42,7 +42,7 @@ pub(crate) enum Invalid {
         /// What is wrong with it.
         reason: String,
     },
-    /// It wants CPUs of its own, but a fraction of one.
+    /// It requests exclusive CPUs, but a fraction of one.
     FractionalCpu,
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Mismatch {
 // === impl ResourceOptions ===
 
 impl ResourceOptions {
-    /// What a pod wants that has these labels and annotations, and requests so much cpu.
+    /// What a pod requests that has these labels and annotations, and requests so much cpu.
     pub(crate) fn of<'a>(
         label: impl Fn(&str) -> Option<&'a str>,
         annotation: impl Fn(&str) -> Option<&'a str>,
@@ -125,7 +125,7 @@ impl ResourceOptions {
         }
     }
 
-    /// Whether the pod gets CPUs of its own on a node.
+    /// Whether the pod gets exclusive CPUs on a node.
     pub(crate) fn binds_on(&self, node: &NumaNode) -> Result<bool, Mismatch> {
         if self.preferred.is_some() || node.bind.is_none() || self.cpu == 0 {
             return Ok(self.preferred.is_some());
@@ -133,7 +133,7 @@ impl ResourceOptions {
         if self.cpu % 1000 == 0 { Ok(true) } else { Err(Mismatch::FractionalCpu) }
     }
 
-    /// The CPUs of its own that the pod wants on a node; none where it shares them.
+    /// The exclusive CPUs that the pod requests on a node; none where it shares them.
     pub(crate) fn cpus_on(&self, node: &NumaNode) -> Result<Option<CpuOrder>, Mismatch> {
         if !self.binds_on(node)? {
             return Ok(None);

@@ -13,19 +13,19 @@ use koord_scheduler_allocation::numa::{
     state::{NumaHold, NumaState},
     zone::NumaZone,
 };
-use koord_scheduler_framework::{NoAnswer, Operands, ReasonCode, cluster::Cluster, pod::Pod, shown};
+use koord_scheduler_framework::{Operands, ReasonCode, ServiceError, cluster::Cluster, pod::Pod, shown};
 use koord_scheduling::{Cpu, ResourceVector};
 use serde_json::{Map, Value, json};
 
 use super::pre_filter_state::{NodeInCluster, PreFilterState};
 
 /// What of a node that is refused by this code is left, or what it does not report.
-pub(super) fn details(code: ReasonCode, asked: &PreFilterState, place: NodeInCluster<'_>) -> Operands {
+pub(super) fn details(code: ReasonCode, pre_filter_state: &PreFilterState, place: NodeInCluster<'_>) -> Operands {
     match code {
         ReasonCode::CpuTopologyMissing => vec![("cause", missing(place).to_owned())],
         ReasonCode::NumaUnavailable | ReasonCode::CpusUnavailable => {
-            let policy = asked.options.policy_on(place.node).unwrap_or_default().word();
-            vec![("policy", policy.to_owned()), ("free_per_numa", free(asked, place))]
+            let policy = pre_filter_state.options.policy_on(place.node).unwrap_or_default().word();
+            vec![("policy", policy.to_owned()), ("free_per_numa", free(pre_filter_state, place))]
         }
         _ => Operands::new(),
     }
@@ -42,8 +42,8 @@ fn missing(NodeInCluster { cluster, row, state, node }: NodeInCluster<'_>) -> &'
 }
 
 /// What is left of each NUMA node of what the pod requests, and the CPUs that it can have for itself: `0:cpu=2,cpus=1;1:cpu=4,cpus=4`.
-fn free(asked: &PreFilterState, NodeInCluster { state, node, .. }: NodeInCluster<'_>) -> String {
-    let requests = &asked.template.requests;
+fn free(pre_filter_state: &PreFilterState, NodeInCluster { state, node, .. }: NodeInCluster<'_>) -> String {
+    let requests = &pre_filter_state.template.requests;
     let available = node.available_cpus();
     let of_node = |zone: &NumaZone| {
         let amounts = requests.iter().filter_map(|(name, requested)| {
@@ -58,11 +58,11 @@ fn free(asked: &PreFilterState, NodeInCluster { state, node, .. }: NodeInCluster
 }
 
 /// What a node has, which CPUs and parts of NUMA nodes are given out, and to whom, in the shape of the original's.
-pub(super) fn on_node(state: &NumaState, cluster: &Cluster, name: &str) -> Result<Value, NoAnswer> {
+pub(super) fn on_node(state: &NumaState, cluster: &Cluster, name: &str) -> Result<Value, ServiceError> {
     let known = cluster.row(name).and_then(|row| Some((row, cluster.node(row)?)));
-    let (row, reported) = known.ok_or_else(|| NoAnswer::Failed(format!("node \"{name}\" not found")))?;
+    let (row, reported) = known.ok_or_else(|| ServiceError::Failed(format!("node \"{name}\" not found")))?;
     let node = state.node(row).filter(|node| node.cpus.counts().iter().all(|count| *count > 0));
-    let invalid = || NoAnswer::Failed("invalid topology, please check the NodeResourceTopology object".to_owned());
+    let invalid = || ServiceError::Failed("invalid topology, please check the NodeResourceTopology object".to_owned());
     let node = node.ok_or_else(invalid)?;
     let report = cluster.objects().get::<NodeResourceTopology>(name);
     let annotations = report.and_then(|report| report.metadata.annotations.clone()).unwrap_or_default();

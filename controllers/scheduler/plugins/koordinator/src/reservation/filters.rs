@@ -67,7 +67,7 @@ impl Ignored {
 }
 
 impl MatchedReservations {
-    /// The only nodes that are asked (3C.6); none named where the pod may do without a reservation.
+    /// The only nodes that are filtered (3C.6); none named where the pod may do without a reservation.
     pub(super) fn only_on(&self, cluster: &Cluster) -> Option<BTreeSet<Box<str>>> {
         let name = |row: Row| cluster.node(row).map(|node| Box::from(&*node.name));
         self.selector.needs_one().then(|| self.matched.rows().filter_map(name).collect())
@@ -100,10 +100,10 @@ impl MatchedReservations {
             names_reservation,
             trusts_node: self.trusts_node,
         };
-        let mut room = cache.room(cluster, row, &self.requests);
-        // Owners take the places of the pods that stand for their reservations.
-        room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
-        fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
+        let mut unreserved = cache.unreserved(cluster, row, &self.requests);
+        // Owners take the places of reserve pods.
+        unreserved.pods = unreserved.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
+        fits(&self.requests, &unreserved, &infos, needs, |name| self.ignored.contains(name))
     }
 
     /// The reservation of a node that the pod uses there. One of which the pod requests nothing it uses only where it asks for one.
@@ -127,10 +127,10 @@ impl MatchedReservations {
     }
 }
 
-/// These nodes are asked, if any are named, or else all of them.
+/// These nodes are filtered, if any are named, or else all of them.
 pub(super) fn among(names: Option<BTreeSet<Box<str>>>, filter: Box<dyn NodeFilter>) -> PreparedFilter {
     match names {
-        Some(names) => PreparedFilter::Among(names, Some(filter)),
+        Some(names) => PreparedFilter::NodeNames(names, Some(filter)),
         None => PreparedFilter::Nodes(filter),
     }
 }
@@ -171,7 +171,7 @@ impl NodeFilter for OwnerFilter {
 impl NodeFilter for ReservePodFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (Some(cache), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Ok(()) };
-        if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
+        if self.node.as_ref().is_some_and(|required| *required != node.name) {
             return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.says(OTHER_NODE).into(), false));
         }
         if has_other_policy(cache, &node.name, self.is_default) {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extended_resources_are_not_kept_by_name_or_by_the_first_part_of_it() {
+    fn extended_resources_are_ignored_by_name_or_by_its_first_part() {
         let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let ignored = Ignored { names: text(&["x.io/a", "cpu", "kubernetes.io/batch-cpu"]), domains: text(&["y.io"]) };
         let names = ["x.io/a", "x.io/b", "y.io/a", "y.io/a/b", "cpu", "kubernetes.io/batch-cpu", "sub.y.io/a"];

@@ -18,7 +18,7 @@ const TTL: Duration = Duration::from_hours(24);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Garbage {
     /// So long after their end.
-    pub kept_for: Duration,
+    pub retention: Duration,
     /// So long after it where their node is gone.
     pub without_node_for: Duration,
 }
@@ -97,9 +97,9 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
 /// When a Reservation expires or is to be deleted by time alone; none if never.
 pub fn changes_at(object: &Reservation, node_exists: bool, garbage: Option<Garbage>) -> Option<Timestamp> {
     if is_over(&object.status) {
-        let Garbage { kept_for, without_node_for } = garbage?;
-        let kept_for = if is_lost(&object.status, node_exists) { without_node_for } else { kept_for };
-        return over_since(&object.status)?.checked_add(kept_for).ok();
+        let Garbage { retention, without_node_for } = garbage?;
+        let retention = if is_lost(&object.status, node_exists) { without_node_for } else { retention };
+        return over_since(&object.status)?.checked_add(retention).ok();
     }
     expires_at(object).filter(|_| !object.status.node_name.is_empty())
 }
@@ -113,7 +113,7 @@ pub fn is_garbage(object: &Reservation, node_exists: bool, garbage: Garbage, now
     // What failed in another way than by time stays.
     let Some(since) = over_since(status) else { return false };
     let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    age > garbage.kept_for || is_lost(status, node_exists) && age > garbage.without_node_for
+    age > garbage.retention || is_lost(status, node_exists) && age > garbage.without_node_for
 }
 
 /// Whether the node is gone that it had.
@@ -296,7 +296,7 @@ mod tests {
             at(1),
         );
         object.status.conditions[1].last_transition_time = Some(never.parse().unwrap());
-        let garbage = Garbage { kept_for: TTL, without_node_for: TTL };
+        let garbage = Garbage { retention: TTL, without_node_for: TTL };
         assert_eq!(changes_at(&object, true, Some(garbage)), None, "there is no later time");
         assert!(!is_garbage(&object, true, garbage, at(5)));
     }
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn time_alone_matters_when_it_expires_and_when_it_is_deleted() {
-        let garbage = Garbage { kept_for: Duration::from_hours(1), without_node_for: Duration::from_mins(1) };
+        let garbage = Garbage { retention: Duration::from_hours(1), without_node_for: Duration::from_mins(1) };
         let changes_at = |object: &Reservation, node| changes_at(object, node, Some(garbage));
         let object = available(&spec(&json!({"ttl": "10s"})));
         assert_eq!(changes_at(&object, true), Some(at(10)));
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_is_over_is_deleted_after_a_while_or_with_its_node() {
-        let day = Garbage { kept_for: Duration::from_hours(24), without_node_for: Duration::from_mins(1) };
+        let day = Garbage { retention: Duration::from_hours(24), without_node_for: Duration::from_mins(1) };
         let (second, late) = (at(5), at(5 + 24 * 3600 + 1));
         let object = available(&spec(&json!({"ttl": "4s"})));
         assert!(!is_garbage(&object, false, day, late), "it is not over");

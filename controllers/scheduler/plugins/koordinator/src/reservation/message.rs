@@ -1,4 +1,4 @@
-//! What the event about reservations says of a pod that asked for one, taken from the message about its nodes (2.8).
+//! The event about reservations of a pod with a reservation affinity, taken from the message about its nodes (2.8).
 
 /// Between a count and what it counts.
 const RESERVATIONS: &str = " Reservation(s) ";
@@ -10,7 +10,7 @@ const NAMED: &str = "exactly matches the requested reservation name";
 pub(super) fn of_reservations(message: &str) -> Option<String> {
     let (nodes, details) = message.strip_prefix("0/")?.split_once(" nodes are available: ")?;
     nodes.parse::<u64>().ok()?;
-    // QUIRK: a reason that has a comma in itself is told up to that (`a_reason_with_a_comma_is_told_up_to_it`).
+    // QUIRK: a reason that has a comma in itself is told up to that (`a_reason_is_reported_up_to_its_first_comma`).
     let said = details.split(',').flat_map(|part| part.split(". "));
     let counted = said.filter_map(|part| {
         let (count, words) = part.trim_matches([' ', '.']).split_once(RESERVATIONS)?;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_with_a_comma_is_told_up_to_it() {
+    fn a_reason_is_reported_up_to_its_first_comma() {
         let message = "0/1 nodes are available: 1 Unaligned. 1 Reservation(s) for node reason that Unaligned NUMA Hint cause cpu prefer \
                        [11] among [11],memory prefer [11] among [11], 1 Reservation(s) matched owner total";
         let expected = "0/1 reservations are available: 1 Reservation(s) for node reason that Unaligned NUMA Hint cause cpu prefer [11] \
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn reservations_are_told_by_themselves_with_the_name_first_and_nodes_last() {
+    fn reasons_about_reservations_are_reported_alone_with_the_name_first_and_nodes_last() {
         let of = |message: &str| of_reservations(message).unwrap_or_default();
         assert_eq!(of("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."), "");
         assert_eq!(

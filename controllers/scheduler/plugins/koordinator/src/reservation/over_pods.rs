@@ -33,7 +33,7 @@ use super::{Candidate, PreAllocation, pre_allocate, reservation_score};
 
 const UNSUPPORTED: &str = "node(s) reservation pre allocation is unsupported with current attributes";
 const DISABLED: &str = "reservation requires cluster mode pre-allocation which is disabled";
-const NOBODY: &str = "node(s) no pod match reservation with pre allocation required";
+const NO_POD_MATCHES: &str = "node(s) no pod match reservation with pre allocation required";
 
 /// The running pods that a Reservation may take over.
 pub(super) struct OverPods {
@@ -52,7 +52,7 @@ struct PreAllocating<'c> {
 }
 
 impl<'c> PreAllocating<'c> {
-    /// The one that a pod stands for; none where it takes over nothing.
+    /// That of a reserve pod; none where it takes over nothing.
     fn of(pod: &Pod, cluster: &'c Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let key = pod.reservation.as_ref().map(|object| &object.key);
         let object = key.and_then(|key| cluster.objects().get::<Reservation>(key.as_str()));
@@ -72,18 +72,18 @@ impl<'c> PreAllocating<'c> {
 }
 
 impl OverPods {
-    /// Whether the Reservation that a pod stands for may take over pods, if it is to.
+    /// Whether the Reservation of a reserve pod may take over pods, if it is to.
     pub(super) fn check(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<(), Rejection> {
         PreAllocating::of(pod, cluster, settings).map(drop)
     }
 
-    /// Of the Reservation that a pod stands for; none where it takes over nothing.
+    /// Of the Reservation of a reserve pod; none where it takes over nothing.
     pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let is_required = pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true");
-        let nobody = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NOBODY)));
+        let no_pod_matches = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NO_POD_MATCHES)));
         let reservation = PreAllocating::of(pod, cluster, settings)?;
         let Some(PreAllocating { object, owners, of_cluster }) = reservation else {
-            return if is_required { nobody() } else { Ok(None) };
+            return if is_required { no_pod_matches() } else { Ok(None) };
         };
         let is_chosen = |placed: &&Placed| {
             let labels = &placed.pod.template.labels;
@@ -126,7 +126,7 @@ impl OverPods {
             prefers_none: settings.prefer_no_pre_allocated_pods,
         };
         if how.is_required && by_node.is_empty() {
-            return nobody();
+            return no_pod_matches();
         }
         Ok(Some(Self { info, how, by_node }))
     }
@@ -136,7 +136,7 @@ impl OverPods {
         self.by_node.values().flatten()
     }
 
-    /// The only nodes that are asked (3C.6); none named where the Reservation may do without taking pods over.
+    /// The only nodes that are filtered (3C.6); none named where the Reservation may do without taking pods over.
     pub(super) fn only_on(&self) -> Option<BTreeSet<Box<str>>> {
         self.how.is_required.then(|| self.by_node.keys().map(|name| Box::from(&**name)).collect())
     }
@@ -156,10 +156,10 @@ impl OverPods {
         };
         let candidates: Vec<Candidate> =
             uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
-        pre_allocate(&self.info, &cache.room(cluster, row, &self.info.allocatable), &candidates, self.how)
+        pre_allocate(&self.info, &cache.unreserved(cluster, row, &self.info.allocatable), &candidates, self.how)
     }
 
-    /// Whether nodes are told apart by the pods that are taken over. Of several pods nothing is said, as in the original.
+    /// Whether nodes are compared by the pods that are taken over. Of several pods nothing is said, as in the original.
     pub(super) fn is_rated(&self) -> bool {
         !self.how.many
     }

@@ -16,10 +16,10 @@ use koord_scheduler_allocation::{
 };
 use koord_scheduler_framework::{
     AllocationRestore, BeforePreFilter, Bind, EnqueueExtensions, Explanation, FailureHandler, Figure, Filter, Found,
-    MetricSource, NoAnswer, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult, PreBind,
-    PreFilter, PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request,
-    ReservationRestore, Reserve, ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint,
-    SignatureFields, StatusUpdates, StatusWriter,
+    MetricSource, NodeScore, Orders, Patch, Plugin, PluginState, PostFilter, PostFilterResult, PreBind, PreFilter,
+    PreparedFilter, Query, Reason, ReasonCode, Refusal, Registration, Rejection, Request, ReservationRestore, Reserve,
+    ReservePodSource, ReservePodState, SchedulingSignature, Score, ServiceEndpoint, ServiceError, SignatureFields,
+    StatusUpdates, StatusWriter,
     cluster::{Cluster, ExcludedPods, Placed, state::State},
     columns::Row,
     event::{Event, Events},
@@ -65,7 +65,7 @@ pub struct Reservation {
 struct Changes {
     /// Affinities see the labels of reservations alone, not those of their nodes.
     omits_node_labels: bool,
-    /// A node with one reservation that a pod matches is not asked for room again.
+    /// The capacity of a node with one reservation that a pod matches is not checked again.
     trusts_node: bool,
     /// The owners of Reservations that are gone are written so.
     cleans_owners: bool,
@@ -79,7 +79,7 @@ impl Reservation {
         let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
         let seconds = |seconds: i64| u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
         let garbage = Garbage {
-            kept_for: seconds(args.gc_duration_seconds),
+            retention: seconds(args.gc_duration_seconds),
             without_node_for: seconds(args.gc_interval_seconds),
         };
         let preemption = args.enable_preemption.then(|| {
@@ -102,7 +102,7 @@ impl Reservation {
         }
     }
 
-    /// What a pod wants, and the reservations that it matches; none where there are none.
+    /// What a pod requests, and the reservations that it matches; none where there are none.
     fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<MatchedReservations>> {
         let find = || {
             let selector = selector(request.pod).ok()?;
@@ -177,9 +177,9 @@ impl Reservation {
             let (by_reservation, by_node): (Vec<_>, Vec<_>) =
                 texts.partition(|text| text.starts_with("Reservation(s) "));
             // Those that lack something themselves are not kept from the pod by their node.
-            let kept_back = reservations.len().saturating_sub(by_reservation.len());
-            for reason in by_node.into_iter().filter(|_| kept_back > 0) {
-                *counts.entry(reason).or_default() += kept_back;
+            let left_out = reservations.len().saturating_sub(by_reservation.len());
+            for reason in by_node.into_iter().filter(|_| left_out > 0) {
+                *counts.entry(reason).or_default() += left_out;
             }
         }
         let counts = counts.into_iter();
@@ -282,7 +282,7 @@ impl Filter for Reservation {
     fn prepare_filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreparedFilter {
         let texts = Arc::clone(&self.texts);
         if request.pod.is_reservation() {
-            let node = ReservePod::wanted_node(request.pod).map(Arc::from);
+            let node = ReservePod::required_node(request.pod).map(Arc::from);
             let object = object_of(request.pod, cluster);
             let is_default = object.is_none_or(|object| AllocatePolicy::of(object) == AllocatePolicy::Default);
             let over = self.over_pods(request, cluster).ok().flatten();
@@ -291,8 +291,8 @@ impl Filter for Reservation {
         }
         let keeps = has_reservation_mode(request.pod);
         let chosen = self.choose(request, cluster);
-        // QUIRK: reservations that nobody uses do not matter to a pod that matches none
-        // (`a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used`).
+        // QUIRK: unused reservations do not matter to a pod that matches none
+        // (`an_operating_pod_is_not_beside_used_reservations_of_the_default_policy`).
         let chosen = chosen.filter(|chosen| !keeps || self.concern(request, chosen, cluster));
         chosen.map_or(PreparedFilter::Skip, |chosen| {
             let only = chosen.only_on(cluster);
@@ -325,11 +325,11 @@ impl Score for Reservation {
 
 impl PostFilter for Reservation {
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilterResult {
-        let (mut said, mut has_no_room) = (Vec::new(), false);
+        let (mut said, mut has_no_candidate) = (Vec::new(), false);
         match self.preemption.as_ref().map(|evaluator| preempt(evaluator, request, attempted, self.name())) {
             None => {}
             Some(PostFilterResult::Nothing(words)) => said.push(words),
-            Some(PostFilterResult::NoCandidate(words)) => (has_no_room, said) = (true, vec![words]),
+            Some(PostFilterResult::NoCandidate(words)) => (has_no_candidate, said) = (true, vec![words]),
             Some(done) => return done,
         }
         let cluster = &*attempted.cluster;
@@ -341,7 +341,7 @@ impl PostFilter for Reservation {
             summary.lines(&chosen.selector, &of_nodes)
         }));
         let said = said.join(", ");
-        if has_no_room { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
+        if has_no_candidate { PostFilterResult::NoCandidate(said) } else { PostFilterResult::Nothing(said) }
     }
 }
 
@@ -485,12 +485,12 @@ impl ServiceEndpoint for Reservation {
         &["nodeReservations/:nodeName", "reservationSelectorIndex"]
     }
 
-    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, NoAnswer> {
-        let cache = cluster.state::<ReservationCache>().ok_or(NoAnswer::UnknownPath)?;
+    fn serve(&self, path: &[&str], query: &Query, cluster: &Cluster) -> Result<Value, ServiceError> {
+        let cache = cluster.state::<ReservationCache>().ok_or(ServiceError::UnknownPath)?;
         match *path {
             ["nodeReservations", node] => Ok(shown::on_node(cache, cluster, node)),
             ["reservationSelectorIndex"] => Ok(cache.index(query.is_set("detail"))),
-            _ => Err(NoAnswer::UnknownPath),
+            _ => Err(ServiceError::UnknownPath),
         }
     }
 }

@@ -30,14 +30,14 @@ pub struct PreAllocation {
     pub prefers_none: bool,
 }
 
-/// The pods whose resources are reserved on a node with this room; none where it has enough without. Otherwise the reasons.
+/// The pods whose resources are reserved on a node with these unreserved resources; none where it has enough without. Otherwise the reasons.
 pub fn pre_allocate(
     reservation: &ReservationInfo,
-    room: &UnreservedResources,
+    unreserved: &UnreservedResources,
     candidates: &[Candidate],
     how: PreAllocation,
 ) -> Result<Vec<Uid>, Vec<Reason>> {
-    let lacking = |freed: &ResourceAmounts, pods: i64| lacking(reservation, room, freed, pods);
+    let lacking = |freed: &ResourceAmounts, pods: i64| lacking(reservation, unreserved, freed, pods);
     let alone = lacking(&ResourceAmounts::default(), 0);
     if !how.is_required && how.prefers_none && alone.is_empty() {
         return Ok(Vec::new());
@@ -91,12 +91,12 @@ pub fn pre_allocate(
 /// What the node lacks for the reservation, when so many pods with these requests are a part of it.
 fn lacking(
     reservation: &ReservationInfo,
-    room: &UnreservedResources,
+    unreserved: &UnreservedResources,
     freed: &ResourceAmounts,
     pods: i64,
 ) -> BTreeSet<Reason> {
-    let lacks = |(name, amount): &(&Arc<str>, i64)| *amount > room.free.get(name).saturating_add(freed.get(name));
-    let too_many = (room.pods.saturating_add(pods) < 1).then_some("pods");
+    let lacks = |(name, amount): &(&Arc<str>, i64)| *amount > unreserved.free.get(name).saturating_add(freed.get(name));
+    let too_many = (unreserved.pods.saturating_add(pods) < 1).then_some("pods");
     let named = reservation.allocatable.positive().filter(lacks).map(|(name, _)| &**name);
     too_many.into_iter().chain(named).map(insufficient_by_node).collect()
 }
@@ -116,13 +116,13 @@ mod tests {
         let info = reservation(
             json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "0"}}}),
         );
-        let room = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", free)]), pods: 1 };
         let candidates: Vec<Candidate> = ["a", "b", "c"]
             .iter()
             .zip(pods)
             .map(|(name, cpu)| Candidate { uid: Uid::from(*name), requests: amounts(&[("cpu", *cpu)]) })
             .collect();
-        let taken = pre_allocate(&info, &room, &candidates, how);
+        let taken = pre_allocate(&info, &unreserved, &candidates, how);
         let names = |taken: Vec<Uid>| taken.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         taken.map(names).map_err(|reasons| Reason::joined(&reasons))
     }
@@ -137,8 +137,8 @@ mod tests {
         let both = taken(-9000, &[6000, 7000], REQUIRED);
         assert_eq!(both, Err(format!("Insufficient cpu by node, {larger}, {larger}")), "each that is too large");
         assert_eq!(taken(2000, &[6000], REQUIRED), Err(larger), "prealloc-too-big-pod");
-        let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
-        assert_eq!(taken(9000, &[], REQUIRED), Err(nobody));
+        let no_pod = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
+        assert_eq!(taken(9000, &[], REQUIRED), Err(no_pod));
     }
 
     #[test]
@@ -157,17 +157,17 @@ mod tests {
         let info = reservation(
             json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "0"}}}),
         );
-        let room = UnreservedResources { free: amounts(&[("cpu", 8000)]), pods: 1 };
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", 8000)]), pods: 1 };
         let taken = |requests: &[(&str, i64)], is_required: bool| {
             let candidate = Candidate { uid: Uid::from("a"), requests: amounts(requests) };
             let how = PreAllocation { is_required, ..REQUIRED };
-            let taken = pre_allocate(&info, &room, &[candidate], how);
+            let taken = pre_allocate(&info, &unreserved, &[candidate], how);
             taken.map(|taken| taken.len()).map_err(|reasons| Reason::joined(&reasons))
         };
-        let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
+        let no_pod = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
         let nothing: &[(&str, i64)] = &[];
         for requests in [nothing, &[("x/y", 1)]] {
-            assert_eq!((taken(requests, true), taken(requests, false)), (Err(nobody.clone()), Ok(0)));
+            assert_eq!((taken(requests, true), taken(requests, false)), (Err(no_pod.clone()), Ok(0)));
         }
         assert_eq!(taken(&[("cpu", 0)], true), Ok(1), "of one that counts it requests nothing");
     }
@@ -186,10 +186,10 @@ mod tests {
         let info = reservation(
             json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "8"}}}),
         );
-        let room = UnreservedResources { free: amounts(&[("cpu", 0), ("memory", 0)]), pods: 1 };
+        let unreserved = UnreservedResources { free: amounts(&[("cpu", 0), ("memory", 0)]), pods: 1 };
         let lacking = |requests: &[(&str, i64)]| {
             let candidate = Candidate { uid: Uid::from("a"), requests: amounts(requests) };
-            let taken = pre_allocate(&info, &room, &[candidate], PreAllocation::default());
+            let taken = pre_allocate(&info, &unreserved, &[candidate], PreAllocation::default());
             taken.map(|taken| taken.len()).map_err(|reasons| Reason::joined(&reasons))
         };
         assert_eq!(lacking(&[("cpu", 4000)]), Err("Insufficient memory by node".to_owned()));

@@ -22,11 +22,11 @@ fn item(info: &ReservationInfo, exact: &ResourceList, cluster: &Cluster) -> Valu
     let (owners, policy) = if info.is_pod { of_pod(pod) } else { of_object(info, cluster) };
     let list = |amounts: &ResourceAmounts| -> ResourceList {
         let usual = shown::quantities(amounts.iter().map(|(name, amount)| (&**name, amount)));
-        let as_kept = amounts.iter().map(|(name, amount)| {
+        let as_reserved = amounts.iter().map(|(name, amount)| {
             let format = exact.get(name).or_else(|| usual.get(name)).map(koord_resource::Quantity::format);
             (&**name, quantity(name, amount, format.unwrap_or_default()))
         });
-        as_kept.collect()
+        as_reserved.collect()
     };
     let resource = |amounts: &ResourceAmounts| shown::resource(amounts.iter().map(|(name, amount)| (&**name, amount)));
     let assigned = || info.assigned().map(|uid| (uid, cluster.pod(uid).map(|placed| &*placed.pod)));

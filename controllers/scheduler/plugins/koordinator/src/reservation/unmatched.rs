@@ -1,4 +1,4 @@
-//! Why a pod that asks for a reservation matches none of them.
+//! Why a pod with a reservation affinity matches no reservation.
 
 use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_resource::ResourceList;

@@ -53,7 +53,7 @@ fn the_policy_counts_after_everything_was_forgotten() {
 }
 
 #[test]
-fn a_pod_of_another_scheduler_that_is_going_already_makes_room() {
+fn a_terminating_pod_of_another_scheduler_is_a_victim_already() {
     let mut engine = beside_another(Policy::default());
     let going = of_another("theirs", "4", 1, Some("n1"));
     engine.set_pod(Arc::new(Pod { deleting: true, ..Pod::clone(&going) }), NOW);
@@ -64,9 +64,9 @@ fn a_pod_of_another_scheduler_that_is_going_already_makes_room() {
 
 #[test]
 fn the_scheduler_never_evicts_its_own_pod() {
-    let with = |own_pod: Option<&str>, key: &str| {
-        let own_pod = own_pod.map(|name| ObjectKey::new("ns", name));
-        let mut engine = engine(&["n1", "n2"]).with_policy(Policy { own_pod, ..Policy::default() });
+    let with = |scheduler_pod: Option<&str>, key: &str| {
+        let scheduler_pod = scheduler_pod.map(|name| ObjectKey::new("ns", name));
+        let mut engine = engine(&["n1", "n2"]).with_policy(Policy { scheduler_pod, ..Policy::default() });
         engine.set_pod(pod(key, "4", 1, Some("n1")), NOW);
         engine.set_pod(pod("other", "4", 3, Some("n2")), NOW);
         engine.set_pod(pod("high", "4", 10, None), NOW);
@@ -77,7 +77,7 @@ fn the_scheduler_never_evicts_its_own_pod() {
     assert_eq!(with(Some("koord-scheduler-0"), "koord-scheduler-1"), "koord-scheduler-1", "a replica that waits");
 }
 
-/// What comes of pods of this scheduler, where another one makes room on the only node for a pod of priority 5.
+/// What comes of pods of this scheduler, where another one nominates a pod of priority 5 to the only node.
 fn beside_a_nomination(policy: Policy) -> impl Fn(&str, i32) -> bool {
     move |cpu, priority| {
         let mut engine = engine(&["n1"]).with_policy(policy.clone());
@@ -89,7 +89,7 @@ fn beside_a_nomination(policy: Policy) -> impl Fn(&str, i32) -> bool {
 }
 
 #[test]
-fn room_that_another_scheduler_makes_is_kept_only_with_the_gate_and_for_a_higher_priority() {
+fn nominations_of_another_scheduler_count_only_with_the_gate_and_for_a_higher_priority() {
     let placed = beside_a_nomination(Policy::default());
     assert!(placed("2", 1), "what others nominate is not known");
     let placed = beside_a_nomination(Policy { keeps_foreign_nominations: true, ..Policy::default() });
@@ -98,7 +98,7 @@ fn room_that_another_scheduler_makes_is_kept_only_with_the_gate_and_for_a_higher
 }
 
 #[test]
-fn room_of_another_scheduler_follows_what_that_one_writes_and_is_not_taken_back_here() {
+fn nominations_of_another_scheduler_follow_its_writes_and_are_not_withdrawn_here() {
     let policy = Policy { keeps_foreign_nominations: true, ..Policy::default() };
     let mut engine = engine(&["n1", "n2"]).with_policy(policy);
     let theirs = of_another("theirs", "4", 5, None);
@@ -125,7 +125,7 @@ fn room_of_another_scheduler_follows_what_that_one_writes_and_is_not_taken_back_
 }
 
 #[test]
-fn nominated_pods_keep_no_room_with_the_gate_that_skips_them() {
+fn nominated_pods_are_ignored_with_the_gate_that_skips_them() {
     let placed = |ignores_nominated| {
         let mut engine = engine(&["n1"]).with_policy(Policy { ignores_nominated, ..Policy::default() });
         engine.set_pod(pod("low", "4", 1, Some("n1")), NOW);

@@ -1,10 +1,13 @@
-//! What a claim without devices asks for, checked.
+//! What a claim without devices requests, checked.
+
+use std::sync::Arc;
 
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{
-    dynamic::{DeviceAsk, DeviceClass, DeviceConfiguration, DeviceConstraint, DeviceRequest, Selector},
+    dynamic::{DeviceClass, DeviceConfiguration, DeviceConstraint, DeviceRequest, DeviceRequestSpec, Selector},
     object::Objects,
 };
+use thiserror::Error;
 
 use super::{
     claims::Claim,
@@ -15,7 +18,37 @@ use super::{
 /// How many devices a claim can have.
 pub(super) const DEVICES_MAX: usize = 32;
 
-/// What a claim asks for.
+/// Why nothing can be allocated to a claim, wherever its pod runs.
+#[derive(Debug, Error)]
+pub(super) enum DemandError {
+    #[error("{selector}: CEL compile error: {error}")]
+    Selector { selector: String, error: Arc<str> },
+    #[error("claim {claim}, constraint #{index}: empty constraint (unsupported constraint type?)")]
+    EmptyConstraint { claim: ObjectKey, index: usize },
+    #[error("claim {claim}: number of requested devices {devices} exceeds the claim limit of {DEVICES_MAX}")]
+    TooManyDevices { claim: ObjectKey, devices: usize },
+    #[error("resource claim {claim}, request {request}: unknown request type")]
+    UnknownRequest { claim: ObjectKey, request: String },
+    #[error("request {0}: unsupported request type")]
+    UnsupportedRequest(String),
+    #[error("request {request}: device class {class} does not exist")]
+    NoClass { request: String, class: String },
+    #[error("claim {claim}, request {request}: {unsupported}")]
+    Unsupported { claim: ObjectKey, request: String, unsupported: Unsupported },
+}
+
+/// What of a request is not supported.
+#[derive(Debug, Error)]
+pub(super) enum Unsupported {
+    #[error("selector #{0}: CEL expression empty (unsupported selector type?)")]
+    Selector(usize),
+    #[error("asks for a part of a device, which is not supported")]
+    Capacity,
+    #[error("unsupported count mode {0}")]
+    CountMode(String),
+}
+
+/// What a claim requests.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     pub(super) key: ObjectKey,
@@ -33,7 +66,7 @@ pub(super) struct RequestedDevices {
     pub(super) alternatives: Vec<Alternative>,
 }
 
-/// What one alternative asks for.
+/// One alternative of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Alternative {
     /// The name in results: of the request, and of the alternative where there are several.
@@ -41,12 +74,12 @@ pub(super) struct Alternative {
     /// How many devices; none for all that there are.
     pub(super) count: Option<usize>,
     pub(super) is_admin: bool,
-    pub(super) ask: DeviceAsk,
+    pub(super) spec: DeviceRequestSpec,
     pub(super) class: DeviceClass,
 }
 
 impl Alternative {
-    /// All expressions by which devices are selected, each with the words that say where it stands.
+    /// All expressions by which devices are selected, each with the class or claim that it belongs to and its index there.
     pub(super) fn selectors<'a>(&'a self, claim: &ObjectKey) -> impl Iterator<Item = (String, &'a str)> {
         let expressions = |selectors: &'a [Selector], of: String| {
             let texts = selectors.iter().enumerate();
@@ -55,14 +88,14 @@ impl Alternative {
                 Some((format!("{of}: selector #{index}"), text))
             })
         };
-        let of_class = expressions(&self.class.spec.selectors, format!("class {}", self.ask.device_class_name));
-        of_class.chain(expressions(&self.ask.selectors, format!("claim {claim}")))
+        let of_class = expressions(&self.class.spec.selectors, format!("class {}", self.spec.device_class_name));
+        of_class.chain(expressions(&self.spec.selectors, format!("claim {claim}")))
     }
 }
 
 impl Demand {
-    /// What a claim asks for; or why nothing can be given to it, wherever its pod runs.
-    pub(super) fn of(claim: &Claim<'_>, objects: &Objects, selectors: &Selectors) -> Result<Self, String> {
+    /// What a claim requests, checked.
+    pub(super) fn of(claim: &Claim<'_>, objects: &Objects, selectors: &Selectors) -> Result<Self, DemandError> {
         let spec = &claim.object.spec.devices;
         let requests: Vec<RequestedDevices> = spec
             .requests
@@ -96,26 +129,25 @@ impl Demand {
         ranks.sum()
     }
 
-    fn check(&self, selectors: &Selectors) -> Result<(), String> {
+    fn check(&self, selectors: &Selectors) -> Result<(), DemandError> {
         let key = &self.key;
         for alternative in self.requests.iter().flat_map(|request| &request.alternatives) {
-            for (place, text) in alternative.selectors(key) {
-                selectors.check(text).map_err(|mistake| format!("{place}: CEL compile error: {mistake}"))?;
+            for (selector, text) in alternative.selectors(key) {
+                selectors.check(text).map_err(|error| DemandError::Selector { selector, error })?;
             }
         }
         let is_unknown = |constraint: &DeviceConstraint| {
             constraint.match_attribute.is_none() && constraint.distinct_attribute.is_none()
         };
         if let Some(index) = self.constraints.iter().position(is_unknown) {
-            return Err(format!("claim {key}, constraint #{index}: empty constraint (unsupported constraint type?)"));
+            return Err(DemandError::EmptyConstraint { claim: key.clone(), index });
         }
         let fewest = |request: &RequestedDevices| {
             request.alternatives.iter().map(|one| one.count.unwrap_or(1)).min().unwrap_or(0)
         };
         let devices = self.requests.iter().map(fewest).fold(0, usize::saturating_add);
         if devices > DEVICES_MAX {
-            let limit = format!("number of requested devices {devices} exceeds the claim limit of {DEVICES_MAX}");
-            return Err(format!("claim {key}: {limit}"));
+            return Err(DemandError::TooManyDevices { claim: key.clone(), devices });
         }
         Ok(())
     }
@@ -125,7 +157,7 @@ fn requested_devices(
     request: &DeviceRequest,
     claim: &ObjectKey,
     objects: &Objects,
-) -> Result<RequestedDevices, String> {
+) -> Result<RequestedDevices, DemandError> {
     let name = &request.name;
     let alternatives = if let Some(exactly) = &request.exactly {
         vec![alternative(name.clone(), exactly, claim, objects)?]
@@ -134,31 +166,37 @@ fn requested_devices(
         named.map(|(name, one)| alternative(name, one, claim, objects)).collect::<Result<_, _>>()?
     };
     if alternatives.is_empty() {
-        return Err(format!("resource claim {claim}, request {name}: unknown request type"));
+        return Err(DemandError::UnknownRequest { claim: claim.clone(), request: name.clone() });
     }
     Ok(RequestedDevices { name: name.clone(), alternatives })
 }
 
-fn alternative(name: String, ask: &DeviceAsk, claim: &ObjectKey, objects: &Objects) -> Result<Alternative, String> {
-    let wrong = |why: &str| Err(format!("claim {claim}, request {name}: {why}"));
-    let class = ask.device_class_name.as_str();
+fn alternative(
+    name: String,
+    spec: &DeviceRequestSpec,
+    claim: &ObjectKey,
+    objects: &Objects,
+) -> Result<Alternative, DemandError> {
+    let unsupported =
+        |unsupported| Err(DemandError::Unsupported { claim: claim.clone(), request: name.clone(), unsupported });
+    let class = spec.device_class_name.as_str();
     if class.is_empty() {
-        return Err(format!("request {name}: unsupported request type"));
+        return Err(DemandError::UnsupportedRequest(name));
     }
     let Some(class) = objects.get::<DeviceClass>(class) else {
-        return Err(format!("request {name}: device class {class} does not exist"));
+        return Err(DemandError::NoClass { request: name, class: class.to_owned() });
     };
-    if let Some(index) = ask.selectors.iter().position(|selector| selector.cel.is_none()) {
-        return wrong(&format!("selector #{index}: CEL expression empty (unsupported selector type?)"));
+    if let Some(index) = spec.selectors.iter().position(|selector| selector.cel.is_none()) {
+        return unsupported(Unsupported::Selector(index));
     }
-    if ask.capacity.is_some() {
-        return wrong("asks for a part of a device, which is not supported");
+    if spec.capacity.is_some() {
+        return unsupported(Unsupported::Capacity);
     }
-    let count = match (ask.allocation_mode.as_str(), ask.count.unwrap_or(1)) {
+    let count = match (spec.allocation_mode.as_str(), spec.count.unwrap_or(1)) {
         ("" | "ExactCount", count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
         ("All", _) => None,
-        (mode, _) => return wrong(&format!("unsupported count mode {mode}")),
+        (mode, _) => return unsupported(Unsupported::CountMode(mode.to_owned())),
     };
-    let is_admin = ask.admin_access == Some(true);
-    Ok(Alternative { name, count, is_admin, ask: ask.clone(), class: class.clone() })
+    let is_admin = spec.admin_access == Some(true);
+    Ok(Alternative { name, count, is_admin, spec: spec.clone(), class: class.clone() })
 }

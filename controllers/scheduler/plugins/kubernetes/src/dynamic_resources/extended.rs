@@ -1,7 +1,7 @@
 //! Extended resources that are devices of a class.
 //!
 //! A kube-scheduler with the alpha gate `DRAExtendedResource` makes a claim for a pod that requests such a resource, where nodes do not
-//! offer it themselves. Without the gate it refuses the pod, and so does this scheduler always; who asks why is told of the class.
+//! offer it themselves. Without the gate it refuses the pod, and so does this scheduler always; its diagnosis names the class.
 
 use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, dynamic::DeviceClass, pod::Template};
 use koord_scheduling::count;
@@ -56,8 +56,8 @@ mod tests {
         let remark =
             |resource: &str, class: &str| format!("DeviceClassResource resource={resource} deviceClass={class}");
         let by_class = "deviceclass.resource.kubernetes.io/gpu";
-        let asked = format!("cpu=1 example.com/gpu=1 example.com/other=1 {by_class}=2");
-        assert_eq!(remarks(&mut world, &asked), [remark(by_class, "gpu"), remark("example.com/gpu", "named")]);
+        let requested = format!("cpu=1 example.com/gpu=1 example.com/other=1 {by_class}=2");
+        assert_eq!(remarks(&mut world, &requested), [remark(by_class, "gpu"), remark("example.com/gpu", "named")]);
         assert_eq!(remarks(&mut world, "example.com/gpu=0"), [""; 0]);
         let offered = json!({"status": {"allocatable": {"example.com/gpu": "1"}}});
         world.cluster.set_node(koord_scheduler_testing::node("b", &offered));

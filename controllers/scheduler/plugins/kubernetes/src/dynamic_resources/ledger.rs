@@ -73,13 +73,13 @@ impl Record {
         self.allocated.is_none() && Some(&held.uid) == self.uid.as_ref() && held.revision >= self.lost
     }
 
-    /// Its devices that nobody else may have.
+    /// Its devices that no other claim may have.
     fn devices(&self) -> impl Iterator<Item = &AllocatedDevice> {
         self.with(self.held.values().chain(self.doubtful.values().map(|(held, _)| held)))
     }
 
     /// The same without those that it has perhaps, nor those of which others may have further parts.
-    fn own(&self) -> impl Iterator<Item = &AllocatedDevice> {
+    fn exclusive(&self) -> impl Iterator<Item = &AllocatedDevice> {
         self.with(self.held.values()).filter(|device| device.share_id.is_none())
     }
 
@@ -203,14 +203,14 @@ impl Ledger {
             let claim = object.and_then(Object::get::<ResourceClaim>);
             let (uid, allocated) = (claim.and(object).map(|object| object.uid.clone()), claim.and_then(devices_of));
             let nothing = Record::default();
-            let kept = self.claims.get(&key).unwrap_or(&nothing);
-            if (&kept.uid, &kept.allocated, &kept.held) == (&uid, &allocated, &held) {
+            let cached = self.claims.get(&key).unwrap_or(&nothing);
+            if (&cached.uid, &cached.allocated, &cached.held) == (&uid, &allocated, &held) {
                 continue;
             }
-            let details = if kept.held == held {
+            let details = if cached.held == held {
                 format!("{key} as it was instead of as it is")
             } else {
-                format!("{} pods instead of {} hold devices for {key}", kept.held.len(), held.len())
+                format!("{} pods instead of {} hold devices for {key}", cached.held.len(), held.len())
             };
             self.change(&key, |record| (record.uid, record.allocated, record.held) = (uid, allocated, held));
             wrong.push((key, details));
@@ -238,7 +238,7 @@ impl Ledger {
         };
         let mut claims: BTreeMap<DeviceId, BTreeMap<&ObjectKey, Vec<&Uid>>> = BTreeMap::new();
         for (key, record) in &self.claims {
-            for AllocatedDevice { device, .. } in record.own().filter(is_crowded) {
+            for AllocatedDevice { device, .. } in record.exclusive().filter(is_crowded) {
                 claims.entry(device.clone()).or_default().insert(key, record.held.keys().collect());
             }
         }

@@ -1,24 +1,67 @@
-//! Devices for the claims of a pod on one node: the first choice in which every request has what it asks for.
+//! Devices for the claims of a pod on one node: the first choice in which every request has what it requests.
 
 mod given;
 mod taints;
 
+use std::sync::Arc;
+
+use koord_core::key::ObjectKey;
 use koord_scheduler_framework::{
     dynamic::{Device, DeviceAttribute, DeviceConstraint, DeviceTaint, ResourceSlice},
     node::Node,
     object::Objects,
 };
+use thiserror::Error;
 
 use self::taints::{tolerates, with_rules};
 use super::{
     demand::{Alternative, DEVICES_MAX, Demand, RequestedDevices},
     ledger::{Given, InPool, Ledger},
-    pools::{Pool, PoolId, Pools},
+    pools::{Pool, PoolId, Pools, Problem},
     selectors::{Answers, Selectors},
 };
 
-/// The words where no choice fits.
+/// The message when no choice of devices fits.
 pub(super) const NONE: &str = "cannot allocate all claims";
+
+/// Why a node cannot give the claims of a pod what they request.
+#[derive(Debug, Error)]
+pub(super) enum AllocationError {
+    #[error("{NONE}{}", .0.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default())]
+    NoneFits(Option<Hint>),
+    #[error("{NONE}: more than {STEPS_MAX} choices of devices were tried")]
+    TooManySteps,
+    #[error("claim {claim}, request {request}: asks for all devices, but resource pool {pool} {problem}")]
+    AllOfUnusablePool { claim: ObjectKey, request: String, pool: PoolId, problem: Problem },
+    #[error(transparent)]
+    Selector(#[from] SelectorError),
+    #[error("DeviceTaintRule {rule}: selector #{index}: CEL compile error: {error}")]
+    TaintRule { rule: ObjectKey, index: usize, error: Arc<str> },
+    #[error("unsupported ResourceSlice.NodeSelector with {0} terms")]
+    NodeSelector(usize),
+}
+
+impl AllocationError {
+    /// Nothing is known of the devices.
+    pub(super) const NONE: Self = Self::NoneFits(None);
+}
+
+/// A selector that has failed for a device.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{selector}: CEL runtime error: {error}")]
+pub(super) struct SelectorError {
+    selector: String,
+    error: Arc<str>,
+}
+
+/// What would have fitted, if it could be used.
+#[derive(Debug, Error)]
+pub(super) enum Hint {
+    #[error("resource pool {0} {1}")]
+    Pool(PoolId, Problem),
+    #[error("device {0} {1}, which is not supported")]
+    Device(Arc<str>, &'static str),
+}
 
 /// Choices that are looked at on one node, before the search is given up.
 const STEPS_MAX: usize = 10_000;
@@ -58,12 +101,11 @@ struct Search<'a> {
     demands: &'a [Demand],
     candidates: Vec<Candidate<'a>>,
     /// By alternative, in the order in which the demands name them: what its selectors say about each candidate.
-    answers: Vec<Vec<Result<bool, String>>>,
+    answers: Vec<Vec<Result<bool, SelectorError>>>,
     /// By claim.
     choices: Vec<Vec<Choice<'a>>>,
     steps: usize,
-    /// What of a device that would have fitted is not supported, or why a pool cannot be used.
-    hint: Option<String>,
+    hint: Option<Hint>,
 }
 
 /// How far a search has come.
@@ -78,24 +120,22 @@ struct Place<'a> {
     from: usize,
 }
 
-/// What each claim is given on a node; or why the node cannot give it.
-pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Vec<Given>, String> {
+/// What each claim is given on a node.
+pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Vec<Given>, AllocationError> {
     let (mut candidates, mut hint, mut answers) = (Vec::new(), None, Vec::new());
     let alternatives = || {
-        let of_demand = |demand| requests_of(demand).map(move |(asked, one)| (demand, asked, one));
+        let of_demand = |demand| requests_of(demand).map(move |(requested, one)| (demand, requested, one));
         demands.iter().flat_map(of_demand)
     };
     answers.resize_with(alternatives().count(), Vec::new);
     for (id, pool) in scope.pools.reached_from(node) {
         if let Some(problem) = &pool.problem {
             let all = alternatives().find(|(.., alternative)| alternative.count.is_none());
-            if let Some((demand, asked, _)) = all {
-                let (claim, request) = (&demand.key, &asked.name);
-                return Err(format!(
-                    "claim {claim}, request {request}: asks for all devices, but resource pool {id} {problem}"
-                ));
+            if let Some((demand, requested, _)) = all {
+                let (claim, request, pool) = (demand.key.clone(), requested.name.clone(), id.clone());
+                return Err(AllocationError::AllOfUnusablePool { claim, request, pool, problem: problem.clone() });
             }
-            hint.get_or_insert_with(|| format!("resource pool {id} {problem}"));
+            hint.get_or_insert_with(|| Hint::Pool(id.clone(), problem.clone()));
             continue;
         }
         add_pool(&mut candidates, (id, pool), node, scope)?;
@@ -113,11 +153,11 @@ pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Ve
     if search.request(0, 0)? {
         return search.given();
     }
-    Err(search.hint.map_or_else(|| NONE.to_owned(), |hint| format!("{NONE}: {hint}")))
+    Err(AllocationError::NoneFits(search.hint))
 }
 
 fn requests_of(demand: &Demand) -> impl Iterator<Item = (&RequestedDevices, &Alternative)> {
-    demand.requests.iter().flat_map(|asked| asked.alternatives.iter().map(move |one| (asked, one)))
+    demand.requests.iter().flat_map(|requested| requested.alternatives.iter().map(move |one| (requested, one)))
 }
 
 fn add_pool<'a>(
@@ -125,7 +165,7 @@ fn add_pool<'a>(
     (id, pool): (&'a PoolId, &'a Pool),
     node: &Node,
     scope: Scope<'a>,
-) -> Result<(), String> {
+) -> Result<(), AllocationError> {
     let given: Option<&InPool> = scope.ledger.in_pool(id);
     for part in pool.reached_from(node) {
         let Some(slice) = scope.objects.get::<ResourceSlice>(part.key.as_str()) else { continue };
@@ -143,15 +183,15 @@ fn selected(
     alternative: &Alternative,
     demand: &Demand,
     devices: usize,
-    answers: impl Fn(&str) -> Result<Answers, std::sync::Arc<str>>,
-) -> Result<Vec<Result<bool, String>>, String> {
+    answers: impl Fn(&str) -> Result<Answers, Arc<str>>,
+) -> Result<Vec<Result<bool, SelectorError>>, SelectorError> {
     let mut all = vec![Ok(true); devices];
-    for (place, text) in alternative.selectors(&demand.key) {
-        let failed = |why: &str| format!("{place}: CEL runtime error: {why}");
-        let answers = answers(text).map_err(|why| failed(&why))?;
+    for (selector, text) in alternative.selectors(&demand.key) {
+        let failed = |error| SelectorError { selector: selector.clone(), error };
+        let answers = answers(text).map_err(failed)?;
         for (known, answer) in all.iter_mut().zip(&*answers) {
             if *known == Ok(true) {
-                *known = answer.clone().map_err(|why| failed(&why));
+                *known = answer.clone().map_err(failed);
             }
         }
     }
@@ -160,10 +200,10 @@ fn selected(
 
 impl<'a> Search<'a> {
     /// Finds devices for this request, and for all that come after it.
-    fn request(&mut self, claim: usize, request: usize) -> Result<bool, String> {
+    fn request(&mut self, claim: usize, request: usize) -> Result<bool, AllocationError> {
         let Some(demand) = self.demands.get(claim) else { return Ok(true) };
-        let Some(asked) = demand.requests.get(request) else { return self.request(claim + 1, 0) };
-        for alternative in self.numbered(claim, request, asked) {
+        let Some(requested) = demand.requests.get(request) else { return self.request(claim + 1, 0) };
+        for alternative in self.numbered(claim, request, requested) {
             if self.alternative(claim, request, alternative)? {
                 return Ok(true);
             }
@@ -172,15 +212,20 @@ impl<'a> Search<'a> {
     }
 
     /// The alternatives of a request, with their numbers among all.
-    fn numbered(&self, claim: usize, request: usize, asked: &'a RequestedDevices) -> Vec<(usize, &'a Alternative)> {
+    fn numbered(&self, claim: usize, request: usize, requested: &'a RequestedDevices) -> Vec<(usize, &'a Alternative)> {
         let before = self.demands.iter().take(claim).flat_map(|demand| &demand.requests);
         let before =
             before.chain(self.demands.get(claim).into_iter().flat_map(|one| one.requests.iter().take(request)));
-        let first: usize = before.map(|asked| asked.alternatives.len()).sum();
-        (first..).zip(&asked.alternatives).collect()
+        let first: usize = before.map(|requested| requested.alternatives.len()).sum();
+        (first..).zip(&requested.alternatives).collect()
     }
 
-    fn alternative(&mut self, claim: usize, request: usize, number: (usize, &'a Alternative)) -> Result<bool, String> {
+    fn alternative(
+        &mut self,
+        claim: usize,
+        request: usize,
+        number: (usize, &'a Alternative),
+    ) -> Result<bool, AllocationError> {
         let place = |left| Place { claim, request, alternative: number, left, from: 0 };
         let chosen = self.choices.get(claim).map_or(0, Vec::len);
         if let Some(count) = number.1.count {
@@ -197,7 +242,7 @@ impl<'a> Search<'a> {
     }
 
     /// Chooses all of these devices, and goes on.
-    fn all(&mut self, place: Place<'a>, all: &[usize]) -> Result<bool, String> {
+    fn all(&mut self, place: Place<'a>, all: &[usize]) -> Result<bool, AllocationError> {
         let before = self.choices.get(place.claim).map_or(0, Vec::len);
         let is_found = all.iter().all(|candidate| self.choose(place, *candidate));
         if is_found && self.request(place.claim, place.request + 1)? {
@@ -210,7 +255,7 @@ impl<'a> Search<'a> {
     }
 
     /// Chooses the devices that are left to be chosen, and goes on.
-    fn devices(&mut self, place: Place<'a>) -> Result<bool, String> {
+    fn devices(&mut self, place: Place<'a>) -> Result<bool, AllocationError> {
         if place.left == 0 {
             return self.request(place.claim, place.request + 1);
         }
@@ -220,7 +265,7 @@ impl<'a> Search<'a> {
             }
             self.steps += 1;
             if self.steps > STEPS_MAX {
-                return Err(format!("{NONE}: more than {STEPS_MAX} choices of devices were tried"));
+                return Err(AllocationError::TooManySteps);
             }
             if !self.choose(place, candidate) {
                 continue;
@@ -233,7 +278,7 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    /// Whether nobody has a device, or who asks for it does not mind.
+    /// Whether a device is free, or may be shared by this request.
     fn is_free(&self, place: Place<'a>, candidate: usize) -> bool {
         let candidate = self.candidates.get(candidate);
         candidate.is_some_and(|Candidate { is_given, chosen_by, .. }| {
@@ -246,7 +291,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the selectors want a device; an error where one of them fails.
-    fn is_selected(&self, (number, _): (usize, &Alternative), candidate: usize) -> Result<bool, String> {
+    fn is_selected(&self, (number, _): (usize, &Alternative), candidate: usize) -> Result<bool, SelectorError> {
         self.answers.get(number).and_then(|answers| answers.get(candidate)).cloned().unwrap_or(Ok(false))
     }
 
@@ -262,7 +307,7 @@ impl<'a> Search<'a> {
         let choice = Choice { candidate, request, alternative };
         let is_tainted = self.candidates.get(candidate).is_some_and(|candidate| {
             let mut taints = candidate.device.taints.iter().chain(candidate.tainted.iter().copied());
-            taints.any(|taint| !tolerates(&alternative.ask.tolerations, taint))
+            taints.any(|taint| !tolerates(&alternative.spec.tolerations, taint))
         });
         if is_tainted || !demand.constraints.iter().all(|constraint| self.keeps(constraint, place.claim, choice)) {
             return false;
@@ -295,8 +340,7 @@ impl<'a> Search<'a> {
         } else {
             return true;
         };
-        let name = &device.name;
-        self.hint.get_or_insert_with(|| format!("device {name} {lack}, which is not supported"));
+        self.hint.get_or_insert_with(|| Hint::Device(Arc::clone(&device.name), lack));
         false
     }
 

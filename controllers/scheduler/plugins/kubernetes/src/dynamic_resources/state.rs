@@ -27,8 +27,8 @@ use super::{
 pub(super) struct Devices {
     pub(super) pools: Pools,
     pub(super) ledger: Ledger,
-    /// Claims that keep their pod from every node, and are to lose their devices: at this revision, if nobody uses them.
-    pub(super) in_the_way: BTreeMap<ObjectKey, (Uid, String)>,
+    /// Claims that keep their pod from every node, and are to lose their devices: at this revision, if they are idle.
+    pub(super) idle_claims: BTreeMap<ObjectKey, (Uid, String)>,
     /// Devices became free because time has passed.
     pub(super) has_freed: bool,
     /// Pods that have lost their places and are not bound since. What says that they may use claims is taken from these once it is seen there.
@@ -60,7 +60,7 @@ impl Devices {
 
     /// Takes their devices from claims that are in the way.
     pub(super) fn deallocations(&self, cluster: &Cluster) -> Vec<Write> {
-        let writes = self.in_the_way.iter().filter_map(|(key, (uid, revision))| {
+        let writes = self.idle_claims.iter().filter_map(|(key, (uid, revision))| {
             let entry = cluster.objects().entry::<ResourceClaim>(key.as_str()).filter(|entry| entry.uid == *uid)?;
             let object = entry.get::<ResourceClaim>().filter(|claim| claim.metadata.resource_version == *revision)?;
             Some(writes::deallocate(&Claim { key: key.clone(), uid: &entry.uid, object }))
@@ -97,7 +97,7 @@ impl State for Devices {
             self.pools.changed(change, slice, cluster.objects());
         } else if change.of::<ResourceClaim>().is_some() {
             self.ledger.changed(change);
-            change.key().map(|key| self.in_the_way.remove(key));
+            change.key().map(|key| self.idle_claims.remove(key));
         }
         Vec::new()
     }

@@ -63,7 +63,7 @@ fn a_pod_waits_until_its_claims_are_there_and_its_own() {
 }
 
 #[test]
-fn a_claim_that_asks_for_what_is_not_known_is_refused_with_the_reason() {
+fn a_claim_with_unknown_requests_is_refused_with_the_reason() {
     let mut world = World::of(&["a"]);
     world.plain("a", &["0"]);
     let exactly = |members: Value| {
@@ -123,7 +123,7 @@ fn a_device_is_given_once_and_given_back_with_its_pod() {
 }
 
 #[test]
-fn what_was_decided_counts_until_the_claim_says_otherwise() {
+fn an_allocation_counts_until_the_claim_says_otherwise() {
     let mut world = World::of(&["a"]);
     world.plain("a", &["0"]);
     world.claim("c", &one());
@@ -298,7 +298,7 @@ fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilterResult, Ve
 }
 
 #[test]
-fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
+fn an_idle_claim_loses_devices_that_its_pod_cannot_reach() {
     let mut world = World::of(&["a"]);
     let waiting = pod("p", &["free", "c"]);
     let words = |text: &str| PostFilterResult::Nothing(text.to_owned());
@@ -327,7 +327,7 @@ fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
 }
 
 #[test]
-fn where_no_room_is_made_the_plugin_says_so_or_knows_nothing_of_the_pod() {
+fn post_filter_reports_that_it_does_not_help_or_has_no_state_of_the_pod() {
     let said = |spec: &Value| {
         let profile = crate::testing::default_profile();
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));

@@ -51,7 +51,7 @@ pub(super) fn give_back(pod: &Pod, claim: &Claim<'_>) -> Write {
     write(&claim.key, Action::StrategicPatch { subresource: "status", patch })
 }
 
-/// Takes its devices from a claim that nobody uses.
+/// Takes its devices from an idle claim.
 pub(super) fn deallocate(claim: &Claim<'_>) -> Write {
     let metadata = json!({"uid": claim.uid, "resourceVersion": claim.object.metadata.resource_version});
     let patch = json!({"metadata": metadata, "status": {"allocation": null, "reservedFor": null, "devices": null}});

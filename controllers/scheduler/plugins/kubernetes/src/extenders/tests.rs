@@ -5,7 +5,7 @@ use koord_core::{clock::Moment, random::Random, uid::Uid};
 use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
     NextPod, Profile,
-    extender::{Answer, Question},
+    extender::{ExtenderArgs, ExtenderError, ExtenderResult},
     pod::Template,
 };
 use serde_json::json;
@@ -78,10 +78,10 @@ fn next(engine: &mut Engine) -> (String, u64) {
             let victims: Vec<&str> = refused.victims.iter().map(|victim| victim.key.name()).collect();
             (format!("{name}: {}{}", refused.message, victims.concat()), 0)
         }
-        Outcome::ExtenderCall { number, question: Question::Nodes(nodes) } => {
+        Outcome::ExtenderCall { number, args: ExtenderArgs::Nodes(nodes) } => {
             (format!("{name}? {}", nodes.join(" ")), number)
         }
-        Outcome::ExtenderCall { number, question: Question::Victims(victims) } => {
+        Outcome::ExtenderCall { number, args: ExtenderArgs::Victims(victims) } => {
             let victims = victims.iter().map(|(node, of_node)| format!("{node}{:?}", of_node.pods));
             (format!("{name}! {}", victims.collect::<Vec<_>>().join(" ")), number)
         }
@@ -90,53 +90,54 @@ fn next(engine: &mut Engine) -> (String, u64) {
 }
 
 /// An answer that accepts nodes with these scores, and refuses others with these words, for good where they begin with `!`.
-fn nodes(asked: &[&str], accepted: &[(&str, i64)], refused: &[(&str, &str)]) -> Answer {
+fn nodes(requested: &[&str], accepted: &[(&str, i64)], failed: &[(&str, &str)]) -> ExtenderResult {
     let words = |(node, reason): &(&str, &str)| {
-        let words = Words { reason: reason.trim_start_matches('!').to_owned(), resolvable: !reason.starts_with('!') };
+        let words =
+            FailedNode { reason: reason.trim_start_matches('!').to_owned(), resolvable: !reason.starts_with('!') };
         (Arc::from(*node), words)
     };
-    Answer::Nodes(Ok(Nodes {
-        asked: asked.iter().map(|node| Arc::from(*node)).collect::<BTreeSet<_>>(),
+    ExtenderResult::Nodes(Ok(Nodes {
+        requested: requested.iter().map(|node| Arc::from(*node)).collect::<BTreeSet<_>>(),
         accepted: accepted.iter().map(|(node, score)| (Arc::from(*node), *score)).collect(),
-        refused: refused.iter().map(words).collect(),
+        failed: failed.iter().map(words).collect(),
     }))
 }
 
 #[test]
-fn a_pod_goes_where_extenders_want_it_and_others_do_not_wait_for_that() {
+fn a_pod_goes_where_extenders_accept_it_and_others_do_not_wait_for_that() {
     let mut engine = engine(extender("filter", ""), &["n1", "n2", "n3"]);
     engine.set_pod(pod("a", "1", 5, 1, None), NOW);
     engine.set_pod(pod("b", "1", 4, 1, None), NOW);
     engine.set_pod(pod("plain", "1", 3, 0, None), NOW);
-    let (asked, number) = next(&mut engine);
-    assert_eq!(asked, "a? n1 n2 n3");
+    let (called, number) = next(&mut engine);
+    assert_eq!(called, "a? n1 n2 n3");
     assert!(next(&mut engine).0.starts_with("plain on "), "nobody is asked about it; b waits for its turn");
     assert_eq!((next(&mut engine).0.as_str(), engine.has_work(NOW)), ("", false));
-    engine.answered(number + 1, nodes(&["n1"], &[("n1", 0)], &[]));
+    engine.extender_call_finished(number + 1, nodes(&["n1"], &[("n1", 0)], &[]));
     assert!(!engine.has_work(NOW), "nobody has asked that");
-    engine.answered(number, nodes(&["n1", "n2", "n3"], &[("n2", 10), ("n3", 20)], &[("n1", "no")]));
+    engine.extender_call_finished(number, nodes(&["n1", "n2", "n3"], &[("n2", 10), ("n3", 20)], &[("n1", "no")]));
     assert_eq!(next(&mut engine).0, "a on n3");
-    let (asked, number) = next(&mut engine);
-    assert_eq!(asked, "b? n1 n2 n3");
-    engine.answered(number, nodes(&["n1", "n2", "n3"], &[], &[("n1", "no"), ("n2", "never")]));
+    let (called, number) = next(&mut engine);
+    assert_eq!(called, "b? n1 n2 n3");
+    engine.extender_call_finished(number, nodes(&["n1", "n2", "n3"], &[], &[("n1", "no"), ("n2", "never")]));
     let said = "b: 0/3 nodes are available: 1 never, 1 no. preemption: 0/3 nodes are available: \
                 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod.";
     assert_eq!(next(&mut engine).0, said, "n3 was refused without a word");
 }
 
 #[test]
-fn an_answer_about_nodes_that_are_full_meanwhile_is_asked_for_again() {
+fn extenders_are_called_again_when_their_nodes_are_full_meanwhile() {
     let mut engine = engine(extender("filter", ""), &["n1", "n2"]);
     engine.set_pod(pod("full", "4", 0, 0, Some("n2")), NOW);
     engine.set_pod(pod("a", "3", 5, 1, None), NOW);
-    let (asked, number) = next(&mut engine);
-    assert_eq!(asked, "a? n1");
+    let (called, number) = next(&mut engine);
+    assert_eq!(called, "a? n1");
     engine.set_pod(pod("other", "2", 9, 0, Some("n1")), NOW);
     engine.remove_pod(&Uid::from("full"), NOW);
-    engine.answered(number, nodes(&["n1"], &[("n1", 0)], &[]));
-    let (asked, number) = next(&mut engine);
-    assert_eq!(asked, "a? n2");
-    engine.answered(number, nodes(&["n2"], &[("n2", 0)], &[]));
+    engine.extender_call_finished(number, nodes(&["n1"], &[("n1", 0)], &[]));
+    let (called, number) = next(&mut engine);
+    assert_eq!(called, "a? n2");
+    engine.extender_call_finished(number, nodes(&["n2"], &[("n2", 0)], &[]));
     assert_eq!(next(&mut engine).0, "a on n2");
 }
 
@@ -146,15 +147,18 @@ fn an_extender_without_an_answer_is_an_error_and_a_pod_that_is_gone_is_not_waite
     engine.set_pod(pod("a", "1", 5, 1, None), NOW);
     engine.set_pod(pod("b", "1", 4, 1, None), NOW);
     let (_, number) = next(&mut engine);
-    engine.answered(number, Answer::Nodes(Err("it is broken".to_owned())));
+    engine.extender_call_finished(
+        number,
+        ExtenderResult::Nodes(Err(ExtenderError { message: "it is broken".to_owned() })),
+    );
     assert_eq!(next(&mut engine).0, "a: it is broken");
-    let (asked, number) = next(&mut engine);
-    assert_eq!(asked, "b? n1");
+    let (called, number) = next(&mut engine);
+    assert_eq!(called, "b? n1");
     assert_eq!(next(&mut engine).0, "");
     engine.set_pod(pod("c", "1", 4, 1, None), NOW);
     assert_eq!(next(&mut engine).0, "", "c waits for its turn");
     engine.remove_pod(&Uid::from("b"), NOW);
-    engine.answered(number, nodes(&["n1"], &[("n1", 0)], &[]));
+    engine.extender_call_finished(number, nodes(&["n1"], &[("n1", 0)], &[]));
     assert_eq!(next(&mut engine).0, "c? n1", "what was said of b does not hold for c");
 }
 
@@ -167,11 +171,11 @@ fn pods_that_follow_each_other_are_not_overtaken() {
     engine.set_pod(pod("next", "1", 1, 1, None), NOW);
     assert_eq!(next(&mut engine).0, "", "a plugin wants another pod than the first of the queue");
     assert!(!engine.has_work(NOW) && engine.wake_at().is_none());
-    engine.answered(number, nodes(&["n1"], &[("n1", 0)], &[]));
+    engine.extender_call_finished(number, nodes(&["n1"], &[("n1", 0)], &[]));
     assert_eq!(next(&mut engine).0, "a on n1");
-    let (asked, number) = next(&mut engine);
-    assert_eq!((asked.as_str(), next(&mut engine).0.as_str()), ("next? n1", ""));
-    engine.answered(number, nodes(&["n1"], &[("n1", 0)], &[]));
+    let (called, number) = next(&mut engine);
+    assert_eq!((called.as_str(), next(&mut engine).0.as_str()), ("next? n1", ""));
+    engine.extender_call_finished(number, nodes(&["n1"], &[("n1", 0)], &[]));
     assert_eq!([next(&mut engine).0, next(&mut engine).0], ["next on n1", "plain on n1"]);
 }
 
@@ -185,13 +189,13 @@ fn extenders_choose_among_the_victims_of_preemption() {
         let template = Template { scheduler: "other".into(), ..Template::clone(&theirs.template) };
         engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&theirs) }), NOW);
         engine.set_pod(pod("a", "4", 5, 1, None), NOW);
-        let (asked, number) = next(&mut engine);
-        assert_eq!(asked, "a! n1[v1] n2[v2]");
+        let (called, number) = next(&mut engine);
+        assert_eq!(called, "a! n1[v1] n2[v2]");
         (engine, number)
     };
     let victims = |node: &str, pods: &str| {
         let pods = pods.split(' ').map(Uid::from).collect();
-        Answer::Victims(Ok([(Arc::from(node), NodeVictims { pods, violations: 0 })].into()))
+        ExtenderResult::Victims(Ok([(Arc::from(node), NodeVictims { pods, violations: 0 })].into()))
     };
     let insufficient = "a: 0/2 nodes are available: 2 Insufficient cpu.";
     for (answer, said) in [
@@ -199,11 +203,14 @@ fn extenders_choose_among_the_victims_of_preemption() {
         (victims("n2", "v1"), format!("{insufficient} preemption: no candidate node for preemption")),
         // A pod of another scheduler is not evicted, whoever wants it.
         (victims("n2", "v2 f"), format!("{insufficient} preemption: no candidate node for preemption")),
-        (Answer::Victims(Ok(Victims::new())), format!("{insufficient} preemption: no candidate node for preemption")),
-        (Answer::Victims(Err("broken".to_owned())), insufficient.to_owned()),
+        (
+            ExtenderResult::Victims(Ok(Victims::new())),
+            format!("{insufficient} preemption: no candidate node for preemption"),
+        ),
+        (ExtenderResult::Victims(Err(ExtenderError { message: "broken".to_owned() })), insufficient.to_owned()),
     ] {
         let (mut engine, number) = preempting();
-        engine.answered(number, answer);
+        engine.extender_call_finished(number, answer);
         assert_eq!(next(&mut engine).0, said);
     }
 }

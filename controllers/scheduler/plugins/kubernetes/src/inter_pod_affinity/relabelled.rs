@@ -38,7 +38,7 @@ impl<'a> Relabelled<'a> {
             || own_terms[1]
                 && self.residents(cluster).any(|other| own.forbidden.iter().any(|term| self.leaves(term, other)))
             || is_in_it
-                && cluster.bearers().any(|other| {
+                && cluster.classes_with_pod_affinity().any(|other| {
                     other.template().pod_affinity.forbidden.iter().any(|term| self.leaves(term, &pod.template))
                 })
     }

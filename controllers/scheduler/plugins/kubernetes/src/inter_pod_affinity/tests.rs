@@ -300,17 +300,17 @@ fn required_terms_of_others_count_as_much_as_is_configured() {
 }
 
 #[test]
-fn a_pod_that_no_term_means_is_not_asked_about() {
+fn a_pod_that_no_term_selects_is_skipped() {
     let mut cluster = world(&ZONES, &[(0, "foo", required(&[], &[term("zone", "foo")]))]);
     let plugin = InterPodAffinity::default();
-    let mut is_asked = |labels: &str| {
+    let mut is_called = |labels: &str| {
         let pod = labelled("ns", "tried", &pairs(labels), &NONE);
         let class = cluster.class(&pod.template);
         let request = Request { pod: &pod, class: &class, plugins: &[], state: &AttemptState::default() };
         assert!(plugin.prepare_score(&request, &cluster).is_none(), "nothing is preferred");
         !matches!(plugin.prepare_filter(&request, &cluster), PreparedFilter::Skip)
     };
-    assert!(!is_asked("bar") && is_asked("foo"));
+    assert!(!is_called("bar") && is_called("foo"));
 }
 
 #[test]

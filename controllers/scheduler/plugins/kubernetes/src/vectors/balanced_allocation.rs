@@ -9,7 +9,7 @@ fn the_less_the_used_shares_differ_the_higher_the_score() {
     const SIZED: [&str; 2] = ["cpu=4 memory=10Gi", "cpu=6 memory=10Gi"];
     const LARGE: [&str; 2] = ["cpu=10 memory=20Gi"; 2];
     let gpus = ["cpu=4 memory=10Gi example.com/gpu=8", "cpu=4 memory=10Gi"];
-    for (what, nodes, resources, pods, wanted, expected) in [
+    for (what, nodes, resources, pods, requested, expected) in [
         ("nothing is wanted", SIZED, BOTH, &[][..], "-", None),
         ("nothing is wanted beside others", LARGE, BOTH, &[(0, "cpu=5")], "-", None),
         // .75 and .5; .5 and .5.
@@ -50,7 +50,7 @@ fn the_less_the_used_shares_differ_the_higher_the_score() {
         ),
     ] {
         let plugin = BalancedAllocation { resources: resources.iter().map(ToString::to_string).collect() };
-        let scores = scored_in(&plugin, &mut offering(&nodes, pods), &requesting(wanted));
+        let scores = scored_in(&plugin, &mut offering(&nodes, pods), &requesting(requested));
         assert_eq!(scores, expected.map(Vec::from), "{what}");
     }
 }

@@ -26,7 +26,7 @@ fn spec(ports: &[&str]) -> Value {
 
 #[test]
 fn a_port_of_an_address_and_protocol_is_free_or_taken() {
-    for (what, wanted, taken, fits) in [
+    for (what, requested, taken, fits) in [
         ("no port", &[][..], &["TCP 10.1.0.7 80"][..], true),
         ("another port", &["UDP 10.1.0.7 53"], &["UDP 10.1.0.7 54"], true),
         ("the same one, UDP", &["UDP 10.1.0.7 53"], &["UDP 10.1.0.7 53"], false),
@@ -60,7 +60,7 @@ fn a_port_of_an_address_and_protocol_is_free_or_taken() {
         let mut cluster = cluster(&[node("n", &json!({}))]);
         cluster.place(pod("there", &spec(taken)), &"n".into(), Holds::default());
         let expected = if fits { "" } else { "U node(s) didn't have free ports for the requested pod ports" };
-        assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(wanted)), [expected], "{what}");
+        assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(requested)), [expected], "{what}");
     }
 }
 

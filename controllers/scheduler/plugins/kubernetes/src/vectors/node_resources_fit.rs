@@ -9,14 +9,14 @@ use crate::NodeResourcesFit;
 const NODE: &str = "cpu=8 memory=16 pods=9 example.com/gpu=4 kubernetes.io/x=6 hugepages-2Mi=4 ephemeral-storage=50";
 
 /// What a node that offers this says about a pod beside another one.
-fn said(fit: &NodeResourcesFit, offered: &str, used: &str, wanted: &str) -> String {
-    filtered_in(fit, &mut offering(&[offered], &[(0, used)]), &requesting(wanted)).remove(0)
+fn said(fit: &NodeResourcesFit, offered: &str, used: &str, requested: &str) -> String {
+    filtered_in(fit, &mut offering(&[offered], &[(0, used)]), &requesting(requested)).remove(0)
 }
 
 #[test]
 fn what_is_requested_must_be_left() {
     let fit = NodeResourcesFit::default();
-    for (what, used, wanted, expected) in [
+    for (what, used, requested, expected) in [
         ("nothing is requested", "cpu=8 memory=16", "-", ""),
         ("of a full node too", "cpu=20 memory=16", "cpu=0", ""),
         ("neither is left", "cpu=8 memory=16", "cpu=1 memory=1", "U Insufficient cpu, Insufficient memory"),
@@ -128,35 +128,35 @@ fn what_is_requested_must_be_left() {
             "U Insufficient hugepages-2Mi",
         ),
     ] {
-        assert_eq!(said(&fit, NODE, used, wanted), expected, "{what}");
+        assert_eq!(said(&fit, NODE, used, requested), expected, "{what}");
     }
 }
 
 #[test]
 fn a_node_takes_so_many_pods() {
     let fit = NodeResourcesFit::default();
-    for (what, used, wanted, expected) in [
+    for (what, used, requested, expected) in [
         ("nothing is requested", "cpu=1 memory=2", "-", "U Too many pods"),
         ("all is left", "cpu=1 memory=2", "cpu=1 memory=1", "U Too many pods"),
         ("exactly", "cpu=1 memory=2", "cpu=7 memory=14", "U Too many pods"),
         ("exactly, by an init container", "cpu=1 memory=2", "cpu=1; init: cpu=7 memory=14", "U Too many pods"),
         ("nothing else is left", "cpu=8", "cpu=1", "U Too many pods, Insufficient cpu"),
     ] {
-        assert_eq!(said(&fit, "cpu=8 memory=16 pods=1", used, wanted), expected, "{what}");
+        assert_eq!(said(&fit, "cpu=8 memory=16 pods=1", used, requested), expected, "{what}");
     }
 }
 
 #[test]
 fn extended_resources_are_ignored_by_name_and_by_domain() {
-    const WANTED: &str = "cpu=1 example.com/tpu=1 example.com/fpga=2";
+    const REQUESTED: &str = "cpu=1 example.com/tpu=1 example.com/fpga=2";
     let with = |names: &[&str], groups: &[&str]| {
         let args = json!({"ignoredResources": names, "ignoredResourceGroups": groups});
         NodeResourcesFit::new(serde_json::from_value(args).unwrap())
     };
-    for (what, fit, wanted, expected) in [
-        ("one by name", with(&["example.com/tpu"], &[]), WANTED, "UU Insufficient example.com/fpga"),
-        ("both by name", with(&["example.com/tpu", "example.com/fpga"], &[]), WANTED, ""),
-        ("both by domain", with(&[], &["example.com"]), WANTED, ""),
+    for (what, fit, requested, expected) in [
+        ("one by name", with(&["example.com/tpu"], &[]), REQUESTED, "UU Insufficient example.com/fpga"),
+        ("both by name", with(&["example.com/tpu", "example.com/fpga"], &[]), REQUESTED, ""),
+        ("both by domain", with(&[], &["example.com"]), REQUESTED, ""),
         ("another domain", with(&[], &["example.org"]), "example.com/tpu=1", "UU Insufficient example.com/tpu"),
         (
             "a domain that begins alike",
@@ -172,7 +172,7 @@ fn extended_resources_are_ignored_by_name_and_by_domain() {
         ),
         ("cpu is no extended resource", with(&["cpu"], &[]), "cpu=9", "UU Insufficient cpu"),
     ] {
-        assert_eq!(said(&fit, NODE, "-", wanted), expected, "{what}");
+        assert_eq!(said(&fit, NODE, "-", requested), expected, "{what}");
     }
 }
 
@@ -183,7 +183,7 @@ fn sized(offered: &str) -> Arc<Node> {
 #[test]
 fn a_node_that_is_large_enough_helps_where_it_is_new_or_has_grown() {
     let changed = |old: &str, new: &str| Event::NodeChanged { old: sized(old), new: sized(new) };
-    for (what, wanted, event, helps) in [
+    for (what, requested, event, helps) in [
         ("a node that is too small", "cpu=2", Event::NodeAdded(sized("cpu=1 pods=9")), false),
         ("a node that takes no pods", "cpu=2", Event::NodeAdded(sized("cpu=4")), false),
         ("a node that is large enough", "cpu=2", Event::NodeAdded(sized("cpu=2 pods=9")), true),
@@ -205,13 +205,13 @@ fn a_node_that_is_large_enough_helps_where_it_is_new_or_has_grown() {
         ("it has grown, and nothing is wanted", "-", changed("cpu=2 pods=1", "cpu=3 pods=1"), false),
         ("it takes more pods, but is too small", "cpu=9", changed("cpu=2 pods=1", "cpu=2 pods=2"), false),
     ] {
-        let waiting = pod("waiting", &requesting(wanted));
+        let waiting = pod("waiting", &requesting(requested));
         assert_eq!(NodeResourcesFit::default().is_helped_by(&waiting, &event, &Cluster::default()), helps, "{what}");
     }
 }
 
 #[test]
-fn a_pod_that_goes_or_shrinks_in_what_is_wanted_helps() {
+fn a_pod_that_goes_or_shrinks_in_a_requested_resource_helps() {
     let of = |requests: &str| pod("other", &requesting(requests));
     let shrunk = |old: &str, new: &str| Event::PodScaledDown { old: of(old), new: of(new) };
     for (what, event, helps) in [

@@ -15,8 +15,8 @@ fn fit(strategy: &str, resources: &[(&str, i64)], points: &[(i64, i64)]) -> Node
     NodeResourcesFit::new(serde_json::from_value(json!({"scoringStrategy": strategy})).unwrap())
 }
 
-fn scores(fit: &NodeResourcesFit, nodes: &[&str], pods: &[(usize, &str)], wanted: &str) -> Vec<i64> {
-    scored_in(fit, &mut offering(nodes, pods), &requesting(wanted)).unwrap()
+fn scores(fit: &NodeResourcesFit, nodes: &[&str], pods: &[(usize, &str)], requested: &str) -> Vec<i64> {
+    scored_in(fit, &mut offering(nodes, pods), &requesting(requested)).unwrap()
 }
 
 const BOTH: [(&str, i64); 2] = [("cpu", 1), ("memory", 1)];
@@ -25,7 +25,7 @@ const SIZED: [&str; 2] = ["cpu=4 memory=10Gi", "cpu=6 memory=10Gi"];
 
 #[test]
 fn the_emptiest_and_the_fullest_node() {
-    for (what, nodes, pods, wanted, emptiest, fullest) in [
+    for (what, nodes, pods, requested, emptiest, fullest) in [
         ("nothing there, nothing wanted", ALIKE, &[][..], "", [100, 100], [0, 0]),
         // 3 of 4 and 5 of 10; 3 of 6 and 5 of 10.
         ("nothing there", SIZED, &[], "cpu=3 memory=5Gi", [37, 50], [62, 50]),
@@ -66,8 +66,8 @@ fn the_emptiest_and_the_fullest_node() {
         // Of a sidecar too: 2 of 4 and 2 of 10; 2 of 6.
         ("a sidecar", SIZED, &[], "cpu=1 memory=1Gi; sidecar: cpu=1 memory=1Gi", [65, 73], [35, 26]),
     ] {
-        assert_eq!(scores(&fit("LeastAllocated", &BOTH, &[]), &nodes, pods, wanted), emptiest, "{what}: emptiest");
-        assert_eq!(scores(&fit("MostAllocated", &BOTH, &[]), &nodes, pods, wanted), fullest, "{what}: fullest");
+        assert_eq!(scores(&fit("LeastAllocated", &BOTH, &[]), &nodes, pods, requested), emptiest, "{what}: emptiest");
+        assert_eq!(scores(&fit("MostAllocated", &BOTH, &[]), &nodes, pods, requested), fullest, "{what}: fullest");
     }
 }
 
@@ -75,7 +75,7 @@ fn the_emptiest_and_the_fullest_node() {
 fn weights_and_extended_resources() {
     const GPU: [(&str, i64); 3] = [("cpu", 1), ("memory", 1), ("example.com/gpu", 2)];
     let nodes = ["cpu=4 memory=10Gi example.com/gpu=10", "cpu=4 memory=10Gi"];
-    for (what, nodes, resources, wanted, emptiest, fullest) in [
+    for (what, nodes, resources, requested, emptiest, fullest) in [
         // 3 of 4, 3 of 6, and 5 of 10, which counts twice.
         ("memory counts twice", SIZED, &[("cpu", 1), ("memory", 2)][..], "cpu=3 memory=5Gi", [41, 50], [58, 50]),
         ("one resource alone", SIZED, &[("cpu", 1)], "cpu=3 memory=5Gi", [25, 50], [75, 50]),
@@ -83,15 +83,19 @@ fn weights_and_extended_resources() {
         // 4 of 10, twice: (25 + 50 + 120) / 4 and (75 + 50 + 80) / 4.
         ("an extended resource that is wanted", nodes, &GPU, "cpu=3 memory=5Gi example.com/gpu=4", [48, 37], [51, 62]),
     ] {
-        assert_eq!(scores(&fit("LeastAllocated", resources, &[]), &nodes, &[], wanted), emptiest, "{what}: emptiest");
-        assert_eq!(scores(&fit("MostAllocated", resources, &[]), &nodes, &[], wanted), fullest, "{what}: fullest");
+        assert_eq!(
+            scores(&fit("LeastAllocated", resources, &[]), &nodes, &[], requested),
+            emptiest,
+            "{what}: emptiest"
+        );
+        assert_eq!(scores(&fit("MostAllocated", resources, &[]), &nodes, &[], requested), fullest, "{what}: fullest");
     }
 }
 
 #[test]
 fn a_line_gives_the_score_of_a_ratio() {
     let down = fit("RequestedToCapacityRatio", &BOTH, &[(0, 10), (100, 0)]);
-    for (what, nodes, pods, wanted, expected) in [
+    for (what, nodes, pods, requested, expected) in [
         ("nothing there, nothing wanted", ALIKE, &[][..], "", [100, 100]),
         // 25 and 50, of which the half is rounded; 50 and 50.
         ("nothing there", SIZED, &[], "cpu=3 memory=5Gi", [38, 50]),
@@ -100,7 +104,7 @@ fn a_line_gives_the_score_of_a_ratio() {
         ("one resource is used up", ALIKE, &[(0, "cpu=4 memory=5Gi"), (1, "cpu=4 memory=10Gi")], "", [50, 0]),
         ("more than there is", ALIKE, &[(0, "cpu=4 memory=5Gi")], "cpu=1 memory=2560Mi", [25, 75]),
     ] {
-        assert_eq!(scores(&down, &nodes, pods, wanted), expected, "{what}");
+        assert_eq!(scores(&down, &nodes, pods, requested), expected, "{what}");
     }
 }
 
@@ -129,17 +133,17 @@ fn extended_resources_are_packed() {
     let (foo, bar) = ("example.com/foo", "example.com/bar");
     let one = fit("RequestedToCapacityRatio", &[(foo, 1)], &UP);
     let nodes = ["example.com/foo=8", "example.com/foo=4"];
-    for (what, pods, wanted, expected) in [
+    for (what, pods, requested, expected) in [
         ("nothing wanted", &[][..], "-", [0, 0]),
         ("on empty nodes", &[], "example.com/foo=2", [25, 50]),
         ("beside another", &[(1, "example.com/foo=2")], "example.com/foo=2", [25, 100]),
         ("more than one of them has", &[], "example.com/foo=6", [75, 100]),
     ] {
-        assert_eq!(scores(&one, &nodes, pods, wanted), expected, "{what}");
+        assert_eq!(scores(&one, &nodes, pods, requested), expected, "{what}");
     }
     let two = fit("RequestedToCapacityRatio", &[(foo, 3), (bar, 5)], &UP);
     let nodes = ["example.com/foo=8 example.com/bar=4", "example.com/foo=4 example.com/bar=8"];
-    for (what, pods, wanted, expected) in [
+    for (what, pods, requested, expected) in [
         ("nothing wanted", &[][..], "-", [0, 0]),
         // (25 * 3 + 50 * 5) / 8 and (50 * 3 + 25 * 5) / 8.
         ("on empty nodes", &[], "example.com/foo=2 example.com/bar=2", [41, 34]),
@@ -154,6 +158,6 @@ fn extended_resources_are_packed() {
         ("more of one", &[], "example.com/foo=4 example.com/bar=2", [50, 53]),
         ("one of both is wanted", &[], "example.com/bar=2", [50, 25]),
     ] {
-        assert_eq!(scores(&two, &nodes, pods, wanted), expected, "{what}");
+        assert_eq!(scores(&two, &nodes, pods, requested), expected, "{what}");
     }
 }

@@ -97,7 +97,7 @@ fn sized(name: &str, cpu: &str, priority: i32, spec: &Value) -> Arc<Pod> {
 const TWO: [(&str, &str); 2] = [("n1", "4"), ("n2", "4")];
 
 #[test]
-fn the_least_important_pods_that_make_room_go() {
+fn the_least_important_sufficient_pods_are_victims() {
     for (what, nodes, pods, cpu, expected) in [
         ("nobody has to go", &TWO[..], &["a n1 2 0 1"][..], "3", "bound n2"),
         ("one node takes it", &TWO, &["a n1 4 0 1", "b n2 1 0 1"], "3", "bound n2"),
@@ -170,7 +170,7 @@ fn the_least_important_pods_that_make_room_go() {
 }
 
 #[test]
-fn room_is_made_beside_pods_too() {
+fn preemption_respects_inter_pod_affinity() {
     let term = |label: &str| {
         json!({
             "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": [label]}]},
@@ -191,7 +191,7 @@ fn room_is_made_beside_pods_too() {
         stage.place("a n1 1 5 1", &its, |_| {});
         assert_eq!(stage.tried("1", 10, &spec), expected, "{what}");
     }
-    // Two pods of the kind in the zone of n1 and none in that of n2, where more important pods leave no room.
+    // Two pods of the kind in the zone of n1 and none in that of n2, which more important pods fill.
     let constraint = json!({
         "topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b", "tried"]}]},
@@ -245,7 +245,7 @@ fn a_pod_may_be_forbidden_to_preempt_or_have_to_wait() {
     ] {
         assert_eq!(Stage::new(&TWO[..1], &["a n1 4 1 1"]).tried("1", 10, &spec), expected, "{what}");
     }
-    // On the node that it is nominated for, a pod is being deleted: to make room for it or for other reasons.
+    // On the node that it is nominated for, a pod is being deleted: as its victim or for other reasons.
     for (what, is_preempted, priority, expected) in [
         ("a victim is going", true, 1, "not eligible due to a terminating pod on the nominated node."),
         ("somebody is going", false, 1, "n1: b"),

@@ -81,7 +81,7 @@ impl EnqueueExtensions for VolumeBinding {
 
     fn is_helped_by(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         match event {
-            // Its volumes may have been assumed for claims that nobody waits for now.
+            // Its volumes may have been assumed for claims that no pod waits for now.
             Event::PodRemoved(gone) => gone.has_claims(),
             Event::Object(change) => may_help(change) || is_claim_of(pod, event, false),
             _ => true,

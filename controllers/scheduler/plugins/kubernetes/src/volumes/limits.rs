@@ -289,23 +289,23 @@ mod tests {
         cluster(&NodeVolumeLimits, &nodes(), &objects)
     }
 
-    fn asked(cluster: &mut Cluster, claims: &[&str]) -> Vec<String> {
+    fn filter_answers(cluster: &mut Cluster, claims: &[&str]) -> Vec<String> {
         answers(&NodeVolumeLimits, cluster, &with_claims(claims))
     }
 
     #[test]
     fn a_node_attaches_so_many_volumes_and_no_more() {
         let mut cluster = stage();
-        assert_eq!(asked(&mut cluster, &["c1", "c2"]), ["", ""]);
-        assert_eq!(asked(&mut cluster, &["c1", "c2", "c3"]), [REFUSED, ""]);
-        assert_eq!(asked(&mut cluster, &["c1", "new", "other"]), ["", ""]);
-        assert_eq!(asked(&mut cluster, &["c1", "c2", "new"]), [REFUSED, ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c1", "c2"]), ["", ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c1", "c2", "c3"]), [REFUSED, ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c1", "new", "other"]), ["", ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c1", "c2", "new"]), [REFUSED, ""]);
         place(&mut cluster, "first", "a", &with_claims(&["c1", "c2"]));
-        assert_eq!(asked(&mut cluster, &["c1"]), ["", ""], "it is attached already");
-        assert_eq!(asked(&mut cluster, &["c3"]), [REFUSED, ""]);
-        assert_eq!(asked(&mut cluster, &["other"]), ["", ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c1"]), ["", ""], "it is attached already");
+        assert_eq!(filter_answers(&mut cluster, &["c3"]), [REFUSED, ""]);
+        assert_eq!(filter_answers(&mut cluster, &["other"]), ["", ""]);
         cluster.remove_pod(&"first".into());
-        assert_eq!(asked(&mut cluster, &["c3"]), ["", ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c3"]), ["", ""]);
     }
 
     #[test]
@@ -315,10 +315,10 @@ mod tests {
         let (v1, v2) = (attachment("v1"), attachment("v2"));
         change(&mut cluster, "attachment", "x", [None, Some(&v1)]);
         change(&mut cluster, "attachment", "y", [None, Some(&v2)]);
-        assert_eq!(asked(&mut cluster, &["c3"]), [REFUSED, ""]);
-        assert_eq!(asked(&mut cluster, &["c2"]), ["", ""], "its volume is still attached");
+        assert_eq!(filter_answers(&mut cluster, &["c3"]), [REFUSED, ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c2"]), ["", ""], "its volume is still attached");
         let gone = change(&mut cluster, "attachment", "x", [Some(&v1), None]);
-        assert_eq!(asked(&mut cluster, &["c3"]), ["", ""]);
+        assert_eq!(filter_answers(&mut cluster, &["c3"]), ["", ""]);
         assert!(NodeVolumeLimits.is_helped_by(&pod("p", &with_claims(&["c3"])), &gone, &cluster));
     }
 

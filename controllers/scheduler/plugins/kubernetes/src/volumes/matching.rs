@@ -34,7 +34,7 @@ struct Offer {
 /// To which claim a volume belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    Nobody,
+    Unclaimed,
     This,
     Other,
 }
@@ -57,10 +57,10 @@ impl Offers {
                     let offer = || Offer { name: name.name().into(), reach: Reach::of(volume) };
                     offers.prebound.get_or_insert_with(offer);
                 }
-                Owner::Nobody if is_free(claim, volume, selector.as_ref()) => {
+                Owner::Unclaimed if is_free(claim, volume, selector.as_ref()) => {
                     free.insert((capacity(volume), name.name()), volume);
                 }
-                Owner::Nobody | Owner::Other => {}
+                Owner::Unclaimed | Owner::Other => {}
             }
         }
         for (index, ((_, name), volume)) in free.into_iter().enumerate() {
@@ -93,27 +93,27 @@ impl Offers {
     }
 }
 
-/// Whether a volume is of the kind that the claim wants, be it free or not.
+/// Whether a volume is of the kind that the claim requests, be it free or not.
 fn suits(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
-    let (Some(wanted), Some(offered)) = (&claim.spec, &volume.spec) else { return false };
+    let (Some(claimed), Some(offered)) = (&claim.spec, &volume.spec) else { return false };
     let mode = |mode: &Option<String>| mode.as_deref().unwrap_or("Filesystem").to_owned();
     let attributes = |class: &Option<String>| class.as_deref().unwrap_or_default().to_owned();
     class_of_volume(volume) == class_of_claim(claim)
         && volume.metadata.deletion_timestamp.is_none()
-        && mode(&wanted.volume_mode) == mode(&offered.volume_mode)
-        && attributes(&wanted.volume_attributes_class_name) == attributes(&offered.volume_attributes_class_name)
+        && mode(&claimed.volume_mode) == mode(&offered.volume_mode)
+        && attributes(&claimed.volume_attributes_class_name) == attributes(&offered.volume_attributes_class_name)
         && capacity(volume) >= requested(claim).unwrap_or_default()
 }
 
-/// Whether a volume that belongs to nobody can be taken.
+/// Whether an unclaimed volume can be taken.
 fn is_free(claim: &PersistentVolumeClaim, volume: &PersistentVolume, selector: Option<&Option<Selector>>) -> bool {
     let label = |key: &str| volume.metadata.labels.as_ref()?.get(key).map(String::as_str);
     let modes = |modes: Option<&Vec<String>>| modes.into_iter().flatten().cloned().collect::<BTreeSet<String>>();
-    let wanted = modes(claim.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()));
+    let requested = modes(claim.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()));
     let offered = modes(volume.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()));
     volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Available")
         && selector.is_none_or(|selector| selector.as_ref().is_some_and(|selector| selector.selects(label)))
-        && wanted.is_subset(&offered)
+        && requested.is_subset(&offered)
 }
 
 fn owner(
@@ -125,7 +125,7 @@ fn owner(
     let named = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
     let is_this = match (assumed, named) {
         (Some(assumed), _) => assumed == key,
-        (None, None) => return Owner::Nobody,
+        (None, None) => return Owner::Unclaimed,
         (None, Some(named)) => {
             let same_uid = |uid: &str| uid.is_empty() || Some(uid) == claim.metadata.uid.as_deref();
             named.namespace.as_deref().unwrap_or_default() == key.namespace()
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_must_be_of_the_kind_that_the_claim_wants() {
+    fn a_volume_must_be_of_the_kind_that_the_claim_requests() {
         let taken = |claim: Value, volume: Value| on(&[("v", volume)], &claim, "h", &[]).is_some();
         assert!(taken(json!({}), json!({})));
         for (claim, volume) in [

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_waits_for_its_claim_and_for_those_who_have_what_it_wants() {
+    fn a_pod_waits_for_its_claim_and_for_the_users_of_its_volumes() {
         let mut cluster = cluster(&VolumeRestrictions, &nodes(), &[]);
         let refused = r#"Unresolvable: persistentvolumeclaim "c" not found"#;
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&["c"])), [refused]);

@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 impl Scheduler {
     /// Reports once what a gang lacks: of its PodGroup, or else of the member that waits.
-    pub(super) fn tell_of_gang(&mut self, pod: &Pod, reason: &Reason) {
+    pub(super) fn report_on_gang(&mut self, pod: &Pod, reason: &Reason) {
         let is_of_gang = matches!(reason.code, ReasonCode::GangWaitingMembers | ReasonCode::GangUndeclared);
         let Some(gang) = reason.operand("gang").filter(|_| is_of_gang) else { return };
         let waits = self.clock.now().as_second().saturating_sub(pod.created);

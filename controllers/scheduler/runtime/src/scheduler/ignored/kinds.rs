@@ -1,4 +1,4 @@
-//! The kinds beside nodes and pods whose objects are looked at, and what is said of one.
+//! The kinds beside nodes and pods whose objects are checked, and the findings in one.
 
 use std::any::Any;
 
@@ -40,7 +40,7 @@ pub(super) struct Kind {
 
 /// What there is to say of some objects.
 pub(super) struct Page {
-    pub(super) said: Vec<(Named, Vec<String>)>,
+    pub(super) findings: Vec<(Named, Vec<String>)>,
     /// Whether no objects of the kind come after them.
     pub(super) is_last: bool,
 }
@@ -96,17 +96,17 @@ impl Looked for ConfigMap {
 fn look<T: Looked>(objects: &Objects, from: usize) -> Page {
     let page: Vec<_> = objects.of::<T>().skip(from).take(ROWS).collect();
     let is_last = page.len() < ROWS;
-    let said = page.into_iter().filter_map(|(key, object)| {
+    let findings = page.into_iter().filter_map(|(key, object)| {
         let uid = objects.entry::<T>(key.as_str())?.uid.clone();
-        Some(((ResourceKind::typed::<T>(), key.clone(), uid), said_of(object)))
+        Some(((ResourceKind::typed::<T>(), key.clone(), uid), findings_of(object)))
     });
-    Page { said: said.collect(), is_last }
+    Page { findings: findings.collect(), is_last }
 }
 
-fn said_of<T: Looked>(object: &T) -> Vec<String> {
+fn findings_of<T: Looked>(object: &T) -> Vec<String> {
     let metadata = object.metadata();
     let texts = [&metadata.labels, &metadata.annotations].into_iter().flatten().flatten();
-    let mut said = ignored(texts.map(|(name, text)| (name.as_str(), text.as_str())));
-    said.extend(object.doubts().iter().map(ToString::to_string));
-    said
+    let mut findings = ignored(texts.map(|(name, text)| (name.as_str(), text.as_str())));
+    findings.extend(object.doubts().iter().map(ToString::to_string));
+    findings
 }

@@ -1,4 +1,4 @@
-//! Pods that wait: what they say that is ignored, and what cannot be read and keeps them waiting.
+//! Waiting pods: labels and annotations that are ignored, or that cannot be decoded and keep the pod waiting.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use koord_api::{
 };
 use koord_scheduler_framework::{ReasonCode, pod::Pod};
 
-use super::{ROWS, findings, reported::Part, unreadable};
+use super::{ROWS, findings_in, reported::Part, unreadable};
 use crate::{
-    feed::Said,
+    feed::PodStatus,
     report,
     scheduler::{
         COMPONENT, Scheduler,
@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl Scheduler {
-    /// Looks at the next pods that wait.
-    pub(super) fn tell_of_waiting(&mut self) {
+    /// Checks the next waiting pods.
+    pub(super) fn report_on_waiting(&mut self) {
         self.held.forget_idle(self.clock.moment());
         let from = self.ignored.waiting;
         let page = self.engine.queue().refusals().skip(from).take(ROWS);
@@ -29,11 +29,11 @@ impl Scheduler {
         let page: Vec<(Arc<Pod>, bool)> = page.collect();
         self.ignored.waiting = if page.len() < ROWS { 0 } else { from + ROWS };
         for (pod, _) in page.iter().filter(|(_, is_looked_at)| *is_looked_at) {
-            self.tell_of_waiting_pod(pod);
+            self.report_on_waiting_pod(pod);
         }
     }
 
-    fn tell_of_waiting_pod(&mut self, pod: &Arc<Pod>) {
+    fn report_on_waiting_pod(&mut self, pod: &Arc<Pod>) {
         const EFFECT: &str = "cannot be read, and the pod waits until it is corrected";
         // The minimum of a gang counts only where nothing else declares the gang. Its members are not tried then.
         let held = self.engine.not_tried(pod);
@@ -45,29 +45,29 @@ impl Scheduler {
                 Some(Err(error)) if is_minimum(name) && is_undeclared => holding.push(unreadable(error, EFFECT)),
                 // The attempt has said it, in the original's words.
                 Some(Err(_)) if !is_minimum(name) && catalogue::refuses_pod(name) => {}
-                _ => others.extend(findings(name, text)),
+                _ => others.extend(findings_in(name, text)),
             }
         }
         if let Some((_, reason)) = held.filter(|_| holding.is_empty()) {
-            self.tell_of_gang(pod, &reason);
+            self.report_on_gang(pod, &reason);
         }
         // It is compared with the condition that the pod has: a write that failed is sent again, after a pause that grows.
         if !holding.is_empty() && !pod.is_reservation() {
-            self.write_why_it_waits(pod, &holding.join("; "));
+            self.write_condition(pod, &holding.join("; "));
         }
         let all: Vec<String> = holding.iter().chain(&others).cloned().collect();
-        if !self.ignored.reported.is_new(Part::Wishes, &pod.uid, &all) {
+        if !self.ignored.reported.is_new(Part::Spec, &pod.uid, &all) {
             return;
         }
         for message in &holding {
             self.events.record(COMPONENT, report::failed(pod, message));
         }
         let (kind, key) = report::subject(pod);
-        self.say_ignored(&(kind, key.clone(), pod.uid.clone()), others);
+        self.report_all(&(kind, key.clone(), pod.uid.clone()), others);
     }
 
-    fn write_why_it_waits(&mut self, pod: &Pod, message: &str) {
-        let Some(Said { unscheduled, nominated, generation }) = self.feed.pods.said(pod) else { return };
+    fn write_condition(&mut self, pod: &Pod, message: &str) {
+        let Some(PodStatus { unscheduled, nominated, generation }) = self.feed.pods.status(pod) else { return };
         if unscheduled.as_deref() == Some(message) {
             return;
         }

@@ -33,7 +33,7 @@ fn member(gang: &str, name: &str) -> Member {
 #[derive(Default)]
 struct World {
     gangs: Gangs,
-    room: usize,
+    capacity: usize,
     /// Pods that are tried when something changes.
     queue: BTreeSet<Uid>,
     pods: BTreeMap<Uid, Member>,
@@ -44,8 +44,8 @@ struct World {
 }
 
 impl World {
-    fn of(room: usize) -> Self {
-        Self { room, ..Self::default() }
+    fn of(capacity: usize) -> Self {
+        Self { capacity, ..Self::default() }
     }
 
     fn create(&mut self, name: &str, gang: &str, declared: Option<Declaration>) {
@@ -71,8 +71,8 @@ impl World {
     }
 
     /// The node has room for so many pods from now on.
-    fn make_room(&mut self, room: usize) {
-        self.room = room;
+    fn grow(&mut self, capacity: usize) {
+        self.capacity = capacity;
         self.retry();
     }
 
@@ -97,7 +97,7 @@ impl World {
 
     fn attempt(&mut self, uid: &Uid) {
         let Some(mut round) = self.gangs.round(uid) else {
-            if self.used() < self.room {
+            if self.used() < self.capacity {
                 self.gangs.set_placed(uid, true);
                 self.assumed.insert(uid.clone());
             }
@@ -107,7 +107,7 @@ impl World {
         let mut tried = 0;
         while let Some(uid) = round.next().cloned() {
             self.queue.remove(&uid);
-            if self.used() + tried < self.room {
+            if self.used() + tried < self.capacity {
                 round.placed(&uid);
                 tried += 1;
             } else {
@@ -170,12 +170,12 @@ fn a_gang_waits_for_its_members_and_one_is_tried_for_all() {
     world.create("p1", "ns/g", Some(once("ns/g", 3)));
     world.create("p2", "ns/g", Some(once("ns/g", 3)));
     assert_eq!((world.says("p1"), world.rounds.len()), ("gang ns/g has 2 of 3 members".to_owned(), 0));
-    world.room = 2;
+    world.capacity = 2;
     world.gangs.set(&Uid::from("p3"), member("ns/g", "p3"), None, false);
     assert_eq!(world.says("p2"), "representative pod ns/p3 of gangGroupID ns/g already exists", "the last to come");
     world.create("p3", "ns/g", None);
     assert_eq!((world.says("p3"), world.running(), world.rounds.len()), (String::new(), String::new(), 1));
-    world.make_room(3);
+    world.grow(3);
     assert_eq!(world.running(), "p1 p2 p3");
 }
 
@@ -207,7 +207,7 @@ fn groups_that_arrive_mixed_do_not_hold_what_the_other_needs() {
     }
     assert_eq!(world.running(), "A1 A2 B1 B2");
     world.bind();
-    world.make_room(8);
+    world.grow(8);
     assert_eq!(world.running(), "A1 A2 B1 B2 C1 C2 D1 D2");
     assert_eq!(world.rounds.iter().filter(|round| round.is_complete).count(), 2);
 }
@@ -278,7 +278,7 @@ fn a_gang_of_annotations_is_gone_with_its_last_member_and_a_pod_group_is_not() {
     world.delete("p2");
     assert_eq!(world.gangs.declaration(&ObjectKey::cluster("ns/g")), None);
     assert!(world.gangs.by_id.is_empty() && world.gangs.groups.is_empty() && world.gangs.naming.is_empty());
-    world.room = 2;
+    world.capacity = 2;
     world.create("p3", "ns/g", Some(once("ns/g", 2)));
     world.create("p4", "ns/g", Some(once("ns/g", 2)));
     assert_eq!(world.running(), "p3 p4");
@@ -296,7 +296,7 @@ fn another_member_is_tried_when_the_first_is_gone() {
         world.create(name, "ns/g", Some(once("ns/g", 2)));
     }
     assert_eq!(world.rounds.len(), 2, "when there were two of them, and when there was a third");
-    world.room = 2;
+    world.capacity = 2;
     world.gangs.remove(&Uid::from("p2"));
     world.pods.remove(&Uid::from("p2"));
     world.run();
@@ -322,16 +322,16 @@ fn a_member_that_joins_a_gang_which_was_tried_is_tried_with_it() {
     }
     assert_eq!(world.rounds.len(), 1);
     // Nothing else has happened that may help p1 or p2.
-    world.room = 2;
+    world.capacity = 2;
     let set = |world: &mut World, is_changed: bool| {
         world.gangs.set(&Uid::from("p1"), member("ns/g", "p1"), None, is_changed);
-        world.room = 0;
+        world.capacity = 0;
         world.run();
         world.rounds.len()
     };
     assert_eq!(set(&mut world, false), 1, "a status was written");
     assert_eq!(set(&mut world, true), 2, "such as a toleration");
-    world.room = 2;
+    world.capacity = 2;
     world.create("p3", "ns/g", None);
     assert_eq!(world.rounds.len(), 3);
     assert_eq!(world.running().split(' ').count(), 2);
@@ -356,7 +356,7 @@ fn once_there_were_enough_members_come_alone() {
     assert_eq!(world.running(), "p1 p2");
     world.bind();
     assert_eq!(world.says("p3"), "");
-    world.make_room(3);
+    world.grow(3);
     assert_eq!(world.running(), "p1 p2 p3");
     let seen = World::of(8);
     let mut world = World { pods: BTreeMap::new(), ..seen };
@@ -437,7 +437,7 @@ enum Step {
     Delete(usize),
     Bind,
     BindFails(usize),
-    Room(usize),
+    Capacity(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -447,7 +447,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0_usize..40).prop_map(Step::Delete),
         2 => Just(Step::Bind),
         1 => (0_usize..40).prop_map(Step::BindFails),
-        2 => (0_usize..12).prop_map(Step::Room),
+        2 => (0_usize..12).prop_map(Step::Capacity),
     ]
 }
 
@@ -499,9 +499,9 @@ proptest! {
                         world.bind_failed(name);
                     }
                 }
-                Step::Room(room) => world.make_room(room.max(world.used())),
+                Step::Capacity(capacity) => world.grow(capacity.max(world.used())),
             }
-            prop_assert!(world.used() <= world.room);
+            prop_assert!(world.used() <= world.capacity);
             let count = |gang: usize| {
                 let members = world.pods.iter().filter(|(_, member)| member.gang.as_str() == gang.to_string());
                 members.filter(|(uid, member)| member.is_bound || world.assumed.contains(*uid)).count()
@@ -517,7 +517,7 @@ proptest! {
         }
         let woken = world.gangs.clone().take_woken();
         prop_assert!(woken.is_empty(), "{woken:?} were never tried");
-        world.make_room(1000);
+        world.grow(1000);
         world.bind();
         world.retry();
         let has = |gang: usize| {

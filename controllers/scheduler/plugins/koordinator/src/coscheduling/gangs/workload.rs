@@ -8,9 +8,9 @@ use koord_scheduler_framework::Workload;
 use super::Gangs;
 
 impl Gangs {
-    /// The group that a pod is scheduled with; none where it needs nobody.
+    /// The group that a pod is scheduled with; none where it is scheduled alone.
     pub fn workload(&self, uid: &Uid) -> Option<Workload> {
-        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let (_, gang) = self.gang(uid).filter(|_| !self.is_scheduled_alone(uid))?;
         let group = self.groups.get(&gang.group)?;
         Some(Workload { name: Arc::clone(gang.group.name()), has_enough_pods: group.is_complete })
     }
@@ -24,7 +24,7 @@ mod tests {
     use crate::coscheduling::{Member, gangs::tests::once};
 
     #[test]
-    fn members_are_one_workload_until_they_need_nobody() {
+    fn members_are_one_workload_until_their_gang_is_satisfied() {
         let mut gangs = Gangs::default();
         let (a, b, c) = (Uid::from("a"), Uid::from("b"), Uid::from("c"));
         let member = |name: &str, is_bound| Member {

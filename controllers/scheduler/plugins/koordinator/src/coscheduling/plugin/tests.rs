@@ -245,7 +245,7 @@ fn a_reservation_may_be_a_member() {
 }
 
 #[test]
-fn a_gang_that_does_not_fit_says_why_and_is_quiet() {
+fn a_gang_that_does_not_fit_reports_why_and_is_not_tried_again() {
     let mut world = World::new(&[8]);
     world.create(&["p1", "p2", "p3"], 3, &of(3));
     let full = "0/1 nodes are available: 1 Insufficient cpu.";
@@ -278,7 +278,7 @@ fn the_first_member_that_does_not_fit_refuses_those_that_were_not_tried() {
 }
 
 #[test]
-fn a_gang_runs_when_there_is_room() {
+fn a_gang_runs_when_all_members_fit() {
     // gang-strict-room-freed
     let mut world = World::new(&[8]);
     world.create(&["a"], 6, &json!({})).bind().create(&["p1", "p2", "p3"], 2, &of(3));
@@ -448,7 +448,7 @@ fn a_member_that_joins_a_gang_is_placed_with_those_that_fit() {
 }
 
 #[test]
-fn a_gang_without_a_node_is_told_once() {
+fn a_gang_without_a_node_is_reported_once() {
     let mut world = World::new(&[]);
     world.create(&["p1", "p2"], 1, &of(2));
     let records = |name: &str| world.engine.verdicts(&ObjectKey::new("ns", name)).len();

@@ -190,6 +190,8 @@ impl<'t> Sums<'t> {
     }
 }
 
+impl std::error::Error for Unplaceable {}
+
 impl fmt::Display for Unplaceable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (pods, places, why) = (self.pods, abridged(self.places.clone(), ";"), &self.why);

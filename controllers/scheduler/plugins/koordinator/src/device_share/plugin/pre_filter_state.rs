@@ -1,4 +1,4 @@
-//! What a pod wants of the devices of a node, as filters and scores ask for it.
+//! The pre-filter state of a pod that requests devices, with its filter and scores.
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ pub(super) const UNHEALTHY: u64 = 2;
 /// The same: the node has no GPUs but offers parts of them that a device plugin made.
 pub(super) const IN_PARTS: u64 = 4;
 /// The same, times the number of reservations with devices, of a pod that uses one or waits: each has too little.
-pub(super) const KEPT: u64 = 8;
+pub(super) const PER_RESERVATION: u64 = 8;
 /// What names of such parts begin with.
 const PART_OF_GPU: &str = "nvidia.com/mig-";
 
 /// What is looked for on every node.
 pub(super) struct PreFilterState {
     pub(super) request: DeviceRequest,
-    /// What the pod wants of reservations.
+    /// What the pod requires of reservations.
     pub(super) requirement: ReservationRequirement,
     pub(super) milli_cpu: i64,
     pub(super) settings: Arc<Settings>,
@@ -55,13 +55,13 @@ pub(super) struct PreFilterState {
     takes_any_gpus: bool,
 }
 
-/// What is looked up once for all nodes that are asked together.
+/// What is looked up once for all nodes of a call.
 #[derive(Clone, Copy)]
 struct Known<'c> {
     cluster: &'c Cluster,
     devices: Option<&'c Devices>,
     /// Whether no part of any node is kept; of a single node it is found out when that matters.
-    is_nothing_kept: bool,
+    has_no_reservations: bool,
 }
 
 /// For what devices of a node are looked for.
@@ -79,24 +79,24 @@ pub(super) enum Step {
 
 /// How nodes are compared: by their devices on the NUMA nodes of which the pod would get everything.
 pub(super) struct Compared {
-    pub(super) wanted: PreFilterState,
-    /// Who has found them; none where nobody keeps to NUMA nodes.
+    pub(super) state: PreFilterState,
+    /// The NUMA hints that found them; none without a NUMA policy.
     pub(super) numa_nodes: Option<Box<dyn NodeNumaAffinity>>,
 }
 
 impl<'c> Known<'c> {
     fn of_one(cluster: &'c Cluster) -> Self {
-        Self { cluster, devices: cluster.state(), is_nothing_kept: false }
+        Self { cluster, devices: cluster.state(), has_no_reservations: false }
     }
 
     fn of_all(cluster: &'c Cluster) -> Self {
-        let is_nothing_kept = cluster.state::<ReservationCache>().is_none_or(ReservationCache::is_empty)
+        let has_no_reservations = cluster.state::<ReservationCache>().is_none_or(ReservationCache::is_empty)
             && cluster.excluded_pods().next().is_none();
-        Self { is_nothing_kept, ..Self::of_one(cluster) }
+        Self { has_no_reservations, ..Self::of_one(cluster) }
     }
 
     fn is_unreserved(&self, row: Row) -> bool {
-        self.is_nothing_kept || is_unreserved(self.cluster, row)
+        self.has_no_reservations || is_unreserved(self.cluster, row)
     }
 }
 
@@ -197,8 +197,8 @@ impl PreFilterState {
     }
 
     fn refusal(&self, refused: Refused, cluster: &Cluster, row: Row) -> Refusal {
-        let kept = KEPT * self.reservations_with(cluster, row) as u64;
-        Refusal { operand: kept | circumstance(refused, cluster, row), ..refused.refusal() }
+        let reservations = PER_RESERVATION * self.reservations_with(cluster, row) as u64;
+        Refusal { operand: reservations | circumstance(refused, cluster, row), ..refused.refusal() }
     }
 
     /// How many reservations with devices have too little, where the pod uses one or waits.
@@ -206,7 +206,7 @@ impl PreFilterState {
         if self.requirement.needs_one { reservations_with::<AllocatedDevices>(cluster, row) } else { 0 }
     }
 
-    /// Whether the plugin Reservation, which is asked later, says what is lacking.
+    /// Whether the plugin Reservation, which runs later, reports what is lacking.
     fn is_left_to_reservation(&self, cluster: &Cluster, row: Row) -> bool {
         !self.requirement.needs_one && are_too_small(cluster, row, &self.requirement)
     }
@@ -218,7 +218,7 @@ impl PreFilterState {
         Some(scorer.with(by_gpu))
     }
 
-    /// Whether GPUs of this node can be shared as the pod wants.
+    /// Whether GPUs of this node can be shared as the pod requests.
     #[inline]
     fn check_sharing(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let gpus = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared);
@@ -345,7 +345,7 @@ impl Compared {
     /// The score of a node. Where only the sums of its GPUs count, they are often those of the node before: `last` has these with their
     /// score.
     fn rate<'c>(&self, known: &Known<'c>, row: Row, last: &mut Option<(&'c Gpus, i64)>) -> i64 {
-        let (Self { wanted, numa_nodes }, cluster) = (self, known.cluster);
+        let (Self { state, numa_nodes }, cluster) = (self, known.cluster);
         let score = |allocator: &Allocator<'_>, view: &NodeView<'_>| {
             // A filter has found out already that one of the ways will do.
             if view.limits != DeviceLimits::default() {
@@ -354,19 +354,16 @@ impl Compared {
             Ok(allocator.score(&view.limits))
         };
         let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.affinity(cluster, row));
-        if let (None, Some((node, gpus))) = (nodes, wanted.counted(known, row)) {
+        if let (None, Some((node, gpus))) = (nodes, state.counted(known, row)) {
             let is_same =
                 |(other, _): &(&Gpus, i64)| (&other.total, &other.free) == (&node.gpus.total, &node.gpus.free);
-            let score = || wanted.settings.scorer.score(&gpus.each, &node.gpus.total, &node.gpus.free);
+            let score = || state.settings.scorer.score(&gpus.each, &node.gpus.total, &node.gpus.free);
             if !last.as_ref().is_some_and(is_same) {
                 *last = Some((&node.gpus, score()));
             }
             return last.map_or(0, |(_, score)| score);
         }
-        wanted
-            .first(cluster, row, (nodes, Step::Score), &AllocationSource::Any, score)
-            .and_then(Result::ok)
-            .unwrap_or(0)
+        state.first(cluster, row, (nodes, Step::Score), &AllocationSource::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 }
 

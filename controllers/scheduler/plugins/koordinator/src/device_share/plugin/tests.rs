@@ -217,7 +217,7 @@ fn what_is_written_is_what_the_original_writes() {
 }
 
 #[test]
-fn pods_that_run_keep_their_devices_after_a_restart() {
+fn running_pods_keep_their_devices_after_a_restart() {
     let mut scheduler = Scheduler::new(DeviceShare::default());
     let given = json!({"gpu": [{"minor": 0, "resources": list("gpu-core=100 gpu-memory=80Gi gpu-memory-ratio=100")}]});
     let annotations = json!({"scheduling.koordinator.sh/device-allocated": given});
@@ -359,11 +359,11 @@ fn numa_nodes_are_named_and_kept_to() {
     let mut scheduler = Scheduler::of(FOUR);
     let plugin = DeviceShare::default();
     let row = scheduler.engine.cluster().row("n1").unwrap();
-    let wanted = pod("p", &json!({"requests": gpus(1)}));
-    scheduler.engine.set_pod(Arc::clone(&wanted), scheduler.now);
+    let incoming = pod("p", &json!({"requests": gpus(1)}));
+    scheduler.engine.set_pod(Arc::clone(&incoming), scheduler.now);
     let mut cluster = scheduler.engine.cluster().clone();
-    let class = cluster.class(&wanted.template);
-    let request = Request { pod: &wanted, class: &class, plugins: &[], state: &AttemptState::default() };
+    let class = cluster.class(&incoming.template);
+    let request = Request { pod: &incoming, class: &class, plugins: &[], state: &AttemptState::default() };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
     let any = AllocationSource::Any;
     let of_pod = plugin.prepare_numa_hints(&request).unwrap();

@@ -17,12 +17,21 @@ use koord_scheduler_framework::{
     cluster::{Cluster, Placed},
 };
 use serde_json::json;
+use thiserror::Error;
 
 use super::DeviceShare;
-use crate::device_share::device_plugin::{Adaption, Binding, Lock, adapt};
+use crate::device_share::device_plugin::{Adaption, AdaptionError, Binding, Lock, adapt};
 
 /// How long a lock of a node may take to be seen.
 const LOCK_SEEN: Duration = Duration::from_secs(10);
+
+/// The device plugin of a vendor cannot use an allocation.
+#[derive(Debug, Error)]
+#[error("failed to adapt for GPU device plugin of vendor {vendor:?}: {source}")]
+pub(super) struct VendorError {
+    vendor: String,
+    source: AdaptionError,
+}
 
 impl DeviceShare {
     /// What is written into the pod, and whether its binding waits for a lock of the node.
@@ -46,7 +55,7 @@ impl DeviceShare {
     /// Whether the pod has its lock of the node, where it needs one.
     pub(super) fn lock(&self, allocations: &DeviceAllocations, placed: &Placed, cluster: &Cluster) -> PreBindProgress {
         match self.adaption(allocations, placed, cluster) {
-            Some(Err(error)) => PreBindProgress::Failed(error),
+            Some(Err(error)) => PreBindProgress::Failed(error.to_string()),
             Some(Ok(Adaption { lock: Some(Lock { name, value, is_held: false }), .. })) => {
                 let node = cluster.node(placed.row).map(|node| ObjectKey::cluster(&node.name)).unwrap_or_default();
                 let action =
@@ -63,7 +72,7 @@ impl DeviceShare {
         allocations: &DeviceAllocations,
         placed: &Placed,
         cluster: &Cluster,
-    ) -> Option<Result<Adaption, String>> {
+    ) -> Option<Result<Adaption, VendorError>> {
         let pod = Some(&placed.pod).filter(|pod| self.0.adapts && !pod.is_reservation())?;
         let node = cluster.node(placed.row)?;
         let report = cluster.objects().get::<ApiDevice>(&node.name);
@@ -84,6 +93,6 @@ impl DeviceShare {
             placed.chain(cluster.pending()).any(|pod| pod.key == key)
         };
         let adaption = adapt(allocations, &binding, |name| node.annotations.get(name), is_known);
-        Some(adaption.map_err(|error| format!("failed to adapt for GPU device plugin of vendor {vendor:?}: {error}")))
+        Some(adaption.map_err(|source| VendorError { vendor: vendor.to_owned(), source }))
     }
 }

@@ -33,7 +33,7 @@ fn bound(pod: &Arc<Pod>) -> Arc<Pod> {
 }
 
 fn settings(gate: &str) -> QuotaSettings {
-    QuotaSettings::new(&ElasticQuotaArgs::default(), &|asked| asked == gate)
+    QuotaSettings::new(&ElasticQuotaArgs::default(), &|name| name == gate)
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_pod_that_is_being_deleted_counts_as_long_as_its_gate_says() {
 }
 
 #[test]
-fn a_pod_that_ends_too_late_makes_room_for_the_next_and_is_subtracted_once() {
+fn a_pod_that_ends_too_late_frees_its_quota_and_is_subtracted_once() {
     let mut world = World::new(settings("ElasticQuotaIgnoreTerminatingPod"));
     world.quota("q1", "10", "10", &json!({}));
     let running = bound(&pod("a", "q1", "6", 0));
@@ -289,7 +289,7 @@ fn a_node_counts_once_and_with_what_it_offered_last() {
 }
 
 #[test]
-fn only_what_makes_room_in_its_quota_wakes_a_pod() {
+fn only_events_that_free_its_quota_wake_a_pod() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "5", "10", &json!({}));
     world.quota("q2", "5", "10", &json!({}));
@@ -321,7 +321,7 @@ fn the_deletion_of_a_pod_of_its_quota_wakes_a_pod_whose_words_are_not_true_any_m
 }
 
 #[test]
-fn a_pod_that_only_requested_makes_room_when_it_is_gone() {
+fn a_pod_that_only_requested_frees_its_quota_when_it_is_gone() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "100", &json!({}));
     world.quota("q2", "90", "100", &json!({}));

@@ -91,7 +91,7 @@ fn world(settings: QuotaSettings, hook: Limit) -> World {
 const REFUSED: &str = "0/1 nodes are available: CheckPod failed for hook plugin limit, err: 1 of 1 pods.";
 
 #[test]
-fn a_hook_refuses_a_pod_until_there_is_room() {
+fn a_hook_refuses_a_pod_until_others_are_gone() {
     let mut world = world(QuotaSettings::default(), Limit::of(1));
     world.quota("q1", "5", "10", &json!({}));
     world.quota("q2", "5", "10", &json!({}));
@@ -106,7 +106,7 @@ fn a_hook_refuses_a_pod_until_there_is_room() {
 }
 
 #[test]
-fn a_hook_is_asked_after_the_quota_and_before_those_above_it() {
+fn a_hook_is_called_after_the_check_of_the_quota_and_before_its_parents() {
     let parent = json!({"labels": {"quota.scheduling.koordinator.sh/is-parent": "true"}});
     let below = json!({"labels": {"quota.scheduling.koordinator.sh/parent": "par"}});
     let settings = || QuotaSettings { checks_parents: true, uses_runtime: false, ..QuotaSettings::default() };

@@ -155,7 +155,7 @@ fn a_quota_that_uses_too_much_for_long_loses_its_least_important_pods() {
 }
 
 #[test]
-fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
+fn pods_of_a_quota_that_uses_too_much_are_evicted_only_by_the_overuse_monitor() {
     let mut world = World::new(QuotaSettings::default());
     world.quota("q1", "10", "10", &json!({}));
     world.place(pod("a", "q1", "8", 0));
@@ -166,7 +166,7 @@ fn a_quota_that_uses_too_much_keeps_its_pods_unless_that_is_watched() {
 }
 
 #[test]
-fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
+fn usage_is_guaranteed_where_that_is_configured() {
     let tried = |guarantees_usage| {
         let mut world = World::new(QuotaSettings { guarantees_usage, ..QuotaSettings::default() });
         world.write();
@@ -188,13 +188,13 @@ fn what_a_quota_uses_is_guaranteed_to_it_where_that_is_asked_for() {
             let annotations = quota.metadata.annotations.clone().unwrap_or_default();
             annotations.get(&format!("quota.scheduling.koordinator.sh/{key}")).cloned()
         };
-        let told = ["q1", "par"].map(|quota| ["allocated", "guaranteed"].map(|key| said(quota, key)));
-        (limits, told)
+        let written = ["q1", "par"].map(|quota| ["allocated", "guaranteed"].map(|key| said(quota, key)));
+        (limits, written)
     };
     assert_eq!(tried(false), ([50, 50, 50], [[None, None], [None, None]]));
     let of = |cpu, memory| Some(format!(r#"{{"cpu":"{cpu}","memory":"{memory}Gi"}}"#));
-    let told = [[of(70, 1), of(70, 10)], [of(70, 10), of(70, 10)]];
-    assert_eq!(tried(true), ([70, 70, 30], told));
+    let written = [[of(70, 1), of(70, 10)], [of(70, 10), of(70, 10)]];
+    assert_eq!(tried(true), ([70, 70, 30], written));
 }
 
 #[test]

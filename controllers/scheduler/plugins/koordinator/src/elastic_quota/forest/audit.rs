@@ -13,27 +13,27 @@ impl Forest {
     pub fn differences(&self, actual: &Self) -> BTreeMap<Arc<str>, String> {
         let added = actual.nodes().filter(|(name, _)| self.node(name).is_none());
         let nodes = self.nodes().chain(added).filter_map(|(name, _)| {
-            let [kept, node] = [self, actual].map(|forest| forest.node(name).map(|node| (forest, node)));
-            let is_same = match (kept, node) {
-                (Some(kept), Some(node)) => {
-                    kept.1.means(node.1) && hangs(kept) == hangs(node) && self.limits_as(actual, name)
+            let [cached, node] = [self, actual].map(|forest| forest.node(name).map(|node| (forest, node)));
+            let is_same = match (cached, node) {
+                (Some(cached), Some(node)) => {
+                    cached.1.means(node.1) && hangs(cached) == hangs(node) && self.limits_as(actual, name)
                 }
                 _ => false,
             };
             let words = |node: Option<(&Self, &Node)>| {
                 node.map_or("nothing".to_owned(), |(forest, node)| node.words(forest, name))
             };
-            (!is_same).then(|| (Arc::clone(name), format!("{} instead of {}", words(kept), words(node))))
+            (!is_same).then(|| (Arc::clone(name), format!("{} instead of {}", words(cached), words(node))))
         });
         let nothing = Root::default();
         let known = self.roots.iter().map(|root| &root.tree);
         let added = actual.roots.iter().map(|root| &root.tree).filter(|tree| self.root_of(tree).is_none());
         let roots = known.chain(added).filter_map(|tree| {
-            let [(kept, below), (root, actual)] = [self, actual].map(|forest| {
+            let [(cached, below), (root, actual)] = [self, actual].map(|forest| {
                 forest.root_of(tree).map_or((&nothing, Vec::new()), |root| (root, forest.names(&root.children)))
             });
-            let details = || format!("the root of tree {tree:?}: {} instead of {}", kept.words(), root.words());
-            (!kept.means(root) || below != actual).then(|| (Arc::from(ROOT_QUOTA), details()))
+            let details = || format!("the root of tree {tree:?}: {} instead of {}", cached.words(), root.words());
+            (!cached.means(root) || below != actual).then(|| (Arc::from(ROOT_QUOTA), details()))
         });
         nodes.chain(roots).collect()
     }

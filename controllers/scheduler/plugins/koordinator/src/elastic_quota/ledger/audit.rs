@@ -32,10 +32,10 @@ impl Ledger {
         let nothing = Group::default();
         let added = actual.groups.keys().filter(|claim| !self.groups.contains_key(*claim));
         let wrong = self.groups.keys().chain(added).filter_map(|claim| {
-            let [kept, actual] = [self, actual].map(|ledger| ledger.groups.get(claim).unwrap_or(&nothing));
-            let differs = kept.pods != actual.pods || !kept.sums.means(&actual.sums);
+            let [cached, actual] = [self, actual].map(|ledger| ledger.groups.get(claim).unwrap_or(&nothing));
+            let differs = cached.pods != actual.pods || !cached.sums.means(&actual.sums);
             let name = format!("{}/{}", claim.namespace, claim.label);
-            differs.then(|| format!("{name}: {} instead of {}", kept.words(), actual.words()))
+            differs.then(|| format!("{name}: {} instead of {}", cached.words(), actual.words()))
         });
         let wrong: Vec<String> = wrong.collect();
         if !wrong.is_empty() {
@@ -58,10 +58,10 @@ impl Ledger {
     /// Compares the trees of these quotas, as far as they are built, with those that are built anew, and takes these where they differ:
     /// the names of quotas, and how they differed.
     pub fn audit_forest<'a>(&mut self, quotas: impl IntoIterator<Item = &'a Quota>) -> BTreeMap<Arc<str>, String> {
-        let Some(kept) = self.forest.get() else { return BTreeMap::new() };
+        let Some(cached) = self.forest.get() else { return BTreeMap::new() };
         let pods = self.groups.iter().map(|(claim, group)| (claim, &group.sums));
         let actual = Forest::new(&self.settings, quotas, pods, &self.offered);
-        let wrong = kept.differences(&actual);
+        let wrong = cached.differences(&actual);
         if !wrong.is_empty() {
             self.forest = actual.into();
         }

@@ -43,7 +43,7 @@ fn where_usage_is_guaranteed_nothing_is_lent_and_the_root_says_what_is_guarantee
 }
 
 #[test]
-fn annotations_that_say_the_same_are_not_written_again() {
+fn unchanged_annotations_are_not_written_again() {
     let mut world = World::of([quota("q1", json!({}), json!({"cpu": "40"}), json!({}), json!({}))]);
     world.arrive("q1", cpu(6));
     let before = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
@@ -69,7 +69,7 @@ fn what_a_quota_may_use_is_shown_anew_as_soon_as_another_one_requests_more() {
 }
 
 #[test]
-fn a_status_is_written_only_when_something_else_is_to_be_said() {
+fn a_status_is_written_only_when_it_changes() {
     let mut world = World::of([cores("q1", 5, 10, json!({}))]);
     world.arrive("q1", cpu(6));
     let status = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();

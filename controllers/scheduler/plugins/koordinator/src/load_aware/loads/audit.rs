@@ -10,18 +10,18 @@ impl Loads {
     /// Compares what is known of a node with its object, its report and its pods, and sets right what differs.
     pub(in super::super) fn audit_row(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
         let (actual, nothing) = (self.recount(cluster, row), Known::default());
-        let kept = self.rows.get(row.index()).unwrap_or(&nothing);
+        let cached = self.rows.get(row.index()).unwrap_or(&nothing);
         let mut wrong = Vec::new();
-        if kept.load != actual.load {
-            wrong.push(("load", format!("{} instead of {}", kept.load, actual.load)));
+        if cached.load != actual.load {
+            wrong.push(("load", format!("{} instead of {}", cached.load, actual.load)));
         }
-        let is_same = (&kept.capacity, &kept.thresholds, &kept.metric, kept.expires)
+        let is_same = (&cached.capacity, &cached.thresholds, &cached.metric, cached.expires)
             == (&actual.capacity, &actual.thresholds, &actual.metric, actual.expires);
-        if !is_same || kept.metric.is_some() && kept.is_expired != actual.is_expired {
+        if !is_same || cached.metric.is_some() && cached.is_expired != actual.is_expired {
             wrong.push(("load_report", "a node or a report as it was instead of as it is".to_owned()));
         }
         if !wrong.is_empty() {
-            let before = kept.expires;
+            let before = cached.expires;
             self.expire(row, before, actual.expires);
             *self.known(row) = actual;
         }

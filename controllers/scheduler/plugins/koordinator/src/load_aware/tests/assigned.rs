@@ -21,7 +21,7 @@ fn measured() -> World {
 }
 
 /// The nodes that have room for a pod of 5 cores.
-fn rooms(world: &World) -> Vec<&'static str> {
+fn nodes_with_capacity(world: &World) -> Vec<&'static str> {
     let mut cluster = world.engine.cluster().clone();
     let pod = sized("p", "5", "1Gi");
     let class = cluster.class(&pod.template);
@@ -40,7 +40,7 @@ fn a_pod_counts_since_its_condition_and_on_its_node() {
     let mut after = |pod: Pod| {
         let now = world.now();
         world.engine.set_pod(Arc::new(pod), now);
-        rooms(&world)
+        nodes_with_capacity(&world)
     };
     let (long_ago, just_now) = (START - 500, START);
     assert_eq!(after(bound("n1", long_ago)), ["n1", "n2"], "it is measured");
@@ -96,7 +96,7 @@ fn pods_of_daemon_sets_count_and_those_that_stand_for_reservations_do_not() {
     let of = |name: &str| Pod { key: ObjectKey::new("ns", name), uid: Uid::from(name), ..bound("n1", START) };
     let object = Reference { kind: ResourceKind::NODE, key: ObjectKey::cluster("r") };
     world.engine.set_pod(Arc::new(Pod { reservation: Some(Arc::new(object)), ..of("r") }), now);
-    assert_eq!(rooms(&world), ["n1", "n2"]);
+    assert_eq!(nodes_with_capacity(&world), ["n1", "n2"]);
     world.engine.set_pod(Arc::new(Pod { is_of_daemon_set: true, ..of("daemon") }), now);
-    assert_eq!(rooms(&world), ["n2"]);
+    assert_eq!(nodes_with_capacity(&world), ["n2"]);
 }

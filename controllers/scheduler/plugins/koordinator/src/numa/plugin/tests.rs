@@ -177,7 +177,7 @@ fn a_node_without_enough_cpus_is_refused_before_it_is_chosen() {
 }
 
 #[test]
-fn for_what_reserve_would_refuse_no_room_is_made() {
+fn no_preemption_for_what_reserve_would_refuse() {
     let reserved = Machine::reporting(
         "node.koordinator.sh/pod-cpu-allocs",
         r#"[{"uid":"u","cpuset":"0-11","managedByKubelet":true}]"#,
@@ -212,7 +212,7 @@ fn amplified_cpus_are_more_but_bound_ones_cost_more() {
 }
 
 #[test]
-fn resources_are_kept_together_as_the_policy_says() {
+fn resources_are_aligned_as_the_policy_says() {
     let with = |policy: &str| Machine::labelled(KEEP, policy);
     let fits = || (("LS", "4", &[][..]), shares("", &[(0, "4", "1Gi")]));
     for policy in ["BestEffort", "Restricted", "SingleNUMANode"] {
@@ -314,7 +314,7 @@ fn pods_are_packed_where_the_configuration_packs() {
 }
 
 #[test]
-fn pods_that_run_keep_their_cpus_when_the_scheduler_starts_again() {
+fn running_pods_keep_their_cpus_after_a_restart() {
     let mut world = World::new(json!({}));
     let running = pod("a", ("LSR", "4", &[FULL, (STATUS, r#"{"cpuset":"0-3"}"#)]), 9500, "1Gi", Some("n1"));
     // Pods may be known before their node and its CPUs are.

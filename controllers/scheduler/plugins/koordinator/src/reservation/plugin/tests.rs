@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{DeviceShare, NodeNumaResource};
 
-mod asked;
 mod conditions;
 mod gates;
 mod memory;
+mod messages;
 mod over;
 mod parts;
 mod pods;
 mod refused;
+mod required;
 mod shown;
-mod words;
 mod written;
 
 /// A scheduler with nodes of so many cores.
@@ -240,7 +240,7 @@ fn an_owner_prefers_its_reservation_and_may_take_more_than_it() {
 }
 
 #[test]
-fn an_owner_that_requests_nothing_which_is_kept_uses_the_reservation_all_the_same() {
+fn an_owner_that_requests_no_reserved_resource_uses_the_reservation_all_the_same() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
     assert_eq!(world.owner("p", 0, ""), "n1 in r");
@@ -252,7 +252,7 @@ fn an_owner_that_requests_nothing_which_is_kept_uses_the_reservation_all_the_sam
 }
 
 #[test]
-fn an_owner_that_requests_none_of_the_resources_that_are_kept_uses_no_reservation() {
+fn an_owner_that_requests_none_of_the_reserved_resources_uses_no_reservation() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
     let template =
@@ -374,7 +374,7 @@ fn a_reservation_that_is_being_deleted_takes_no_owners() {
 }
 
 #[test]
-fn a_pod_that_ignores_reservations_uses_what_they_keep() {
+fn a_pod_that_ignores_reservations_uses_reserved_resources() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
     let ignoring = [("scheduling.koordinator.sh/reservation-ignored", "true")];
@@ -399,7 +399,7 @@ fn the_smallest_order_wins_and_then_the_fullest_reservation() {
 }
 
 #[test]
-fn a_reservation_wants_its_node_and_no_other_policy_beside_it() {
+fn a_reservation_requires_its_node_and_no_other_policy_beside_it() {
     let mut world = World::new(&[2, 16]);
     assert_eq!(
         world.reserve("r", 4, &json!({"nodeName": "n1"})),
@@ -437,7 +437,7 @@ fn owners_are_known_whatever_is_seen_first() {
 }
 
 #[test]
-fn what_is_over_keeps_nothing() {
+fn an_expired_reservation_reserves_nothing() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
     assert_eq!(world.pod("p", 4, &[], ""), FULL);
@@ -448,7 +448,7 @@ fn what_is_over_keeps_nothing() {
 }
 
 #[test]
-fn what_says_a_node_and_is_not_available_keeps_nothing() {
+fn a_reservation_with_a_node_that_is_not_available_reserves_nothing() {
     for phase in [json!("Pending"), json!("Waiting"), json!(""), Value::Null] {
         let mut world = World::new(&[8]);
         world.reserve("r", 6, &json!({}));
@@ -461,7 +461,7 @@ fn what_says_a_node_and_is_not_available_keeps_nothing() {
 }
 
 #[test]
-fn a_reservation_tells_what_became_of_it() {
+fn the_phases_of_a_reservation_are_reported() {
     let mut world = World::new(&[8]);
     assert!(world.reserve("large", 9, &json!({})).starts_with("0/1 nodes are available"));
     assert_eq!(world.status("large"), "- Scheduled=False");
@@ -487,7 +487,7 @@ fn a_reservation_that_is_deleted_is_gone() {
 }
 
 #[test]
-fn a_template_that_is_none_is_told_in_the_reservation() {
+fn an_invalid_template_is_reported_of_the_reservation() {
     let mut world = World::new(&[8]);
     let spec = json!({"owners": [{}], "template": {"spec": {"containers": 1}}});
     let object = json!({"metadata": {"name": "r", "uid": "r"}, "spec": spec, "status": {}});
@@ -505,8 +505,8 @@ fn running_pods_are_taken_over() {
             "labels": {"scheduling.koordinator.sh/pre-allocation-required": "true"}})
     };
     let mut world = World::new(&[4]);
-    let nobody = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
-    assert_eq!(world.reserve("early", 4, &over("Restricted")), nobody, "prealloc-required-none");
+    let no_pod = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
+    assert_eq!(world.reserve("early", 4, &over("Restricted")), no_pod, "prealloc-required-none");
     let unsupported = "node(s) reservation pre allocation is unsupported with current attributes";
     assert!(world.reserve("aligned", 4, &over("Aligned")).contains(unsupported), "prealloc-default-policy");
     for name in ["early", "aligned"] {
@@ -520,7 +520,7 @@ fn running_pods_are_taken_over() {
 }
 
 #[test]
-fn the_port_that_is_kept_for_an_owner_is_free_for_it() {
+fn a_reserved_port_is_free_for_an_owner() {
     let spec = json!({"hostPort": 80, "allocateOnce": false});
     let owner = |name: &str, app: &str| {
         let pod = World::of(name, 1, &[("app", app)], "");
@@ -540,7 +540,7 @@ fn the_port_that_is_kept_for_an_owner_is_free_for_it() {
 }
 
 #[test]
-fn a_pod_that_asks_for_a_reservation_gets_an_event_about_reservations() {
+fn a_pod_with_a_reservation_affinity_gets_an_event_about_reservations() {
     let mut world = World::new(&[8]);
     world.reserve("r", 4, &json!({"unschedulable": true}));
     world.owner("p", 2, r#"{"name":"other"}"#);

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSele
 use koord_scheduler_framework::dynamic::{AllocatedDevice, DeviceConfiguration, DeviceId};
 use serde_json::{Value, json};
 
-use super::{Choice, Search};
+use super::{AllocationError, Choice, Search};
 use crate::dynamic_resources::{
     demand::{Alternative, Demand, RequestedDevices},
     ledger::Given,
@@ -14,7 +14,7 @@ use crate::dynamic_resources::{
 
 impl Search<'_> {
     /// What each claim is given, by what was chosen.
-    pub(super) fn given(&self) -> Result<Vec<Given>, String> {
+    pub(super) fn given(&self) -> Result<Vec<Given>, AllocationError> {
         let claims = self.demands.iter().zip(&self.choices);
         claims
             .map(|(demand, choices)| {
@@ -41,7 +41,7 @@ impl Search<'_> {
     }
 
     /// The nodes from which all chosen devices can be reached.
-    fn selector(&self, choices: &[Choice<'_>]) -> Result<Option<NodeSelector>, String> {
+    fn selector(&self, choices: &[Choice<'_>]) -> Result<Option<NodeSelector>, AllocationError> {
         let (mut fields, mut expressions) = (Vec::new(), Vec::new());
         let chosen = choices.iter().filter_map(|choice| self.candidates.get(choice.candidate));
         for spec in chosen.map(|candidate| &candidate.slice.spec) {
@@ -59,9 +59,7 @@ impl Search<'_> {
                     add(&mut fields, one.match_fields.as_deref());
                     add(&mut expressions, one.match_expressions.as_deref());
                 }
-                Some(terms) => {
-                    return Err(format!("unsupported ResourceSlice.NodeSelector with {} terms", terms.len()));
-                }
+                Some(terms) => return Err(AllocationError::NodeSelector(terms.len())),
             }
         }
         Ok((!fields.is_empty() || !expressions.is_empty()).then(|| term(fields, expressions)))
@@ -82,14 +80,14 @@ fn add(all: &mut Vec<NodeSelectorRequirement>, more: Option<&[NodeSelectorRequir
     }
 }
 
-/// What drivers are told: first what classes say, each once, then what the claim says.
+/// The parameters for drivers: first those of classes, each once, then those of the claim.
 fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
     let chosen: Vec<(&RequestedDevices, &Alternative)> =
-        demand.requests.iter().filter_map(|asked| chosen(asked, choices)).collect();
+        demand.requests.iter().filter_map(|requested| chosen(requested, choices)).collect();
     let mut order = Vec::new();
     let mut by_class = BTreeMap::<&str, Vec<&str>>::new();
     for (_, alternative) in &chosen {
-        let class = alternative.ask.device_class_name.as_str();
+        let class = alternative.spec.device_class_name.as_str();
         let requests = by_class.entry(class).or_default();
         if requests.is_empty() {
             order.push((class, &alternative.class.spec.config));
@@ -102,8 +100,8 @@ fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
         config.iter().map(move |config| sourced("FromClass", &requests, config))
     });
     let concerns = |config: &&DeviceConfiguration| {
-        let is_named = |(asked, alternative): &(&RequestedDevices, &Alternative)| {
-            config.requests.contains(&asked.name) || config.requests.contains(&alternative.name)
+        let is_named = |(requested, alternative): &(&RequestedDevices, &Alternative)| {
+            config.requests.contains(&requested.name) || config.requests.contains(&alternative.name)
         };
         config.requests.is_empty() || chosen.iter().any(is_named)
     };
@@ -112,10 +110,13 @@ fn config(demand: &Demand, choices: &[Choice<'_>]) -> Vec<Value> {
 }
 
 /// The alternative of a request that was chosen: the only one, or that which has devices.
-fn chosen<'a>(asked: &'a RequestedDevices, choices: &[Choice<'a>]) -> Option<(&'a RequestedDevices, &'a Alternative)> {
-    let of_request = choices.iter().find(|choice| std::ptr::eq(choice.request, asked));
-    let alternative = of_request.map(|choice| choice.alternative).or_else(|| asked.alternatives.first());
-    Some((asked, alternative?))
+fn chosen<'a>(
+    requested: &'a RequestedDevices,
+    choices: &[Choice<'a>],
+) -> Option<(&'a RequestedDevices, &'a Alternative)> {
+    let of_request = choices.iter().find(|choice| std::ptr::eq(choice.request, requested));
+    let alternative = of_request.map(|choice| choice.alternative).or_else(|| requested.alternatives.first());
+    Some((requested, alternative?))
 }
 
 fn sourced(source: &str, requests: &[String], config: &DeviceConfiguration) -> Value {

@@ -6,19 +6,23 @@ use koord_scheduler_framework::dynamic::{
     DeviceClass, DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceSlice, Selector, TaintedDevices,
 };
 
-use super::{super::pools::Part, Scope};
+use super::{super::pools::Part, AllocationError, Scope};
 
-/// The taints that rules give to each device of a slice; or why that cannot be known.
+/// The taints that rules give to each device of a slice.
 pub(super) fn with_rules<'a>(
     part: &Arc<Part>,
     slice: &ResourceSlice,
     scope: Scope<'a>,
-) -> Result<Vec<Vec<&'a DeviceTaint>>, String> {
+) -> Result<Vec<Vec<&'a DeviceTaint>>, AllocationError> {
     let mut tainted = vec![Vec::new(); slice.spec.devices.len()];
-    for (name, rule) in scope.objects.of::<DeviceTaintRule>() {
+    for (rule_key, rule) in scope.objects.of::<DeviceTaintRule>() {
         let all = TaintedDevices::default();
         let of = rule.spec.device_selector.as_ref().unwrap_or(&all);
-        let are = selected(of, part, slice, scope).map_err(|why| format!("DeviceTaintRule {name}: {why}"))?;
+        let are = selected(of, part, slice, scope).map_err(|(index, error)| AllocationError::TaintRule {
+            rule: rule_key.clone(),
+            index,
+            error,
+        })?;
         for (taints, _) in tainted.iter_mut().zip(are).filter(|(_, is)| *is) {
             taints.push(&rule.spec.taint);
         }
@@ -26,15 +30,17 @@ pub(super) fn with_rules<'a>(
     Ok(tainted)
 }
 
-/// Which devices of a slice a rule means. Where a selector fails for a device, it does not mean that.
+/// Which devices of a slice a rule selects. A device for which a selector fails is not selected. An error is that of a selector,
+/// with its index, that does not compile.
 fn selected(
     of: &TaintedDevices,
     part: &Arc<Part>,
     slice: &ResourceSlice,
     scope: Scope<'_>,
-) -> Result<Vec<bool>, String> {
+) -> Result<Vec<bool>, (usize, Arc<str>)> {
     let spec = &slice.spec;
-    let is_meant = |wanted: &Option<Arc<str>>, name: &Arc<str>| wanted.as_ref().is_none_or(|wanted| wanted == name);
+    let is_meant =
+        |required: &Option<Arc<str>>, name: &Arc<str>| required.as_ref().is_none_or(|required| required == name);
     if !is_meant(&of.driver, &spec.driver) || !is_meant(&of.pool, &spec.pool.name) {
         return Ok(Vec::new());
     }
@@ -46,7 +52,7 @@ fn selected(
     for (index, selector) in class.iter().enumerate().chain(of.selectors.iter().enumerate()) {
         let Selector { cel: Some(cel) } = selector else { continue };
         let answers = scope.selectors.answers(&cel.expression, part, slice);
-        let answers = answers.map_err(|why| format!("selector #{index}: CEL compile error: {why}"))?;
+        let answers = answers.map_err(|error| (index, error))?;
         for (is, answer) in are.iter_mut().zip(&*answers) {
             *is &= *answer == Ok(true);
         }
@@ -56,7 +62,7 @@ fn selected(
 
 pub(super) fn tolerates(tolerations: &[DeviceToleration], taint: &DeviceTaint) -> bool {
     let keeps_away = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    let meets = |wanted: &str, actual: &str| wanted.is_empty() || wanted == actual;
+    let meets = |required: &str, actual: &str| required.is_empty() || required == actual;
     !keeps_away
         || tolerations.iter().any(|toleration| {
             let is_value = match toleration.operator.as_str() {

@@ -214,12 +214,12 @@ fn a_search_without_end_is_given_up() {
 }
 
 #[test]
-fn drivers_are_told_what_class_and_claim_say_and_nodes_what_devices_need() {
+fn the_configuration_of_class_and_claim_and_the_node_selector_of_devices_are_written() {
     let mut world = World::of(&["a", "b"]);
-    let told = |driver: &str, what: &str| json!({"opaque": {"driver": driver, "parameters": {"what": what}}});
+    let parameters = |driver: &str, what: &str| json!({"opaque": {"driver": driver, "parameters": {"what": what}}});
     world.set::<koord_scheduler_framework::dynamic::DeviceClass>(
         "gpu",
-        &json!({"spec": {"config": [told(DRIVER, "class")]}}),
+        &json!({"spec": {"config": [parameters(DRIVER, "class")]}}),
     );
     let test = json!({"key": "host", "operator": "In", "values": ["a", "b"]});
     let reach = json!({"nodeSelectorTerms": [{"matchExpressions": [test]}]});
@@ -227,7 +227,7 @@ fn drivers_are_told_what_class_and_claim_say_and_nodes_what_devices_need() {
     let spec =
         json!({"driver": DRIVER, "pool": pool, "nodeSelector": reach, "devices": [{"name": "x"}, {"name": "y"}]});
     world.set::<koord_scheduler_framework::dynamic::ResourceSlice>("net", &json!({ "spec": spec }));
-    let mut of_claim = told(DRIVER, "claim");
+    let mut of_claim = parameters(DRIVER, "claim");
     of_claim["requests"] = json!(["s"]);
     let config = json!([of_claim, {"requests": ["other"], "opaque": {}}]);
     let requests = json!([request("r", 1, &[]), request("s", 1, &[])]);
@@ -245,8 +245,8 @@ fn drivers_are_told_what_class_and_claim_say_and_nodes_what_devices_need() {
         "devices": {
             "results": [result("r", "x"), result("s", "y")],
             "config": [
-                sourced(told(DRIVER, "class"), "FromClass", json!(["r", "s"])),
-                sourced(told(DRIVER, "claim"), "FromClaim", json!(["s"])),
+                sourced(parameters(DRIVER, "class"), "FromClass", json!(["r", "s"])),
+                sourced(parameters(DRIVER, "claim"), "FromClaim", json!(["s"])),
             ],
         },
         "nodeSelector": reach,

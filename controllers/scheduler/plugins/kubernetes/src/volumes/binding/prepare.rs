@@ -9,12 +9,33 @@ use koord_scheduler_framework::{
     object::Objects,
 };
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use super::assumed::{Binding, Provision, VolumesHeld, revision};
 use crate::volumes::storage::{BOUND_BY_CONTROLLER, Reach, SELECTED_NODE, annotation, is_fully_bound, volume_of};
 
-/// The words when the claims are not bound in time.
+/// The message when the claims are not bound in time.
 const TIMEOUT: &str = "binding volumes: context deadline exceeded";
+
+/// Why the claims of a pod are not going to be bound.
+#[derive(Debug, Error)]
+enum BindingError {
+    #[error("failed to check binding: could not find v1.PersistentVolume {0:?}")]
+    VolumeGone(String),
+    #[error("failed to check binding: could not find v1.PersistentVolumeClaim {0:?}")]
+    ClaimGone(String),
+    #[error("failed to check provisioning pvc: could not find v1.PersistentVolumeClaim {0:?}")]
+    ProvisionedClaimGone(String),
+    #[error("ClaimRef got reset for pv {0:?}")]
+    ClaimRefReset(String),
+    /// The provisioner has removed the node from the claim.
+    #[error("provisioning failed for PVC {0:?}")]
+    ProvisioningFailed(String),
+    #[error("the node of the pod is gone")]
+    NodeGone,
+    #[error("pv {volume:?} node affinity doesn't match node {node:?}: no matching NodeSelectorTerms")]
+    OutOfReach { volume: String, node: String },
+}
 
 /// The writes from which the binding of the claims follows.
 pub(super) fn writes(held: &VolumesHeld, objects: &Objects) -> Vec<Write> {
@@ -69,22 +90,19 @@ pub(super) fn prepared(held: &VolumesHeld, placed: &Placed, cluster: &Cluster) -
     for step in bindings.chain(provisions) {
         match step {
             Ok(is_done) => is_pending |= !is_done,
-            Err(why) => return PreBindProgress::Failed(format!("binding volumes: {why}")),
+            Err(error) => return PreBindProgress::Failed(format!("binding volumes: {error}")),
         }
     }
     if is_pending { PreBindProgress::Pending(TIMEOUT.to_owned()) } else { PreBindProgress::Done }
 }
 
-fn is_bound(binding: &Binding, placed: &Placed, cluster: &Cluster) -> Result<bool, String> {
+fn is_bound(binding: &Binding, placed: &Placed, cluster: &Cluster) -> Result<bool, BindingError> {
     let objects = cluster.objects();
     let Binding { volume: name, claim, revision: base } = binding;
     let volume = objects.get::<PersistentVolume>(name.as_str());
-    let volume = volume
-        .ok_or_else(|| format!("failed to check binding: could not find v1.PersistentVolume {:?}", name.name()))?;
+    let volume = volume.ok_or_else(|| BindingError::VolumeGone(name.name().to_owned()))?;
     let claim = objects.get::<PersistentVolumeClaim>(claim.as_str());
-    let claim = claim.ok_or_else(|| {
-        format!("failed to check binding: could not find v1.PersistentVolumeClaim {:?}", binding.claim.as_str())
-    })?;
+    let claim = claim.ok_or_else(|| BindingError::ClaimGone(binding.claim.as_str().to_owned()))?;
     let owner = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()).and_then(|owner| owner.uid.as_deref());
     let is_owned = owner.is_some_and(|owner| !owner.is_empty());
     // What was written comes with another revision.
@@ -93,25 +111,22 @@ fn is_bound(binding: &Binding, placed: &Placed, cluster: &Cluster) -> Result<boo
     }
     reached(volume, name.name(), placed, cluster)?;
     if !is_owned {
-        return Err(format!("ClaimRef got reset for pv {:?}", name.name()));
+        return Err(BindingError::ClaimRefReset(name.name().to_owned()));
     }
     Ok(is_fully_bound(claim))
 }
 
-fn is_provided(provision: &Provision, node: &str, placed: &Placed, cluster: &Cluster) -> Result<bool, String> {
+fn is_provided(provision: &Provision, node: &str, placed: &Placed, cluster: &Cluster) -> Result<bool, BindingError> {
     let objects = cluster.objects();
     let claim = objects.get::<PersistentVolumeClaim>(provision.claim.as_str());
-    let claim = claim.ok_or_else(|| {
-        let name = provision.claim.as_str();
-        format!("failed to check provisioning pvc: could not find v1.PersistentVolumeClaim {name:?}")
-    })?;
+    let claim = claim.ok_or_else(|| BindingError::ProvisionedClaimGone(provision.claim.as_str().to_owned()))?;
     if annotation(&claim.metadata, SELECTED_NODE) != Some(node) {
         // What was written comes with another revision. A provisioner that cannot make the volume takes the node away again.
         let is_old = revision(Some(claim)) == provision.revision;
         return if is_old {
             Ok(false)
         } else {
-            Err(format!("provisioning failed for PVC {:?}", provision.claim.name()))
+            Err(BindingError::ProvisioningFailed(provision.claim.name().to_owned()))
         };
     }
     let Some(name) = volume_of(claim) else { return Ok(false) };
@@ -121,10 +136,10 @@ fn is_provided(provision: &Provision, node: &str, placed: &Placed, cluster: &Clu
 }
 
 /// Whether a volume can be reached from the pod's node.
-fn reached(volume: &PersistentVolume, name: &str, placed: &Placed, cluster: &Cluster) -> Result<(), String> {
-    let Some(node) = cluster.node(placed.row) else { return Err("the node of the pod is gone".to_owned()) };
+fn reached(volume: &PersistentVolume, name: &str, placed: &Placed, cluster: &Cluster) -> Result<(), BindingError> {
+    let Some(node) = cluster.node(placed.row) else { return Err(BindingError::NodeGone) };
     if Reach::of(volume).includes(&node.labels) {
         return Ok(());
     }
-    Err(format!("pv {name:?} node affinity doesn't match node {:?}: no matching NodeSelectorTerms", node.name))
+    Err(BindingError::OutOfReach { volume: name.to_owned(), node: node.name.to_string() })
 }

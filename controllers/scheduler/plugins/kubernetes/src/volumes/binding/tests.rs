@@ -59,7 +59,7 @@ fn stage(objects: &[(&str, &str, Value)]) -> Cluster {
     cluster
 }
 
-fn asked(cluster: &mut Cluster, claims: &[&str]) -> Vec<String> {
+fn filter_answers(cluster: &mut Cluster, claims: &[&str]) -> Vec<String> {
     answers(&plugin(), cluster, &with_claims(claims))
 }
 
@@ -90,13 +90,13 @@ fn bound_volumes_are_reached_from_their_nodes_alone() {
         ("claim", "lost", bound("gone")),
         ("claim", "waits", claim("by-hand", "20Gi")),
     ]);
-    assert_eq!(asked(&mut cluster, &["here"]), ["", OUT_OF_REACH]);
-    assert_eq!(asked(&mut cluster, &["anywhere"]), ["", ""]);
+    assert_eq!(filter_answers(&mut cluster, &["here"]), ["", OUT_OF_REACH]);
+    assert_eq!(filter_answers(&mut cluster, &["anywhere"]), ["", ""]);
     let missing = "UU node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
-    assert_eq!(asked(&mut cluster, &["lost"]), [missing, missing]);
+    assert_eq!(filter_answers(&mut cluster, &["lost"]), [missing, missing]);
     let both = format!("{OUT_OF_REACH}, {}", &NOTHING_TO_BIND[3..]);
-    assert_eq!(asked(&mut cluster, &["here", "waits"]), [NOTHING_TO_BIND, &*both]);
-    assert_eq!(asked(&mut cluster, &[]), ["", ""]);
+    assert_eq!(filter_answers(&mut cluster, &["here", "waits"]), [NOTHING_TO_BIND, &*both]);
+    assert_eq!(filter_answers(&mut cluster, &[]), ["", ""]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_affinity_of_a_providers_disk_is_taken_as_it_is_written() {
     let migrated = json!({"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"});
     let node = json!({"metadata": {"annotations": migrated}, "spec": {"drivers": []}});
     cluster.set_object(object("csinode", "a", &node).1);
-    assert_eq!(asked(&mut cluster, &["c"]), ["", OUT_OF_REACH]);
+    assert_eq!(filter_answers(&mut cluster, &["c"]), ["", OUT_OF_REACH]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_pod_waits_for_claims_that_are_missing_or_not_usable() {
         ("chosen", unbound),
         ("strange", unbound),
     ] {
-        assert_eq!(asked(&mut cluster, &[claim]), [answer], "{claim}");
+        assert_eq!(filter_answers(&mut cluster, &[claim]), [answer], "{claim}");
     }
     let mut of_volume =
         |name: &str| answers(&plugin(), &mut cluster, &json!({"volumes": [{"name": name, "ephemeral": {}}]})).remove(0);
@@ -151,7 +151,7 @@ fn a_pod_waits_for_claims_that_are_missing_or_not_usable() {
     );
     let modeless = json!({"provisioner": "csi"});
     cluster.set_object(object("class", "now", &modeless).1);
-    assert_eq!(asked(&mut cluster, &["now"]), [r#"Error: VolumeBindingMode not set for StorageClass "now""#]);
+    assert_eq!(filter_answers(&mut cluster, &["now"]), [r#"Error: VolumeBindingMode not set for StorageClass "now""#]);
     assert!(admitted(&plugin(), &mut cluster, &pod("p", &json!({}))).is_ok());
 }
 
@@ -177,7 +177,7 @@ fn a_claim_that_waits_takes_a_volume_or_has_one_made() {
         (vec!["static", "static"], ["", NOTHING_TO_BIND]),
         (vec!["static", "zonal"], [NOTHING_TO_BIND; 2]),
     ] {
-        assert_eq!(asked(&mut cluster, &claims), answers, "{claims:?}");
+        assert_eq!(filter_answers(&mut cluster, &claims), answers, "{claims:?}");
     }
 }
 
@@ -195,11 +195,11 @@ fn volumes_are_made_where_the_driver_has_space() {
         ("capacity", "two", space("z2", json!({"capacity": "10Gi"}))),
         ("capacity", "other", merged(space("z1", json!({"capacity": "1Ti"})), &json!({"storageClassName": "other"}))),
     ]);
-    assert_eq!(asked(&mut cluster, &["large"]), ["", ""], "a driver that does not say how much it has");
+    assert_eq!(filter_answers(&mut cluster, &["large"]), ["", ""], "a driver that does not say how much it has");
     cluster.set_object(object("driver", "csi", &json!({"spec": {"storageCapacity": true}})).1);
     let refused = "UU node(s) did not have enough free storage";
-    assert_eq!(asked(&mut cluster, &["large"]), [refused, ""]);
-    assert_eq!(asked(&mut cluster, &["small"]), ["", ""]);
+    assert_eq!(filter_answers(&mut cluster, &["large"]), [refused, ""]);
+    assert_eq!(filter_answers(&mut cluster, &["small"]), ["", ""]);
 }
 
 #[test]
@@ -223,14 +223,14 @@ fn a_volume_is_given_to_one_claim_and_given_back_with_its_pod() {
     let expected = json!({"metadata": metadata, "spec": {"claimRef": reference}});
     assert_eq!(write.action, Action::Patch { subresource: "", patch: expected });
 
-    assert_eq!(asked(&mut cluster, &["d"]), [NOTHING_TO_BIND; 2]);
-    assert_eq!(asked(&mut cluster, &["c"]), ["", NOTHING_TO_BIND], "who shares the claim shares its volume");
+    assert_eq!(filter_answers(&mut cluster, &["d"]), [NOTHING_TO_BIND; 2]);
+    assert_eq!(filter_answers(&mut cluster, &["c"]), ["", NOTHING_TO_BIND], "who shares the claim shares its volume");
     assert!(reserve(&mut cluster, "other", "a", &["d"]).is_err());
     reserve(&mut cluster, "second", "a", &["c"]).unwrap();
     cluster.remove_pod(&"first".into());
-    assert_eq!(asked(&mut cluster, &["d"]), [NOTHING_TO_BIND; 2]);
+    assert_eq!(filter_answers(&mut cluster, &["d"]), [NOTHING_TO_BIND; 2]);
     cluster.remove_pod(&"second".into());
-    assert_eq!(asked(&mut cluster, &["d"]), ["", NOTHING_TO_BIND]);
+    assert_eq!(filter_answers(&mut cluster, &["d"]), ["", NOTHING_TO_BIND]);
     assert_eq!(cluster.state::<Assumed>().cloned(), before);
 }
 
@@ -265,7 +265,7 @@ fn a_volume_is_made_for_the_node_that_the_claim_names() {
     let [(_, write)] = &*patch.writes else { panic!("{patch:?}") };
     let expected = json!({"metadata": {"uid": "c", "resourceVersion": "5", "annotations": {SELECTED: "b"}}});
     assert_eq!((write.key.as_str(), &write.action), ("ns/c", &Action::Patch { subresource: "", patch: expected }));
-    assert_eq!(asked(&mut cluster, &["c"]), [NOTHING_TO_BIND, ""], "who shares the claim comes to its node");
+    assert_eq!(filter_answers(&mut cluster, &["c"]), [NOTHING_TO_BIND, ""], "who shares the claim comes to its node");
 
     let pending = PreBindProgress::Pending("binding volumes: context deadline exceeded".to_owned());
     assert_eq!(prepared(&cluster, "p"), pending);

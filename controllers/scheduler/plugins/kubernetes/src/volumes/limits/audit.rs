@@ -21,14 +21,14 @@ impl Attached {
         let with_volumes = cluster.pods_on(row).filter(|placed| !placed.pod.template.volumes.is_empty());
         with_volumes.for_each(|placed| actual.add(&placed.pod));
         let nothing = OnRow::default();
-        let kept = self.rows.get(&row).unwrap_or(&nothing);
-        if *kept == actual {
+        let cached = self.rows.get(&row).unwrap_or(&nothing);
+        if *cached == actual {
             return None;
         }
         let uses = |of: &OnRow| of.claims.values().sum::<u32>() + of.disks.values().sum::<u32>();
         let count =
             |of: &OnRow| format!("{} uses of {} claims and {} disks", uses(of), of.claims.len(), of.disks.len());
-        let details = format!("{} instead of {}", count(kept), count(&actual));
+        let details = format!("{} instead of {}", count(cached), count(&actual));
         if actual == nothing {
             self.rows.remove(&row);
         } else {

@@ -1,4 +1,4 @@
-//! Which volume of which CSI driver a claim, a disk or an attachment stands for.
+//! Which volume of which CSI driver a claim, a disk or an attachment is.
 
 use std::sync::Arc;
 

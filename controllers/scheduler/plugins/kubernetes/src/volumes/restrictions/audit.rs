@@ -13,10 +13,10 @@ impl ClaimsInUse {
         let added = actual.0.keys().filter(|claim| !self.0.contains_key(*claim));
         let uses = |of: &Self, claim| of.0.get(claim).copied().unwrap_or(0);
         let wrong = self.0.keys().chain(added).filter_map(|claim| {
-            let (kept, actual) = (uses(self, claim), uses(&actual, claim));
-            let details = || format!("{kept} pods instead of {actual} use {claim}");
+            let (cached, actual) = (uses(self, claim), uses(&actual, claim));
+            let details = || format!("{cached} pods instead of {actual} use {claim}");
             let subject = || Subject::of::<PersistentVolumeClaim>(cluster, claim);
-            (kept != actual).then(|| Mismatch::new(subject(), "claims_in_use", details()))
+            (cached != actual).then(|| Mismatch::new(subject(), "claims_in_use", details()))
         });
         let wrong = wrong.collect();
         *self = actual;

@@ -15,7 +15,7 @@ const UNBOUND: &str = "Unresolvable: pod has unbound immediate PersistentVolumeC
 
 type Objects<'a> = Vec<(&'a str, &'a str, Value)>;
 
-fn asked(objects: &Objects<'_>, spec: &Value) -> Vec<String> {
+fn filter_answers(objects: &Objects<'_>, spec: &Value) -> Vec<String> {
     let plugin = VolumeBinding::new(&VolumeBindingArgs { bind_timeout_seconds: 60 });
     let nodes = ["a", "b"].map(|name| node(name, &json!({"metadata": {"labels": {"host": name}}})));
     answers(&plugin, &mut cluster(&plugin, &nodes, objects), spec)
@@ -86,7 +86,7 @@ fn claims_are_bound_to_volumes_that_exist_or_are_made() {
         names.iter().map(|(name, size, host)| ("volume", *name, volume(size, host))).collect()
     };
     let none: &[(&str, &str, &str)] = &[];
-    for (what, volumes, wanted, expected) in [
+    for (what, volumes, requested, expected) in [
         ("no claim", none, &[][..], &["", ""][..]),
         ("a claim that does not exist", none, &["none"], &[r#"Unresolvable: persistentvolumeclaim "none" not found"#]),
         (
@@ -157,7 +157,7 @@ fn claims_are_bound_to_volumes_that_exist_or_are_made() {
     ] {
         let mut objects = claims();
         objects.extend(free(volumes));
-        assert_eq!(asked(&objects, &with_claims(wanted)), expected, "{what}");
+        assert_eq!(filter_answers(&objects, &with_claims(requested)), expected, "{what}");
     }
 }
 
@@ -179,7 +179,7 @@ fn claims_of_the_pods_own_belong_to_it() {
     ] {
         let mut objects = claims();
         objects.extend(claim.map(|claim| ("claim", "tried-own", claim)));
-        assert_eq!(asked(&objects, &own), expected, "{what}");
+        assert_eq!(filter_answers(&objects, &own), expected, "{what}");
     }
 }
 
@@ -223,8 +223,12 @@ fn a_driver_makes_volumes_where_it_has_space() {
         let names = ["s0", "s1"];
         let mut objects = claims();
         objects.extend(names.into_iter().zip(spaces).map(|(name, space)| ("capacity", name, space)));
-        assert_eq!(asked(&objects, &with_claims(&["made"])), ["", ""], "{what}, of a driver that does not say");
+        assert_eq!(
+            filter_answers(&objects, &with_claims(&["made"])),
+            ["", ""],
+            "{what}, of a driver that does not say"
+        );
         objects.push(("driver", "csi", json!({"spec": {"storageCapacity": true}})));
-        assert_eq!(asked(&objects, &with_claims(&["made"])), [on_a, on_b], "{what}");
+        assert_eq!(filter_answers(&objects, &with_claims(&["made"])), [on_a, on_b], "{what}");
     }
 }

@@ -76,7 +76,7 @@ fn a_node_attaches_no_more_than_its_limits() {
         let annotations = json!({"storage.alpha.kubernetes.io/migrated-plugins": migrated});
         merged(limits(&[("pxd.portworx.com", 0)]), &json!({"metadata": {"annotations": annotations}}))
     };
-    for (what, csi_node, attached, there, wanted, fits) in [
+    for (what, csi_node, attached, there, requested, fits) in [
         ("attachments alone", limits(&[("x", 2)]), &["x-1", "x-2"][..], &[][..], &["x-3"][..], false),
         ("attachments that leave room", limits(&[("x", 3)]), &["x-1", "x-2"], &[], &["x-3"], true),
         ("attachments of pods that are there", limits(&[("x", 3)]), &["x-1", "x-2"], &["x-1", "x-2"], &["x-3"], true),
@@ -128,7 +128,7 @@ fn a_node_attaches_no_more_than_its_limits() {
         let mut cluster = stage(&csi_node, attached);
         place(&mut cluster, "there", "n", &spec(there));
         let expected = if fits { "" } else { REFUSED };
-        assert_eq!(answers(&NodeVolumeLimits, &mut cluster, &spec(wanted)), [expected], "{what}");
+        assert_eq!(answers(&NodeVolumeLimits, &mut cluster, &spec(requested)), [expected], "{what}");
     }
     let mut cluster = stage(&json!({}), &[]);
     cluster.set_node(node("bare", &json!({})));

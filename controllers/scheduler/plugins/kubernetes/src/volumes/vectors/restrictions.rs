@@ -20,7 +20,7 @@ fn a_disk_that_cannot_be_shared() {
     let rbd = |monitors: &[&str], pool: &str, image: &str, read_only: bool| json!({"rbd": {"monitors": monitors, "pool": pool, "image": image, "readOnly": read_only}});
     let iscsi = |iqn: &str, lun: i32, read_only: bool| json!({"iscsi": {"targetPortal": "10.1.0.9", "iqn": iqn, "lun": lun, "readOnly": read_only}});
     let empty = json!({"emptyDir": {}});
-    for (what, there, wanted, fits) in [
+    for (what, there, requested, fits) in [
         ("nothing is there", &empty, gce("d", false), true),
         ("nothing is wanted", &gce("d", false), empty.clone(), true),
         ("the same of GCE", &gce("d", false), gce("d", false), false),
@@ -44,14 +44,14 @@ fn a_disk_that_cannot_be_shared() {
         let mut cluster = cluster(&VolumeRestrictions, &[node("n", &json!({}))], &[]);
         place(&mut cluster, "there", "n", &of(there));
         let expected = if fits { "" } else { NO_DISK };
-        assert_eq!(answers(&VolumeRestrictions, &mut cluster, &of(&wanted)), [expected], "{what}");
+        assert_eq!(answers(&VolumeRestrictions, &mut cluster, &of(&requested)), [expected], "{what}");
     }
 }
 
 #[test]
 fn a_claim_of_one_pod() {
     let modes = |mode: &str| json!({"spec": {"accessModes": [mode]}});
-    for (what, there, wanted, expected) in [
+    for (what, there, requested, expected) in [
         ("nobody has it", vec![], vec!["once"], ["", ""]),
         ("several may have it", vec!["many"], vec!["many"], ["", ""]),
         ("one may have it", vec!["once"], vec!["once"], [IN_USE, IN_USE]),
@@ -67,7 +67,7 @@ fn a_claim_of_one_pod() {
         let nodes = ["a", "b"].map(|name| node(name, &json!({})));
         let mut cluster = cluster(&VolumeRestrictions, &nodes, &claims);
         place(&mut cluster, "there", "a", &with_claims(&there));
-        assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&wanted)), expected, "{what}");
+        assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&requested)), expected, "{what}");
     }
     let mut cluster = cluster(&VolumeRestrictions, &[node("a", &json!({}))], &[]);
     let missing = r#"Unresolvable: persistentvolumeclaim "once" not found"#;

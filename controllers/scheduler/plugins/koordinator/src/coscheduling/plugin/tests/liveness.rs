@@ -5,7 +5,7 @@ use koord_scheduler_plugins_kubernetes::InterPodAffinity;
 use super::*;
 
 #[test]
-fn two_gangs_that_fit_half_each_do_not_keep_each_other_out_nor_busy() {
+fn two_gangs_that_half_fit_neither_block_each_other_nor_are_tried_without_end() {
     let other = json!({"name": "h", "min-available": "2"});
     let mut world = World::new(&[4]);
     for (name, gang) in [("g1", of(2)), ("h1", other.clone()), ("g2", of(2)), ("h2", other)] {
@@ -52,7 +52,7 @@ fn pod_groups_without_a_timeout_that_fit_half_each_run_one_after_the_other() {
 }
 
 #[test]
-fn groups_that_arrive_mixed_run_as_room_comes() {
+fn groups_that_arrive_mixed_run_as_capacity_comes() {
     let of = |name: &str, group: &str| json!({"name": name, "min-available": "1", "groups": group});
     let (ab, cd) = (r#"["ns/A","ns/B"]"#, r#"["ns/C","ns/D"]"#);
     let mut world = World::new(&[1]);

@@ -177,7 +177,7 @@ fn members_sit_down_by_name_whatever_their_index() {
 }
 
 #[test]
-fn a_gang_that_asks_for_a_place_waits_for_a_topology_whether_that_counts_or_not() {
+fn a_gang_that_requires_a_topology_waits_for_one_whether_it_counts_or_not() {
     let unknown = "0/1 nodes are available: no cluster network topology.";
     let helpless = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
     for (args, said) in [
@@ -213,7 +213,7 @@ fn a_gang_that_fits_on_each_node_and_has_no_place_says_nothing_of_the_nodes() {
 }
 
 #[test]
-fn where_coscheduling_makes_no_room_default_preemption_makes_it_for_the_member_that_was_tried() {
+fn where_coscheduling_does_not_preempt_default_preemption_does_for_the_member_that_was_tried() {
     let evicted = |args: &Value| {
         let preemption = DefaultPreemption::new(&DefaultPreemptionArgs::default());
         let mut world = world_beside(Some(Arc::new(preemption)), args, false);

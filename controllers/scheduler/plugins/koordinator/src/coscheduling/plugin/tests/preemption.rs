@@ -42,10 +42,10 @@ fn a_gang_takes_a_node_over() {
         (&["l1 for p2", "l2 for p2"].map(str::to_owned)[..], "ns/g")
     );
     assert_eq!(world.messages["p2"], "0/1 nodes are available: 1 Insufficient cpu.");
-    let told = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable with \
+    let message = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable with \
                 reason \"0/1 nodes are available: 1 Insufficient cpu.\", alreadyWaitForBound: 0. preemption: preemption \
                 already attempted by ns/p2 with message preempt success, alreadyWaitingForBound: 0/2";
-    assert_eq!(world.messages["p1"], told);
+    assert_eq!(world.messages["p1"], message);
     // One of them goes first: nobody else is evicted, and nobody takes the room.
     world.delete("l1").create(&["x"], 4, &json!({"priority": 1000}));
     world.wait(12);
@@ -75,7 +75,7 @@ fn those_who_are_going_are_not_evicted_again() {
 }
 
 #[test]
-fn a_member_whose_room_is_lost_does_not_end_the_wait_of_the_others() {
+fn a_member_whose_nomination_is_lost_does_not_end_the_wait_of_the_others() {
     let args = serde_json::from_value(json!({"enablePreemption": true})).unwrap();
     let mut world = World::beside(Some(Arc::new(NodeUnschedulable)), Coscheduling::new(&args), &[4, 4, 1]);
     run(&mut world, "l1", 4, 1, "n1");
@@ -85,8 +85,8 @@ fn a_member_whose_room_is_lost_does_not_end_the_wait_of_the_others() {
     world.create(&["p2", "p1"], 4, &urgent(2));
     assert_eq!(world.evicted, ["l1 for p1", "l2 for p1"]);
     let cluster = world.engine.cluster();
-    let rooms = ["p1", "p2"].map(|name| cluster.nomination(&Uid::from(name)));
-    assert_eq!(rooms, ["n1", "n2"].map(|node| cluster.row(node)));
+    let nodes_with_capacity = ["p1", "p2"].map(|name| cluster.nomination(&Uid::from(name)));
+    assert_eq!(nodes_with_capacity, ["n1", "n2"].map(|node| cluster.row(node)));
     let cordoned = json!({"spec": {"unschedulable": true}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}});
     world.engine.set_node(node("n1", &cordoned), world.now);
     world.messages.clear();
@@ -97,18 +97,18 @@ fn a_member_whose_room_is_lost_does_not_end_the_wait_of_the_others() {
 }
 
 #[test]
-fn members_in_place_are_refused_with_why_there_is_no_room_for_the_others() {
+fn waiting_members_are_rejected_with_the_reason_of_the_failed_preemption() {
     let mut alone = world(&[4]);
     alone.create(&["p1", "p2"], 4, &urgent(2));
     let none = "preemption: 0/1 nodes are available: 1 no potential victims.";
     assert!(alone.messages["p1"].ends_with(none), "{}", alone.messages["p1"]);
-    let told = "0/1 nodes are available: 1 0/1 nodes are available: 1 no potential victims..";
-    assert_eq!(alone.messages["p2"], told);
+    let message = "0/1 nodes are available: 1 0/1 nodes are available: 1 no potential victims..";
+    assert_eq!(alone.messages["p2"], message);
     let mut crowded = world(&[8]);
     run(&mut crowded, "l", 4, 1, "n1");
     crowded.create(&["p1", "p2", "p3"], 4, &urgent(3));
-    let told = "0/1 nodes are available: 1 0/1 nodes are available: 1 Insufficient cpu..";
-    assert_eq!((crowded.messages["p3"].as_str(), crowded.evicted.len()), (told, 0));
+    let message = "0/1 nodes are available: 1 0/1 nodes are available: 1 Insufficient cpu..";
+    assert_eq!((crowded.messages["p3"].as_str(), crowded.evicted.len()), (message, 0));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn of_nodes_that_cost_the_same_the_first_by_name_is_taken() {
 }
 
 #[test]
-fn a_node_on_which_nobody_has_to_go_comes_before_one_that_costs_nothing() {
+fn a_node_without_victims_comes_before_one_whose_victims_cost_nothing() {
     let mut world = world(&[8, 8]);
     run(&mut world, "l", 8, 1, "n1");
     run(&mut world, "x", 7, 2000, "n2");
@@ -187,7 +187,7 @@ fn of_pods_alike_the_first_by_name_is_spared_whatever_its_namespace() {
 }
 
 #[test]
-fn nobody_is_evicted_in_vain() {
+fn no_pod_is_evicted_in_vain() {
     // preempt-job-not-enough: room for two of three.
     let mut world = world(&[8]);
     run(&mut world, "l1", 4, 1, "n1");
@@ -252,7 +252,7 @@ fn only_nodes_where_an_eviction_may_help_are_tried_and_named() {
 }
 
 #[test]
-fn what_stands_for_a_reservation_is_not_evicted_and_evicts_nobody() {
+fn a_reserve_pod_is_neither_evicted_nor_preempts() {
     let mut world = world(&[8]);
     let reserved = |pod: &Pod| {
         let reference = Reference { kind: ResourceKind::POD, key: pod.key.clone() };
@@ -282,7 +282,7 @@ fn a_plain_pod_preempts_too() {
 }
 
 #[test]
-fn members_that_have_found_a_node_keep_it_while_room_is_made_for_the_others() {
+fn members_that_have_found_a_node_stay_reserved_while_others_preempt() {
     let mut world = world(&[4, 4]);
     run(&mut world, "l", 4, 1, "n1");
     world.create(&["p1", "p2"], 4, &urgent(2));
@@ -326,7 +326,7 @@ fn a_gang_takes_the_block_over_that_costs_least() {
 }
 
 #[test]
-fn room_is_made_once_in_a_round_and_again_when_it_was_lost() {
+fn a_round_preempts_once_and_again_when_the_nomination_was_lost() {
     let mut world = world(&[4, 4]);
     run(&mut world, "l1", 4, 1, "n1");
     run(&mut world, "l2", 4, 1, "n2");
@@ -345,7 +345,7 @@ fn room_is_made_once_in_a_round_and_again_when_it_was_lost() {
 }
 
 #[test]
-fn two_gangs_do_not_evict_for_each_other_nor_keep_each_other_out() {
+fn two_gangs_neither_evict_nor_block_each_other() {
     let mut world = world(&[4, 4]);
     run(&mut world, "l1", 4, 1, "n1");
     run(&mut world, "l2", 4, 1, "n2");
@@ -362,7 +362,7 @@ fn two_gangs_do_not_evict_for_each_other_nor_keep_each_other_out() {
 }
 
 #[test]
-fn a_pod_that_must_not_preempt_says_so() {
+fn a_pod_that_must_not_preempt_is_reported() {
     let mut world = world(&[4]);
     run(&mut world, "l", 4, 1, "n1");
     world.put("p", 4, &json!({"priority": 1000, "gated": ""}));

@@ -7,7 +7,7 @@ use super::*;
 use crate::coscheduling::statuses::GONE_AFTER;
 
 /// The writes that are wanted: key, subresource and patch.
-fn wanted(world: &World) -> Vec<(String, &'static str, Value)> {
+fn status_writes(world: &World) -> Vec<(String, &'static str, Value)> {
     let writes = world.engine.status_updates().writes.into_iter();
     let shown = writes.map(|write| match write.action {
         Action::Patch { subresource, patch } => (write.key.to_string(), subresource, patch),
@@ -31,7 +31,7 @@ fn follow(world: &mut World, min: i32) -> (String, i32, i32) {
     };
     let status = json!(known(world));
     set(world, min, &status);
-    while let Some((.., patch)) = wanted(world.run()).pop() {
+    while let Some((.., patch)) = status_writes(world.run()).pop() {
         let members = patch["status"].as_object().unwrap().clone().into_iter();
         let status: serde_json::Map<String, Value> = members.filter(|(_, value)| !value.is_null()).collect();
         set(world, min, &status.into());
@@ -66,7 +66,7 @@ fn the_status_of_a_pod_group_follows_its_pods() {
         "scheduleStartTime": "1970-01-01T00:00:00Z",
     });
     let patch = json!({"metadata": {"uid": "g"}, "status": status});
-    assert_eq!(wanted(&world), [("ns/g".to_owned(), "", patch)]);
+    assert_eq!(status_writes(&world), [("ns/g".to_owned(), "", patch)]);
     assert_eq!(follow(&mut world, 2), is("Scheduling", 0, 0), "they are not bound yet");
     for name in ["p1", "p2"] {
         bind(&mut world, name, false);
@@ -77,14 +77,14 @@ fn the_status_of_a_pod_group_follows_its_pods() {
     }
     assert_eq!(follow(&mut world, 2), is("Running", 2, 2));
     world.delete("p1");
-    assert_eq!(wanted(&world), [], "one may take its place");
+    assert_eq!(status_writes(&world), [], "one may take its place");
     world.create(&["p3"], 16, &json!({"podGroup": "g"}));
     assert_eq!(follow(&mut world, 2), is("Scheduling", 1, 1), "the one in its place does not fit");
     world.delete("p2").delete("p3");
     let then = world.engine.cluster().time() + GONE_AFTER;
-    assert_eq!((wanted(&world), world.engine.status_updates().again), (vec![], Some(then)));
+    assert_eq!((status_writes(&world), world.engine.status_updates().again), (vec![], Some(then)));
     world.engine.tick(then);
-    assert_eq!((wanted(&world).len(), world.engine.status_updates().again), (1, None));
+    assert_eq!((status_writes(&world).len(), world.engine.status_updates().again), (1, None));
     assert_eq!(follow(&mut world, 2), is("Pending", 1, 1));
 }
 
@@ -135,7 +135,7 @@ fn a_pod_group_is_occupied_by_all_owners_of_its_first_pod() {
         };
         world.engine.set_pod(Arc::new(pod), world.now);
     };
-    let occupied_by = |world: &World| wanted(world)[0].2["status"]["occupiedBy"].clone();
+    let occupied_by = |world: &World| status_writes(world)[0].2["status"]["occupiedBy"].clone();
     owned(&mut world, "p1", Some("z"), &["b", "a"]);
     assert_eq!(occupied_by(&world), json!(null), "it has too few pods");
     owned(&mut world, "p2", Some("other"), &[]);
@@ -157,7 +157,7 @@ fn a_reservation_counts_as_a_member_of_its_pod_group() {
 #[test]
 fn the_status_of_the_network_lists_its_places() {
     let world = super::network::world(&json!({}));
-    let [(key, subresource, patch)] = &wanted(&world)[..] else { panic!() };
+    let [(key, subresource, patch)] = &status_writes(&world)[..] else { panic!() };
     assert_eq!((key.as_str(), *subresource), ("default", "status"));
     let places: Vec<&str> = patch["status"]["detailStatus"]
         .as_array()
@@ -166,5 +166,5 @@ fn the_status_of_the_network_lists_its_places() {
         .map(|place| place["topologyInfo"]["topologyName"].as_str().unwrap())
         .collect();
     assert_eq!(places, ["", "s1", "b1", "b2", "s2", "b3"]);
-    assert_eq!(wanted(&World::new(&[8])), []);
+    assert_eq!(status_writes(&World::new(&[8])), []);
 }

@@ -19,7 +19,7 @@ fn a_node_where_no_card_is_near_the_best_gpu_is_refused_before_it_is_chosen() {
     requests["koordinator.sh/rdma"] = json!("10");
     let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"});
     let annotations = json!({"scheduling.koordinator.sh/device-joint-allocate": joint});
-    let wanted = json!({"requests": requests, "annotations": annotations});
+    let spec = json!({"requests": requests, "annotations": annotations});
     // On n1, which is emptier, GPU 1 is the emptiest.
-    assert_eq!(scheduler.schedule_with("p", &wanted), "p on n2: gpu0:30 rdma0:10");
+    assert_eq!(scheduler.schedule_with("p", &spec), "p on n2: gpu0:30 rdma0:10");
 }

@@ -26,7 +26,7 @@ fn the_devices_of_nodes_are_shown_with_who_has_them() {
     );
     assert_eq!(core(&node["allocateSet"]["gpu"]["ns/a"]["0"]), "30");
     assert_eq!(shown(&["nodeDeviceSummaries"]).unwrap(), json!({"n1": node}));
-    let none = NoAnswer::NotFound("cannot find node n2".to_owned());
+    let none = ServiceError::NotFound("cannot find node n2".to_owned());
     assert_eq!(shown(&["nodeDeviceSummaries", "n2"]), Err(none), "it has none");
     scheduler.remove("a");
     let node = plugin.serve(&["nodeDeviceSummaries", "n1"], &Query::default(), scheduler.engine.cluster()).unwrap();

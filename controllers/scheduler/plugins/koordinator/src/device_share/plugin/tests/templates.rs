@@ -50,9 +50,9 @@ fn each_profile_has_the_templates_of_its_own_config_map() {
     cluster.set_object(object);
     let row = cluster.row("n1").unwrap();
     let npu = list("gpu.shared=1 huawei.com/npu-core=2 huawei.com/npu-cpu=1 gpu-memory=6Gi");
-    let wanted = pod("p", &json!({"requests": npu}));
-    let class = cluster.class(&wanted.template);
-    let request = Request { pod: &wanted, class: &class, plugins: &[], state: &AttemptState::default() };
+    let incoming = pod("p", &json!({"requests": npu}));
+    let class = cluster.class(&incoming.template);
+    let request = Request { pod: &incoming, class: &class, plugins: &[], state: &AttemptState::default() };
     let mut taken = |name: &str, cores: u32| {
         let resources =
             format!("{{huawei.com/npu-core: {cores}, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}}");

@@ -76,7 +76,7 @@ fn gpus_are_rated_on_the_numa_nodes_that_were_found_for_the_pod() {
 }
 
 #[test]
-fn numa_nodes_are_asked_for_the_devices_near_each_other_that_reserve_takes() {
+fn numa_hints_are_those_of_the_joint_devices_that_reserve_takes() {
     let tried = |devices: &str, used: &[usize]| {
         let allocatable = json!({"cpu": "16", "memory": "64Gi", "pods": "110", "koordinator.sh/gpu-core": "300",
             "koordinator.sh/gpu-memory-ratio": "300", "koordinator.sh/rdma": "100"});

@@ -10,7 +10,7 @@ fn run(world: &mut World, annotations: &[(&str, &str)]) -> Option<NumaHold> {
 }
 
 #[test]
-fn what_a_pod_does_not_share_is_what_it_says_whatever_its_class() {
+fn the_exclusive_policy_of_a_pod_holds_whatever_its_class() {
     let exclusive = |annotations: &[(&str, &str)]| {
         run(&mut World::of(&[Machine::default()]), annotations).map(|hold| hold.exclusive)
     };

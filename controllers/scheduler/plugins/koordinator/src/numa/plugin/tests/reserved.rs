@@ -19,7 +19,7 @@ fn reservation(cpu: &str, status: &str) -> Object {
 }
 
 #[test]
-fn an_owner_finds_amplified_cpu_where_its_reservation_keeps_the_cpus() {
+fn an_owner_finds_amplified_cpu_where_its_reservation_has_the_cpus() {
     let allocatable = json!({"cpu": "12", "memory": "64Gi", "pods": "110"});
     let mut world = World::that_reserves(&Machine { allocatable, ..Machine::amplified() });
     world.engine.set_object(reservation("4", r#"{"cpuset":"0-3"}"#), world.now);

@@ -16,7 +16,7 @@ fn a_node_is_scored_as_a_whole_where_no_numa_node_gives_anything() {
     assert_eq!(score(one, ("LS", "2", &[])), i64::midpoint(62, 50));
     // Cpu 16 of 16.
     assert_eq!(score(Machine::labelled(KEEP, "BestEffort"), ("LS", "12", &[])), i64::midpoint(0, 50));
-    // Beside CPUs of its own, those of other pods count: cpu 4 of 16, and 20 are not there.
+    // Beside exclusive CPUs, those of other pods count: cpu 4 of 16, and 20 are not there.
     assert_eq!(score(Machine::labelled(KEEP, "BestEffort"), ("LSR", "4", &[FULL])), i64::midpoint(75, 50));
     assert_eq!(score(Machine::labelled(KEEP, "BestEffort"), ("LSR", "20", &[FULL])), 0);
 }

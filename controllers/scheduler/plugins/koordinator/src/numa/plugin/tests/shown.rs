@@ -4,7 +4,7 @@ use koord_scheduler_framework::ServiceEndpoint as _;
 
 use super::*;
 
-fn shown(world: &World, path: &[&str]) -> Result<Value, NoAnswer> {
+fn shown(world: &World, path: &[&str]) -> Result<Value, ServiceError> {
     let plugin = NodeNumaResource::new(NodeNumaResourceArgs::default());
     plugin.serve(path, &Query::default(), world.engine.cluster())
 }
@@ -58,9 +58,9 @@ fn the_numa_nodes_of_a_node_are_shown_with_who_has_them() {
 #[test]
 fn a_node_that_is_unknown_or_reports_no_cpus_is_an_error() {
     let world = World::of(&[Machine { name: "n2", numa_nodes: 0, ..Machine::default() }]);
-    let failed = |text: &str| Err(NoAnswer::Failed(text.to_owned()));
+    let failed = |text: &str| Err(ServiceError::Failed(text.to_owned()));
     let invalid = "invalid topology, please check the NodeResourceTopology object";
     assert_eq!(shown(&world, &["nodes", "n2"]), failed(invalid));
     assert_eq!(shown(&world, &["nodes", "n3"]), failed("node \"n3\" not found"));
-    assert_eq!(shown(&world, &["nodes"]), Err(NoAnswer::UnknownPath));
+    assert_eq!(shown(&world, &["nodes"]), Err(ServiceError::UnknownPath));
 }

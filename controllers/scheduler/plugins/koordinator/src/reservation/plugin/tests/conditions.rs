@@ -132,7 +132,7 @@ fn a_reservation_without_a_node_is_accepted_and_not_said_to_be_unused() {
 }
 
 #[test]
-fn a_reservation_that_is_over_keeps_what_it_said() {
+fn the_conditions_of_an_expired_reservation_stay() {
     let mut world = self::world(&[8]);
     world.reserve("r", 4, &json!({}));
     world.engine.set_pod(bound("p", 2, "n1"), world.now);

@@ -56,7 +56,7 @@ fn owners_of_reservations_that_are_gone_are_written_so_with_a_gate() {
 }
 
 #[test]
-fn the_owner_of_what_a_pod_keeps_is_written_so_with_the_gate_too() {
+fn the_owner_of_an_operating_pod_is_written_with_the_gate_too() {
     let mut world = world("CleanExpiredReservationAllocated", &[8]);
     world.engine.set_pod(Arc::new(pods::keeping("op", 4)), world.now);
     let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"op","uid":"op"}"#)];

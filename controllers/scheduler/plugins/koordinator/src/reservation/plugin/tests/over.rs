@@ -2,7 +2,7 @@
 
 use super::*;
 
-const NOBODY: &str = "node(s) no pod match reservation with pre allocation required.";
+const NO_POD_MATCHES: &str = "node(s) no pod match reservation with pre allocation required.";
 
 /// A Reservation that is made over running pods or not at all, with these further members.
 fn over(members: &Value) -> Value {
@@ -27,7 +27,7 @@ fn pods_on_nodes_that_a_reservation_does_not_select_are_not_taken_over() {
         world.update("r", &|object| object["spec"]["template"]["spec"]["nodeSelector"] = selector.clone());
         world.attempt()
     };
-    assert_eq!([with("n1"), with("n2")], ["n1".to_owned(), format!("0/2 nodes are available: {NOBODY}")]);
+    assert_eq!([with("n1"), with("n2")], ["n1".to_owned(), format!("0/2 nodes are available: {NO_POD_MATCHES}")]);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_pod_that_uses_a_reservation_is_taken_over_by_no_other() {
         world.reserve("r", 4, &of_cluster)
     };
     let first = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"first","uid":"first"}"#)];
-    assert_eq!([with(&[]), with(&first)], ["n1".to_owned(), format!("0/1 nodes are available: {NOBODY}")]);
+    assert_eq!([with(&[]), with(&first)], ["n1".to_owned(), format!("0/1 nodes are available: {NO_POD_MATCHES}")]);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_reservation_that_takes_over_nothing_and_must_is_not_placed() {
     let mut world = World::new(&[8]);
     let owner = World::of("p", 4, &[("app", "x")], "");
     world.engine.set_pod(Arc::new(Pod { node: Some("n1".into()), ..owner }), world.now);
-    let nobody = format!("0/1 nodes are available: {NOBODY}");
-    assert_eq!(world.reserve("r", 4, &over(&json!({"preAllocation": false}))), nobody, "the label alone is read");
+    let no_pod = format!("0/1 nodes are available: {NO_POD_MATCHES}");
+    assert_eq!(world.reserve("r", 4, &over(&json!({"preAllocation": false}))), no_pod, "the label alone is read");
     assert_eq!(world.reserve("s", 4, &over(&json!({"preAllocation": false, "labels": {}}))), "n1");
 }

@@ -129,7 +129,7 @@ fn devices_of_a_reservation_that_is_too_small_are_not_counted_on() {
 }
 
 #[test]
-fn a_policy_that_nobody_knows_is_the_default_one() {
+fn an_unknown_policy_is_the_default_one() {
     let mut world = machine(2, "", "");
     assert_eq!(world.keep("r", "x", &cpu(4), r#"{"allocatePolicy": ""}"#), "n1: 0-3");
     assert_eq!(world.keep("s", "x", &cpu(4), r#"{"allocatePolicy": ""}"#), "n1: 8-11");
@@ -341,7 +341,7 @@ fn shares_of_a_gpu_that_owners_have_count_once_for_others() {
 }
 
 #[test]
-fn with_a_gate_a_reservation_keeps_the_devices_that_it_was_given_and_not_what_it_requests() {
+fn with_a_gate_a_reservation_reserves_the_devices_that_were_allocated_to_it_and_not_its_requests() {
     let cache = |gate: &'static str| {
         let devices = DeviceShare::with_gates(&DeviceShareArgs::default(), &|name| name == gate);
         let world = World::of_plugins(Reservation::default(), devices, &[]);
@@ -364,7 +364,7 @@ fn with_a_gate_a_reservation_keeps_the_devices_that_it_was_given_and_not_what_it
 }
 
 #[test]
-fn an_annotation_of_a_reservation_says_what_it_keeps_instead_of_what_it_requests() {
+fn an_annotation_of_a_reservation_overrides_the_amounts_that_it_reserves() {
     let mut world = World::new(&[8]);
     world.create("r", 2, &json!({}));
     let text = r#"{"resources":{"memory":"1Gi"}}"#;

@@ -19,7 +19,7 @@ pub(super) fn with(cpus: &[u32], pod: Pod) -> World {
 }
 
 #[test]
-fn a_pod_that_keeps_what_it_has_serves_one_owner_while_it_is_ready() {
+fn an_operating_pod_serves_one_owner_while_it_is_ready() {
     let mut world = with(&[4], keeping("op", 4));
     assert_eq!(world.pod("other", 2, &[], ""), FULL);
     assert_eq!(world.owner("p", 4, ""), "n1 in op");
@@ -37,13 +37,13 @@ fn a_pod_that_keeps_what_it_has_serves_one_owner_while_it_is_ready() {
 }
 
 #[test]
-fn what_a_pod_keeps_makes_its_node_no_better() {
+fn an_operating_pod_does_not_raise_the_score_of_its_node() {
     let mut world = with(&[8, 16], keeping("op", 4));
     assert_eq!(world.owner("p", 4, ""), "n2", "operating-mode-empty-node");
 }
 
 #[test]
-fn an_owner_may_take_more_than_a_pod_keeps_and_leaves_the_rest_when_it_goes() {
+fn an_owner_may_take_more_than_an_operating_pod_reserves_and_leaves_the_rest_when_it_goes() {
     let mut world = with(&[8], keeping("op", 4));
     assert_eq!(world.owner("p", 6, ""), "n1 in op", "it is Aligned");
     assert_eq!(world.pod("other", 2, &[], ""), "n1", "the owner's 6 contain the 4");
@@ -53,7 +53,7 @@ fn an_owner_may_take_more_than_a_pod_keeps_and_leaves_the_rest_when_it_goes() {
 }
 
 #[test]
-fn a_pod_whose_owner_is_written_serves_nobody_else() {
+fn an_operating_pod_whose_owner_is_written_serves_no_other_pod() {
     let given = [("scheduling.koordinator.sh/reservation-current-owner", r#"{"name":"p","uid":"p"}"#)];
     let mut world = with(&[4], Pod { given: given.into_iter().collect(), ..keeping("op", 4) });
     assert_eq!(world.owner("q", 4, ""), FULL);
@@ -72,7 +72,7 @@ fn a_pod_whose_owner_is_not_written_any_more_serves_the_next_one() {
 }
 
 #[test]
-fn a_pod_that_asks_for_a_reservation_finds_one_that_becomes_ready() {
+fn a_pod_with_a_reservation_affinity_finds_an_operating_pod_that_becomes_ready() {
     let mut world = with(&[8], Pod { is_ready: false, ..keeping("op", 4) });
     assert!(world.owner("p", 2, r#"{"name":"op"}"#).contains("no reservations match reservation affinity"));
     world.engine.set_pod(Arc::new(keeping("op", 4)), world.now);
@@ -81,7 +81,7 @@ fn a_pod_that_asks_for_a_reservation_finds_one_that_becomes_ready() {
 }
 
 #[test]
-fn a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy_that_are_used() {
+fn an_operating_pod_is_not_beside_used_reservations_of_the_default_policy() {
     let mode = ("scheduling.koordinator.sh/operating-mode", "Reservation");
     let beside = |is_used: bool, app: &str| {
         let mut world = World::new(&[16]);
@@ -105,7 +105,7 @@ pub(super) fn preempting(cpus: &[u32]) -> World {
 }
 
 #[test]
-fn room_that_is_made_for_a_reservation_is_not_taken_by_less_important_pods() {
+fn the_nominated_node_of_a_reservation_is_not_taken_by_pods_of_lower_priority() {
     let mut world = preempting(&[4]);
     let victim = Pod { node: Some("n1".into()), ..World::of("victim", 4, &[], "") };
     world.engine.set_pod(Arc::new(victim), world.now);
@@ -175,7 +175,7 @@ fn the_place_of_an_owner_within_its_reservation_is_taken_over_by_owners_alone() 
 }
 
 #[test]
-fn the_place_of_an_owner_within_its_reservation_is_no_room_for_others() {
+fn the_share_of_an_owner_in_its_reservation_is_not_available_to_others() {
     let mut world = preempting(&[8]);
     world.reserve("r", 6, &json!({"allocateOnce": false}));
     assert_eq!(world.owner("owner", 6, ""), "n1 in r");

@@ -20,7 +20,7 @@ fn beside(other: Arc<dyn Plugin>, cpus: &[u32]) -> World {
 }
 
 #[test]
-fn a_pod_whose_quota_is_short_is_said_to_be_kept_from_the_reservations_that_it_matches() {
+fn a_pod_whose_quota_is_short_is_reported_at_the_reservations_that_it_matches() {
     let mut world = beside(Arc::new(ElasticQuotaPlugin::from(QuotaSettings::default())), &[8]);
     let quota = json!({"metadata": {"name": "q1", "namespace": "ns"}, "spec": {"max": {"cpu": "2"}}});
     let quota: ElasticQuota = serde_json::from_value(quota).unwrap();
@@ -42,7 +42,7 @@ fn a_pod_whose_quota_is_short_is_said_to_be_kept_from_the_reservations_that_it_m
 }
 
 #[test]
-fn where_room_may_be_made_it_is_said_why_it_is_not() {
+fn a_failed_preemption_is_reported_with_its_reason() {
     let helpless = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
     let mut world = preempting(&[8]);
     assert_eq!(world.pod("large", 9, &[], ""), format!("{FULL} {helpless}"));
@@ -83,7 +83,7 @@ fn pods_do_not_go_for_one_whose_quota_is_short() {
 }
 
 #[test]
-fn every_plugin_that_may_make_room_says_why_it_does_not() {
+fn every_post_filter_plugin_reports_why_it_does_not_preempt() {
     let args = ReservationArgs { enable_preemption: true, ..ReservationArgs::default() };
     let plugins: Vec<Arc<dyn Plugin>> = vec![
         Arc::new(Reservation::new(&args, |_| false)),
@@ -150,7 +150,7 @@ fn apart(name: &str, app: &str) -> Pod {
 }
 
 #[test]
-fn an_owner_does_not_keep_apart_from_what_stands_for_its_reservation() {
+fn an_owner_has_no_anti_affinity_with_the_reserve_pod_of_its_reservation() {
     let mut world = beside(Arc::new(InterPodAffinity::default()), &[8]);
     assert_eq!(world.reserve("r", 4, &json!({"labels": {"app": "x"}})), "n1");
     let mut placed = |pod: Pod| {

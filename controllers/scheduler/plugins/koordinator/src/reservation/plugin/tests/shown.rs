@@ -28,7 +28,7 @@ fn the_reservations_of_a_node_are_shown_as_the_original_shows_them() {
 }
 
 #[test]
-fn a_pod_that_keeps_what_it_has_is_shown_like_a_reservation() {
+fn an_operating_pod_is_shown_like_a_reservation() {
     let world = pods::with(&[4], pods::keeping("op", 4));
     let items = &shown(&world, "n1")["items"];
     let item = &items[0];

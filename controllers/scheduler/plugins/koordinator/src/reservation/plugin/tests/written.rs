@@ -72,7 +72,7 @@ fn a_reservation_that_is_being_deleted_and_is_held_is_used_up_and_expires() {
 }
 
 #[test]
-fn a_reservation_without_amounts_in_its_status_keeps_what_its_template_requests() {
+fn a_reservation_without_amounts_in_its_status_reserves_the_requests_of_its_template() {
     let mut world = World::new(&[8]);
     world.reserve("r", 6, &json!({}));
     world.update("r", &|object| object["status"]["allocatable"] = json!({}));
@@ -81,7 +81,7 @@ fn a_reservation_without_amounts_in_its_status_keeps_what_its_template_requests(
 }
 
 #[test]
-fn a_reservation_whose_template_asks_for_one_says_that_it_has_no_node() {
+fn a_reservation_whose_template_has_a_reservation_affinity_reports_that_it_has_no_node() {
     let mut world = World::new(&[8]);
     world.create("r", 9, &json!({}));
     let annotations = json!({"scheduling.koordinator.sh/reservation-affinity": r#"{"name":"other"}"#});

@@ -1,4 +1,4 @@
-//! Webhooks that are asked about pods, and that bind them.
+//! Calls of extenders, and bindings by them.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use koord_runtime::{
 };
 use koord_scheduler_engine::{Attempt, Outcome};
 use koord_scheduler_framework::{
-    extender::{Answer, Question},
+    extender::{ExtenderArgs, ExtenderError, ExtenderResult},
     pod::Pod,
 };
 
@@ -21,25 +21,25 @@ use super::{
 };
 use crate::extender::{ExtenderCall, Webhook};
 
-/// A question to webhooks, with the number by which the engine knows it.
-pub struct Asking {
+/// A call of the extenders that are interested in a pod, with the number by which the engine knows it.
+pub struct NumberedCall {
     number: u64,
-    asked: ExtenderCall,
+    call: ExtenderCall,
 }
 
-/// The answer to a question of this number.
-pub(crate) type Answered = (u64, Answer);
+/// The result of the call of this number.
+pub(crate) type FinishedCall = (u64, ExtenderResult);
 
-impl fmt::Debug for Asking {
+impl fmt::Debug for NumberedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking").field("number", &self.number).field("question", &self.asked.question).finish()
+        f.debug_struct("Asking").field("number", &self.number).field("question", &self.call.args).finish()
     }
 }
 
-impl Asking {
-    /// Asks.
-    pub(crate) async fn answer(self) -> Answered {
-        (self.number, self.asked.answer().await)
+impl NumberedCall {
+    /// Calls the extenders.
+    pub(crate) async fn send(self) -> FinishedCall {
+        (self.number, self.call.send().await)
     }
 }
 
@@ -67,56 +67,55 @@ impl Work {
 }
 
 impl Scheduler {
-    /// The same, with webhooks that take part. The profiles of its engine ask them, and its feed keeps what they are shown.
+    /// The same, with extenders. The profiles of its engine call them, and its feed caches the objects that are sent to them.
     pub fn extended_by(mut self, webhooks: Vec<Webhook>) -> Self {
         self.webhooks = webhooks.into_iter().map(Arc::new).collect();
         self
     }
 
-    /// What webhooks are asked about a pod.
-    pub(super) fn ask(&mut self, pod: &Pod, number: u64, question: Question) -> Next {
+    /// Calls extenders about a pod.
+    pub(super) fn call_extenders(&mut self, pod: &Pod, number: u64, args: ExtenderArgs) -> Next {
         // The caches of whole objects may be a moment behind.
         let unknown = || format!("pod {} is not known well enough yet to ask extenders about it", pod.key);
-        let instead = match &question {
-            Question::Nodes(_) => |unknown: String| Answer::Nodes(Err(unknown)),
-            Question::Victims(_) => |unknown: String| Answer::Victims(Err(unknown)),
+        let instead = match &args {
+            ExtenderArgs::Nodes(_) => |message: String| ExtenderResult::Nodes(Err(ExtenderError { message })),
+            ExtenderArgs::Victims(_) => |message: String| ExtenderResult::Victims(Err(ExtenderError { message })),
         };
-        match self.asked(pod, question).ok_or_else(unknown) {
-            Ok(asked) => Next::Ask(Asking { number, asked }),
+        match self.extender_call(pod, args).ok_or_else(unknown) {
+            Ok(call) => Next::CallExtenders(NumberedCall { number, call }),
             Err(unknown) => {
-                self.engine.answered(number, instead(unknown));
+                self.engine.extender_call_finished(number, instead(unknown));
                 Next::Attempted
             }
         }
     }
 
-    fn asked(&self, pod: &Pod, question: Question) -> Option<ExtenderCall> {
+    fn extender_call(&self, pod: &Pod, args: ExtenderArgs) -> Option<ExtenderCall> {
         let (objects, cluster) = (self.feed.objects.as_ref()?, self.engine.cluster());
         let interested = self.webhooks.iter().filter(|webhook| webhook.extender.is_interested(&pod.template));
         let webhooks: Vec<Arc<Webhook>> = interested.cloned().collect();
         let (mut nodes, mut victims) = (BTreeMap::new(), BTreeMap::new());
         if webhooks.iter().any(|webhook| !webhook.knows_objects) {
-            match &question {
-                Question::Nodes(names) => {
+            match &args {
+                ExtenderArgs::Nodes(names) => {
                     nodes.extend(names.iter().filter_map(|name| Some((Arc::clone(name), objects.node(name)?))));
                 }
-                Question::Victims(of_nodes) => {
+                ExtenderArgs::Victims(of_nodes) => {
                     let pods = of_nodes.values().flat_map(|of_node| &of_node.pods).filter_map(|uid| cluster.pod(uid));
                     let pods = pods.map(|placed| &placed.pod);
                     victims.extend(pods.filter_map(|pod| Some((pod.uid.clone(), objects.pod(pod, cluster)?))));
                 }
             }
         }
-        Some(ExtenderCall { question, pod: objects.pod(pod, cluster)?, nodes, victims, webhooks })
+        Some(ExtenderCall { args, pod: objects.pod(pod, cluster)?, nodes, victims, webhooks })
     }
 
-    /// A question was answered.
-    pub(crate) fn answered(&mut self, (number, answer): Answered) {
-        self.engine.answered(number, answer);
+    pub(crate) fn extender_call_finished(&mut self, (number, result): FinishedCall) {
+        self.engine.extender_call_finished(number, result);
     }
 
-    /// A question has ended in a panic, and its pod would wait for ever.
-    pub(crate) fn answer_lost(&mut self) {
+    /// A call has panicked, and its pod would wait for ever.
+    pub(crate) fn extender_call_lost(&mut self) {
         self.is_working = true;
     }
 

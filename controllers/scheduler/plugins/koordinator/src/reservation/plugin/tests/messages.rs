@@ -40,7 +40,7 @@ fn a_reservation_that_takes_no_more_pods_says_with_how_many_it_is_full() {
 }
 
 #[test]
-fn devices_are_judged_in_a_reservation_without_room_for_the_rest() {
+fn devices_are_filtered_in_a_reservation_that_is_short_of_other_resources() {
     let mut requests = gpu(100);
     requests["cpu"] = json!("4");
     let mut world = machine(1, "", "gpu0@0/0 gpu1@0/0 gpu2@0/1 gpu3@0/1");
@@ -106,8 +106,8 @@ fn a_reservation_takes_over_pods_that_its_owners_select_by_labels_though_it_is_u
             }),
         )
     };
-    let nobody = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
-    assert_eq!([over(json!([{}])), over(json!([{"object": {"name": "p"}}]))], [nobody; 2]);
+    let no_pod = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
+    assert_eq!([over(json!([{}])), over(json!([{"object": {"name": "p"}}]))], [no_pod; 2]);
     assert_eq!(over(json!([{"labelSelector": {"matchLabels": {"app": "x"}}}])), "n1");
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of the nodes for the next pods: candidates by class, where classes that are asked alike share them.
+//! What is kept of the nodes for the next pods: candidates by class, where classes that are evaluated alike share them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,9 +11,9 @@ use crate::{
 
 /// The candidates of the classes that were searched for lately.
 #[derive(Default)]
-pub struct Memory {
+pub struct CandidateCache {
     /// By their number, with when they were used last.
-    kept: BTreeMap<u64, (u64, Candidates)>,
+    candidates: BTreeMap<u64, (u64, Candidates)>,
     classes: BTreeMap<ClassId, Known>,
     /// The length of the texts of which the templates of the candidates were made.
     texts: usize,
@@ -33,9 +33,9 @@ struct Known {
 /// What is wrong where candidates that are shared are not those of a search that begins anew.
 const APART: &str = "a plugin tells workloads apart by more than its marks say";
 
-impl Memory {
+impl CandidateCache {
     /// Candidates that are kept at least; a cluster schedules few kinds of pods at a time.
-    const KEPT_MIN: usize = 64;
+    const CANDIDATES_MIN: usize = 64;
     /// Rows that are kept of all candidates together, where that is for more of them.
     const ROWS_MAX: usize = 64 * 5000;
     /// The length of the texts of all candidates together. A template takes a few times as much memory, as does what plugins prepare of it.
@@ -44,11 +44,11 @@ impl Memory {
     const SHARING: usize = 4;
 
     /// How many candidates are kept in a cluster.
-    fn kept_max(cluster: &Cluster) -> usize {
-        (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::KEPT_MIN, 16 * Self::KEPT_MIN)
+    fn candidates_max(cluster: &Cluster) -> usize {
+        (Self::ROWS_MAX / cluster.width().max(1)).clamp(Self::CANDIDATES_MIN, 16 * Self::CANDIDATES_MIN)
     }
 
-    /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
+    /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be evaluated anew.
     pub(super) fn bring_up_to_date(
         &mut self,
         profile: &Profile,
@@ -57,7 +57,7 @@ impl Memory {
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
         let known = self.classes.get(&request.class.id())?;
-        let (_, candidates) = self.kept.get(&known.number)?;
+        let (_, candidates) = self.candidates.get(&known.number)?;
         let is_own = Arc::ptr_eq(&candidates.class, request.class);
         if !is_own && (candidates.renewals != known.renewals || candidates.is_restored(cluster)) {
             return None;
@@ -67,7 +67,7 @@ impl Memory {
         Some(candidates)
     }
 
-    /// Takes the candidates of another class that is asked the same, up to date: pods of a new workload are seldom unlike all that
+    /// Takes the candidates of another class that is evaluated alike, up to date: pods of a new workload are seldom unlike all that
     /// were there before. None where there are none.
     pub(super) fn alike(
         &mut self,
@@ -77,19 +77,19 @@ impl Memory {
         cluster: &mut Cluster,
         timing: &mut impl Timing,
     ) -> Option<Candidates> {
-        let is_alike = |kept: &Candidates| kept.is_asked_as(profile, request, prepared, cluster);
-        let number = *self.kept.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
-        // What is prepared again meanwhile is what was prepared for this class: they are asked alike afterwards too.
+        let is_alike = |kept: &Candidates| kept.is_evaluated_like(profile, request, prepared, cluster);
+        let number = *self.candidates.iter().find(|(_, (_, kept))| is_alike(kept))?.0;
+        // What is prepared again meanwhile is what was prepared for this class: they are evaluated alike afterwards too.
         let candidates = self.take(number, profile, request, cluster, timing)?;
         debug_assert!(
-            candidates.is_asked_as(profile, request, prepared, cluster)
+            candidates.is_evaluated_like(profile, request, prepared, cluster)
                 && candidates.are_as_anew(profile, request, cluster),
             "{APART}"
         );
         Some(candidates)
     }
 
-    /// Takes candidates for a class, up to date; none where everything is to be asked anew, which holds for all classes that share them.
+    /// Takes candidates for a class, up to date; none where everything is to be evaluated anew, which holds for all classes that share them.
     fn take(
         &mut self,
         number: u64,
@@ -105,16 +105,17 @@ impl Memory {
 
     /// Keeps the candidates of the class for which they were used last.
     pub(super) fn keep(&mut self, mut candidates: Candidates, cluster: &Cluster) {
-        let max = Self::kept_max(cluster);
+        let max = Self::candidates_max(cluster);
         let length = candidates.text_length();
-        while self.kept.len() >= max || !self.kept.is_empty() && self.texts + length > Self::TEXTS_MAX {
-            let oldest = self.kept.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
+        while self.candidates.len() >= max || !self.candidates.is_empty() && self.texts + length > Self::TEXTS_MAX {
+            let oldest = self.candidates.iter().min_by_key(|(_, (used, _))| *used).map(|(number, _)| *number);
             oldest.map(|number| self.remove(number));
         }
         if self.classes.len() >= Self::SHARING * max {
-            let Self { classes, kept, .. } = self;
-            let is_last =
-                |id: &ClassId, known: &Known| kept.get(&known.number).is_some_and(|(_, kept)| kept.class.id() == *id);
+            let Self { classes, candidates, .. } = self;
+            let is_last = |id: &ClassId, known: &Known| {
+                candidates.get(&known.number).is_some_and(|(_, last)| last.class.id() == *id)
+            };
             classes.retain(|id, known| is_last(id, known));
         }
         self.searches += 1;
@@ -122,11 +123,11 @@ impl Memory {
         let (class, renewals) = (&candidates.class, candidates.renewals);
         self.classes.insert(class.id(), Known { _id: class.reserve_id(), number, renewals });
         self.texts += length;
-        self.kept.insert(number, (self.searches, candidates));
+        self.candidates.insert(number, (self.searches, candidates));
     }
 
     fn remove(&mut self, number: u64) -> Option<Candidates> {
-        let (_, candidates) = self.kept.remove(&number)?;
+        let (_, candidates) = self.candidates.remove(&number)?;
         self.texts -= candidates.text_length();
         Some(candidates)
     }
@@ -143,7 +144,7 @@ impl Memory {
 
     /// Forgets what is known of nodes, as when a profile changes.
     pub fn clear(&mut self) {
-        self.kept.clear();
+        self.candidates.clear();
         self.classes.clear();
         self.texts = 0;
     }
@@ -228,8 +229,8 @@ mod tests {
     }
 
     /// How many nodes take a pod.
-    fn takers(profile: &Profile, pod: &Arc<Pod>, cluster: &mut Cluster, memory: &mut Memory) -> u32 {
-        match profile.search(pod, cluster, memory, |_| 0) {
+    fn takers(profile: &Profile, pod: &Arc<Pod>, cluster: &mut Cluster, cache: &mut CandidateCache) -> u32 {
+        match profile.search(pod, cluster, cache, |_| 0) {
             Found::Node { ties, .. } => ties,
             other => panic!("{other:?}"),
         }
@@ -238,40 +239,40 @@ mod tests {
     const SHUNS: SignatureFields = SignatureFields::Labels(&["shuns"]);
 
     #[test]
-    fn workloads_that_no_plugin_tells_apart_share_what_is_known_of_nodes() {
+    fn workloads_of_one_signature_share_candidates() {
         let (first, second) = (pod(&[("job", "1"), ("shuns", "n0")]), pod(&[("job", "2"), ("shuns", "n0")]));
         for (marks, kept) in [(SHUNS, 1), (SignatureFields::All, 2), (SignatureFields::Images, 1)] {
-            let ((profile, _), mut cluster, mut memory) = (profile(marks, 1), cluster(), Memory::default());
+            let ((profile, _), mut cluster, mut cache) = (profile(marks, 1), cluster(), CandidateCache::default());
             for pod in [&first, &second, &first, &second] {
-                assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 1);
+                assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), 1);
             }
-            assert_eq!(memory.kept.len(), kept, "{marks:?}");
+            assert_eq!(cache.candidates.len(), kept, "{marks:?}");
         }
     }
 
     #[test]
-    fn what_a_plugin_reads_keeps_workloads_apart() {
-        let ((profile, _), mut cluster, mut memory) = (profile(SHUNS, 1), cluster(), Memory::default());
+    fn workloads_of_different_signatures_do_not_share_candidates() {
+        let ((profile, _), mut cluster, mut cache) = (profile(SHUNS, 1), cluster(), CandidateCache::default());
         for (labels, expected) in [(&[("shuns", "n0")][..], 1), (&[("shuns", "n1")], 1), (&[], 2)] {
-            assert_eq!(takers(&profile, &pod(labels), &mut cluster, &mut memory), expected);
+            assert_eq!(takers(&profile, &pod(labels), &mut cluster, &mut cache), expected);
         }
-        assert_eq!(memory.kept.len(), 3);
+        assert_eq!(cache.candidates.len(), 3);
     }
 
     #[test]
-    fn workloads_that_are_told_apart_from_now_on_share_no_longer() {
-        let ((profile, plugin), mut cluster, mut memory) =
-            (profile(SignatureFields::All, 0), cluster(), Memory::default());
+    fn workloads_whose_signatures_become_different_share_no_longer() {
+        let ((profile, plugin), mut cluster, mut cache) =
+            (profile(SignatureFields::All, 0), cluster(), CandidateCache::default());
         let (shuns, other) = (pod(&[("shuns", "n0")]), pod(&[]));
         for pod in [&shuns, &other] {
-            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), 2);
         }
-        assert_eq!(memory.kept.len(), 1, "nothing is asked of nodes");
+        assert_eq!(cache.candidates.len(), 1, "nothing is asked of nodes");
         plugin.epoch.store(1, Ordering::Relaxed);
         for (pod, expected) in [(&shuns, 1), (&other, 2), (&shuns, 1), (&other, 2)] {
-            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), expected);
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), expected);
         }
-        assert_eq!(memory.kept.len(), 2);
+        assert_eq!(cache.candidates.len(), 2);
     }
 
     /// Prefers no node; what it says may have to be prepared again for every pod.
@@ -320,42 +321,48 @@ mod tests {
     fn workloads_share_what_is_known_of_nodes_after_a_score_was_prepared_again() {
         let plugins = [false, true].map(|follows_rows| Arc::new(Prefers { follows_rows }) as Arc<dyn Plugin>);
         let profile = Profile { scores: vec![(0, 1), (1, 1)], ..Profile::of("test", plugins.to_vec()) };
-        let (mut cluster, mut memory) = (cluster(), Memory::default());
+        let (mut cluster, mut cache) = (cluster(), CandidateCache::default());
         let (first, second) = (pod(&[("job", "1")]), pod(&[("job", "2")]));
         for pod in [&first, &first, &second, &first] {
-            assert_eq!(takers(&profile, pod, &mut cluster, &mut memory), 2);
+            assert_eq!(takers(&profile, pod, &mut cluster, &mut cache), 2);
         }
-        assert_eq!(memory.kept.len(), 1);
+        assert_eq!(cache.candidates.len(), 1);
     }
 
     #[test]
-    fn what_users_wrote_is_not_kept_for_long() {
-        let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::All, 1), cluster(), Memory::default());
-        let (mut templates, text_length) = (Vec::new(), Memory::TEXTS_MAX / 4);
+    fn templates_that_users_wrote_are_not_cached_for_long() {
+        let ((profile, _), mut cluster, mut cache) =
+            (profile(SignatureFields::All, 1), cluster(), CandidateCache::default());
+        let (mut templates, text_length) = (Vec::new(), CandidateCache::TEXTS_MAX / 4);
         for number in 0..40 {
             let labels = [("job", &*number.to_string())].into_iter().collect();
             let template = Arc::new(Template { labels, text_length, ..Template::default() });
             templates.push(Arc::downgrade(&template));
             let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
-            takers(&profile, &pod, &mut cluster, &mut memory);
+            takers(&profile, &pod, &mut cluster, &mut cache);
         }
         let kept: Vec<bool> = templates.iter().map(|template| template.strong_count() > 0).collect();
         assert_eq!((kept.iter().filter(|kept| **kept).count(), kept[39]), (4, true));
-        let template = Arc::new(Template { text_length: 2 * Memory::TEXTS_MAX, ..Template::default() });
+        let template = Arc::new(Template { text_length: 2 * CandidateCache::TEXTS_MAX, ..Template::default() });
         let pod = Arc::new(Pod { uid: Uid::from("p"), template, ..Pod::default() });
-        takers(&profile, &pod, &mut cluster, &mut memory);
-        assert_eq!((memory.kept.len(), memory.texts), (1, 2 * Memory::TEXTS_MAX), "the last one is kept in any case");
-        memory.clear();
-        assert_eq!(memory.texts, 0);
+        takers(&profile, &pod, &mut cluster, &mut cache);
+        assert_eq!(
+            (cache.candidates.len(), cache.texts),
+            (1, 2 * CandidateCache::TEXTS_MAX),
+            "the last one is kept in any case"
+        );
+        cache.clear();
+        assert_eq!(cache.texts, 0);
     }
 
     #[test]
     fn classes_that_share_are_forgotten_in_time() {
-        let ((profile, _), mut cluster, mut memory) = (profile(SignatureFields::NONE, 0), cluster(), Memory::default());
-        for number in 0..5 * Memory::SHARING * Memory::kept_max(&cluster) {
-            takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut memory);
+        let ((profile, _), mut cluster, mut cache) =
+            (profile(SignatureFields::NONE, 0), cluster(), CandidateCache::default());
+        for number in 0..5 * CandidateCache::SHARING * CandidateCache::candidates_max(&cluster) {
+            takers(&profile, &pod(&[("job", &number.to_string())]), &mut cluster, &mut cache);
         }
-        let max = Memory::SHARING * Memory::kept_max(&cluster);
-        assert!(memory.kept.len() == 1 && memory.classes.len() <= max, "{}", memory.classes.len());
+        let max = CandidateCache::SHARING * CandidateCache::candidates_max(&cluster);
+        assert!(cache.candidates.len() == 1 && cache.classes.len() <= max, "{}", cache.classes.len());
     }
 }

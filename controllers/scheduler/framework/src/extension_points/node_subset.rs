@@ -1,4 +1,4 @@
-//! The only nodes that are asked, by name.
+//! The only nodes that are filtered, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ impl Refusal {
     const NONE_LEFT: u16 = u16::MAX - 2;
 }
 
-/// The nodes that some plugins leave over, before any filter is asked: those that every plugin has named which names some.
+/// The nodes that some plugins leave over, before any filter runs: those that every plugin has named which names some.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Among(BTreeMap<u8, BTreeSet<Box<str>>>);
+pub(crate) struct NodeSubset(BTreeMap<u8, BTreeSet<Box<str>>>);
 
-impl Among {
+impl NodeSubset {
     /// Only nodes of these names, and of those that others have named.
     pub(crate) fn limit(&mut self, plugin: u8, names: BTreeSet<Box<str>>) {
         self.0.insert(plugin, names);
@@ -32,7 +32,7 @@ impl Among {
         self.0.get(&plugin) == names
     }
 
-    /// Why no node is left over, by the plugins up to the one that leaves none, where they are asked in this order; none where there
+    /// Why no node is left over, by the plugins up to the one that leaves none, in this order; none where there
     /// may be one.
     pub(crate) fn none_left(&self, order: &[u8]) -> Option<Verdict> {
         let first = self.0.values().next()?;
@@ -43,12 +43,12 @@ impl Among {
         let mut named: Vec<(&u8, &BTreeSet<Box<str>>)> = self.0.iter().collect();
         named.sort_by_key(|(plugin, _)| order.iter().position(|known| known == *plugin).unwrap_or(order.len()));
         let (_, first) = named.first()?;
-        let (mut left, mut asked) = (BTreeSet::clone(first), PluginSet::default());
+        let (mut left, mut limiting) = (BTreeSet::clone(first), PluginSet::default());
         for (plugin, names) in named {
-            asked = asked.with(*plugin);
+            limiting = limiting.with(*plugin);
             left.retain(|name| names.contains(name));
             if left.is_empty() {
-                let refusal = Refusal { reason: Refusal::NONE_LEFT, resolvable: false, operand: asked.bits() };
+                let refusal = Refusal { reason: Refusal::NONE_LEFT, resolvable: false, operand: limiting.bits() };
                 return Some(Verdict { plugin: *plugin, refusal });
             }
         }
@@ -71,7 +71,7 @@ impl Among {
 }
 
 impl Verdict {
-    /// Whether the node was left out before any filter was asked about it.
+    /// Whether the node was left out before any filter ran for it.
     pub(crate) fn is_outside(&self) -> bool {
         self.refusal.reason == Refusal::OUTSIDE
     }

@@ -17,7 +17,7 @@ const TOO_LARGE: &str = "1 Reservation(s) Insufficient cpu, requested: 6000, use
      1 node(s) didn't satisfy plugin(s) [Reservation]. 1 Reservation(s) exactly matches the requested reservation name, ";
 
 #[test]
-fn nodes_without_a_reservation_that_is_asked_for_are_left_out() {
+fn nodes_without_a_required_reservation_are_left_out() {
     let mut world = World::new(&[8, 16]);
     world.reserve("r1", 4, &restricted("n1"));
     let named = r#"{"name":"r1"}"#;
@@ -111,7 +111,7 @@ fn pods_of_one_kind_follow_the_reservations_from_node_to_node() {
 }
 
 #[test]
-fn a_reservation_that_must_take_pods_over_is_asked_about_where_they_run() {
+fn a_reservation_that_must_pre_allocate_is_filtered_where_the_pods_run() {
     let mut world = World::new(&[4, 16]);
     for (name, app) in [("a", "x"), ("b", "y")] {
         let running = World::of(name, 2, &[("app", app)], "");
@@ -139,7 +139,7 @@ fn an_owner_takes_the_place_of_the_pod_that_stands_for_its_reservation() {
 }
 
 #[test]
-fn a_pod_that_keeps_what_it_has_is_known_though_it_is_seen_before_its_node() {
+fn an_operating_pod_is_known_though_it_is_added_before_its_node() {
     let labels = [("scheduling.koordinator.sh/operating-mode", "Reservation")];
     let owners = r#"[{"labelSelector":{"matchLabels":{"app":"x"}}}]"#;
     let annotations = [("scheduling.koordinator.sh/reservation-owners", owners)].into_iter().collect();

@@ -1,4 +1,4 @@
-//! Questions about what the scheduler knows, which it answers between two attempts.
+//! Read access to the engine's state, which the scheduler gives between two attempts.
 
 mod queue;
 mod verdicts;
@@ -8,22 +8,22 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_runtime::clock::Moment;
 use koord_scheduler_engine::Engine;
 use koord_scheduler_framework::{
-    NoAnswer, Query, cluster::Cluster, columns::Row, node::Node, pod::Pod, shown, volume::Volume,
+    Query, ServiceError, cluster::Cluster, columns::Row, node::Node, pod::Pod, shown, volume::Volume,
 };
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-/// Questions that wait.
+/// Requests that wait.
 const WAITING_MAX: usize = 64;
 
-/// Where questions are asked. Cheap to clone.
+/// Sends read requests to the scheduler. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Questions(mpsc::Sender<Question>);
+pub struct EngineReader(mpsc::Sender<ReadRequest>);
 
-/// Why there is no answer.
+/// Why the state cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum ReadError {
     /// Another replica schedules, or this one does not yet.
     #[error("the instance is not leader")]
     NotLeading,
@@ -38,66 +38,66 @@ pub enum Unanswered {
     Failed(String),
 }
 
-impl From<NoAnswer> for Unanswered {
-    fn from(why: NoAnswer) -> Self {
+impl From<ServiceError> for ReadError {
+    fn from(why: ServiceError) -> Self {
         match why {
-            NoAnswer::UnknownPath => Self::Unknown,
-            NoAnswer::NotFound(what) => Self::NotFound(what),
-            NoAnswer::Failed(why) => Self::Failed(why),
+            ServiceError::UnknownPath => Self::Unknown,
+            ServiceError::NotFound(what) => Self::NotFound(what),
+            ServiceError::Failed(why) => Self::Failed(why),
         }
     }
 }
 
-/// A question, and where its answer goes.
-pub(crate) enum Question {
+/// A read request, with the channel of its response.
+pub(crate) enum ReadRequest {
     /// What is known of a path, with these parameters.
-    Path(String, Query, oneshot::Sender<Result<Value, Unanswered>>),
+    Path(String, Query, oneshot::Sender<Result<Value, ReadError>>),
     /// A copy of all that is known, with its time.
-    Copy(oneshot::Sender<Result<(Box<Engine>, Moment), Unanswered>>),
-    Pods(oneshot::Sender<Result<Vec<Arc<Pod>>, Unanswered>>),
+    Copy(oneshot::Sender<Result<(Box<Engine>, Moment), ReadError>>),
+    Pods(oneshot::Sender<Result<Vec<Arc<Pod>>, ReadError>>),
 }
 
-/// Where questions are asked, and where they arrive.
-pub(crate) fn questions() -> (Questions, mpsc::Receiver<Question>) {
+/// The two ends of the channel of read requests.
+pub(crate) fn reader() -> (EngineReader, mpsc::Receiver<ReadRequest>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    (Questions(sender), receiver)
+    (EngineReader(sender), receiver)
 }
 
-impl Questions {
+impl EngineReader {
     /// What the scheduler knows about a path such as `nodes/NAME` or `plugins/PLUGIN/…`.
-    pub async fn ask(&self, path: &str) -> Result<Value, Unanswered> {
-        self.ask_with(path, Query::default()).await
+    pub async fn get(&self, path: &str) -> Result<Value, ReadError> {
+        self.get_with(path, Query::default()).await
     }
 
     /// The same, with parameters such as `includePods=true`.
-    pub async fn ask_with(&self, path: &str, query: Query) -> Result<Value, Unanswered> {
+    pub async fn get_with(&self, path: &str, query: Query) -> Result<Value, ReadError> {
         let (answer, answered) = oneshot::channel();
-        // Nobody listens any more where this fails.
-        let _ = self.0.send(Question::Path(path.to_owned(), query, answer)).await;
-        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+        // This fails when the scheduler has ended.
+        let _ = self.0.send(ReadRequest::Path(path.to_owned(), query, answer)).await;
+        answered.await.unwrap_or(Err(ReadError::NotLeading))
     }
 
     /// A copy of what the scheduler knows, on which something can be tried.
-    pub(crate) async fn copy(&self) -> Result<(Box<Engine>, Moment), Unanswered> {
+    pub(crate) async fn copy(&self) -> Result<(Box<Engine>, Moment), ReadError> {
         let (answer, answered) = oneshot::channel();
-        let _ = self.0.send(Question::Copy(answer)).await;
-        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+        let _ = self.0.send(ReadRequest::Copy(answer)).await;
+        answered.await.unwrap_or(Err(ReadError::NotLeading))
     }
 
     /// All pods that have not ended.
-    pub async fn pods(&self) -> Result<Vec<Arc<Pod>>, Unanswered> {
+    pub async fn pods(&self) -> Result<Vec<Arc<Pod>>, ReadError> {
         let (answer, answered) = oneshot::channel();
-        // Nobody listens any more where this fails.
-        let _ = self.0.send(Question::Pods(answer)).await;
-        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+        // This fails when the scheduler has ended.
+        let _ = self.0.send(ReadRequest::Pods(answer)).await;
+        answered.await.unwrap_or(Err(ReadError::NotLeading))
     }
 }
 
-impl Question {
-    /// Answers by what an engine knows now; without one, this replica does not schedule.
+impl ReadRequest {
+    /// Responds with the state of an engine; without one, this replica does not schedule.
     pub(crate) fn answer(self, engine: Option<(&Engine, Moment)>) {
-        let known = engine.ok_or(Unanswered::NotLeading);
-        // Whoever asked may be gone.
+        let known = engine.ok_or(ReadError::NotLeading);
+        // The receiver may be gone.
         match self {
             Self::Path(path, query, to) => {
                 let answer = known.and_then(|(engine, now)| answer(engine, &path, &query, now));
@@ -117,36 +117,37 @@ fn pods(engine: &Engine) -> Vec<Arc<Pod>> {
     cluster.pods().map(|placed| &placed.pod).chain(cluster.pending()).cloned().collect()
 }
 
-fn answer(engine: &Engine, path: &str, query: &Query, now: Moment) -> Result<Value, Unanswered> {
+fn answer(engine: &Engine, path: &str, query: &Query, now: Moment) -> Result<Value, ReadError> {
     let cluster = engine.cluster();
     match *path.split('/').collect::<Vec<_>>() {
         ["__services__"] => Ok(services(engine)),
         ["nodes", name] => {
             let known = cluster.row(name).and_then(|row| Some((row, cluster.node(row)?)));
-            let (row, known) = known.ok_or_else(|| Unanswered::NotFound(format!("cannot find node {name}")))?;
+            let (row, known) = known.ok_or_else(|| ReadError::NotFound(format!("cannot find node {name}")))?;
             Ok(node(cluster, known, row))
         }
         ["queue"] => Ok(queue::list(engine, now)),
-        ["queue", namespace, name] => queue::pod(engine, namespace, name, now).ok_or(Unanswered::Unknown),
-        ["verdicts", namespace, name] => verdicts::of(engine, namespace, name).ok_or(Unanswered::Unknown),
+        ["queue", namespace, name] => queue::pod(engine, namespace, name, now).ok_or(ReadError::Unknown),
+        ["verdicts", namespace, name] => verdicts::of(engine, namespace, name).ok_or(ReadError::Unknown),
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-            let plugin = plugins.find(|known| known.name() == plugin).ok_or(Unanswered::Unknown)?;
-            let endpoint = plugin.service_endpoint.as_ref().ok_or(NoAnswer::UnknownPath)?;
+            let plugin = plugins.find(|known| known.name() == plugin).ok_or(ReadError::Unknown)?;
+            let endpoint = plugin.service_endpoint.as_ref().ok_or(ServiceError::UnknownPath)?;
             Ok(endpoint.serve(rest, query, cluster)?)
         }
-        _ => Err(Unanswered::Unknown),
+        _ => Err(ReadError::Unknown),
     }
 }
 
 /// The paths of all answers.
 fn services(engine: &Engine) -> Value {
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
+    let built_in =
+        ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     let mut paths: Vec<String> = plugins
         .filter_map(|plugin| Some((plugin.name(), plugin.service_endpoint.as_ref()?)))
         .flat_map(|(name, point)| point.paths().iter().map(move |path| format!("/apis/v1/plugins/{name}/{path}")))
-        .chain(own.map(|path| format!("/apis/v1/{path}")))
+        .chain(built_in.map(|path| format!("/apis/v1/{path}")))
         .collect();
     paths.sort();
     paths.dedup();
