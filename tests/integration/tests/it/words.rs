@@ -9,14 +9,17 @@ use std::{
 use integration::installed::repository;
 
 /// A name, and what is said instead.
-const RETIRED: [(&str, &str); 74] = [
+const RETIRED: [(&str, &str); 77] = [
+    ("add_among", "add_scores"),
     ("answer_lost", "extender_call_lost"),
     ("ask_all", "evaluate_all"),
     ("ask_no_more", "cancel_extender_call"),
     ("asked_last", "last_preemptor"),
     ("asked_of", "pre_filter_state_of"),
     ("asks_single_rows", "depends_on_single_rows"),
+    ("bearers", "classes_with_pod_affinity"),
     ("check_own", "check_runtime"),
+    ("choose_among", "choose_one"),
     ("ChosenNumaNodes", "ReservedNumaAffinity"),
     ("consults", "ExtenderCalls::may_call"),
     ("DeviceAsk", "DeviceRequestSpec"),
