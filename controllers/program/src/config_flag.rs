@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(read(format!("\u{feff}---\n{text}")), logs(), "after the mark that editors write");
         assert_eq!(
             read(format!("{head}targte: logs\n")).unwrap_err(),
-            "error: --config: config.yaml:3: targte: unknown field; did you mean target?\n"
+            "error: --config: config.yaml:3: targte: unknown field; did you mean target?\nconfig.yaml:1: target: must be set\n"
         );
         assert_eq!(read(head).unwrap_err(), "error: --config: config.yaml:1: target: must be set\n");
         for empty in ["", "# nothing\n", "null\n"] {

@@ -9,9 +9,8 @@ use std::{
 use integration::installed::repository;
 
 /// A name, and what is said instead.
-const RETIRED: [(&str, &str); 78] = [
+const RETIRED: [(&str, &str); 77] = [
     ("add_among", "add_scores"),
-    ("Among", "NodeSubset, PreparedFilter::NodeNames"),
     ("answer_lost", "extender_call_lost"),
     ("ask_all", "evaluate_all"),
     ("ask_no_more", "cancel_extender_call"),
