@@ -21,9 +21,6 @@ pub use self::{
 };
 use crate::{PluginArgs, PluginConfig, PluginSet, catalogue::Catalogue};
 
-/// Group and version.
-pub const API_VERSION: &str = "descheduler/v1alpha2";
-
 /// The arguments that are decoded strictly.
 pub const PLUGINS: &[PluginArgs] = &[
     PluginArgs::of::<MigrationControllerArgs>(),
@@ -140,7 +137,8 @@ impl Plugins {
     }
 }
 
-const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
+const CATALOGUE: Catalogue =
+    Catalogue { api_version: DeschedulerConfiguration::API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
 impl DeschedulerConfiguration {
     fn complete(&mut self) {

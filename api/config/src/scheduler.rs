@@ -15,7 +15,7 @@ mod scoring;
 
 use std::collections::BTreeSet;
 
-use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, Setting as _, typed};
+use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, Setting as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,9 +42,6 @@ use crate::{
     PluginArgs, PluginConfig, PluginSet,
     catalogue::{Catalogue, check_once},
 };
-
-/// Group and version.
-pub const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 
 /// The arguments of plugins: those that Koordinator adds, and those of Kubernetes.
 pub const PLUGINS: &[PluginArgs] = &[
@@ -177,7 +174,8 @@ impl Plugins {
     }
 }
 
-const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
+const CATALOGUE: Catalogue =
+    Catalogue { api_version: SchedulerConfiguration::API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
 impl SchedulerConfiguration {
     fn complete(&mut self) {
@@ -249,8 +247,7 @@ pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
 
 /// A document with all that is not set. Arguments of enabled plugins are there even when the document has none.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
-    let mut configuration: SchedulerConfiguration = typed(document)?;
-    configuration.set_defaults();
+    let mut configuration = SchedulerConfiguration::of(document)?;
     for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
         let sets = plugins.iter().flat_map(Plugins::sets);
         CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;

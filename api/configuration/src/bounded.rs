@@ -50,15 +50,3 @@ impl Default for Weight {
         Self(1)
     }
 }
-
-/// The schema of a duration of at least 0, such as `1m30s`.
-#[derive(Debug)]
-pub struct DurationText;
-
-schema!(DurationText => {"type": "string", "format": "duration"});
-
-/// The schema of an amount of at least 0, such as `500m` or `4Gi`.
-#[derive(Debug)]
-pub struct QuantityText;
-
-schema!(QuantityText => {"type": ["string", "number"], "format": "quantity"});

@@ -50,7 +50,7 @@ mod strict;
 // The code that the derive makes names the crate by its path.
 extern crate self as koord_configuration;
 
-pub use bounded::{DurationText, Percent, QuantityText, Weight};
+pub use bounded::{Percent, Weight};
 pub use client_connection::ClientConnection;
 pub use configuration::{Configuration, document, effective, published_schema, read, without_document};
 pub use decode::{decode, schema, typed};
