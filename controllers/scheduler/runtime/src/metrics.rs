@@ -10,10 +10,9 @@ mod workloads;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use koord_runtime::{clock::Moment, metrics::Registries};
 use koord_scheduler_engine::{
-    Attempt, Ended as JobEnded, Engine, Outcome, Refused,
+    Attempt, Engine, Outcome, Refused,
     queue::{Arrivals, Depths},
 };
 use koord_scheduler_framework::{PluginSet, Registration, timing::PluginLatency};
@@ -22,6 +21,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 pub use self::families::METRICS;
 use self::koordinator::OfKoordinator;
 pub(crate) use self::workloads::OfWorkloads;
+use crate::scheduler::observer::{Observed, Observer, Occurrence};
 
 /// From this number of attempts on they are one series.
 const ATTEMPTS: [&str; 15] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15+"];
@@ -167,7 +167,7 @@ impl Measures {
     }
 
     /// The engine has made a decision, or the wait of a pod in its place is over.
-    pub(crate) fn decided(&self, attempt: &Attempt, now: Moment) {
+    fn decided(&self, attempt: &Attempt, now: Moment) {
         let measured = match attempt.outcome {
             _ if !attempt.has_waited => &self.decision,
             Outcome::Bind { .. } => &self.permit_allowed,
@@ -177,8 +177,8 @@ impl Measures {
         self.of_koordinator.decided(attempt);
     }
 
-    /// A pod has got its node.
-    pub(crate) fn placed(&self, engine: &Engine, attempt: &Attempt) {
+    /// Counts the plugins whose input about the node that a pod has got is stale.
+    fn count_stale(&self, engine: &Engine, attempt: &Attempt) {
         let (Outcome::Bind { node, .. } | Outcome::Waiting { node }) = &attempt.outcome else { return };
         let (cluster, scheduler) = (engine.cluster(), &*attempt.pod.template.scheduler);
         let (Some(row), Some(profile)) = (cluster.row(node), engine.profile(scheduler)) else { return };
@@ -191,53 +191,22 @@ impl Measures {
     }
 
     /// The node of a pod has rejected it because it lacks a resource.
-    pub(crate) fn rejected(&self, scheduler: &str, resource: &str) {
+    fn rejected(&self, scheduler: &str, resource: &str) {
         if self.profiles.iter().any(|profile| profile.name == scheduler) {
             self.conflicts.with_label_values(&[resource, scheduler]).inc();
         }
     }
 
-    /// A pod that waited has got its node from another program.
-    pub(crate) fn bound_elsewhere(&self, scheduler: &str) {
-        self.elsewhere.with_label_values(&[scheduler]).inc();
-    }
-
-    /// Whether decisions are made.
-    pub(crate) fn set_deciding(&self, is_deciding: bool) {
-        self.deciding.set(i64::from(is_deciding));
-    }
-
-    /// The caches did not agree with the API server in time.
-    pub(crate) fn disagreed(&self) {
-        self.disagreements.inc();
-    }
-
     /// A part of an attempt of a pod of this scheduler is over.
-    pub(crate) fn part(&self, (point, is_success): (&str, bool), scheduler: &str, took: Duration) {
+    fn part(&self, (point, is_success): (&str, bool), scheduler: &str, took: Duration) {
         let refused = if matches!(point, "PreBind" | "Bind") { "Error" } else { "Unschedulable" };
         let status = if is_success { "Success" } else { refused };
         self.points.with_label_values(&[point, status, scheduler]).observe(took.as_secs_f64());
     }
 
-    /// A plugin has answered at an extension point.
-    pub(crate) fn plugin(&self, latency: &PluginLatency) {
+    fn plugin(&self, latency: &PluginLatency) {
         let labels = [latency.plugin, latency.point.as_str(), latency.status.as_str()];
         self.plugins.with_label_values(&labels).observe(latency.took.as_secs_f64());
-    }
-
-    /// Pods that are tried together have been tried.
-    pub(crate) fn job_ended(&self, job: &JobEnded, now: Moment) {
-        self.of_koordinator.job_ended(job, now);
-    }
-
-    /// A sum was wrong.
-    pub(crate) fn mismatched(&self, sum: &str) {
-        self.mismatches.with_label_values(&[sum]).inc();
-    }
-
-    /// The audit has come round all nodes.
-    pub(crate) fn audited(&self, now: Timestamp) {
-        self.audited.set(now.as_second());
     }
 
     /// Decisions and bindings that last for too long.
@@ -245,23 +214,13 @@ impl Measures {
         Timeouts(self.of_koordinator.timeouts.clone())
     }
 
-    /// An ElasticQuota was taken into account.
-    pub(crate) fn quota_processed(&self, operation: &str, began: Moment, now: Moment) {
-        self.of_koordinator.quota_process.with_label_values(&[operation]).observe(seconds(began, now));
-    }
-
     /// How long hooks of quotas take.
     pub fn hook_latency(&self) -> HookLatency {
         HookLatency(self.of_koordinator.quota_hooks.clone())
     }
 
-    /// What was wanted to be written into an ElasticQuota has been answered.
-    pub(crate) fn quota_written(&self, lasted: Duration) {
-        self.of_koordinator.quota_status.observe(lasted.as_secs_f64());
-    }
-
     /// No node takes the pod.
-    pub(crate) fn refused(&self, refused: &Refused) {
+    fn refused(&self, refused: &Refused) {
         self.preemptions.inc_by(u64::from(refused.ran_post_filters));
         if !refused.victims.is_empty() {
             self.victims.observe(refused.victims.len() as f64);
@@ -269,7 +228,7 @@ impl Measures {
     }
 
     /// An attempt has ended, with its binding if there was one.
-    pub(crate) fn ended(&self, attempt: &Attempt, how: Ended, now: Moment) {
+    fn ended(&self, attempt: &Attempt, how: Ended, now: Moment) {
         let scheduler = &*attempt.pod.template.scheduler;
         if let Some(profile) = self.profiles.iter().find(|profile| profile.name == scheduler) {
             let (count, duration) = &profile.ended[how as usize];
@@ -281,10 +240,13 @@ impl Measures {
             let first = attempt.tried.first.unwrap_or(attempt.began);
             self.since_first.with_label_values(&[attempts_label(attempt.tried.attempts)]).observe(seconds(first, now));
         }
+        if let Outcome::Refused(refused) = &attempt.outcome {
+            self.refused(refused);
+        }
     }
 
     /// Reads the queue and the cluster, if that was not done lately.
-    pub(crate) fn observe(&mut self, engine: &Engine, now: Moment) {
+    fn observe(&mut self, engine: &Engine, now: Moment) {
         if self.read.is_some_and(|read| now.since(read) < Self::INTERVAL) {
             return;
         }
@@ -328,6 +290,52 @@ impl Measures {
                 self.unschedulable.with_label_values(&[*plugin, profile.name.as_str()]).set(*pods);
             }
             profile.refused = refused;
+        }
+    }
+}
+
+impl Observer for Measures {
+    fn notice(&mut self, occurrence: &Occurrence<'_>, observed: &Observed<'_>) {
+        let now = || observed.clock.moment();
+        match occurrence {
+            Occurrence::Tick => {
+                self.deciding.set(i64::from(observed.is_leading && observed.knows_all));
+                self.observe(observed.engine, now());
+            }
+            Occurrence::CachesDisagree => self.disagreements.inc(),
+            Occurrence::Changed { quota_operation: Some(operation), began } => {
+                let process = self.of_koordinator.quota_process.with_label_values(&[*operation]);
+                process.observe(seconds(*began, now()));
+            }
+            // Each replica knows of it, and the leader counts it.
+            Occurrence::NodeRejected { scheduler, resource } if observed.is_leading => {
+                self.rejected(scheduler, resource)
+            }
+            Occurrence::BoundElsewhere { scheduler } => self.elsewhere.with_label_values(&[*scheduler]).inc(),
+            Occurrence::Attempted { ended, .. } => {
+                ended.iter().for_each(|job| self.of_koordinator.job_ended(job, now()));
+            }
+            Occurrence::PartEnded { point, is_success, scheduler, took } => {
+                self.part((point, *is_success), scheduler, *took);
+            }
+            Occurrence::PluginAnswered(latency) => self.plugin(latency),
+            Occurrence::Decided { attempt, decided, .. } => {
+                if !attempt.has_waited {
+                    self.count_stale(observed.engine, attempt);
+                }
+                self.decided(attempt, *decided);
+            }
+            Occurrence::Ended { attempt, how } => self.ended(attempt, *how, now()),
+            Occurrence::QuotaWritten { lasted } => self.of_koordinator.quota_status.observe(lasted.as_secs_f64()),
+            Occurrence::SumCorrected(mismatch) => self.mismatches.with_label_values(&[mismatch.sum]).inc(),
+            Occurrence::AuditCompleted => self.audited.set(observed.clock.now().as_second()),
+            Occurrence::Leads
+            | Occurrence::Follows
+            | Occurrence::Restarted
+            | Occurrence::Changing(_)
+            | Occurrence::Changed { quota_operation: None, .. }
+            | Occurrence::NodeRejected { .. }
+            | Occurrence::EvictionFailed(_) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ mod ended;
 mod extender_calls;
 mod ignored;
 mod monitor;
+pub(crate) mod observer;
 mod prepare;
 mod repeated;
 mod spans;
@@ -25,10 +26,11 @@ use std::{
 use koord_runtime::{
     clock::{Moment, SharedClock},
     events::EventSink,
+    metrics::Registries,
     trace::Tracer,
 };
 use koord_scheduler_engine::{Attempt, Engine, Outcome, PartLatency};
-use koord_scheduler_framework::pod::Pod;
+use koord_scheduler_framework::timing::PluginLatency;
 use tokio::sync::mpsc;
 
 pub(crate) use self::extender_calls::FinishedCall;
@@ -37,7 +39,8 @@ use self::{
     beside::Beside,
     elsewhere::Elsewhere,
     ignored::Ignored,
-    monitor::Monitor,
+    monitor::{Monitor, TimeoutReports},
+    observer::{Observed, Observer, Occurrence},
     prepare::{Preparing, may_take_effect},
     repeated::Repeated,
     spans::Spans,
@@ -53,7 +56,7 @@ use crate::{
     controllers::Controllers,
     extender::Webhook,
     feed::{Delta, Feed},
-    metrics::{Ended, Measures},
+    metrics::Measures,
     reader::{EngineReader, ReadRequest, reader},
     report,
 };
@@ -83,15 +86,11 @@ pub struct Scheduler {
     further: VecDeque<Work>,
     /// Writes for which no binding waits.
     beside: Beside,
-    measures: Option<Measures>,
-    spans: Spans,
-    monitor: Monitor,
+    observers: Vec<Box<dyn Observer>>,
+    timeout_reports: TimeoutReports,
     auditing: Auditing,
-    /// The auditor of workloads, where it is enabled.
-    workloads: Option<Box<Workloads>>,
     ignored: Ignored,
     elsewhere: Elsewhere,
-    dumps: Dumps,
     reader: EngineReader,
     pub(crate) read_requests: mpsc::Receiver<ReadRequest>,
     /// Extenders, in the order in which they are called.
@@ -176,14 +175,11 @@ impl Scheduler {
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
             beside: Beside::default(),
-            measures: None,
-            spans: Spans::default(),
-            monitor: Monitor::default(),
+            observers: vec![Box::new(Monitor::default())],
+            timeout_reports: TimeoutReports::default(),
             auditing: Auditing::default(),
-            workloads: None,
             ignored: Ignored::default(),
             elsewhere: Elsewhere::default(),
-            dumps: Dumps::default(),
             reader,
             read_requests,
             webhooks: Vec::new(),
@@ -197,13 +193,14 @@ impl Scheduler {
     }
 
     /// The same, measured.
-    pub fn measured_by(self, measures: Measures) -> Self {
-        Self { measures: Some(measures), ..self }
+    pub fn measured_by(mut self, measures: Measures) -> Self {
+        self.timeout_reports.counter = Some(measures.timeouts());
+        self.observed_by(measures)
     }
 
     /// The same, which records the way of every pod as spans.
     pub fn traced(self, tracer: Tracer) -> Self {
-        Self { spans: Spans::by(tracer), ..self }
+        self.observed_by(Spans::by(tracer))
     }
 
     /// The same, which waits for this when it becomes leader.
@@ -223,47 +220,53 @@ impl Scheduler {
 
     /// The same, which logs of attempts what these say.
     pub fn dumping(self, dumps: Dumps) -> Self {
-        Self { dumps, ..self }
+        self.observed_by(dumps)
+    }
+
+    /// The same, which audits workloads and shows there what it finds.
+    pub fn auditing_workloads(self, settings: AuditorSettings, metrics: &Registries) -> prometheus::Result<Self> {
+        Ok(self.observed_by(Workloads::new(settings, metrics)?))
+    }
+
+    fn observed_by(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
     }
 
     /// The same, with other times of the monitor.
     pub fn monitored(mut self, monitoring: Monitoring) -> Self {
-        self.monitor.settings = monitoring;
+        self.timeout_reports.settings = monitoring;
         self
     }
 
-    /// Brings the metrics of the queue and the cluster up to date, and reports what lasts for too long and which sums were wrong.
+    /// Audits some of the sums, and has observers look at what has changed with time.
     pub(crate) fn observe(&mut self) {
         self.audit();
-        for (pod, lasts) in self.monitor.overdue(self.engine.cluster(), self.clock.moment()) {
-            self.timed_out(&pod, "binding", lasts);
-        }
-        let decides = self.is_leading() && self.knows_all;
-        if let Some(measures) = &mut self.measures {
-            measures.set_deciding(decides);
-            measures.observe(&self.engine, self.clock.moment());
-        }
+        self.notify(&Occurrence::Tick);
     }
 
     /// It leads with caches that did not agree with the API server in time.
-    pub(crate) fn disagreed(&self) {
-        self.measures.iter().for_each(Measures::disagreed);
+    pub(crate) fn disagreed(&mut self) {
+        self.notify(&Occurrence::CachesDisagree);
     }
 
-    fn timed_out(&self, pod: &Pod, what: &'static str, lasts: Duration) {
-        let timeouts = self.measures.as_ref().map(Measures::timeouts);
-        monitor::report(pod, what, lasts, timeouts.as_ref());
+    fn notify(&mut self, occurrence: &Occurrence<'_>) {
+        let (observers, observed) = self.observers();
+        for observer in observers {
+            observer.notice(occurrence, &observed);
+        }
     }
 
-    /// An attempt has ended.
-    fn ended(&mut self, attempt: &Attempt, how: Ended) {
-        if let Some(lasted) = self.monitor.ended(&attempt.pod.uid, self.clock.moment()) {
-            self.timed_out(&attempt.pod, "binding", lasted);
-        }
-        if let Some(measures) = &self.measures {
-            measures.ended(attempt, how, self.clock.moment());
-        }
-        self.spans.ended(attempt, how);
+    /// The observers, and what they may read.
+    fn observers(&mut self) -> (&mut [Box<dyn Observer>], Observed<'_>) {
+        let observed = Observed {
+            is_leading: self.is_leading(),
+            knows_all: self.knows_all,
+            engine: &self.engine,
+            clock: &self.clock,
+            timeouts: &self.timeout_reports,
+        };
+        (&mut self.observers, observed)
     }
 
     /// A handle that reads the engine's state between two attempts.
@@ -283,7 +286,7 @@ impl Scheduler {
             self.in_flight.clear();
             self.is_working = true;
         }
-        self.audit_workloads_anew();
+        self.notify(&Occurrence::Leads);
     }
 
     /// Only follows the cluster from now on.
@@ -291,7 +294,7 @@ impl Scheduler {
         if self.is_leading() {
             self.phase = Phase::Deposed;
         }
-        self.audit_workloads_anew();
+        self.notify(&Occurrence::Follows);
         self.elsewhere.set_led_since(None);
     }
 
@@ -324,28 +327,24 @@ impl Scheduler {
         self.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
             let now = self.clock.moment();
-            let operation = delta.quota_operation();
-            self.count_rejection(&delta);
+            let quota_operation = delta.quota_operation();
+            self.notice_rejection(&delta);
             self.notice_binding(&delta);
-            let of_workloads = self.before_change(&delta);
+            self.notify(&Occurrence::Changing(&delta));
             delta.apply(&mut self.engine, now);
-            self.after_change(of_workloads);
-            if let (Some(operation), Some(measures)) = (operation, &self.measures) {
-                measures.quota_processed(operation, now, self.clock.moment());
-            }
+            self.notify(&Occurrence::Changed { quota_operation, began: now });
         }
         self.is_working = false;
     }
 
-    /// Counts a pod that its node has rejected, on the leader alone.
-    fn count_rejection(&self, delta: &Delta) {
+    /// Reports a pod that its node has rejected.
+    fn notice_rejection(&mut self, delta: &Delta) {
         let Delta::PodRejected { uid, resource } = delta else { return };
         let Some(placed) = self.engine.cluster().pod(uid) else { return };
         let node = self.engine.cluster().name(placed.row);
         tracing::warn!(pod = %placed.pod.key, node = node.map(|node| &**node), resource = &**resource, "the node has rejected a pod for want of a resource");
-        if let Some(measures) = self.measures.as_ref().filter(|_| self.is_leading()) {
-            measures.rejected(&placed.pod.template.scheduler, resource);
-        }
+        let pod = Arc::clone(&placed.pod);
+        self.notify(&Occurrence::NodeRejected { scheduler: &pod.template.scheduler, resource });
     }
 
     /// The next write, or attempt. Decisions wait until all objects are known. An object has one write on its way at a time.
@@ -407,41 +406,28 @@ impl Scheduler {
         }
         let decided = self.clock.moment();
         let (begun, ended) = (self.engine.take_begun_jobs(), self.engine.take_ended_jobs());
-        for job in &ended {
-            self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
-        }
-        self.audit_attempt(attempt.as_ref(), &begun, &ended);
+        self.notify(&Occurrence::Attempted { attempt: attempt.as_ref(), begun: &begun, ended: &ended });
         let Some(attempt) = attempt else {
             self.keep_up(now);
             return self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Rest, Next::Send);
         };
-        for PartLatency { part, is_success, took } in self.engine.take_latencies() {
-            self.measures.iter().for_each(|measures| {
-                measures.part((part.as_str(), is_success), &attempt.pod.template.scheduler, took);
-            });
+        let parts: Vec<PartLatency> = self.engine.take_latencies().collect();
+        for PartLatency { part, is_success, took } in parts {
+            let (point, scheduler) = (part.as_str(), &*attempt.pod.template.scheduler);
+            self.notify(&Occurrence::PartEnded { point, is_success, scheduler, took });
         }
-        for latency in self.engine.take_plugin_latencies() {
-            self.measures.iter().for_each(|measures| measures.plugin(&latency));
+        let plugins: Vec<PluginLatency> = self.engine.take_plugin_latencies().collect();
+        for latency in plugins {
+            self.notify(&Occurrence::PluginAnswered(&latency));
         }
-        self.dump(&attempt);
         if let Outcome::ExtenderCall { number, args } = attempt.outcome {
             return self.call_extenders(&attempt.pod, number, args);
         }
         self.pending_updates.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
             self.report_ignored_of(&attempt);
-            self.measures.iter().for_each(|measures| measures.placed(&self.engine, &attempt));
         }
-        if let Some(measures) = &self.measures {
-            measures.decided(&attempt, decided);
-        }
-        self.spans.decided(&attempt, &self.clock, decided);
-        if decided.since(now) > self.monitor.settings.timeout {
-            self.timed_out(&attempt.pod, "decision", decided.since(now));
-        }
-        if matches!(attempt.outcome, Outcome::Bind { .. }) {
-            self.monitor.began(&attempt, now);
-        }
+        self.notify(&Occurrence::Decided { attempt: &attempt, began: now, decided });
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } | Outcome::ExtenderCall { .. } => Next::Attempted,
@@ -489,7 +475,6 @@ impl Scheduler {
         tracing::warn!("the scheduling engine begins again with what the caches hold");
         self.engine.clear();
         self.doubtful.clear();
-        self.spans.clear();
         self.preparing = Preparing::default();
         self.pending_updates = PendingStatusUpdates::default();
         self.pending_updates.changed();
@@ -499,6 +484,6 @@ impl Scheduler {
         self.in_flight.values_mut().for_each(|write| write.after.clear());
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());
-        self.audit_workloads_anew();
+        self.notify(&Occurrence::Restarted);
     }
 }

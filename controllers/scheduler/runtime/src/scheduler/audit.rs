@@ -13,7 +13,7 @@ use koord_runtime::{
 use koord_scheduler_engine::{Overallocation, Whose};
 use koord_scheduler_framework::cluster::{Mismatch, Subject, Turn};
 
-use super::{COMPONENT, Scheduler};
+use super::{COMPONENT, Scheduler, observer::Occurrence};
 
 /// How often nodes are looked at.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -44,15 +44,13 @@ impl Scheduler {
         let overallocations = self.engine.overallocations(self.auditing.next, ROWS);
         self.is_working = false;
         self.auditing.next = next.unwrap_or_default();
-        if let Some(measures) = &self.measures {
-            for mismatch in &found {
-                measures.mismatched(mismatch.sum);
-            }
+        for mismatch in &found {
+            self.notify(&Occurrence::SumCorrected(mismatch));
         }
         found.iter().take(REPORTS_MAX).for_each(|mismatch| self.mismatched(mismatch));
         overallocations.iter().take(REPORTS_MAX).for_each(|excess| self.exceeded(excess));
-        if let (None, Some(measures)) = (next, &self.measures) {
-            measures.audited(self.clock.now());
+        if next.is_none() {
+            self.notify(&Occurrence::AuditCompleted);
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use koord_scheduler_engine::{Attempt, Outcome};
+use koord_scheduler_engine::{Attempt, Engine};
 use koord_scheduler_framework::{Reason, cycle::OnNode};
 
-use super::Scheduler;
+use super::observer::{Observed, Observer, Occurrence};
 
 /// What is logged of every attempt; it may be changed at any time.
 ///
@@ -39,12 +39,21 @@ impl Dumps {
     }
 }
 
-impl Scheduler {
+impl Observer for Dumps {
+    fn notice(&mut self, occurrence: &Occurrence<'_>, observed: &Observed<'_>) {
+        if let Occurrence::Decided { attempt, .. } = occurrence
+            && !attempt.has_waited
+        {
+            self.dump(attempt, observed.engine);
+        }
+    }
+}
+
+impl Dumps {
     /// Logs the configured details of an attempt. A pod that has its node is evaluated on the others as if it had none.
-    pub(super) fn dump(&self, attempt: &Attempt) {
-        let is_first = !attempt.has_waited && !matches!(attempt.outcome, Outcome::ExtenderCall { .. });
-        let Some((scores, refusals)) = self.dumps.settings().filter(|_| is_first) else { return };
-        let Some(mut nodes) = self.engine.copy().on_nodes(&attempt.pod.uid) else { return };
+    fn dump(&self, attempt: &Attempt, engine: &Engine) {
+        let Some((scores, refusals)) = self.settings() else { return };
+        let Some(mut nodes) = engine.copy().on_nodes(&attempt.pod.uid) else { return };
         let pod = &attempt.pod.key;
         for on in nodes.iter().filter(|_| refusals) {
             let Some(first) = on.refusals.first() else { continue };

@@ -6,7 +6,7 @@ use koord_runtime::clock::Moment;
 use koord_scheduler_engine::Engine;
 use koord_scheduler_framework::pod::Pod;
 
-use super::Scheduler;
+use super::{Scheduler, observer::Occurrence};
 use crate::{feed::Delta, report};
 
 /// How long after the beginning of a lead bindings of the last leader may still arrive.
@@ -39,9 +39,7 @@ impl Scheduler {
         };
         self.engine.note_elsewhere(pod, node);
         let profile = &*pod.template.scheduler;
-        if let Some(measures) = &self.measures {
-            measures.bound_elsewhere(profile);
-        }
+        self.notify(&Occurrence::BoundElsewhere { scheduler: profile });
         if self.elsewhere.said.is_some_and(|said| now.since(said) < PERIOD) {
             return;
         }

@@ -11,6 +11,7 @@ use koord_scheduler_framework::{Explanation, pod::Pod};
 
 use super::{
     COMPONENT, Doubtful, Next, Scheduler,
+    observer::Occurrence,
     prepare::plugin_of,
     work::{Purpose, Work, bind, evict, is_bound_already, plugin_that_binds, subject},
 };
@@ -21,9 +22,9 @@ impl Scheduler {
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
         // What waited for this write is sent before anything that follows from it.
         let sent = self.in_flight.remove(&subject(&work.write));
-        if let (Some(sent), Some(measures), Some((point, pod))) = (&sent, &self.measures, work.purpose.part()) {
-            let took = self.clock.moment().since(sent.since);
-            measures.part((point, result.is_ok()), &pod.template.scheduler, took);
+        if let (Some(sent), Some((point, pod))) = (&sent, work.purpose.part()) {
+            let (scheduler, took) = (&*pod.template.scheduler, self.clock.moment().since(sent.since));
+            self.notify(&Occurrence::PartEnded { point, is_success: result.is_ok(), scheduler, took });
         }
         self.further.extend(sent.into_iter().flat_map(|sent| sent.after));
         match (work.purpose, result) {
@@ -78,7 +79,7 @@ impl Scheduler {
             }
             (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
                 tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
-                self.audit_eviction_failed(&victim.uid);
+                self.notify(&Occurrence::EvictionFailed(&victim.uid));
                 self.engine.eviction_failed(&victim.uid, self.clock.moment());
             }
         }
@@ -138,8 +139,7 @@ impl Scheduler {
         for event in report::scheduled(&attempt.pod, node) {
             self.events.record(COMPONENT, event);
         }
-        self.ended(attempt, Ended::Scheduled);
-        self.audit_scheduled(&attempt.pod);
+        self.notify(&Occurrence::Ended { attempt, how: Ended::Scheduled });
     }
 
     /// A write that binds a pod was refused. Of a pod that is not as it is known here nothing is written into its status: it is gone, or
@@ -169,8 +169,7 @@ impl Scheduler {
 
     /// An attempt that had found a node binds the pod no more.
     fn abandoned(&mut self, attempt: &Attempt) {
-        self.ended(attempt, Ended::Failed);
-        self.audit_bind_failed(&attempt.pod);
+        self.notify(&Occurrence::Ended { attempt, how: Ended::Failed });
     }
 
     /// A pod that had its place is not bound, and is tried again. Nothing is said of a pod that was bound or deleted by others meanwhile.
@@ -184,10 +183,8 @@ impl Scheduler {
     /// Records why a pod has no node, and evicts its victims. The condition is written where it does not
     /// say so already.
     pub(super) fn refused(&mut self, attempt: &Attempt, refused: &Refused) -> Next {
-        self.ended(attempt, if refused.is_error { Ended::Failed } else { Ended::Unschedulable });
-        if let Some(measures) = &self.measures {
-            measures.refused(refused);
-        }
+        let how = if refused.is_error { Ended::Failed } else { Ended::Unschedulable };
+        self.notify(&Occurrence::Ended { attempt, how });
         self.explain(&attempt.pod, refused);
         self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Attempted, Next::Send)
     }

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_runtime::{clock::Moment, uid::Uid};
-use koord_scheduler_engine::Attempt;
+use koord_scheduler_engine::{Attempt, Outcome};
 use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
 
+use super::observer::{Observed, Observer, Occurrence};
 use crate::metrics::Timeouts;
 
 /// When the monitor looks, and what is too long.
@@ -24,53 +25,88 @@ impl Default for Monitoring {
     }
 }
 
+/// Reports pods whose decision or binding lasts for too long.
+#[derive(Clone, Default)]
+pub(crate) struct TimeoutReports {
+    pub(super) settings: Monitoring,
+    pub(super) counter: Option<Timeouts>,
+}
+
+impl TimeoutReports {
+    /// What lasts so long is reported if that is too long.
+    pub(super) fn report(&self, pod: &Pod, what: &'static str, lasts: Duration) {
+        if lasts <= self.settings.timeout {
+            return;
+        }
+        let profile = &*pod.template.scheduler;
+        tracing::error!(pod = %pod.key, profile, ?lasts, "!!!CRITICAL TIMEOUT!!! the {what} of a pod lasts for too long");
+        if let Some(counter) = &self.counter {
+            counter.count(profile);
+        }
+    }
+}
+
 /// The bindings that are under way.
 #[derive(Default)]
 pub(super) struct Monitor {
-    pub(super) settings: Monitoring,
     bindings: BTreeMap<Uid, (Arc<Pod>, Moment)>,
-    looked: Option<Moment>,
+    inspected: Option<Moment>,
 }
 
 impl Monitor {
     /// A pod is to be bound. How long it has waited for others does not count.
-    pub(super) fn began(&mut self, attempt: &Attempt, now: Moment) {
+    fn began(&mut self, attempt: &Attempt, now: Moment) {
         let since = if attempt.has_waited { now } else { attempt.began };
         self.bindings.insert(attempt.pod.uid.clone(), (Arc::clone(&attempt.pod), since));
     }
 
-    /// The binding of a pod has ended. Says how long it lasted, if that was too long.
-    pub(super) fn ended(&mut self, uid: &Uid, now: Moment) -> Option<Duration> {
+    /// The binding of a pod has ended. Returns how long it lasted.
+    fn ended(&mut self, uid: &Uid, now: Moment) -> Option<Duration> {
         let (_, since) = self.bindings.remove(uid)?;
-        Some(now.since(since)).filter(|lasted| *lasted > self.settings.timeout)
+        Some(now.since(since))
     }
 
-    /// The pods that are being bound for too long, once in a period.
-    pub(super) fn overdue(&mut self, cluster: &Cluster, now: Moment) -> Vec<(Arc<Pod>, Duration)> {
-        if self.looked.is_some_and(|looked| now.since(looked) < self.settings.period) {
+    /// How long the bindings under way have lasted, once in a period.
+    fn bindings(&mut self, cluster: &Cluster, now: Moment, period: Duration) -> Vec<(Arc<Pod>, Duration)> {
+        if self.inspected.is_some_and(|inspected| now.since(inspected) < period) {
             return Vec::new();
         }
-        self.looked = Some(now);
+        self.inspected = Some(now);
         // Somebody else may have bound or deleted it.
         self.bindings.retain(|uid, _| cluster.pod(uid).is_some_and(|placed| placed.pod.node.is_none()));
-        let lasting = self.bindings.values().map(|(pod, since)| (Arc::clone(pod), now.since(*since)));
-        lasting.filter(|(_, lasts)| *lasts > self.settings.timeout).collect()
+        self.bindings.values().map(|(pod, since)| (Arc::clone(pod), now.since(*since))).collect()
     }
 }
 
-/// The decision or binding of a pod lasts for too long.
-pub(super) fn report(pod: &Pod, what: &'static str, lasts: Duration, timeouts: Option<&Timeouts>) {
-    let profile = &*pod.template.scheduler;
-    tracing::error!(pod = %pod.key, profile, ?lasts, "!!!CRITICAL TIMEOUT!!! the {what} of a pod lasts for too long");
-    if let Some(timeouts) = timeouts {
-        timeouts.count(profile);
+impl Observer for Monitor {
+    fn notice(&mut self, occurrence: &Occurrence<'_>, observed: &Observed<'_>) {
+        let (reports, now) = (observed.timeouts, observed.clock.moment());
+        match occurrence {
+            Occurrence::Tick => {
+                for (pod, lasts) in self.bindings(observed.engine.cluster(), now, reports.settings.period) {
+                    reports.report(&pod, "binding", lasts);
+                }
+            }
+            Occurrence::Decided { attempt, began, decided } => {
+                reports.report(&attempt.pod, "decision", decided.since(*began));
+                if matches!(attempt.outcome, Outcome::Bind { .. }) {
+                    self.began(attempt, *began);
+                }
+            }
+            Occurrence::Ended { attempt, .. } => {
+                if let Some(lasted) = self.ended(&attempt.pod.uid, now) {
+                    reports.report(&attempt.pod, "binding", lasted);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use koord_runtime::key::ObjectKey;
-    use koord_scheduler_engine::{Outcome, Refused, queue::Tried};
+    use koord_scheduler_engine::{Refused, queue::Tried};
     use koord_scheduler_framework::{hold::Holds, node::Node};
 
     use super::*;
@@ -90,8 +126,9 @@ mod tests {
             monitor.began(&Attempt { pod, tried, began: at(0), has_waited, searched: None, outcome }, at(20));
         }
         let mut overdue = |cluster: &Cluster, second| {
-            let pods = monitor.overdue(cluster, at(second));
-            pods.iter().map(|(pod, lasts)| format!("{} {}", pod.key.name(), lasts.as_secs())).collect::<Vec<_>>()
+            let pods = monitor.bindings(cluster, at(second), Duration::from_secs(10));
+            let overdue = pods.iter().filter(|(_, lasts)| *lasts > Monitoring::default().timeout);
+            overdue.map(|(pod, lasts)| format!("{} {}", pod.key.name(), lasts.as_secs())).collect::<Vec<_>>()
         };
         assert_eq!(overdue(&cluster, 30), [""; 0]);
         assert_eq!(overdue(&cluster, 35), [""; 0], "it looks every ten seconds");

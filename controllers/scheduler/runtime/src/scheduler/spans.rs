@@ -12,6 +12,7 @@ use koord_runtime::{
 };
 use koord_scheduler_engine::{Attempt, Outcome};
 
+use super::observer::{Observed, Observer, Occurrence};
 use crate::metrics::Ended;
 
 /// Pods whose spans are open at one time; of further ones nothing is recorded.
@@ -41,7 +42,7 @@ impl Spans {
     }
 
     /// The engine has made a decision, or the wait of a pod after Permit is over.
-    pub(super) fn decided(&mut self, attempt: &Attempt, clock: &SharedClock, decided: Moment) {
+    fn decided(&mut self, attempt: &Attempt, clock: &SharedClock, decided: Moment) {
         if !self.tracer.is_on() {
             return;
         }
@@ -61,7 +62,7 @@ impl Spans {
     }
 
     /// An attempt has ended.
-    pub(super) fn ended(&mut self, attempt: &Attempt, how: Ended) {
+    fn ended(&mut self, attempt: &Attempt, how: Ended) {
         if !self.tracer.is_on() {
             return;
         }
@@ -78,7 +79,7 @@ impl Spans {
     }
 
     /// What was decided does not count any more.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.open.clear();
     }
 
@@ -109,6 +110,17 @@ impl Spans {
         let part = self.open.get_mut(&attempt.pod.uid).and_then(|way| way.part.take());
         if let Some((name, open)) = part {
             self.tracer.close(open, name.to_owned(), Role::Internal, about(attempt), error);
+        }
+    }
+}
+
+impl Observer for Spans {
+    fn notice(&mut self, occurrence: &Occurrence<'_>, observed: &Observed<'_>) {
+        match occurrence {
+            Occurrence::Decided { attempt, decided, .. } => self.decided(attempt, observed.clock, *decided),
+            Occurrence::Ended { attempt, how } => self.ended(attempt, *how),
+            Occurrence::Restarted => self.clear(),
+            _ => {}
         }
     }
 }

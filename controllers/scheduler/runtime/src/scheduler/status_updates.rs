@@ -11,6 +11,7 @@ use koord_scheduler_framework::StatusUpdates;
 use super::{
     Scheduler,
     ended::is_doubtful,
+    observer::Occurrence,
     repeated::{PAUSE, Repeated},
     work::{Purpose, Subject, Work, subject},
 };
@@ -125,10 +126,8 @@ impl Scheduler {
             return self.pending_updates.sent.unserved(&subject(write), now);
         }
         let lasted = self.pending_updates.ended(write, result.is_ok(), now);
-        if let (Some(lasted), Some(measures)) = (lasted, &self.measures)
-            && write.kind == ResourceKind::typed::<ElasticQuota>()
-        {
-            measures.quota_written(lasted);
+        if let Some(lasted) = lasted.filter(|_| write.kind == ResourceKind::typed::<ElasticQuota>()) {
+            self.notify(&Occurrence::QuotaWritten { lasted });
         }
     }
 }

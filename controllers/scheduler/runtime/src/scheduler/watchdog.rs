@@ -11,15 +11,13 @@ use std::{
 use koord_runtime::clock::SharedClock;
 use koord_scheduler_engine::CurrentAttempt;
 
-use super::{Monitoring, Scheduler, monitor::report};
-use crate::metrics::{Measures, Timeouts};
+use super::{Scheduler, monitor::TimeoutReports};
 
 /// Looks once in a period whether a decision lasts for too long, and reports it each time.
 struct Watchdog {
-    settings: Monitoring,
+    reports: TimeoutReports,
     current_attempt: CurrentAttempt,
     clock: SharedClock,
-    timeouts: Option<Timeouts>,
 }
 
 /// A watchdog looks until this is dropped.
@@ -31,10 +29,9 @@ impl Scheduler {
     /// Reports decisions that hang until the result is dropped.
     pub(crate) fn watch(&self) -> Watched {
         let watchdog = Watchdog {
-            settings: self.monitor.settings,
+            reports: self.timeout_reports.clone(),
             current_attempt: self.engine.current_attempt(),
             clock: Arc::clone(&self.clock),
-            timeouts: self.measures.as_ref().map(Measures::timeouts),
         };
         watchdog.start()
     }
@@ -45,7 +42,7 @@ impl Watchdog {
     fn start(self) -> Watched {
         let (end, ended) = mpsc::channel();
         let run = move || {
-            while ended.recv_timeout(self.settings.period) == Err(RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(self.reports.settings.period) == Err(RecvTimeoutError::Timeout) {
                 self.look();
             }
         };
@@ -57,10 +54,7 @@ impl Watchdog {
 
     fn look(&self) {
         let Some((pod, since)) = self.current_attempt.get() else { return };
-        let lasts = self.clock.moment().since(since);
-        if lasts > self.settings.timeout {
-            report(&pod, "decision", lasts, self.timeouts.as_ref());
-        }
+        self.reports.report(&pod, "decision", self.clock.moment().since(since));
     }
 }
 
@@ -86,7 +80,8 @@ mod tests {
         pod::{Pod, Template},
     };
 
-    use super::*;
+    use super::{super::Monitoring, *};
+    use crate::metrics::Measures;
 
     /// Its PreFilter begins, says so, and ends when it may.
     struct Hanging {
@@ -124,10 +119,9 @@ mod tests {
         let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
         let settings = Monitoring { period: Duration::from_millis(2), timeout: Duration::from_secs(30) };
         let watchdog = Watchdog {
-            settings,
+            reports: TimeoutReports { settings, counter: Some(measures.timeouts()) },
             current_attempt: engine.current_attempt(),
             clock: Arc::clone(&clock) as SharedClock,
-            timeouts: Some(measures.timeouts()),
         };
         let reported = || measures.timeouts().of("koord-scheduler");
         let watched = watchdog.start();
