@@ -41,10 +41,10 @@
 #![cfg_attr(feature = "runtime", doc = "| [`koord_runtime`] | the tasks: watches, workers, leader election, events |")]
 #![cfg_attr(feature = "program", doc = "| [`koord_scheduling`] | selectors, taints, pod requests, CPU sets, devices |")]
 #![cfg_attr(feature = "program", doc = "| [`koord_program`] | flags, gates, kubeconfig, logs, signals, exit codes |")]
-#![cfg_attr(feature = "webhook", doc = "| [`koord_webhook`] | TLS, certificates, AdmissionReview, conversion |")]
+#![cfg_attr(feature = "webhook", doc = "| [`koord_webhook_server`] | TLS, certificates, AdmissionReview, conversion |")]
 #![cfg_attr(feature = "envtest", doc = "| [`envtest`] | a Kubernetes API server that runs in a test |")]
 #![cfg_attr(feature = "testing", doc = "| [`koord_testing`] | an operator on that server, and its webhooks |")]
-#![cfg_attr(feature = "simulation", doc = "| [`koord_simulation`] | an operator in virtual time, with seeded faults |")]
+#![cfg_attr(feature = "simulation", doc = "| [`koord_simulator`] | an operator in virtual time, with seeded faults |")]
 //!
 // A checkout documents all features, and the crates of Koordinator beside these. An operator has some of them, and where it documents them no page
 // of Koordinator's own crates.
@@ -58,7 +58,7 @@
         feature = "webhook",
         not(docsrs)
     ),
-    doc = "Koordinator is made with them: [`koord_api`]."
+    doc = "Koordinator is made with them: [`koord_types`]."
 )]
 //!
 //! `docs/architecture.md` shows which crate may depend on which, and the invariants that hold between them.
@@ -96,13 +96,13 @@ pub use koord_resource::schema::cel;
 pub use koord_runtime as runtime;
 #[cfg(feature = "simulation")]
 #[doc(inline)]
-pub use koord_simulation as simulation;
+pub use koord_simulator as simulation;
 #[cfg(feature = "testing")]
 #[doc(inline)]
 pub use koord_testing as testing;
 #[cfg(feature = "webhook")]
 #[doc(inline)]
-pub use koord_webhook as webhook;
+pub use koord_webhook_server as webhook;
 #[cfg(feature = "schemars")]
 pub use schemars;
 #[cfg(feature = "runtime")]

@@ -1,7 +1,7 @@
 //! What a refused request can do about it: the field that breaks the rule, and how to repair it.
 
-use koord_api::quota;
 use koord_resource::admission::{Advice, Place};
+use koord_types::quota;
 
 const fn field(path: &'static str, remedy: &'static str) -> Advice {
     Advice { field: Place::Field(path), remedy }

@@ -1,7 +1,7 @@
 //! What the amounts of one quota must be, whatever its tree looks like.
 
-use koord_api::quota::{MAX_STRICT_CHECK_RESOURCE_KEYS, SHARED_WEIGHT};
 use koord_resource::{Quantity, ResourceList, admission::Denial, go_json};
+use koord_types::quota::{MAX_STRICT_CHECK_RESOURCE_KEYS, SHARED_WEIGHT};
 
 use crate::advice;
 
@@ -105,8 +105,8 @@ fn strict_keys(quota: &Amounts<'_>) -> Result<Vec<String>, Denial> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use koord_api::elastic_quota::{ElasticQuota, ElasticQuotaSpec, ElasticQuotaStatus};
     use koord_resource::{Validate as _, quantity::Format};
+    use koord_types::elastic_quota::{ElasticQuota, ElasticQuotaSpec, ElasticQuotaStatus};
     use proptest::{collection::btree_map, prelude::*, sample::select};
 
     use super::*;

@@ -1,13 +1,13 @@
 //! What is read of an ElasticQuota.
 
-use koord_api::{
+use koord_resource::{ResourceList, go_json};
+use koord_types::{
     elastic_quota::ElasticQuota,
     quota::{
         ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, CHILD_REQUEST, GUARANTEED, IGNORE_DEFAULT_TREE, IS_PARENT,
         IS_ROOT, NAMESPACES, PARENT, ROOT_QUOTA, SHARED_WEIGHT, TOTAL_RESOURCE, TREE_ID,
     },
 };
-use koord_resource::{ResourceList, go_json};
 
 /// A quota's place in the tree and its bounds.
 #[derive(Clone, Debug, Default, PartialEq)]

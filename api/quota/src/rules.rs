@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::quota::ROOT_QUOTA;
 use koord_resource::{
     ResourceList,
     admission::{Advice, Denial},
 };
+use koord_types::quota::ROOT_QUOTA;
 
 use crate::{Quota, Quotas, advice, sum};
 

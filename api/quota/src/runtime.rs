@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_api::quota::{DEFAULT_QUOTA, is_reserved};
 use koord_resource::ResourceList;
 use koord_scheduling::{count, quantity};
+use koord_types::quota::{DEFAULT_QUOTA, is_reserved};
 
 use crate::{Child, Quota, Snapshot, redistribute, scaled_min};
 
@@ -128,8 +128,8 @@ impl Column<'_> {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::quota::ROOT_QUOTA;
     use koord_resource::{Quantity, quantity::Format};
+    use koord_types::quota::ROOT_QUOTA;
 
     use super::*;
 
@@ -194,12 +194,12 @@ mod tests {
             [("cpu", "9".parse().unwrap()), ("memory", "1Gi".parse().unwrap())].into_iter().collect();
         let parent = quota("p", ROOT_QUOTA, 0, true);
         let child = Quota { max: both.clone(), ..quota("c", "p", 0, true) };
-        let system = Quota { max: both.clone(), ..quota(koord_api::quota::SYSTEM_QUOTA, ROOT_QUOTA, 0, true) };
+        let system = Quota { max: both.clone(), ..quota(koord_types::quota::SYSTEM_QUOTA, ROOT_QUOTA, 0, true) };
         let tree: Snapshot = [parent, child, system].into_iter().collect();
         let requests = BTreeMap::from([("c", both.clone())]);
         let runtime = runtime(&tree, Demand { total: &both, requests: &requests, scale_min: true, guarantee: true });
         assert_eq!((runtime["c"].amount("cpu").value(), runtime["c"].get("memory")), (9, None));
-        assert_eq!(runtime[koord_api::quota::SYSTEM_QUOTA], both);
+        assert_eq!(runtime[koord_types::quota::SYSTEM_QUOTA], both);
     }
 
     #[test]

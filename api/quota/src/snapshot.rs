@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::quota::ROOT_QUOTA;
+use koord_types::quota::ROOT_QUOTA;
 
 use crate::{Quota, Quotas};
 

@@ -17,7 +17,7 @@
 //! | [`koord_config`](../koord_config/index.html) | the configurations of scheduler and descheduler as declared types |
 //! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
 //! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
-//! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
+//! | [`koord_webhook_handlers`](../koord_webhook_handlers/index.html) | the admission handlers of koord-manager |
 //! | [`koord_manager_assembly`](../koord_manager_assembly/index.html) | koord-manager put together: flags, gates, controllers, permissions |
 //! | [`koord_explain`](../koord_explain/index.html) | how what koord-manager writes comes about |
 //! | [`koord_lint`](../koord_lint/index.html) | what API server and webhooks would say of files |

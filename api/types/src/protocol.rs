@@ -5,14 +5,14 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use koord_api::node_annotations::CPU_NORMALIZATION_RATIO;
+//! use koord_types::node_annotations::CPU_NORMALIZATION_RATIO;
 //!
 //! let mut annotations = BTreeMap::new();
 //! assert_eq!(CPU_NORMALIZATION_RATIO.get(&annotations)?, None);
 //! annotations.insert(CPU_NORMALIZATION_RATIO.name().to_owned(), "fast".to_owned());
 //! let error = CPU_NORMALIZATION_RATIO.get(&annotations).unwrap_err();
 //! assert!(error.to_string().contains("expected a number above 0"));
-//! # Ok::<(), koord_api::protocol::ProtocolError>(())
+//! # Ok::<(), koord_types::protocol::ProtocolError>(())
 //! ```
 
 mod names;

@@ -13,8 +13,8 @@ use koord_resource::{
     rbac::RbacRule,
 };
 use koord_scheduler::Gated;
-use koord_webhook::configuration::advise;
-use koord_webhooks::{Ctx, DECLARED_WEBHOOKS, Declared, HANDLERS, IDLE_WITHOUT};
+use koord_webhook_handlers::{Ctx, DECLARED_WEBHOOKS, Declared, HANDLERS, IDLE_WITHOUT};
+use koord_webhook_server::configuration::advise;
 use serde_json::{Value, json};
 
 use crate::{

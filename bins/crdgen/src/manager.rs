@@ -56,7 +56,7 @@ fn without_webhooks() -> Installation {
         namespace_labels: Some(labels(&[("control-plane", "koordinator"), ("controle-plane", "koordinator")])),
         labels: Labels::new(),
         selector: labels(&[("koord-app", BUILD.program)]),
-        kinds: koord_api::KINDS,
+        kinds: koord_types::KINDS,
         rules: koord_manager_assembly::own_rules(),
         priority_class: Some("koord-prod".to_owned()),
         pull_policy: Some("Always".to_owned()),

@@ -12,11 +12,11 @@ use clap::Parser as _;
 use crdgen::{Answer, Arguments, Profile, definitions, manager};
 use koord_resource::document::install;
 use koord_runtime::{clock::SystemClock, manager::ListenAddress};
-use koord_webhook::{
+use koord_webhook_handlers::Ctx;
+use koord_webhook_server::{
     ServiceBuilder,
     configuration::{Serving, Target, repair},
 };
-use koord_webhooks::Ctx;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -110,7 +110,7 @@ fn a_file_that_was_changed_or_is_left_over_is_shown() {
 #[test]
 fn every_schema_is_structural() {
     for profile in [koord_resource::declare::Profile::Compatible, koord_resource::declare::Profile::Hardened] {
-        for declared in koord_api::KINDS.iter().copied().flatten() {
+        for declared in koord_types::KINDS.iter().copied().flatten() {
             let errors = declared.check(profile);
             assert!(errors.is_empty(), "{}: {errors}", declared.info.kind);
         }
@@ -153,7 +153,7 @@ fn the_default_installation_is_whole() {
         let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
         found.unwrap_or_else(|| panic!("no {kind} {name}"))
     };
-    for class in koord_api::priority::PriorityClass::ALL {
+    for class in koord_types::priority::PriorityClass::ALL {
         assert_eq!(find("PriorityClass", class.as_str())["value"], *class.band().start());
     }
     // What names something names what is there.
@@ -170,15 +170,15 @@ fn the_default_installation_is_whole() {
         deployment["selector"]["matchLabels"]
     );
     // QUIRK 18 of spec/manager.md 7, fixed: the webhook of the ConfigMap selects the one that is installed.
-    let config = find("ConfigMap", koord_api::slo_config::CONFIG_MAP_NAME);
+    let config = find("ConfigMap", koord_types::slo_config::CONFIG_MAP_NAME);
     assert_eq!(config["metadata"]["labels"]["koordinator.sh/configmap-type"], "slo-controller-config");
     let data = config["data"].as_object().unwrap();
     let text = |key: &str| data[key].as_str().unwrap();
     assert!(
-        koord_api::slo_config::ColocationConfig::parse(Some(text("colocation-config"))).unwrap().cluster.is_enabled()
+        koord_types::slo_config::ColocationConfig::parse(Some(text("colocation-config"))).unwrap().cluster.is_enabled()
     );
     let data = data.iter().map(|(key, text)| (key.clone(), text.as_str().unwrap().to_owned())).collect();
-    let (_, errors) = koord_api::slo_config::NodeSloConfig::default().update(&data);
+    let (_, errors) = koord_types::slo_config::NodeSloConfig::default().update(&data);
     assert_eq!(errors, []);
 }
 
@@ -227,9 +227,9 @@ fn a_manager_with_its_default_flags_changes_nothing_of_the_webhook_configuration
     let gate = |name: &str| checked.enabled(name);
     let mut ctx = Ctx::detached(gate);
     ctx.settings = checked.webhook_settings();
-    let metrics = koord_webhook::Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
+    let metrics = koord_webhook_server::Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let builder = ServiceBuilder::new(metrics, SystemClock::shared());
-    let service = koord_webhooks::serve(builder, &Arc::new(ctx), gate).build();
+    let service = koord_webhook_handlers::serve(builder, &Arc::new(ctx), gate).build();
     let (served, advisory): (Vec<_>, Vec<_>) = (service.paths().collect(), service.advisory().collect());
     assert!(!advisory.is_empty(), "derived handlers warn by default");
     let serving = |path: &str| match (served.contains(&path), advisory.contains(&path)) {

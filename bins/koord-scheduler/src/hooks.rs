@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_runtime::clock::SharedClock;
 use koord_scheduler_framework::pod::Pod;
 use koord_scheduler_plugins_koordinator::elastic_quota::{
     Forest, HookFactories, QuotaHook, QuotaUpdate, QuotaUpdateState,
 };
 use koord_scheduler_runtime::HookLatency;
+use koord_types::elastic_quota::ElasticQuota;
 use serde_json::Value;
 
 /// The factories of hooks that a program adds.

@@ -17,7 +17,7 @@ use koord_program::{
 };
 use koord_runtime::{key::ObjectKey, manager::ListenAddress, otlp::Endpoint};
 use koord_scheduler_runtime::{AuditorSettings, Controllers, Dumps};
-use koord_webhook::TlsPolicy;
+use koord_webhook_server::TlsPolicy;
 use serde_json::{Map, Value, json};
 
 use crate::{Exposition, Preset, accepted::ACCEPTED, auditor::AuditorFlags, identity::BUILD};

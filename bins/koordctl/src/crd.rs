@@ -27,7 +27,7 @@ pub fn definitions(profile: Profile) -> Vec<Value> {
         Profile::Compatible => declare::Profile::Compatible,
         Profile::Hardened => declare::Profile::Hardened,
     };
-    koord_api::KINDS.iter().map(|versions| custom_resource_definition(versions, profile)).collect()
+    koord_types::KINDS.iter().map(|versions| custom_resource_definition(versions, profile)).collect()
 }
 
 /// Compares or installs.

@@ -8,7 +8,7 @@ mod report;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-use koord_webhooks::pod::mutate::rehearsal::rehearse;
+use koord_webhook_handlers::pod::mutate::rehearsal::rehearse;
 use serde_json::{Value, json};
 
 use self::{dependencies::Dependencies, report::Report};

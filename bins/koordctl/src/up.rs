@@ -106,7 +106,7 @@ impl Components {
     /// Installs and starts everything, the CRDs first, because everything else needs them.
     pub async fn start(client: &Client, args: &UpArgs, clock: &SharedClock, progress: &mut Progress) -> Result<Self> {
         progress.step("custom resource definitions");
-        let of = koord_api::KINDS.len();
+        let of = koord_types::KINDS.len();
         install::definitions(client, args.profile, |done| progress.count(done, of)).await?;
         install::installation(client).await?;
         install::permissions(client).await?;

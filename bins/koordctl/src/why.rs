@@ -11,7 +11,6 @@ mod owners;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use koord_api::resource_names::{GPU_CORE, GPU_MEMORY_RATIO, GPU_SHARED};
 use koord_manager_assembly::GPU_SHARES;
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{
@@ -23,6 +22,7 @@ use koord_scheduler_assembly::{Configuration, snapshot};
 use koord_scheduler_engine::{Engine, Why};
 use koord_scheduler_framework::pod::Pod;
 use koord_scheduler_what_if::{Objects, Unblocked, unblock};
+use koord_types::resource_names::{GPU_CORE, GPU_MEMORY_RATIO, GPU_SHARED};
 use serde_json::{Value, json};
 
 pub(crate) use self::new_pod::prioritize;

@@ -1,7 +1,7 @@
 //! Whether pods have devices and CPUs that exist, and each by themselves.
 
-use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_resource::{Resource as _, controller::ResourceKind};
+use koord_types::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 
 use koord_explain::allocations::Allocations;
 use koord_program::{findings::Report, listing, obstacle::Obstacle};

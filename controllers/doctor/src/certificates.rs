@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use jiff::SignedDuration;
 use koord_manager_assembly::NO_AUTHORITY;
 use koord_program::findings::Report;
-use koord_webhook::certificates::{CertificateSet, ends_at, usable_at, verifies};
+use koord_webhook_server::certificates::{CertificateSet, ends_at, usable_at, verifies};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use serde_json::Value;

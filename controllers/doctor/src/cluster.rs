@@ -8,7 +8,7 @@ use koord_program::{
     findings::{Finding, Severity},
     obstacle::Obstacle,
 };
-use koord_webhook::Environment;
+use koord_webhook_server::Environment;
 use kube::Client;
 use serde_json::Value;
 

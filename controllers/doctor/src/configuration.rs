@@ -1,10 +1,10 @@
 //! Whether `slo-controller-config` has keys and values that a component reads.
 
-use koord_api::slo_config::COLOCATION_CONFIG;
 use koord_lint::configuration;
 use koord_manager_assembly::reviewer::Reviewer;
 use koord_program::findings::Report;
 use koord_resource::controller::ResourceKind;
+use koord_types::slo_config::COLOCATION_CONFIG;
 
 use crate::{Options, cluster::Cluster};
 

@@ -1,11 +1,11 @@
 //! Whether the cluster serves our kinds, with our fields.
 
-use koord_api::KINDS;
 use koord_program::{findings::Report, names::few};
 use koord_resource::{
     declare::Profile,
     document::{Declared, custom_resource_definition, difference::differences},
 };
+use koord_types::KINDS;
 use serde_json::Value;
 
 use crate::cluster::Cluster;

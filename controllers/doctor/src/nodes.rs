@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use koord_api::{
+use koord_manager_assembly::GPU_SHARES;
+use koord_program::{findings::Report, listing, names::few, obstacle::Obstacle};
+use koord_resource::{Resource as _, Time, controller::ResourceKind};
+use koord_types::{
     device::Device,
     node_metric::NodeMetric,
     resource_names::{GPU_CORE, GPU_SHARED},
     slo_config::{COLOCATION_CONFIG, ColocationConfig},
 };
-use koord_manager_assembly::GPU_SHARES;
-use koord_program::{findings::Report, listing, names::few, obstacle::Obstacle};
-use koord_resource::{Resource as _, Time, controller::ResourceKind};
 use serde_json::Value;
 
 use crate::{

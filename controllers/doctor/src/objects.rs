@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use jiff::Timestamp;
-use koord_api::quota::is_reserved;
 use koord_explain::quota::{Quota, Tree, contradiction};
 use koord_manager_assembly::Checked;
 use koord_program::{
@@ -19,7 +18,8 @@ use koord_runtime::{
     Core,
     events::{Event, EventType},
 };
-use koord_webhooks::Ctx;
+use koord_types::quota::is_reserved;
+use koord_webhook_handlers::Ctx;
 
 use crate::{Options, cluster::Cluster};
 

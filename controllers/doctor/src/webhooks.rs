@@ -9,7 +9,7 @@ use koord_program::{
     obstacle::Obstacle,
 };
 use koord_resource::schema::cel::Condition;
-use koord_webhooks::HANDLERS;
+use koord_webhook_handlers::HANDLERS;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_api::{
+use koord_scheduling::{CpuConflict, DeviceConflict, DeviceId, NodeDevices, NodeNuma};
+use koord_types::{
     device::Device,
     device_protocol::DEVICE_ALLOCATED,
     node_resource_topology::{Zone, node_numa},
     numa::RESOURCE_STATUS,
 };
-use koord_scheduling::{CpuConflict, DeviceConflict, DeviceId, NodeDevices, NodeNuma};
 use serde::Deserialize;
 
 /// One node.

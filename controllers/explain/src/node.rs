@@ -1,7 +1,6 @@
 //! The devices, CPUs and NUMA nodes of a node, what is free of them, and which pods have the rest.
 
 use anyhow::{Result, bail};
-use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_program::{
     connect, files,
     listing::{self, Part},
@@ -12,6 +11,7 @@ use koord_program::{
 };
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use koord_scheduling::{DeviceId, NodeDevice};
+use koord_types::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use serde_json::{Map, Value, json};
 
 use crate::{

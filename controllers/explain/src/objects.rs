@@ -2,10 +2,6 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use jiff::Timestamp;
-use koord_api::slo_config::{
-    COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig,
-    RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig,
-};
 use koord_manager_controllers::{
     ConfigSource,
     noderesource::Configuration,
@@ -22,6 +18,10 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     cache::{Applied, Cache},
     projection::Projection,
+};
+use koord_types::slo_config::{
+    COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig,
+    RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig,
 };
 use serde_json::Value;
 

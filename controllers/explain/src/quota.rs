@@ -9,13 +9,13 @@ mod what_if;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use koord_api::quota::{ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNTIME};
 use koord_program::{
     output::{Answer, OutputFormat},
     screen::Screen,
     table, units,
 };
 use koord_resource::{ResourceList, admission::Denial};
+use koord_types::quota::{ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNTIME};
 use serde_json::{Value, json};
 
 use self::{bounds::Bounds, what_if::Step};
@@ -98,7 +98,7 @@ impl<'t> Explained<'t> {
     /// The amounts in the order of [`AMOUNTS`].
     fn amounts(&self) -> [ResourceList; 8] {
         let typed = &self.quota.typed;
-        let annotated = |key: &koord_api::protocol::Key<ResourceList>| {
+        let annotated = |key: &koord_types::protocol::Key<ResourceList>| {
             let annotations = typed.metadata.annotations.as_ref();
             annotations.and_then(|annotations| key.get(annotations).ok().flatten()).unwrap_or_default()
         };

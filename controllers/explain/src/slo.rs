@@ -1,14 +1,14 @@
 //! Where each value of a NodeSLO came from: the part for some nodes, the part for all, or the default.
 
 use anyhow::{Result, bail};
-use koord_api::slo_config::{
-    CPU_BURST_CONFIG, EffectiveConfig, EffectiveKey, HOST_APPLICATION_CONFIG, Origin, RESOURCE_QOS_CONFIG,
-    RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG,
-};
 use koord_program::{
     output::{Answer, OutputFormat},
     screen::Screen,
     table,
+};
+use koord_types::slo_config::{
+    CPU_BURST_CONFIG, EffectiveConfig, EffectiveKey, HOST_APPLICATION_CONFIG, Origin, RESOURCE_QOS_CONFIG,
+    RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG,
 };
 use serde_json::{Value, json};
 

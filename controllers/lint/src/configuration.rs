@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::slo_config;
 use koord_manager_assembly::reviewer::{Resource, Reviewer};
 use koord_program::names::question;
 use koord_resource::admission::Operation;
+use koord_types::slo_config;
 use serde_json::{Value, json};
 
 /// One mistake, at its key.

@@ -2,10 +2,6 @@
 
 use std::cell::OnceCell;
 
-use koord_api::{
-    catalogue::{self, Doubt},
-    quota, slo_config,
-};
 use koord_configuration::LeaderElection;
 use koord_manager_assembly::reviewer::{Resource, Reviewer};
 use koord_program::{files::CONFIGURATION_BYTES_MAX, names::question};
@@ -21,6 +17,10 @@ use koord_resource::{
         place::{self, Line, Step, line_of, steps},
         too_long,
     },
+};
+use koord_types::{
+    catalogue::{self, Doubt},
+    quota, slo_config,
 };
 use serde_json::Value;
 
@@ -134,7 +134,7 @@ impl<'t> Document<'t> {
 
     /// The kind's declaration; a kind of one of our groups that does not exist is a finding.
     fn declared(&mut self, group: &str, version: &str, kind: &str) -> Option<&'static Declared> {
-        let ours = || koord_api::KINDS.iter().copied().flatten().filter(|declared| declared.info.group == group);
+        let ours = || koord_types::KINDS.iter().copied().flatten().filter(|declared| declared.info.group == group);
         let found = ours().find(|declared| declared.info.kind == kind && declared.info.version == version);
         if found.is_none() && ours().next().is_some() {
             let known: Vec<String> =

@@ -1,7 +1,7 @@
 //! The flags and environment of koord-manager in a Deployment.
 
 use koord_manager_assembly::{Options, webhook_defaults};
-use koord_webhook::Environment;
+use koord_webhook_server::Environment;
 use serde_json::Value;
 
 /// Something that koord-manager would refuse at its start.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::quota::{PARENT, ROOT_QUOTA};
 use koord_manager_assembly::reviewer::{QUOTAS, Reviewer};
 use koord_program::files;
 use koord_resource::admission::{Denial, Operation};
+use koord_types::quota::{PARENT, ROOT_QUOTA};
 use serde_json::Value;
 
 /// What refuses each quota, in the order in which they were given; parents are taken to be created first.

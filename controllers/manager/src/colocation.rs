@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use koord_api::slo_config::{ColocationConfig, ColocationConfigError};
+use koord_types::slo_config::{ColocationConfig, ColocationConfigError};
 
 /// In force where there is no ConfigMap.
 static DEFAULT: LazyLock<ColocationConfig> = LazyLock::new(ColocationConfig::default);

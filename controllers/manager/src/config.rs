@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::slo_config;
 use koord_runtime::{
     cache::Entry,
     controller::Requests,
@@ -10,6 +9,7 @@ use koord_runtime::{
     key::ObjectKey,
     metrics::{Audience, Description, Metrics, Unit},
 };
+use koord_types::slo_config;
 use parking_lot::Mutex;
 use prometheus::{IntCounterVec, IntGaugeVec};
 

@@ -3,10 +3,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use koord_api::{
-    node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetricCollectPolicy, NodeMetricSpec},
-    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
-};
 use koord_resource::controller;
 use koord_runtime::{
     cache::Change,
@@ -17,6 +13,10 @@ use koord_runtime::{
     outcome::Outcome,
     store::Store,
     write::Write,
+};
+use koord_types::{
+    node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetricCollectPolicy, NodeMetricSpec},
+    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
 };
 use parking_lot::Mutex;
 use serde_json::Value;

@@ -6,10 +6,6 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_api::{
-    node_slo::NodeSLOSpec,
-    slo_config::{NodeSloConfig, SectionError},
-};
 use koord_resource::{
     Schema as _, controller,
     declare::{Emit, Profile},
@@ -24,6 +20,10 @@ use koord_runtime::{
     outcome::Outcome,
     store::Store,
     write::Write,
+};
+use koord_types::{
+    node_slo::NodeSLOSpec,
+    slo_config::{NodeSloConfig, SectionError},
 };
 use parking_lot::RwLock;
 use serde_json::{Value, json};

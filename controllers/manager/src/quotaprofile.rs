@@ -3,12 +3,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::{
-    elastic_quota::{ElasticQuota, ElasticQuotaSpec},
-    go_text,
-    protocol::Text as _,
-    quota::{IS_ROOT, PROFILE, RESOURCE_KEYS, TOTAL_RESOURCE, TREE_ID, UNSCHEDULABLE_RESOURCE, tree_id},
-};
 use koord_resource::{
     Quantity, Resource as _, ResourceList, controller, controller::ResourceKind, go_json, quantity::Format,
 };
@@ -24,6 +18,12 @@ use koord_runtime::{
 };
 use koord_scheduling::Selector;
 use koord_schema::patch::merge;
+use koord_types::{
+    elastic_quota::{ElasticQuota, ElasticQuotaSpec},
+    go_text,
+    protocol::Text as _,
+    quota::{IS_ROOT, PROFILE, RESOURCE_KEYS, TOTAL_RESOURCE, TREE_ID, UNSCHEDULABLE_RESOURCE, tree_id},
+};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::view::{ElasticQuotaView, NodeView, QuotaProfileView};

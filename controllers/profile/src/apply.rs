@@ -1,6 +1,6 @@
 //! What profiles change in labels and annotations.
 
-use koord_api::{priority::SUB_PRIORITY_LABEL, qos::QOS_LABEL};
+use koord_types::{priority::SUB_PRIORITY_LABEL, qos::QOS_LABEL};
 
 use crate::{Profile, Texts};
 

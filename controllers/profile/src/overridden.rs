@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use koord_api::{priority::SUB_PRIORITY_LABEL, qos::QOS_LABEL};
+use koord_types::{priority::SUB_PRIORITY_LABEL, qos::QOS_LABEL};
 use serde_json::Value;
 
 use crate::Profile;

@@ -1,13 +1,13 @@
 //! A profile as caches keep it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
 use koord_core::{
     intern::Interner,
     projection::{DecodeError, Labels, Projection, WireObject},
 };
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_scheduling::Selector;
+use koord_types::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
 use serde::Deserialize;
 
 use crate::Overlay;

@@ -3,7 +3,7 @@
 //! [`held()`].
 //!
 //! `cargo doc --open` opens this page, because the name of its package is the first of the workspace. The documentation of the
-//! library begins at [`koord`](../koord/index.html), that of Koordinator at [`koord_api`](../koord_api/index.html).
+//! library begins at [`koord`](../koord/index.html), that of Koordinator at [`koord_types`](../koord_types/index.html).
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -17,13 +17,6 @@ use std::{
     time::Duration as Span,
 };
 
-use koord_api::{
-    catalogue::KEYS,
-    slo_config::{
-        self, COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig, NodeSloConfig,
-        RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig, SectionError,
-    },
-};
 use koord_core::{
     clock::Moment,
     projection::Labels,
@@ -34,7 +27,14 @@ use koord_core::{
 use koord_profile::{Excerpt, Overlay, POD, PodNode, typed_patch};
 use koord_resource::{Duration, Projection, Quantity, admission::Patch, go_json};
 use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::SchemaNode};
-use koord_webhooks::{Ctx, HANDLERS};
+use koord_types::{
+    catalogue::KEYS,
+    slo_config::{
+        self, COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig, NodeSloConfig,
+        RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig, SectionError,
+    },
+};
+use koord_webhook_handlers::{Ctx, HANDLERS};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -263,9 +263,9 @@ pub fn review(data: &[u8]) {
     static CTX: LazyLock<Ctx> = LazyLock::new(|| Ctx::detached(|_| true));
     let Some((first, body)) = data.split_first() else { return };
     let handler = &HANDLERS[usize::from(*first) % HANDLERS.len()];
-    let answer = match koord_webhook::review::decode("application/json", body) {
+    let answer = match koord_webhook_server::review::decode("application/json", body) {
         Ok(review) => review.answer(&(handler.call)(&review.request, &CTX)),
-        Err(denial) => koord_webhook::review::refuse(denial),
+        Err(denial) => koord_webhook_server::review::refuse(denial),
     };
     let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
     assert!(answer["response"]["allowed"].is_boolean());
@@ -273,7 +273,7 @@ pub fn review(data: &[u8]) {
 
 /// What a cache keeps: one part as text, one decoded.
 #[derive(PartialEq, Projection)]
-#[koord(kind = koord_api::node_slo::NodeSLO, runtime = koord_core)]
+#[koord(kind = koord_types::node_slo::NodeSLO, runtime = koord_core)]
 struct View {
     spec: Arc<str>,
     labels: Labels,

@@ -7,7 +7,6 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-use koord_api::catalogue::KEYS;
 use koord_config::{Kind, scheduler::SchedulerConfiguration};
 use koord_core::clock::Moment;
 use koord_program::plan::Source;
@@ -16,6 +15,7 @@ use koord_scheduler_assembly::build;
 use koord_scheduler_assembly::snapshot;
 use koord_scheduler_engine::{Engine, Outcome};
 use koord_schema::patch;
+use koord_types::catalogue::KEYS;
 use serde_json::{Value, json};
 use tokio::runtime;
 

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use koord_manager::run_with;
 use koord_manager_assembly::{Options, webhook_defaults};
 use koord_program::Dependencies;
-use koord_webhook::{CertWriter, Environment};
+use koord_webhook_server::{CertWriter, Environment};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tempfile::TempDir;

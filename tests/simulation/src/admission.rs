@@ -19,8 +19,8 @@ use koord_runtime::{
     clock::{ManualClock, ScaledClock},
     random::Random,
 };
-use koord_simulation::{Scenario, parts::start};
-use koord_webhook::{
+use koord_simulator::{Scenario, parts::start};
+use koord_webhook_server::{
     CertWriter, Defaults, Environment, Served, Service, ServiceBuilder, WebhookController, certificates,
 };
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl Admission {
             WholeManager::default().prepare(&mut stage);
             let service = WebhookService { namespace: "koordinator-system", name: SERVICE, ca_bundle: "Cg==" };
             for (kind, path, name) in CONFIGURATIONS {
-                let configuration = webhook_configuration(kind, name, koord_webhooks::HANDLERS, &service);
+                let configuration = webhook_configuration(kind, name, koord_webhook_handlers::HANDLERS, &service);
                 stage.person(&http::Method::POST, path, &configuration);
             }
             stage
@@ -246,10 +246,10 @@ impl Play {
 }
 
 fn service(core: &mut Core) -> Result<Service, String> {
-    let counters = koord_webhook::Metrics::register(core.metrics());
+    let counters = koord_webhook_server::Metrics::register(core.metrics());
     let counters = counters.map_err(|error| error.to_string())?;
     let gate = |name: &str| GATES.contains(&name);
     let clock = Arc::clone(core.clock());
-    let ctx = Arc::new(koord_webhooks::Ctx::watch(core, gate, koord_webhooks::Settings::default()));
-    Ok(koord_webhooks::serve(ServiceBuilder::new(counters, clock), &ctx, gate).build())
+    let ctx = Arc::new(koord_webhook_handlers::Ctx::watch(core, gate, koord_webhook_handlers::Settings::default()));
+    Ok(koord_webhook_handlers::serve(ServiceBuilder::new(counters, clock), &ctx, gate).build())
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_runtime::{Core, clock::Moment, error::ReconcileError, events::EventSink};
 use koord_scheduler_runtime::{Next, Scheduler, Work};
-use koord_simulation::{Companion, Decision};
+use koord_simulator::{Companion, Decision};
 
 use crate::Scenario;
 

@@ -1,6 +1,6 @@
 //! Koordinator's programs in one thread, in virtual time, from a seed.
 //!
-//! `koord-simulation` plays a program step by step; here are what it plays, who judges the scheduler, and runs through the
+//! `koord-simulator` plays a program step by step; here are what it plays, who judges the scheduler, and runs through the
 //! real tasks, with several replicas and with webhooks, on paused time. When the faults stop, what is must become what
 //! should be, and then nothing may be written any more. There are no sockets
 //! and no real time.
@@ -27,8 +27,8 @@ mod witness;
 pub mod workloads;
 
 pub use admission::Admission;
-use koord_simulation::people;
-pub use koord_simulation::{Disturbance, Failure, Fault, Rounds, Stage, State};
+use koord_simulator::people;
+pub use koord_simulator::{Disturbance, Failure, Fault, Rounds, Stage, State};
 pub use quiet::{Quiet, quiet};
 pub use scenario::Scenario;
 pub use simulation::{Options, Report, Simulation};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use koord_api::slo_config::{ColocationConfig, NodeSloConfig};
 use koord_manager_controllers::{
     ConfigSource,
     nodemetric::{self, NodeMetricController},
@@ -11,7 +10,8 @@ use koord_manager_controllers::{
 };
 use koord_resource::document::Declared;
 use koord_runtime::{Core, random::Random};
-use koord_simulation::Scenario;
+use koord_simulator::Scenario;
+use koord_types::slo_config::{ColocationConfig, NodeSloConfig};
 use serde_json::{Value, json};
 
 use crate::{
@@ -68,7 +68,7 @@ impl Scenario for Manager {
         // Only what the program works with: the checking of thirteen definitions takes longer than the whole run.
         let is_used =
             |versions: &&&[Declared]| versions.iter().all(|version| version.info.group == "slo.koordinator.sh");
-        define(stage, koord_api::KINDS.iter().filter(is_used));
+        define(stage, koord_types::KINDS.iter().filter(is_used));
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use koord_runtime::{Core, random::Random};
-use koord_simulation::Scenario;
+use koord_simulator::Scenario;
 use serde_json::{Value, json};
 
 use crate::{

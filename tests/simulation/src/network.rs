@@ -21,7 +21,7 @@ use koord_runtime::{
     random::Random,
     write::Answer,
 };
-use koord_simulation::{
+use koord_simulator::{
     Fault,
     parts::{Panics, Trace, failure},
 };

@@ -11,7 +11,7 @@ use clusters::{facts::Facts, laws};
 use http::Method;
 use koord_runtime::{Core, events::EventSink, random::Random, write::Write};
 use koord_scheduler_runtime::Scheduler;
-use koord_simulation::{Companion, Scenario, Witness};
+use koord_simulator::{Companion, Scenario, Witness};
 use serde_json::{Value, json};
 
 use self::{
@@ -65,7 +65,7 @@ impl Scenario for Parts {
             let class = json!({"metadata": {"name": name}, "value": value});
             stage.person(&Method::POST, "/apis/scheduling.k8s.io/v1/priorityclasses", &class);
         }
-        define(stage, koord_api::KINDS);
+        define(stage, koord_types::KINDS);
         for number in 0..2 {
             add(stage, &Machine::of(number));
             stage.person(&Method::POST, QUOTAS, &objects::quota(number, 4));

@@ -7,7 +7,7 @@ use koord_runtime::{
     clock::{ManualClock, SharedClock},
     random::Random,
 };
-use koord_simulation::{
+use koord_simulator::{
     Options, Scenario,
     parts::{REPORTED, Run, World, start},
 };

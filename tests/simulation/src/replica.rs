@@ -18,7 +18,7 @@ use koord_runtime::{
     reflector::Initial,
 };
 use koord_scheduler_runtime::Scheduler;
-use koord_simulation::parts::FIELD_MANAGER;
+use koord_simulator::parts::FIELD_MANAGER;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

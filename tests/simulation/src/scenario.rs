@@ -8,7 +8,7 @@ use koord_scheduler_runtime::Scheduler;
 use crate::{manager::Manager, name_cards::NameCards, whole_manager::WholeManager};
 
 /// A scenario that can also run on the real tasks.
-pub trait Scenario: koord_simulation::Scenario {
+pub trait Scenario: koord_simulator::Scenario {
     /// Makes the program's scheduler, if it is one.
     fn scheduler(&self, _core: &mut Core, _events: &Arc<dyn EventSink>) -> Option<Scheduler> {
         None

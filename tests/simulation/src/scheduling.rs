@@ -8,7 +8,7 @@ use koord_scheduler_assembly::default_profile;
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
 use koord_scheduler_runtime::{Scheduler, feed::Feed};
-use koord_simulation::{Companion, Scenario, Witness};
+use koord_simulator::{Companion, Scenario, Witness};
 use serde_json::{Value, json};
 
 use crate::{Disturbance, Fault, Stage, companion::beside, people::name_of, witness::BindingWitness};

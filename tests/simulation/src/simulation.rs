@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_simulation::{Failure, Fault, Rounds};
+use koord_simulator::{Failure, Fault, Rounds};
 
 use crate::Scenario;
 
@@ -41,12 +41,12 @@ pub struct Report {
 /// A scenario whose stage is set: every run begins with a copy of it.
 pub struct Simulation<'s> {
     pub(crate) scenario: &'s dyn Scenario,
-    pub(crate) steps: koord_simulation::Simulation<'s>,
+    pub(crate) steps: koord_simulator::Simulation<'s>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let koord_simulation::Options { writes, faults, crash_after_write } = koord_simulation::Options::default();
+        let koord_simulator::Options { writes, faults, crash_after_write } = koord_simulator::Options::default();
         Self { writes, faults, calm: false, crash_after_write }
     }
 }
@@ -54,14 +54,14 @@ impl Default for Options {
 impl<'s> Simulation<'s> {
     /// Sets the stage.
     pub fn of(scenario: &'s dyn Scenario) -> Self {
-        Self { scenario, steps: koord_simulation::Simulation::of(scenario) }
+        Self { scenario, steps: koord_simulator::Simulation::of(scenario) }
     }
 
     /// One run, step by step.
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, Failure> {
         let Options { writes, faults, crash_after_write, .. } = options;
-        let report = self.steps.run(seed, koord_simulation::Options { writes, faults, crash_after_write })?;
-        let koord_simulation::Report { trace_hash, steps, writes, program_writes, judged, faults } = report;
+        let report = self.steps.run(seed, koord_simulator::Options { writes, faults, crash_after_write })?;
+        let koord_simulator::Report { trace_hash, steps, writes, program_writes, judged, faults } = report;
         Ok(Report { trace_hash, steps, writes, program_writes, promises: 0, bindings: judged, faults })
     }
 

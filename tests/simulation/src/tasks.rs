@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_runtime::{clock::ScaledClock, random::Random};
-use koord_simulation::parts::start;
+use koord_simulator::parts::start;
 use tokio::runtime;
 
 use crate::{

@@ -10,7 +10,7 @@ use koord_manager_controllers::{
     quotaprofile::{self, QuotaProfileController},
 };
 use koord_runtime::{Core, random::Random, write::Write};
-use koord_simulation::Scenario;
+use koord_simulator::Scenario;
 use serde_json::{Value, json};
 
 use crate::{
@@ -82,7 +82,7 @@ impl Scenario for WholeManager {
             stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
         waiting::prepare(stage);
-        define(stage, koord_api::KINDS);
+        define(stage, koord_types::KINDS);
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {

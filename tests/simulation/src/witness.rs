@@ -18,7 +18,7 @@ use koord_runtime::{
     clock::Moment,
     write::{Action, Write},
 };
-use koord_simulation::Witness;
+use koord_simulator::Witness;
 use serde_json::{Value, json};
 
 use self::knowledge::Knowledge;

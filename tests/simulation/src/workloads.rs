@@ -9,7 +9,7 @@ use koord_resource::yaml;
 use koord_runtime::{Core, events::EventSink, random::Random};
 use koord_scheduler_assembly::build;
 use koord_scheduler_runtime::Scheduler;
-use koord_simulation::{Companion, Scenario, Witness};
+use koord_simulator::{Companion, Scenario, Witness};
 use serde_json::{Value, json};
 
 use crate::{
@@ -89,7 +89,7 @@ impl Scenario for Workloads {
         for name in ["default", "koordinator-system"] {
             stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
-        define(stage, koord_api::KINDS);
+        define(stage, koord_types::KINDS);
         add_node(stage, "n0", 2, "a");
         stage.person(&Method::POST, GANGS, &pod_group());
     }

@@ -9,7 +9,7 @@
 //! ```
 //! use http::Method;
 //! use koord_runtime::Core;
-//! use koord_simulation::{Failed, Trial};
+//! use koord_simulator::{Failed, Trial};
 //! use serde_json::json;
 //!
 //! const MAPS: &str = "/api/v1/namespaces/default/configmaps";

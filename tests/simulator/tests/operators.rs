@@ -19,7 +19,7 @@ use koord_runtime::{
     random::Random,
     store::Store,
 };
-use koord_simulation::{Counterexample, Failed, Fault, Options, Simulation, Stage, Trial, people::name_of};
+use koord_simulator::{Counterexample, Failed, Fault, Options, Simulation, Stage, Trial, people::name_of};
 use serde_json::{Map, Value, json};
 
 use self::example::{COMPONENT, CardView, NAMESPACE, NameCards, NodeView, body};

@@ -147,7 +147,7 @@ impl Cluster {
     }
 
     /// Runs the operator: `add` adds what it consists of, and is what its `main` gives to
-    /// [`run_controllers`](koord_program::run_controllers). One with webhooks gives the [`Service`](koord_webhook::Service)
+    /// [`run_controllers`](koord_program::run_controllers). One with webhooks gives the [`Service`](koord_webhook_server::Service)
     /// that answers them back.
     pub fn run<A: Answers>(&mut self, add: impl FnOnce(&mut Setup) -> Result<A>) -> Result<()> {
         ensure!(self.running.is_none(), "{} runs already; stop it before it runs again", self.name);

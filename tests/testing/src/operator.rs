@@ -8,7 +8,7 @@ use koord_runtime::{
     metrics::{Description, Unit},
     random::Random,
 };
-use koord_webhook::Service;
+use koord_webhook_server::Service;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

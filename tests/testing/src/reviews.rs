@@ -6,7 +6,7 @@ use bytes::Bytes;
 use envtest::{admission::Transport, shell::BoxFuture};
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
-use koord_webhook::Service;
+use koord_webhook_server::Service;
 use parking_lot::Mutex;
 
 /// Carries reviews to whatever service the operator has just now.

@@ -1,6 +1,6 @@
 //! Time of `/mutate-pod`: the decision alone, and over TLS connections that stay open.
 //!
-//! `cargo bench -p koord-webhooks` prints one line per setting. The floor is the time to read the review's JSON into
+//! `cargo bench -p koord-webhook-handlers` prints one line per setting. The floor is the time to read the review's JSON into
 //! a `serde_json::Value` and write it again, in the same run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
 
@@ -16,12 +16,12 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use koord_listen::{Limits, Server, bind};
 use koord_runtime::clock::SystemClock;
-use koord_webhook::{
+use koord_webhook_handlers::Ctx;
+use koord_webhook_server::{
     Metrics, Service, ServiceBuilder,
     certificates::{HotCertificate, decide},
     tls,
 };
-use koord_webhooks::Ctx;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 use serde_json::Value;
@@ -46,7 +46,7 @@ fn service(profile: Option<&str>) -> Service {
     }
     let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let builder = ServiceBuilder::new(metrics, SystemClock::shared());
-    koord_webhooks::serve(builder, &Arc::new(ctx), |_| true).build()
+    koord_webhook_handlers::serve(builder, &Arc::new(ctx), |_| true).build()
 }
 
 fn micros_per_call(mut call: impl FnMut()) -> f64 {

@@ -1,7 +1,7 @@
 //! Labels and annotations that do not do what was meant: keys that are misspelt, values that cannot be read, and values that can be read
 //! and hardly do what was meant.
 
-use koord_api::{
+use koord_types::{
     catalogue,
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},

@@ -1,6 +1,6 @@
 //! Koordinator's admission handlers: pure functions of a request and what the caches show.
 //!
-//! Kinds whose objects are all that a decision needs have derived handlers, and their rules stand in `koord-api`. The
+//! Kinds whose objects are all that a decision needs have derived handlers, and their rules stand in `koord-types`. The
 //! others lie here by domain ([`pod`], [`quota`], [`node`], [`config`], [`reservation`]), one file per path. Each domain
 //! sees a view of its own caches, not the whole [`Ctx`].
 //!
@@ -30,9 +30,9 @@ mod switches;
 use std::sync::Arc;
 
 pub use ctx::Ctx;
-use koord_api::{device::Device, node_slo::NodeSLO, pod_migration_job::PodMigrationJob, reservation::Reservation};
 use koord_resource::{admission::Handler, handlers};
-use koord_webhook::ServiceBuilder;
+use koord_types::{device::Device, node_slo::NodeSLO, pod_migration_job::PodMigrationJob, reservation::Reservation};
+use koord_webhook_server::ServiceBuilder;
 pub use metrics::METRICS;
 pub use quota_evaluator::{QuotaAccessor, QuotaEvaluator, Retries};
 pub use settings::{BindingPolicy, DECLARED_WEBHOOKS, Declared, ObjectName, Settings};

@@ -8,7 +8,6 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use koord_api::{elastic_quota::ElasticQuota, quota::CHILD_REQUEST};
 use koord_resource::{Resource, ResourceList, admission::Denial, controller::ResourceKind};
 use koord_runtime::{
     api::Api,
@@ -19,7 +18,8 @@ use koord_runtime::{
     uid::Uid,
     write::{Action, Answer, WireRequest, Write},
 };
-use koord_webhook::{ServiceBuilder, SideEffect};
+use koord_types::{elastic_quota::ElasticQuota, quota::CHILD_REQUEST};
+use koord_webhook_server::{ServiceBuilder, SideEffect};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Flags of the program that handlers ask for.
 
-use koord_api::slo_config;
+use koord_types::slo_config;
 
 /// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]

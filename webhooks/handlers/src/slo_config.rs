@@ -9,10 +9,10 @@ mod selector;
 use std::collections::BTreeMap;
 
 pub(crate) use conflict::{Example, conflict};
-use koord_api::slo_config::{
+use koord_resource::{admission::Denial, go_json};
+use koord_types::slo_config::{
     COLOCATION_CONFIG, CPU_BURST_CONFIG, Draft, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
 };
-use koord_resource::{admission::Denial, go_json};
 use selector::Chosen;
 use serde::Serialize;
 

@@ -37,7 +37,7 @@ impl TlsPolicy {
     /// No version before this one, by its name in programs of Kubernetes. Versions before 1.2 are never spoken.
     ///
     /// ```
-    /// use koord_webhook::TlsPolicy;
+    /// use koord_webhook_server::TlsPolicy;
     /// assert!(TlsPolicy::default().since("VersionTLS13").is_ok());
     /// let error = TlsPolicy::default().since("1.3").unwrap_err();
     /// assert_eq!(error, r#""1.3" is none of VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13"#);
@@ -55,7 +55,7 @@ impl TlsPolicy {
     /// of those that rustls does not have, because they are not safe.
     ///
     /// ```
-    /// use koord_webhook::TlsPolicy;
+    /// use koord_webhook_server::TlsPolicy;
     /// let names = ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA"].map(str::to_owned);
     /// let (_, left_out) = TlsPolicy::default().among(&names).unwrap();
     /// assert_eq!(left_out, ["TLS_RSA_WITH_AES_128_CBC_SHA"]);

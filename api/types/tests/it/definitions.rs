@@ -1,7 +1,7 @@
 //! The definitions of the 13 kinds, as an API server would read them.
 
-use koord_api::KINDS;
 use koord_resource::document::check;
+use koord_types::KINDS;
 
 #[test]
 fn an_api_server_takes_every_definition() {

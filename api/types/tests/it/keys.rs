@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use koord_api::catalogue::{Entry, KEYS, doubts, find, refuses_pod};
+use koord_types::catalogue::{Entry, KEYS, doubts, find, refuses_pod};
 use proptest::{prelude::*, sample, test_runner::TestRunner};
 use serde_json::{Value, json};
 

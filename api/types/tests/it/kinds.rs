@@ -1,13 +1,13 @@
 //! What every object must go through: decoding, encoding without loss, defaulting and validation by its own schema.
 
-use koord_api::{
+use koord_resource::{Duration, Quantity, Resource, declare::Profile};
+use koord_schema::structural::{defaults, prune, validate_object};
+use koord_types::{
     KINDS, cluster_colocation_profile::ClusterColocationProfile, cluster_network_topology::ClusterNetworkTopology,
     device::Device, elastic_quota::ElasticQuota, elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
     node_resource_topology, node_slo::NodeSLO, pod_group::PodGroup, pod_migration_job::PodMigrationJob,
     recommendation::Recommendation, reservation::Reservation, schedule_explanation::ScheduleExplanation,
 };
-use koord_resource::{Duration, Quantity, Resource, declare::Profile};
-use koord_schema::structural::{defaults, prune, validate_object};
 use serde_json::Value;
 
 /// Decodes and encodes an object by its type; none for a kind that is not ours.

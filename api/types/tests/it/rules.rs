@@ -2,16 +2,10 @@
 //! alike.
 //!
 //! The rules are enumerated from the schemas, and an object is made for each that breaks this rule alone. `rules.txt` lists
-//! them, so that a marker that is taken away is missed: `UPDATE_RULES=1 cargo test -p koord-api --test it rules` writes it.
+//! them, so that a marker that is taken away is missed: `UPDATE_RULES=1 cargo test -p koord-types --test it rules` writes it.
 
 use std::{fmt::Write as _, fs, path::Path};
 
-use koord_api::{
-    KINDS, cluster_colocation_profile::ClusterColocationProfile, cluster_network_topology::ClusterNetworkTopology,
-    device::Device, elastic_quota::ElasticQuota, elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
-    node_resource_topology, node_slo::NodeSLO, pod_group::PodGroup, pod_migration_job::PodMigrationJob,
-    recommendation::Recommendation, reservation::Reservation, schedule_explanation::ScheduleExplanation,
-};
 use koord_resource::{
     Resource, Schema, Validate,
     declare::Emit,
@@ -19,6 +13,12 @@ use koord_resource::{
     schema::{self, AdditionalProperties, SchemaType},
 };
 use koord_schema::structural::validate_object;
+use koord_types::{
+    KINDS, cluster_colocation_profile::ClusterColocationProfile, cluster_network_topology::ClusterNetworkTopology,
+    device::Device, elastic_quota::ElasticQuota, elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
+    node_resource_topology, node_slo::NodeSLO, pod_group::PodGroup, pod_migration_job::PodMigrationJob,
+    recommendation::Recommendation, reservation::Reservation, schedule_explanation::ScheduleExplanation,
+};
 use serde_json::{Number, Value, json};
 
 /// One kind: its name, its schemas and its derived validator.

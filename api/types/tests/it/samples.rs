@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path};
 
-use koord_api::{KINDS, node_slo::NodeSLO, slo_config};
 use koord_resource::declare::Profile;
+use koord_types::{KINDS, node_slo::NodeSLO, slo_config};
 use serde_json::{Value, json};
 
 use crate::kinds::{assert_good, encoded_again, refusals};

@@ -56,7 +56,7 @@ impl Server {
 
     /// Our definitions, and a user who may do what the roles say.
     pub(crate) async fn install(&self) {
-        for versions in koord_api::KINDS {
+        for versions in koord_types::KINDS {
             let definition = custom_resource_definition(versions, Profile::Compatible);
             self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
         }

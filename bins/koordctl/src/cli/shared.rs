@@ -54,10 +54,10 @@ pub struct AnswerArgs {
 #[derive(Clone, Debug, Args)]
 pub struct ConfigurationArgs {
     /// Namespace of the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE", value_parser = namespace)]
+    #[arg(long, default_value = koord_types::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE", value_parser = namespace)]
     pub config_namespace: String,
     /// Name of the ConfigMap with the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME", value_parser = name)]
+    #[arg(long, default_value = koord_types::slo_config::CONFIG_MAP_NAME, value_name = "NAME", value_parser = name)]
     pub slo_config_name: String,
 }
 

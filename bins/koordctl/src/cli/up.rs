@@ -57,7 +57,7 @@ pub struct UpArgs {
     pub feature_gates: String,
     /// What koord-manager does with requests that break rules which the original never enforced [default: enforce, or what the gate
     /// DeclaredWebhooks says]
-    #[arg(long, value_name = "MODE", value_parser = koord_webhooks::Declared::WORDS)]
+    #[arg(long, value_name = "MODE", value_parser = koord_webhook_handlers::Declared::WORDS)]
     pub declared_webhooks: Option<String>,
     /// Where koord-scheduler answers over HTTP [default: 127.0.0.1:10251, where `koordctl queue` and `koordctl why --history` ask, or a free port
     /// where that one is taken; nowhere beside another --port than the default]

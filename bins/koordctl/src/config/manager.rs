@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use koord_api::slo_config::{EffectiveConfig, EffectiveKey, EffectiveStrategy, EffectiveValue, Origin};
 use koord_lint::configuration::{self, Mistake};
 use koord_scheduling::Selector;
+use koord_types::slo_config::{EffectiveConfig, EffectiveKey, EffectiveStrategy, EffectiveValue, Origin};
 use serde_json::{Map, Value, json};
 
 use crate::{Answer, cli::OutputFormat, reviewer::Reviewer, screen::Screen, table};

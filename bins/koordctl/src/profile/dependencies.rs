@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use koord_api::{
-    cluster_colocation_profile::ClusterColocationProfile, elastic_quota::ElasticQuota,
-    elastic_quota_profile::ElasticQuotaProfile,
-};
 use koord_manager_assembly::GATES;
 use koord_program::gates::Gates;
 use koord_resource::{Resource as _, controller::ResourceKind};
-use koord_webhooks::Ctx;
+use koord_types::{
+    cluster_colocation_profile::ClusterColocationProfile, elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile,
+};
+use koord_webhook_handlers::Ctx;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use koord_program::plan::{Change, changes};
 use koord_resource::admission::Denial;
 use koord_scheduling::Outcome;
-use koord_webhooks::pod::mutate::rehearsal::{Chance, Rehearsal, Tried};
+use koord_webhook_handlers::pod::mutate::rehearsal::{Chance, Rehearsal, Tried};
 use serde_json::{Value, json};
 
 use super::dependencies::Dependencies;

@@ -9,7 +9,7 @@ use koord_resource::{
     admission::WebhookKind,
     document::{WebhookService, webhook_configuration},
 };
-use koord_webhooks::HANDLERS;
+use koord_webhook_handlers::HANDLERS;
 use kube::{
     Client, ResourceExt as _,
     api::{DeleteParams, PostParams},

@@ -10,8 +10,8 @@ use koord_manager::run_with;
 use koord_manager_assembly::{Checked, GATES, NO_AUTHORITY, Options, webhook_defaults};
 use koord_program::{Dependencies, gates::Gates};
 use koord_runtime::{clock::SharedClock, random::Random};
-use koord_webhook::Environment;
-use koord_webhooks::DECLARED_WEBHOOKS;
+use koord_webhook_handlers::DECLARED_WEBHOOKS;
+use koord_webhook_server::Environment;
 use kube::Client;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -160,7 +160,7 @@ async fn get(client: &Client, path: &str) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use koord_webhooks::Declared;
+    use koord_webhook_handlers::Declared;
 
     use super::*;
     use crate::cli::{Cli, Command};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_runtime::clock::Moment;
 use koord_scheduler_allocation::{Owners, ReservationInfo, ReservationMatch, ReservationMismatch, ReservationSelector};
 use koord_scheduler_engine::{Decision, Engine, Outcome};
 use koord_scheduler_framework::{Reason, ReasonCode, labels::Labels, pod::Pod};
 use koord_scheduler_plugins_koordinator::reservation::lifecycle::missing;
 use koord_scheduler_what_if::service;
+use koord_types::reservation::{Reservation, ReservationPhase};
 use serde_json::{Value, json};
 
 use super::pods;

@@ -130,7 +130,7 @@ fn values_of_the_slo_configuration_name_the_strategy_that_sets_them() {
     let words = |line: &str| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
     assert_eq!(words(suppress[0]), "65 default");
     assert_eq!(words(suppress[1]), "50 node strategy gold (pool=gold)");
-    for key in koord_api::slo_config::KEYS.iter().filter(|key| **key != "resource-qos-config") {
+    for key in koord_types::slo_config::KEYS.iter().filter(|key| **key != "resource-qos-config") {
         assert!(text.lines().any(|line| line.starts_with(&format!("{key}."))), "{key} is not in\n{text}");
     }
 }

@@ -7,7 +7,7 @@ mod webhooks;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use jiff::{SignedDuration, Timestamp};
-use koord_webhook::certificates::{CertificateSet, decide, ends_at};
+use koord_webhook_server::certificates::{CertificateSet, decide, ends_at};
 use koordctl::Answer;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use jiff::Timestamp;
-use koord_webhook::certificates::{CertificateSet, decide};
+use koord_webhook_server::certificates::{CertificateSet, decide};
 use serde_json::{Value, json};
 
 use crate::{

@@ -338,7 +338,7 @@ fn the_quickstart_shows_all_that_it_promises() {
 #[test]
 fn the_guide_leads_through_everything_that_there_is() {
     let page = page("manager.md");
-    for handler in koord_webhooks::HANDLERS {
+    for handler in koord_webhook_handlers::HANDLERS {
         assert!(page.contains(&format!("`{}`", handler.path)), "nothing about {}", handler.path);
     }
     for controller in ["nodemetric", "nodeslo", "noderesource", "quotaprofile", "colocationprofile"] {

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use koord_webhook::certificates::CertificateSet;
+use koord_webhook_server::certificates::CertificateSet;
 use rustls::{ServerConfig, ServerConnection, crypto::ring};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use serde_json::{Value, json};

@@ -73,7 +73,7 @@ impl Bounds {
         }));
         let flipped = if quota.place.is_parent { "false" } else { "true" };
         bounds.push(whole(reviewer, stored, &format!("is-parent={flipped}"), |object| {
-            object["metadata"]["labels"][koord_api::quota::IS_PARENT.name()] = flipped.into();
+            object["metadata"]["labels"][koord_types::quota::IS_PARENT.name()] = flipped.into();
         }));
         let refusal = reviewer.objections(QUOTAS, Operation::Delete, None, Some(stored)).next();
         bounds.push(Bound { change: "delete".to_owned(), limit: None, refusal });

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    quota::{DEFAULT_QUOTA, NAME, SYSTEM_QUOTA},
-};
 use koord_manager_assembly::reviewer::Reviewer;
 use koord_program::{connect, files, listing, names::question, permission::Missing};
 use koord_quota::{Demand, Quota as Place, Snapshot, Top};
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    quota::{DEFAULT_QUOTA, NAME, SYSTEM_QUOTA},
+};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The feature gates of the manager.
 
 use koord_program::gates::Gate;
-use koord_webhooks::DECLARED_WEBHOOKS;
+use koord_webhook_handlers::DECLARED_WEBHOOKS;
 
 /// Every gate that `--feature-gates` takes: those of the original, and `DeclaredWebhooks` for the handlers that it
 /// never had, an alias of `--declared-webhooks=enforce` and `=off`.

@@ -1,7 +1,7 @@
 //! Which program this is, to users and to the API server.
 
 use koord_program::Build;
-use koord_webhook::Defaults;
+use koord_webhook_server::Defaults;
 
 use crate::{gates::GATES, metrics::BUILD_INFO};
 
@@ -41,7 +41,7 @@ pub fn webhook_defaults() -> Defaults {
 
 #[cfg(test)]
 mod tests {
-    use koord_webhook::Environment;
+    use koord_webhook_server::Environment;
 
     use super::*;
 

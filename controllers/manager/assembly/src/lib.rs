@@ -2,7 +2,7 @@
 //! handlers without a server.
 //!
 //! The program runs it; other crates ask it what a manager with some flags would do. The crate opens no connections. What the controllers
-//! decide is in [`koord_manager_controllers`], what the webhooks answer in [`koord_webhooks`].
+//! decide is in [`koord_manager_controllers`], what the webhooks answer in [`koord_webhook_handlers`].
 //!
 //! Read first: [`Options`] (the flags), [`add_controllers`] (what runs), [`reviewer::Reviewer`] (the handlers).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

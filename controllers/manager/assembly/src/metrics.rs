@@ -12,7 +12,7 @@ pub fn metrics() -> Vec<Description> {
     koord_program::metrics(&[
         &[BUILD_INFO],
         koord_manager_controllers::METRICS,
-        koord_webhook::METRICS,
-        koord_webhooks::METRICS,
+        koord_webhook_server::METRICS,
+        koord_webhook_handlers::METRICS,
     ])
 }

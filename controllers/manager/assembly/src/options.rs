@@ -12,7 +12,7 @@ use koord_program::{
     flags::{count, from_go, span, span_or_none, switch},
 };
 use koord_runtime::selected::selects;
-use koord_webhooks::{BindingPolicy, DECLARED_WEBHOOKS, Declared, ObjectName, Retries};
+use koord_webhook_handlers::{BindingPolicy, DECLARED_WEBHOOKS, Declared, ObjectName, Retries};
 
 use crate::identity::BUILD;
 
@@ -136,8 +136,8 @@ impl Checked {
     }
 
     /// What the webhook handlers ask for.
-    pub fn webhook_settings(&self) -> koord_webhooks::Settings {
-        koord_webhooks::Settings { declared: self.declared_webhooks(), ..self.options.webhook_settings() }
+    pub fn webhook_settings(&self) -> koord_webhook_handlers::Settings {
+        koord_webhook_handlers::Settings { declared: self.declared_webhooks(), ..self.options.webhook_settings() }
     }
 }
 
@@ -174,12 +174,12 @@ impl Options {
         }
     }
 
-    fn webhook_settings(&self) -> koord_webhooks::Settings {
+    fn webhook_settings(&self) -> koord_webhook_handlers::Settings {
         let list = |items: &[String]| {
             let items = items.iter().map(|item| item.trim());
             items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
         };
-        koord_webhooks::Settings {
+        koord_webhook_handlers::Settings {
             slo_config: ObjectName::new(&self.config_namespace, &self.slo_config_name),
             strategy_names_needed: self.node_strategy_name_need_check,
             required_labels: ObjectName::new(
@@ -196,7 +196,7 @@ impl Options {
                 dry_run: self.binding_admission_dry_run,
             },
             admission_warnings: self.admission_warnings,
-            ..koord_webhooks::Settings::default()
+            ..koord_webhook_handlers::Settings::default()
         }
     }
 

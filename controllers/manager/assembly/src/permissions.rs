@@ -6,7 +6,7 @@ use koord_resource::{
     controller::ControllerSpec,
     rbac::{RbacRule, webhook_server},
 };
-use koord_webhooks::HANDLERS;
+use koord_webhook_handlers::HANDLERS;
 
 use crate::{
     gates::GATES,

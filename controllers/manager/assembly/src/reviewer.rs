@@ -6,7 +6,7 @@ use koord_resource::{
     admission::{Denial, Handler, Operation, Request, WebhookKind},
     schema::patch,
 };
-use koord_webhooks::{Ctx, Declared, HANDLERS};
+use koord_webhook_handlers::{Ctx, Declared, HANDLERS};
 use serde_json::{Value, json};
 
 use crate::gates::GATES;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::{
+use koord_types::{
     node_annotations::{AmplificationRatios, CPU_NORMALIZATION_RATIO},
     protocol::ProtocolError,
     slo_config::RESOURCE_AMPLIFICATION_CONFIG,

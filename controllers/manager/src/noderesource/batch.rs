@@ -1,6 +1,6 @@
 //! What batch pods may use: what prod and mid pods, the system and a margin leave of a node or of one of its zones.
 
-use koord_api::slo_config::CalculatePolicy;
+use koord_types::slo_config::CalculatePolicy;
 
 use super::{
     facts::Facts,
@@ -39,7 +39,7 @@ impl Measure {
     }
 }
 
-fn native_policy(native: Native, strategy: &koord_api::slo_config::ColocationStrategy) -> Option<&CalculatePolicy> {
+fn native_policy(native: Native, strategy: &koord_types::slo_config::ColocationStrategy) -> Option<&CalculatePolicy> {
     match native {
         Native::Cpu => strategy.cpu_calculate_policy.as_ref(),
         Native::Memory => strategy.memory_calculate_policy.as_ref(),
@@ -132,7 +132,7 @@ fn system(
         facts.report_source(format!("status.nodeMetric.systemUsage {}", native.name()))
     });
     for application in &*report.applications {
-        let counts = application.class.is_some_and(|class| class > koord_api::priority::PriorityClass::Batch);
+        let counts = application.class.is_some_and(|class| class > koord_types::priority::PriorityClass::Batch);
         if counts {
             let usage = application.usage.of(native);
             used = used + usage;

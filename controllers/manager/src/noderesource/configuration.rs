@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_api::slo_config::{
+use koord_types::slo_config::{
     COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig,
     RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig,
 };

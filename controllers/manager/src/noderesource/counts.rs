@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY};
 use koord_runtime::{
     clock::SharedClock,
     metrics::{Audience, Description, ExpiringGauge, Metrics, Unit},
 };
+use koord_types::resource_names::{BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY};
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntCounterVec};
 

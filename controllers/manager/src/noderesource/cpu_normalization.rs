@@ -1,6 +1,6 @@
 //! How much faster than the reference the CPUs of a node are.
 
-use koord_api::{
+use koord_types::{
     node_annotations::{CPU_BASIC_INFO, CPU_NORMALIZATION_ENABLED, NormalizationRatio},
     protocol::ProtocolError,
     slo_config::CPU_NORMALIZATION_CONFIG,
@@ -66,7 +66,7 @@ pub(super) fn of_ratio(ratio: f64) -> Amount {
 
 /// Whether the text of a ratio is worth writing over another.
 pub(super) fn is_worth_writing(old: Option<&str>, new: &str) -> bool {
-    use koord_api::node_annotations::CPU_NORMALIZATION_RATIO as KEY;
+    use koord_types::node_annotations::CPU_NORMALIZATION_RATIO as KEY;
     let Ok(new): Result<NormalizationRatio, _> = KEY.read(new) else { return false };
     match old.map(|old| KEY.read(old)) {
         Some(Ok(old)) => old.is_different(new),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::{
+use koord_resource::{Quantity, ResourceList, quantity::Format};
+use koord_types::{
     go_text,
     node_annotations::{
         CPU_NORMALIZATION_RATIO, ORIGIN_EXTENDED_ALLOCATABLE, OriginExtendedAllocatable, RESOURCE_AMPLIFICATION_RATIO,
@@ -12,7 +13,6 @@ use koord_api::{
     protocol::Text as _,
     resource_names::{BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY},
 };
-use koord_resource::{Quantity, ResourceList, quantity::Format};
 
 use super::{
     amplification,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::{
+use koord_resource::{Quantity, quantity::Format};
+use koord_types::{
     node_annotations::{GPU_DRIVER_VERSION, GPU_MODEL, GPU_VENDOR},
     resource_names::{
         GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU, HUAWEI_NPU_DVPP, RDMA,
     },
 };
-use koord_resource::{Quantity, quantity::Format};
 
 use super::{
     facts::Facts,

@@ -1,10 +1,10 @@
 //! What a decision changes about the objects as they are, and whether that is worth a write.
 
-use koord_api::{
+use koord_resource::{Quantity, ResourceList};
+use koord_types::{
     node_annotations::{CPU_NORMALIZATION_RATIO, RESOURCE_AMPLIFICATION_RATIO},
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
-use koord_resource::{Quantity, ResourceList};
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -1,10 +1,10 @@
 //! How the amounts of a node come about, from the same functions that compute them.
 
-use koord_api::{
+use koord_resource::Quantity;
+use koord_types::{
     node_annotations::{CPU_NORMALIZATION_RATIO, THIRD_PARTY_ALLOCATIONS},
     resource_names::{BATCH_CPU, BATCH_MEMORY, MID_CPU, MID_MEMORY},
 };
-use koord_resource::Quantity;
 use serde_json::{Value, json};
 
 use super::{
@@ -98,7 +98,7 @@ fn after_formula(
 ) {
     let Some(Term { amount: mut number, .. }) = terms.pop() else { return };
     let ratio = decision.annotations.get(CPU_NORMALIZATION_RATIO.name()).and_then(Option::as_deref);
-    let ratio = ratio.and_then(koord_api::go_text::parse_float).filter(|ratio| *ratio > 1.0);
+    let ratio = ratio.and_then(koord_types::go_text::parse_float).filter(|ratio| *ratio > 1.0);
     if let (Native::Cpu, Some(ratio)) = (native, ratio) {
         let count = Quantity::new(number.milli(), koord_resource::quantity::Format::DecimalSI);
         let faster = count.milli_scaled_by(ratio);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use koord_api::{
+use koord_resource::{ResourceList, quantity::Format};
+use koord_runtime::{cache::Cache, projection::Projection};
+use koord_types::{
     node_annotations::{
         COLOCATION_STRATEGY, CPU_RECLAIM_RATIO, MEMORY_RECLAIM_RATIO, MID_STATIC_CPU_RESERVED_RATIO,
         MID_STATIC_MEMORY_RESERVED_RATIO, NODE_RESERVATION,
@@ -11,8 +13,6 @@ use koord_api::{
     protocol::Labels,
     slo_config::{COLOCATION_CONFIG, ColocationStrategy, CpuNormalizationStrategy, ResourceAmplificationStrategy},
 };
-use koord_resource::{ResourceList, quantity::Format};
-use koord_runtime::{cache::Cache, projection::Projection};
 
 use super::waterfall::Source;
 use crate::{

@@ -1,6 +1,6 @@
 //! What mid pods may use: what prod pods request and are predicted to leave, or in static mode fixed shares of the node.
 
-use koord_api::priority::PriorityClass;
+use koord_types::priority::PriorityClass;
 
 use super::{
     facts::Facts,

@@ -1,6 +1,6 @@
 //! Labels and annotations of a node whose values cannot be decoded.
 
-use koord_api::{
+use koord_types::{
     node_annotations::{
         CPU_NORMALIZATION_ENABLED, NODE_CPU_RECLAIM_RATIO, NODE_MEMORY_RECLAIM_RATIO,
         NODE_MID_STATIC_CPU_RESERVED_RATIO, NODE_MID_STATIC_MEMORY_RESERVED_RATIO, NODE_RESERVATION,

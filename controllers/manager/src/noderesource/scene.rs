@@ -1,8 +1,8 @@
 //! One node and what belongs to it, for tests of the formulas.
 
 use jiff::Timestamp;
-use koord_api::slo_config::{ColocationConfig, CpuNormalizationConfig, ResourceAmplificationConfig};
 use koord_runtime::cache::Cache;
+use koord_types::slo_config::{ColocationConfig, CpuNormalizationConfig, ResourceAmplificationConfig};
 use serde_json::{Value, json};
 
 use super::{

@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use koord_api::{
-    device::Device,
-    node_annotations::{GPU_DRIVER_VERSION, GPU_MODEL, GPU_VENDOR},
-};
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Labels, Projection, WireObject, nullable},
+};
+use koord_types::{
+    device::Device,
+    node_annotations::{GPU_DRIVER_VERSION, GPU_MODEL, GPU_VENDOR},
 };
 use serde::Deserialize;
 

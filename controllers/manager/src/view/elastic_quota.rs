@@ -1,8 +1,8 @@
 //! An ElasticQuota, as far as the one who makes it from a profile cares.
 
-use koord_api::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 use koord_resource::Projection;
 use koord_runtime::projection::Labels;
+use koord_types::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 
 /// An ElasticQuota, as far as the one who makes it from a profile cares.
 #[derive(Debug, PartialEq, Projection)]

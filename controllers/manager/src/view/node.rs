@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use koord_api::{node_annotations::NODE_NETWORK_BANDWIDTH, slo_config::NODE_COLOCATION_STRATEGY};
 use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Labels, Projection, WireObject},
 };
+use koord_types::{node_annotations::NODE_NETWORK_BANDWIDTH, slo_config::NODE_COLOCATION_STRATEGY};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

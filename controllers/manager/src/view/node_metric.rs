@@ -3,13 +3,13 @@
 use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
-use koord_api::{node_metric::NodeMetric, priority::PriorityClass};
 use koord_resource::{Resource as _, Time, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     outcome::Owned,
     projection::{DecodeError, Projection, WireObject, nullable, text},
 };
+use koord_types::{node_metric::NodeMetric, priority::PriorityClass};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use koord_api::node_slo::NodeSLO;
 use koord_resource::Projection;
 use koord_runtime::outcome::Owned;
+use koord_types::node_slo::NodeSLO;
 use serde_json::{Value, json};
 
 /// The spec of a NodeSLO as text.

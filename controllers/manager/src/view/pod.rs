@@ -3,12 +3,6 @@
 use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 
 use k8s_openapi::api::core::v1::Pod;
-use koord_api::{
-    classes::Classes,
-    numa::RESOURCE_STATUS,
-    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
-    qos::{KubernetesQos, QOS_LABEL, QosClass},
-};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     index::{By, Term},
@@ -17,6 +11,12 @@ use koord_runtime::{
     projection::{DecodeError, Labels, Projection, WireObject, nullable, part, text},
 };
 use koord_scheduling::PodRequests;
+use koord_types::{
+    classes::Classes,
+    numa::RESOURCE_STATUS,
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    qos::{KubernetesQos, QOS_LABEL, QosClass},
+};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 

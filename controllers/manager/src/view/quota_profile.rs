@@ -1,8 +1,8 @@
 //! An ElasticQuotaProfile.
 
-use koord_api::elastic_quota_profile::{ElasticQuotaProfile, ElasticQuotaProfileSpec};
 use koord_resource::Projection;
 use koord_runtime::projection::Labels;
+use koord_types::elastic_quota_profile::{ElasticQuotaProfile, ElasticQuotaProfileSpec};
 
 /// An ElasticQuotaProfile.
 #[derive(Debug, PartialEq, Projection)]

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_api::{
-    node_annotations::{CPU_BASIC_INFO, CpuBasicInfo},
-    node_resource_topology::v1alpha1::NodeResourceTopology,
-    protocol::ProtocolError,
-};
 use koord_resource::{Quantity, Resource as _, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Labels, Projection, WireObject, text},
+};
+use koord_types::{
+    node_annotations::{CPU_BASIC_INFO, CpuBasicInfo},
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    protocol::ProtocolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};

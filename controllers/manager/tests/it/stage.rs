@@ -16,11 +16,6 @@ use envtest::{
 };
 use http::Method;
 use jiff::Timestamp;
-use koord_api::{
-    cluster_colocation_profile::ClusterColocationProfile, device::Device, elastic_quota::ElasticQuota,
-    elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
-    node_resource_topology::v1alpha1::NodeResourceTopology, node_slo::NodeSLO,
-};
 use koord_manager_controllers::{
     ConfigSource,
     colocationprofile::{self, ColocationProfileController},
@@ -39,6 +34,11 @@ use koord_runtime::{
     random::Random,
     reflector::Ask,
     write::{Answer, WireRequest},
+};
+use koord_types::{
+    cluster_colocation_profile::ClusterColocationProfile, device::Device, elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
+    node_resource_topology::v1alpha1::NodeResourceTopology, node_slo::NodeSLO,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
-use koord_webhook::certificates::{CertificateSet, HotCertificate, Unusable, decide};
+use koord_webhook_server::certificates::{CertificateSet, HotCertificate, Unusable, decide};
 use parking_lot::Mutex;
 
 /// The name in a certificate that the program makes.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{ArgAction, Args};
-use koord_webhook::TlsPolicy;
+use koord_webhook_server::TlsPolicy;
 
 use super::{certificate::CertificateFiles, client_flags::ClientFlags, names::NamedCertificate, port::SecurePort};
 use crate::flags::{count, span, switch, wrong};

@@ -4,7 +4,7 @@ use std::{str::FromStr, sync::Arc};
 
 use anyhow::Result;
 use jiff::Timestamp;
-use koord_webhook::certificates::HotCertificate;
+use koord_webhook_server::certificates::HotCertificate;
 use parking_lot::RwLock;
 use rustls::{
     server::{ClientHello, ResolvesServerCert},

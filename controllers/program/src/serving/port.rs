@@ -9,7 +9,7 @@ use koord_runtime::{
     clock::{Clock, SharedClock},
     manager::Manager,
 };
-use koord_webhook::TlsPolicy;
+use koord_webhook_server::TlsPolicy;
 use rustls::{
     ServerConfig,
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},

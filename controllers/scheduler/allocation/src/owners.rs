@@ -3,9 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use koord_api::reservation::{ReservationControllerReference, ReservationOwner};
 use koord_scheduler_framework::pod::Pod;
 use koord_scheduling::{Selector, SelectorError};
+use koord_types::reservation::{ReservationControllerReference, ReservationOwner};
 
 /// The owner terms of a reservation, of which one must match.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
-use koord_api::{
+use koord_resource::ResourceList;
+use koord_scheduler_framework::{labels::Labels, pod::Pod};
+use koord_scheduling::{Effect, NodeTerm, tolerates, untolerated};
+use koord_types::{
     protocol::ProtocolError,
     reservation_protocol::{
         EXACT_MATCH_RESERVATION, ExactMatchReservationSpec, RESERVATION_AFFINITY, RESERVATION_IGNORED,
         ReservationAffinity,
     },
 };
-use koord_resource::ResourceList;
-use koord_scheduler_framework::{labels::Labels, pod::Pod};
-use koord_scheduling::{Effect, NodeTerm, tolerates, untolerated};
 
 use super::ReservationInfo;
 

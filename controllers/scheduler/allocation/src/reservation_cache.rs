@@ -9,10 +9,6 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::{
-    reservation::Reservation,
-    reservation_protocol::{OPERATING_MODE, PodOperatingMode},
-};
 use koord_core::uid::Uid;
 use koord_resource::ResourceList;
 use koord_scheduler_framework::{
@@ -24,6 +20,10 @@ use koord_scheduler_framework::{
     pod::Pod,
 };
 use koord_scheduling::{ResourceId, ResourceVector};
+use koord_types::{
+    reservation::Reservation,
+    reservation_protocol::{OPERATING_MODE, PodOperatingMode},
+};
 
 use self::matching::{Changes, Matching};
 pub use self::matching::{Matched, ReservationQuery, Unused};

@@ -6,7 +6,11 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Taint;
-use koord_api::{
+use koord_core::uid::Uid;
+use koord_resource::{ResourceList, quantity::Format};
+use koord_scheduler_framework::{labels::Labels, pod::Pod};
+use koord_scheduling::quantity;
+use koord_types::{
     node_annotations::NODE_RESERVATION,
     reservation::{Reservation, ReservationAllocatePolicy, ReservationPhase},
     reservation_protocol::{
@@ -14,10 +18,6 @@ use koord_api::{
         ReservationRestrictedOptions,
     },
 };
-use koord_core::uid::Uid;
-use koord_resource::{ResourceList, quantity::Format};
-use koord_scheduler_framework::{labels::Labels, pod::Pod};
-use koord_scheduling::quantity;
 
 use super::{Owners, ResourceAmounts};
 

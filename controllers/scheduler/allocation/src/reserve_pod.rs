@@ -6,15 +6,15 @@ use k8s_openapi::{
     api::core::v1::{Container, PodSpec, ResourceRequirements},
     apimachinery::pkg::api::resource::Quantity as ApiQuantity,
 };
-use koord_api::{
-    priority::SUB_PRIORITY_LABEL,
-    reservation::{Reservation, ReservationPhase, ReservationStatus},
-};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::{ResourceList, controller::ResourceKind, quantity::ParseQuantityError};
 use koord_scheduler_framework::{
     pod::{Pod, Reference, Template},
     template::given,
+};
+use koord_types::{
+    priority::SUB_PRIORITY_LABEL,
+    reservation::{Reservation, ReservationPhase, ReservationStatus},
 };
 
 /// Annotation of a reserve pod.

@@ -16,7 +16,6 @@ use std::{hint::black_box, process::ExitCode, sync::Arc, time::Duration};
 use chosen::{Chosen, Floor};
 use clock::clock;
 use k8s_openapi::api::core::v1::Namespace;
-use koord_api::{cluster_network_topology::ClusterNetworkTopology, elastic_quota::ElasticQuota};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_quota::Quota;
 use koord_resource::ResourceList;
@@ -31,6 +30,7 @@ use koord_scheduler_framework::{
 };
 use koord_scheduler_plugins_koordinator::elastic_quota::{Claim, Counted, Ledger, QuotaSettings};
 use koord_scheduling::CpuSet;
+use koord_types::{cluster_network_topology::ClusterNetworkTopology, elastic_quota::ElasticQuota};
 use scenarios::{Scenario, cpu_bound, labelled, of_koordinator, on_gpus, owners, plain, requests, spec, workload};
 use serde_json::{Value, json};
 

@@ -4,7 +4,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_assembly::build;
@@ -15,6 +14,7 @@ use koord_scheduler_framework::{
     object::Object,
     pod::{Pod, Template},
 };
+use koord_types::device::Device;
 use serde_json::{Value, json};
 
 fn engine() -> Engine {

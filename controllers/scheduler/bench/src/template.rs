@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use koord_api::gang::POD_GROUP_LABEL;
+use koord_types::gang::POD_GROUP_LABEL;
 use serde_json::{Map, Value, json};
 
 use crate::scenario::Scenario;

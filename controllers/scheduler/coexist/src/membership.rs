@@ -1,6 +1,6 @@
 //! What pods and PodGroups say of gangs.
 
-use koord_api::{gang, protocol::Labels};
+use koord_types::{gang, protocol::Labels};
 use serde_json::Value;
 
 /// What a pod says of its gang.

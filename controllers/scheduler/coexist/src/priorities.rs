@@ -1,7 +1,7 @@
 //! Priorities of other schedulers' pods: bands of Koordinator that they fall into, and evictions across schedulers.
 
-use koord_api::priority::{PRIORITY_CLASS_LABEL, PriorityClass};
 use koord_program::findings::{Report, Severity};
+use koord_types::priority::{PRIORITY_CLASS_LABEL, PriorityClass};
 
 use crate::Situation;
 

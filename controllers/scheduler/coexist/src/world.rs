@@ -4,11 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use koord_api::{
-    cluster_colocation_profile::ClusterColocationProfile, device::Device, device_protocol, gang,
-    node_resource_topology::v1alpha1::NodeResourceTopology, numa, pod_group::PodGroup, quota, reservation::Reservation,
-    reservation_protocol, resource_names,
-};
 use koord_program::{
     error_text::in_words,
     findings::Report,
@@ -17,6 +12,11 @@ use koord_program::{
 };
 use koord_resource::{Quantity, Resource as _, controller::ResourceKind};
 use koord_scheduling::{Amounts, PodRequests, count};
+use koord_types::{
+    cluster_colocation_profile::ClusterColocationProfile, device::Device, device_protocol, gang,
+    node_resource_topology::v1alpha1::NodeResourceTopology, numa, pod_group::PodGroup, quota, reservation::Reservation,
+    reservation_protocol, resource_names,
+};
 use kube::Client;
 use serde_json::Value;
 

@@ -11,10 +11,6 @@ mod view;
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::{
-    gang::name_of_pod,
-    schedule_explanation::{ScheduleExplanation, ScheduleExplanationStatus},
-};
 use koord_resource::{
     controller,
     controller::{ControllerSpec, ResourceKind},
@@ -31,6 +27,10 @@ use koord_runtime::{
     write::{Action, Write},
 };
 use koord_scheduler_framework::{labels::Labels, pod::Pod};
+use koord_types::{
+    gang::name_of_pod,
+    schedule_explanation::{ScheduleExplanation, ScheduleExplanationStatus},
+};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -6,7 +6,6 @@ mod shown;
 
 use std::{any::TypeId, sync::Arc};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core, Watch,
@@ -20,6 +19,7 @@ use koord_runtime::{
 };
 use koord_scheduler_engine::{Engine, Reads};
 use koord_scheduler_framework::{node::Node, object::Object, pod::Pod};
+use koord_types::elastic_quota::ElasticQuota;
 
 use self::object::{Kind, Whole};
 pub(crate) use self::pods::{PodStatus, Pods};

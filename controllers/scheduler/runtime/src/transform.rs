@@ -6,7 +6,9 @@ use k8s_openapi::{
     api::core::v1::{Container, PodSpec},
     apimachinery::pkg::api::resource::Quantity as ApiQuantity,
 };
-use koord_api::{
+use koord_resource::{Quantity, ResourceList, quantity::Format};
+use koord_scheduler_framework::{labels::Labels, pod::Template};
+use koord_types::{
     node_annotations::{NODE_RESERVATION, NodeReservation, NodeReservationApplyPolicy},
     pod_annotations::ResourceReplacements,
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
@@ -14,8 +16,6 @@ use koord_api::{
     qos::{QOS_LABEL, QosClass},
     resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
 };
-use koord_resource::{Quantity, ResourceList, quantity::Format};
-use koord_scheduler_framework::{labels::Labels, pod::Template};
 
 /// The label that names another scheduler than the pod itself.
 const SCHEDULER_NAME: &str = "scheduling.koordinator.sh/scheduler-name";

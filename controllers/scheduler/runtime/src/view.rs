@@ -6,7 +6,6 @@ mod wire;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use koord_api::reservation_protocol::OPERATING_MODE;
 use koord_resource::{Time, controller::ResourceKind};
 use koord_runtime::{
     intern::{Interner, Kept},
@@ -21,6 +20,7 @@ use koord_scheduler_framework::{
     template::{is_given, is_wish},
     workload::Controller,
 };
+use koord_types::reservation_protocol::OPERATING_MODE;
 use serde_json::value::RawValue;
 
 use self::{made_of::MadeOf, wire::Status};

@@ -2,7 +2,7 @@
 //! unhealthy, `[b]` after the place that its label `t` is `b`, `+f1+f2` that it has these virtual functions, `=fast` after them
 //! that the label `type` of their group is `fast` instead of `general`.
 
-use koord_api::device::Device;
+use koord_types::device::Device;
 use serde_json::{Value, json};
 
 /// The report of a node `n` with these devices.

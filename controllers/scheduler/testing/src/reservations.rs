@@ -1,6 +1,6 @@
 //! Reservations.
 
-use koord_api::reservation::Reservation;
+use koord_types::reservation::Reservation;
 use serde_json::{Value, json};
 
 /// An available Reservation `r` on `n1` of 4 cores and 8 units of memory, with these members laid over it.

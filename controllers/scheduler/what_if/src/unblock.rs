@@ -18,11 +18,11 @@ mod trials;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use koord_scheduler_engine::{Decision, Engine, Outcome, Why};
 use koord_scheduler_framework::{cycle::OnNode, pod::Pod};
+use koord_types::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use serde_json::{Value, json};
 
 pub use self::found::{Unblock, Unblocked};

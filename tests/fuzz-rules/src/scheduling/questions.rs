@@ -1,9 +1,9 @@
 //! What ScheduleExplanations ask: about pods that exist, or about one that does not.
 
-use koord_api::schedule_explanation::ScheduleExplanationSpec;
 use koord_core::clock::Moment;
 use koord_scheduler_assembly::{amend, transformers};
 use koord_scheduler_engine::Engine;
+use koord_types::schedule_explanation::ScheduleExplanationSpec;
 use serde_json::{Value, json};
 use tokio::runtime;
 

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::OnceLock};
 
-use koord_webhook::{
+use koord_webhook_server::{
     Metrics, Page, ServiceBuilder,
     certificates::{self, HotCertificate},
 };
@@ -94,7 +94,7 @@ async fn serve(sender: &std::sync::mpsc::Sender<Webhooks>) {
     let listener = koord_listen::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.local_addr().unwrap();
     sender.send(Webhooks { address, authority: made.ca_certs.clone() }).unwrap();
-    let tls = koord_webhook::tls(certificate).unwrap();
+    let tls = koord_webhook_server::tls(certificate).unwrap();
     let server = koord_listen::Server::new(koord_listen::Limits::default());
     server.serve(listener, Some(tls), service.build().router(), std::future::pending()).await;
 }

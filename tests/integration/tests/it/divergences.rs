@@ -256,7 +256,7 @@ fn a_row_that_shows_nothing_is_found() {
         ("`-p integration --test integration divergences::rows`", "there is no test"),
         ("`-p integration --test integration divergence::a_row_that_shows_nothing_is_found`", "there is no test"),
         ("`-p nowhere a::b`", "there is no package nowhere"),
-        ("`-p koord-webhooks --test it replay::our_selection_agrees`", "compares recordings"),
+        ("`-p koord-webhook-handlers --test it replay::our_selection_agrees`", "compares recordings"),
     ] {
         let found = row(test);
         assert!(found.len() == 1 && found[0].contains(expected), "{test}: {found:?}");

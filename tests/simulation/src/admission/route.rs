@@ -7,7 +7,7 @@ use envtest::{admission::Transport, shell::BoxFuture};
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
 use koord_runtime::{Watch, clock::SharedClock};
-use koord_webhook::{Service, WebhookController, certificates::verifies};
+use koord_webhook_server::{Service, WebhookController, certificates::verifies};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Objects that say what nobody understands. Nothing else may suffer from that.
 
 use http::Method;
-use koord_api::catalogue::KEYS;
 use koord_runtime::random::Random;
+use koord_types::catalogue::KEYS;
 use serde_json::{Value, json};
 
 use super::{DEVICES, GANGS, METRICS, Machine, QUOTAS, RESERVATIONS, Share, TOPOLOGIES, objects};

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::slo_config::CHECKED_KEYS;
 use koord_resource::admission::{Denial, Operation, Request, Verdict};
+use koord_types::slo_config::CHECKED_KEYS;
 use serde::Deserialize;
 
 use super::{ConfigView, warnings};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::slo_config::{
+use koord_types::slo_config::{
     COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, CpuNormalizationConfig, Draft, KEYS, NodeSloConfig,
     RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig,
 };
@@ -146,7 +146,7 @@ fn is_off_with_settings(draft: &Draft) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::slo_config::{HOST_APPLICATION_CONFIG, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG};
+    use koord_types::slo_config::{HOST_APPLICATION_CONFIG, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG};
 
     use super::*;
 

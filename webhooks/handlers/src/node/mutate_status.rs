@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use koord_api::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO};
 use koord_profile::Texts;
 use koord_resource::{
     Quantity, ResourceList,
@@ -11,6 +10,7 @@ use koord_resource::{
     field::Path,
     go_json,
 };
+use koord_types::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

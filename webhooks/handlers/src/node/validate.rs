@@ -1,8 +1,8 @@
 //! `/validate-node`: a node whose labels would give it several strategies of one key is refused.
 
-use koord_api::slo_config::CHECKED_KEYS;
 use koord_profile::Texts;
 use koord_resource::admission::{Denial, Operation, Patch, Request};
+use koord_types::slo_config::CHECKED_KEYS;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use koord_api::{
-    pod_annotations::{REPLACE_RESOURCES, ResourceReplacements},
-    protocol::Text,
-    quota::{DEFAULT_QUOTA, is_reserved},
-};
 use koord_resource::{
     Quantity, ResourceList,
     admission::{Denial, Operation, Request},
     quantity::Format,
 };
 use koord_runtime::key::ObjectKey;
+use koord_types::{
+    pod_annotations::{REPLACE_RESOURCES, ResourceReplacements},
+    protocol::Text,
+    quota::{DEFAULT_QUOTA, is_reserved},
+};
 
 use super::{Parts, PodView, quota_of::quota_of, request_of, view::Spec};
 use crate::{quota::Quota, resources::Amounts};
@@ -151,7 +151,7 @@ pub(crate) fn admit(
 
 #[cfg(test)]
 mod tests {
-    use koord_api::quota::{ADMISSION, CHILD_REQUEST};
+    use koord_types::quota::{ADMISSION, CHILD_REQUEST};
     use serde_json::{Value, json};
 
     use super::*;

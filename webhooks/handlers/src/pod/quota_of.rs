@@ -1,8 +1,8 @@
 //! Which quota a pod belongs to.
 
-use koord_api::quota::{DEFAULT_QUOTA, NAME};
 use koord_resource::admission::Request;
 use koord_runtime::cache::Cache;
+use koord_types::quota::{DEFAULT_QUOTA, NAME};
 
 use super::{Parts, PodView};
 use crate::quota::CachedQuota;

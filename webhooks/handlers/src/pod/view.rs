@@ -3,17 +3,17 @@
 use std::{borrow::Cow, sync::LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
-use koord_api::{
-    classes::Classes,
-    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
-    qos::{QOS_LABEL, QosClass},
-};
 use koord_profile::{Excerpt, POD, Texts};
 use koord_resource::{
     Time,
     admission::{Denial, items_or_default, or_default, text},
 };
 use koord_scheduling::{Bounds, kubernetes_qos};
+use koord_types::{
+    classes::Classes,
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    qos::{QOS_LABEL, QosClass},
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

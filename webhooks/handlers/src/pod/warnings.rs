@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use koord_api::quota::{DEFAULT_QUOTA, NAME as QUOTA_NAME, is_reserved};
 use koord_profile::Profile;
 use koord_runtime::cache::Cache;
+use koord_types::quota::{DEFAULT_QUOTA, NAME as QUOTA_NAME, is_reserved};
 
 use super::Parts;
 use crate::{ignored_keys::reason, profile, quota::CachedQuota};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::quota::ROOT_QUOTA;
 use koord_resource::ResourceList;
-use koord_webhook::Page;
+use koord_types::quota::ROOT_QUOTA;
+use koord_webhook_server::Page;
 use serde::Serialize;
 
 use super::{Forest, Quota, QuotaView, TreeView};

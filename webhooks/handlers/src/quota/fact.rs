@@ -7,11 +7,6 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    elastic_quota_profile::ElasticQuotaProfile,
-    quota::{NAME, TREE_ID},
-};
 use koord_quota::{BoundPods, Quota};
 use koord_resource::{Resource, ResourceList, admission::or_default, controller::ResourceKind};
 use koord_runtime::{
@@ -21,6 +16,11 @@ use koord_runtime::{
     key::ObjectKey,
     projection::{DecodeError, Labels, MetadataOnly, Projection, WireObject},
     uid::Uid,
+};
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile,
+    quota::{NAME, TREE_ID},
 };
 use serde::Deserialize;
 

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use koord_api::quota;
 use koord_profile::Texts;
 use koord_resource::{
     ResourceList,
     admission::{Denial, or_default, text},
 };
 use koord_runtime::{cache::Revision, uid::Uid};
+use koord_types::quota;
 use serde::{Deserialize, Deserializer};
 
 use super::Quota;

@@ -2,15 +2,15 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    quota::{PARENT, ROOT_QUOTA as ROOT, TREE_ID},
-};
 use koord_resource::{
     ResourceList,
     admission::{Denial, Operation, Patch, Request, Verdict},
     field::Path,
     go_json,
+};
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    quota::{PARENT, ROOT_QUOTA as ROOT, TREE_ID},
 };
 use serde_json::value::RawValue;
 

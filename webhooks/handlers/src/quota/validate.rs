@@ -2,12 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    quota::{
-        self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
-    },
-};
 use koord_profile::Texts;
 use koord_quota::{Amounts, check_amounts};
 use koord_resource::admission::{self, Declaration, Denial, Operation, Request, Verdict};
@@ -15,6 +9,12 @@ use koord_runtime::{
     cache::{Cache, Revision},
     key::ObjectKey,
     uid::Uid,
+};
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    quota::{
+        self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
+    },
 };
 
 use super::{

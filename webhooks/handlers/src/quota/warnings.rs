@@ -1,12 +1,12 @@
 //! Of an ElasticQuota that is admitted: what it says and what has no effect.
 
-use koord_api::quota::{
-    ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, IS_PARENT, IS_ROOT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES,
-    PARENT, SHARED_WEIGHT, TREE_ID,
-};
 use koord_resource::{
     ResourceList,
     admission::{Operation, Request},
+};
+use koord_types::quota::{
+    ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, IS_PARENT, IS_ROOT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES,
+    PARENT, SHARED_WEIGHT, TREE_ID,
 };
 
 use super::{Quota, QuotaView, manifest::QuotaManifest};

@@ -3,7 +3,6 @@
 //! What concerns the pod (scheduler and priority class) goes to the template. Resources are not translated.
 
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::LabelSelector};
-use koord_api::reservation::Reservation;
 use koord_profile::{Matched, POD_TEMPLATE, Profile, Texts, apply, typed_patch};
 use koord_resource::{
     Duration, ResourceList, Time,
@@ -11,6 +10,7 @@ use koord_resource::{
     field::Path,
 };
 use koord_schema::patch::{json, strategic};
+use koord_types::reservation::Reservation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::slo_config::{
+use koord_types::slo_config::{
     Bound, COLOCATION_CONFIG, CPU_BURST_CONFIG, Draft, FieldPath, Pair, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
     limits,
 };
@@ -66,7 +66,7 @@ fn number(strategy: &Value, field: &FieldPath) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::slo_config::SYSTEM_CONFIG;
+    use koord_types::slo_config::SYSTEM_CONFIG;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Bandwidth of the QoS classes: percentages of the network, or amounts that together fit into it.
 
-use koord_api::slo_config::{Draft, NodeDraft, SYSTEM_CONFIG};
 use koord_resource::{Quantity, admission::Denial, schema::go_text::quote};
+use koord_types::slo_config::{Draft, NodeDraft, SYSTEM_CONFIG};
 use serde_json::Value;
 
 use super::{Checked, read};
@@ -172,7 +172,7 @@ fn check_value(value: &Value) -> Result<(), (String, String)> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use koord_api::slo_config::RESOURCE_QOS_CONFIG;
+    use koord_types::slo_config::RESOURCE_QOS_CONFIG;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Strategies for some nodes must not be for the same ones, as far as follows from their selectors alone.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::slo_config::Draft;
 use koord_resource::admission::Denial;
+use koord_types::slo_config::Draft;
 use serde::Serialize;
 
 use super::{Chosen, conflict::selecting, refuse};
@@ -74,7 +74,7 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::slo_config::CPU_BURST_CONFIG;
+    use koord_types::slo_config::CPU_BURST_CONFIG;
     use serde_json::json;
 
     use super::*;

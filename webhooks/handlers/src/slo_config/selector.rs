@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::slo_config::Draft;
 use koord_resource::admission::Denial;
 use koord_scheduling::Selector;
+use koord_types::slo_config::Draft;
 
 use super::refuse;
 

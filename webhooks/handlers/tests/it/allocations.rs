@@ -6,8 +6,8 @@ use allocations::allocations;
 use koord_resource::admission::Patch;
 use koord_runtime::clock::SystemClock;
 use koord_schema::patch::json;
-use koord_webhook::{Metrics, ServiceBuilder, review};
-use koord_webhooks::{Ctx, HANDLERS, serve};
+use koord_webhook_handlers::{Ctx, HANDLERS, serve};
+use koord_webhook_server::{Metrics, ServiceBuilder, review};
 use serde_json::{Value, json};
 
 const REVIEW: &[u8] = include_bytes!("../data/pod_review_3kb.json");

@@ -18,8 +18,8 @@ use koord_runtime::{
     random::Random,
     write::{Answer, WireRequest},
 };
-use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, QuotaAccessor, QuotaEvaluator, Retries, serve};
+use koord_webhook_handlers::{Ctx, QuotaAccessor, QuotaEvaluator, Retries, serve};
+use koord_webhook_server::{Metrics, Service, ServiceBuilder};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

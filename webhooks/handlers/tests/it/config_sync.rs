@@ -1,8 +1,8 @@
 //! Webhook configurations are brought to what the original would make of them.
 
 use koord_resource::go_json;
-use koord_webhook::configuration::{Target, repair};
-use koord_webhooks::HANDLERS;
+use koord_webhook_handlers::HANDLERS;
+use koord_webhook_server::configuration::{Target, repair};
 use serde_json::{Value, json};
 
 use crate::replay::gate;

@@ -2,11 +2,11 @@
 
 use std::{env, fs, path::Path};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_resource::{Validate as _, admission::WebhookKind};
 use koord_runtime::clock::SystemClock;
-use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, Declared, HANDLERS, serve};
+use koord_types::elastic_quota::ElasticQuota;
+use koord_webhook_handlers::{Ctx, Declared, HANDLERS, serve};
+use koord_webhook_server::{Metrics, Service, ServiceBuilder};
 use serde_json::{Value, json};
 
 /// Plural, and the path of the validating handler, by kind.

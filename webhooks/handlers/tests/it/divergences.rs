@@ -7,8 +7,8 @@ use koord_resource::{
     document::{WebhookService, webhook_configuration},
 };
 use koord_runtime::clock::SystemClock;
-use koord_webhook::{Metrics, ServiceBuilder};
-use koord_webhooks::{Ctx, HANDLERS, serve};
+use koord_webhook_handlers::{Ctx, HANDLERS, serve};
+use koord_webhook_server::{Metrics, ServiceBuilder};
 use serde_json::{Value, json};
 
 /// The message by which a review of a new object is refused.

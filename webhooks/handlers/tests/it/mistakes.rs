@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use koord_api::catalogue::KEYS;
 use koord_runtime::clock::SystemClock;
-use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, serve};
+use koord_types::catalogue::KEYS;
+use koord_webhook_handlers::{Ctx, serve};
+use koord_webhook_server::{Metrics, Service, ServiceBuilder};
 use serde_json::{Value, json};
 
 /// Annotations of a node that the original answers with 500 too (recordings `mutate-ratio-bad-json`, `mutate-raw-bad-json`).

@@ -6,8 +6,8 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use koord_resource::admission::Patch;
 use koord_runtime::clock::SystemClock;
 use koord_schema::patch::json;
-use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, Declared, serve};
+use koord_webhook_handlers::{Ctx, Declared, serve};
+use koord_webhook_server::{Metrics, Service, ServiceBuilder};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 

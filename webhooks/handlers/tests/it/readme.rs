@@ -6,7 +6,7 @@ use koord_resource::{
     admission::{Operation, Request, WebhookKind},
     document::{WebhookService, webhook_configuration},
 };
-use koord_webhooks::{Ctx, HANDLERS};
+use koord_webhook_handlers::{Ctx, HANDLERS};
 use serde_json::{Value, json, value::RawValue};
 
 const README: &str = include_str!("../../../../README.md");

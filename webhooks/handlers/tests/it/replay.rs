@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use koord_runtime::{clock::SystemClock, panics::PanicGuard, random::Random};
 use koord_schema::patch::json;
-use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, Declared, QuotaEvaluator, Retries, Settings, serve};
+use koord_webhook_handlers::{Ctx, Declared, QuotaEvaluator, Retries, Settings, serve};
+use koord_webhook_server::{Metrics, Service, ServiceBuilder};
 use serde_json::{Value, json};
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
 
 use http_body_util::BodyExt;
 use koord_runtime::{api::Api, clock::SystemClock, metrics::Metrics};
-use koord_webhook::Defaults;
+use koord_webhook_server::Defaults;
 use kube::client::Body;
 use serde_json::{Value, json};
 

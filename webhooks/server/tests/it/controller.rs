@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use koord_runtime::clock::ManualClock;
-use koord_webhook::{CertWriter, Environment, Served, WebhookController};
+use koord_webhook_server::{CertWriter, Environment, Served, WebhookController};
 use serde_json::{Value, json};
 
 use crate::api_server::{ApiServer, DEFINITION, MUTATING, SECRET, VALIDATING, defaults};
@@ -138,7 +138,9 @@ async fn files_of_an_administrator_are_served_or_left_and_the_message_says_which
     };
     let texts = || ["ca-cert.pem", "tls.crt", "tls.key"].map(|name| std::fs::read_to_string(file(name)).unwrap());
     let pair = |host: &str| {
-        koord_webhook::certificates::decide(None, host, false, "2026-01-01T00:00:00Z".parse().unwrap()).unwrap().set
+        koord_webhook_server::certificates::decide(None, host, false, "2026-01-01T00:00:00Z".parse().unwrap())
+            .unwrap()
+            .set
     };
     let put_pair = |host: &str| {
         let set = pair(host);

@@ -11,7 +11,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use koord_runtime::clock::{Clock, ManualClock};
-use koord_webhook::certificates;
+use koord_webhook_server::certificates;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

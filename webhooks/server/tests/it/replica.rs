@@ -8,7 +8,7 @@ use koord_runtime::{
     api::Api,
     clock::{ManualClock, SystemClock},
 };
-use koord_webhook::{Environment, Metrics, Served, ServiceBuilder, WebhookController, tls};
+use koord_webhook_server::{Environment, Metrics, Served, ServiceBuilder, WebhookController, tls};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -18,7 +18,7 @@ use koord_runtime::{
     recorder::Recorder,
     tasks::TaskError,
 };
-use koord_webhook::{Environment, Metrics, Server, ServiceBuilder};
+use koord_webhook_server::{Environment, Metrics, Server, ServiceBuilder};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -21,7 +21,7 @@ const OF_ALL: [(&str, &str); 2] = [
 ];
 
 fn kinds() -> impl Iterator<Item = ResourceInfo> {
-    koord_api::KINDS.iter().filter_map(|versions| versions.first()).map(|declared| declared.info)
+    koord_types::KINDS.iter().filter_map(|versions| versions.first()).map(|declared| declared.info)
 }
 
 impl Serialize for Definitions {

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn every_failure_policy_sets_that_of_an_entry() {
-        let entries = koord_webhooks::HANDLERS.iter().flat_map(|handler| handler.entries);
+        let entries = koord_webhook_handlers::HANDLERS.iter().flat_map(|handler| handler.entries);
         let set: BTreeSet<&str> =
             entries.flat_map(|entry| entry.resources).filter_map(|resource| failure_policy_of(resource)).collect();
         let Value::Object(values) = serde_json::to_value(FailurePolicies::default()).unwrap() else { panic!() };

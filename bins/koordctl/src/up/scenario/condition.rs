@@ -1,8 +1,8 @@
 //! What comes true in a step.
 
 use anyhow::Result;
-use koord_api::resource_names::BATCH_CPU;
 use koord_resource::Quantity;
+use koord_types::resource_names::BATCH_CPU;
 use kube::Client;
 use serde::Deserialize;
 

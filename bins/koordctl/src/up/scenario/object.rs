@@ -101,7 +101,7 @@ impl TryFrom<String> for Object {
 }
 
 fn kind(word: &str) -> Result<ResourceKind> {
-    let ours = koord_api::KINDS.iter().filter_map(|versions| versions.first()).map(|declared| &declared.info);
+    let ours = koord_types::KINDS.iter().filter_map(|versions| versions.first()).map(|declared| &declared.info);
     Ok(match word {
         "node" => ResourceKind::NODE,
         "pod" => ResourceKind::POD,

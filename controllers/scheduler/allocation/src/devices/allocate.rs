@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use koord_api::{
+use koord_scheduling::NumaMask;
+use koord_types::{
     device_protocol::DeviceAllocateStrategy,
     node_annotations::{GPU_MODEL, GPU_PARTITION_POLICY, GPU_VENDOR, GpuPartitionPolicy},
 };
-use koord_scheduling::NumaMask;
 
 use super::{
     allocation::{AllocatedDevices, Share},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::device_protocol::{
+use koord_types::device_protocol::{
     AllocatedVirtualFunction, DeviceAllocation, DeviceAllocationExtension, DeviceAllocations,
 };
 
@@ -131,7 +131,7 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::device_protocol::DEVICE_ALLOCATED;
+    use koord_types::device_protocol::DEVICE_ALLOCATED;
     use proptest::{collection::vec, prelude::*};
 
     use super::*;

@@ -1,9 +1,9 @@
 //! Amounts of what devices have, as numbers.
 
-use koord_api::resource_names::{
+use koord_resource::{Quantity, ResourceList, quantity::Format};
+use koord_types::resource_names::{
     FPGA, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU, HUAWEI_NPU_DVPP, RDMA, current,
 };
-use koord_resource::{Quantity, ResourceList, quantity::Format};
 
 /// What a pod can have of a device. Other resources of devices play no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

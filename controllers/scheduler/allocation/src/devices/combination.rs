@@ -1,10 +1,10 @@
 //! Which resources a pod may request together, and what they mean (`spec/scheduler.md` 3F.2).
 
-use koord_api::resource_names::{
+use koord_resource::ResourceList;
+use koord_types::resource_names::{
     AMD_GPU, FPGA, GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU,
     HUAWEI_NPU_DVPP, HYGON_DCU, NVIDIA_GPU, RDMA,
 };
-use koord_resource::ResourceList;
 
 use super::amounts::{DeviceAmounts, DeviceResource};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::{
+use koord_scheduling::NumaMask;
+use koord_types::{
     device::{Device as ApiDevice, DeviceInfo, VirtualFunctionGroup},
     device_protocol::GPU_PARTITIONS,
     node_annotations::{GpuPartitionPolicy, SECONDARY_DEVICE_WELL_PLANNED},
 };
-use koord_scheduling::NumaMask;
 
 use super::{
     allocation::{AllocatedDevices, Share},

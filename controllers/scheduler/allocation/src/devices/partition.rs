@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use koord_api::device_protocol::{GpuPartition, GpuPartitionTable};
 use koord_resource::Quantity;
+use koord_types::device_protocol::{GpuPartition, GpuPartitionTable};
 
 use super::{
     allocate::NodeLabels,

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use koord_api::{
+use koord_resource::{Quantity, ResourceList};
+use koord_scheduling::Selector;
+use koord_types::{
     device::DeviceType,
     device_protocol::{
         DEVICE_ALLOCATE_HINT, DEVICE_JOINT_ALLOCATE, DeviceAllocateHints, DeviceAllocateStrategy,
@@ -10,8 +12,6 @@ use koord_api::{
     },
     protocol::{Key, ProtocolError, Text},
 };
-use koord_resource::{Quantity, ResourceList};
-use koord_scheduling::Selector;
 
 use super::{
     amounts::{DeviceAmounts, DeviceResource},

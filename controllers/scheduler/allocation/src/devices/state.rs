@@ -8,16 +8,16 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use koord_api::{
-    device::Device as ApiDevice,
-    node_annotations::{GPU_PARTITION_POLICY, GpuPartitionPolicy},
-};
 use koord_resource::{ResourceList, yaml};
 use koord_scheduler_framework::{
     cluster::{Cluster, Mismatch, Placed, Subject, state::State},
     columns::Row,
     object::ObjectChange,
     pod::Pod,
+};
+use koord_types::{
+    device::Device as ApiDevice,
+    node_annotations::{GPU_PARTITION_POLICY, GpuPartitionPolicy},
 };
 
 use super::{allocation::AllocatedDevices, mix::Mix, node::NodeDevices, template::GpuTemplates};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::device::Device as ApiDevice;
 use koord_resource::ResourceList;
 use koord_scheduler_framework::NumaHint;
 use koord_scheduler_testing::devices::{list, numbered, report};
 use koord_scheduling::NumaMask;
+use koord_types::device::Device as ApiDevice;
 use serde_json::Value;
 
 use super::*;

@@ -46,13 +46,13 @@ pub fn double_allocations(cluster: &Cluster, row: Row) -> Vec<DoubleAllocation> 
 mod tests {
     use std::sync::Arc;
 
-    use koord_api::reservation_protocol::OPERATING_MODE;
     use koord_core::key::ObjectKey;
     use koord_resource::controller::ResourceKind;
     use koord_scheduler_framework::{
         hold::Holds,
         pod::{Pod, Reference},
     };
+    use koord_types::reservation_protocol::OPERATING_MODE;
     use serde_json::json;
 
     use super::*;

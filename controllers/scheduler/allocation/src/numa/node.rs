@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::node_annotations::{AmplificationRatios, CPU_BIND_POLICY, NUMA_ALLOCATE_STRATEGY, NUMA_TOPOLOGY_POLICY};
 use koord_resource::quantity::Format;
 use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames, ResourceVector};
+use koord_types::node_annotations::{
+    AmplificationRatios, CPU_BIND_POLICY, NUMA_ALLOCATE_STRATEGY, NUMA_TOPOLOGY_POLICY,
+};
 use smallvec::SmallVec;
 
 use super::{

@@ -1,6 +1,6 @@
 //! The words of pods, nodes and configurations about CPUs and NUMA nodes, as far as they mean something.
 
-use koord_api::{
+use koord_types::{
     node_annotations::{NodeCpuBindPolicy, NumaAllocateStrategy, NumaTopologyPolicy},
     numa::{CpuBindPolicy, CpuExclusivePolicy, KubeletCpuManagerPolicy},
 };

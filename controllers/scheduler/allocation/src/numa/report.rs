@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_api::{
+use koord_scheduling::{CpuSet, CpuTopology, ResourceId, ResourceNames, ResourceVector};
+use koord_types::{
     node_annotations::{NODE_RESERVATION, SYSTEM_QOS_RESOURCE, SystemQosResource},
     node_resource_topology::{Zone, allocatable},
     numa::{CPU_TOPOLOGY, KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
     protocol::{Key, Labels, Text},
 };
-use koord_scheduling::{CpuSet, CpuTopology, ResourceId, ResourceNames, ResourceVector};
 
 use super::{
     node::milli,

@@ -4,11 +4,6 @@ mod audit;
 
 use std::collections::BTreeMap;
 
-use koord_api::{
-    node_annotations::RESOURCE_AMPLIFICATION_RATIO,
-    node_resource_topology::v1alpha1::NodeResourceTopology,
-    numa::{NumaNodeResource, RESOURCE_STATUS, ResourceSpec, ResourceStatus},
-};
 use koord_resource::ResourceList;
 use koord_scheduler_framework::{
     cluster::{Cluster, Placed, state::State},
@@ -16,6 +11,11 @@ use koord_scheduler_framework::{
     object::ObjectChange,
 };
 use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
+use koord_types::{
+    node_annotations::RESOURCE_AMPLIFICATION_RATIO,
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    numa::{NumaNodeResource, RESOURCE_STATUS, ResourceSpec, ResourceStatus},
+};
 
 use super::{
     ledger::{Ledger, NumaAllocation},
@@ -70,7 +70,7 @@ impl NumaHold {
         };
         let numa_node_resources = self.shares.iter().filter_map(share).collect();
         let status = ResourceStatus { cpuset: self.cpus.to_string(), numa_node_resources };
-        (RESOURCE_STATUS.name(), koord_api::protocol::Text::write(&status))
+        (RESOURCE_STATUS.name(), koord_types::protocol::Text::write(&status))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reservations and what is used of them, counted anew.
 
-use koord_api::reservation::Reservation;
 use koord_core::uid::Uid;
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
     cluster::{Cluster, Mismatch, Subject},
     columns::Row,
 };
+use koord_types::reservation::Reservation;
 
 use super::{Allocated, Known, ReservationCache, ResourceAmounts, assumed_on, is_over, is_reservation_mode};
 

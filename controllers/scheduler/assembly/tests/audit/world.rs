@@ -12,11 +12,6 @@ use k8s_openapi::api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     storage::v1::{CSINode, StorageClass, VolumeAttachment},
 };
-use koord_api::{
-    cluster_network_topology::ClusterNetworkTopology, device::Device, elastic_quota::ElasticQuota,
-    node_metric::NodeMetric, node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup,
-    reservation::Reservation,
-};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_assembly::build;
@@ -28,6 +23,11 @@ use koord_scheduler_framework::{
     object::Object,
     pod::{Pod, Template},
     template::given,
+};
+use koord_types::{
+    cluster_network_topology::ClusterNetworkTopology, device::Device, elastic_quota::ElasticQuota,
+    node_metric::NodeMetric, node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup,
+    reservation::Reservation,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

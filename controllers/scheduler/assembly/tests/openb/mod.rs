@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_assembly::build;
@@ -19,6 +18,7 @@ use koord_scheduler_framework::{
     Profile, labels::Labels, node as engine_node, object::Object, pod as engine_pod, pod::Template,
 };
 use koord_scheduler_openb::{NODES, Node, Pod, Request, arrivals, pods_file, read};
+use koord_types::device::Device;
 use serde_json::{Value, json};
 
 /// What came of a replay.

@@ -3,10 +3,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use koord_api::{
-    device::Device, elastic_quota::ElasticQuota, node_metric::NodeMetric,
-    node_resource_topology::v1alpha1::NodeResourceTopology, reservation::Reservation as ReservationObject,
-};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_assembly::{build, default_profile};
@@ -18,6 +14,10 @@ use koord_scheduler_framework::{
     node::Node,
     object::Object,
     pod::{Pod, Template},
+};
+use koord_types::{
+    device::Device, elastic_quota::ElasticQuota, node_metric::NodeMetric,
+    node_resource_topology::v1alpha1::NodeResourceTopology, reservation::Reservation as ReservationObject,
 };
 use serde_json::{Value, json};
 

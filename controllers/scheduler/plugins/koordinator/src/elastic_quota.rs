@@ -25,10 +25,6 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use koord_api::{
-    elastic_quota,
-    quota::{DEFAULT_QUOTA, ROOT_QUOTA},
-};
 use koord_config::scheduler::ElasticQuotaArgs;
 use koord_core::uid::Uid;
 use koord_resource::controller::ResourceKind;
@@ -43,6 +39,10 @@ use koord_scheduler_framework::{
         Attempted, LowerPriority, NotAdmitted, Rules, Width, awaits_victims, no_candidate, nominate, not_eligible,
         refuse_reserve_pod,
     },
+};
+use koord_types::{
+    elastic_quota,
+    quota::{DEFAULT_QUOTA, ROOT_QUOTA},
 };
 use serde_json::Value;
 

@@ -18,7 +18,6 @@ mod thresholds;
 
 use std::{sync::Arc, time::Duration};
 
-use koord_api::{node_metric, priority::PRIORITY_CLASS_LABEL, qos::QOS_LABEL};
 use koord_config::scheduler::LoadAwareSchedulingArgs;
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
@@ -31,6 +30,7 @@ use koord_scheduler_framework::{
     hold::Holds,
     pod::Pod,
 };
+use koord_types::{node_metric, priority::PRIORITY_CLASS_LABEL, qos::QOS_LABEL};
 use serde_json::{Value, json};
 
 pub use self::{

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use koord_api::{
-    gang::{SCHEDULING_HINT, SchedulingHint as Hint},
-    protocol::ProtocolError,
-};
 use koord_config::scheduler::SchedulingHintArgs;
 use koord_scheduler_framework::{
     BeforePreFilter, Filter, Plugin, PreferNodes, PreparedFilter, ReasonCode, Registration, Rejection, Request,
     SchedulingHintSource, SchedulingSignature, SignatureFields, cluster::Cluster, columns::Row, event::Events,
     pod::Template,
+};
+use koord_types::{
+    gang::{SCHEDULING_HINT, SchedulingHint as Hint},
+    protocol::ProtocolError,
 };
 
 /// Looks for a node among those that the pod's hint names.

@@ -6,16 +6,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_api::{
+use koord_runtime::{clock::Moment, key::ObjectKey};
+use koord_scheduler_engine::{Decision, Engine, Outcome, Refused};
+use koord_scheduler_framework::{Query, Reason, cycle::OnNode, pod::Pod};
+use koord_types::{
     pod_annotations::QUESTIONED_OBJECT_KEY,
     schedule_explanation::{
         DetailedExplanation, FeasiblePod, NodeFailedDetail, NodePossibleVictims, PossibleVictim,
         ScheduleExplanationStatus, ScheduleResult,
     },
 };
-use koord_runtime::{clock::Moment, key::ObjectKey};
-use koord_scheduler_engine::{Decision, Engine, Outcome, Refused};
-use koord_scheduler_framework::{Query, Reason, cycle::OnNode, pod::Pod};
 use serde_json::Map;
 
 use super::{ExplanationRequest, domains::domains, template::PodMaker};

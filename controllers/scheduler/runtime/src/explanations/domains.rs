@@ -6,16 +6,16 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::{
+use koord_runtime::{clock::Moment, key::ObjectKey};
+use koord_scheduler_engine::Engine;
+use koord_scheduler_framework::{node::Node, pod::Pod};
+use koord_types::{
     cluster_network_topology::{
         CLUSTER_LAYER, ClusterNetworkTopology, ClusterNetworkTopologySpec, NODE_LAYER, NetworkTopologySpec as Layer,
     },
     gang::{Gather, NETWORK_TOPOLOGY_SPEC},
     pod_group::PodGroup,
 };
-use koord_runtime::{clock::Moment, key::ObjectKey};
-use koord_scheduler_engine::Engine;
-use koord_scheduler_framework::{node::Node, pod::Pod};
 
 use super::gang_of;
 

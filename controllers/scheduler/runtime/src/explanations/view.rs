@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use koord_api::schedule_explanation::{ScheduleExplanation, ScheduleExplanationSpec, ScheduleExplanationStatus};
 use koord_resource::{Projection, Time, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     outcome::WithStatus,
     projection::{DecodeError, WireObject},
 };
+use koord_types::schedule_explanation::{ScheduleExplanation, ScheduleExplanationSpec, ScheduleExplanationStatus};
 use serde::Deserialize;
 
 /// A ScheduleExplanation.

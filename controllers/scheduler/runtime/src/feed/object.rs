@@ -7,11 +7,6 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
     storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment},
 };
-use koord_api::{
-    cluster_network_topology::ClusterNetworkTopology, device::Device, elastic_quota::ElasticQuota,
-    elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
-    node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
-};
 use koord_resource::controller::{ObjectScope, ResourceKind};
 use koord_runtime::{
     cache::{Change, Entry},
@@ -23,6 +18,11 @@ use koord_scheduler_framework::{
     dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     object::Object,
     workload::{ReplicaSet, ReplicationController, Service, StatefulSet},
+};
+use koord_types::{
+    cluster_network_topology::ClusterNetworkTopology, device::Device, elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
+    node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::value::RawValue;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod};
-use koord_api::reservation::Reservation;
 use koord_runtime::{
     Core,
     reflector::Selection,
     store::{Sink as _, Store},
 };
 use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
+use koord_types::reservation::Reservation;
 use serde_json::{Value, json};
 
 use super::object::Whole;

@@ -286,7 +286,7 @@ mod tests {
     use std::any::TypeId;
 
     use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
-    use koord_api::{pod_group::PodGroup, reservation::Reservation};
+    use koord_types::{pod_group::PodGroup, reservation::Reservation};
 
     use super::*;
 

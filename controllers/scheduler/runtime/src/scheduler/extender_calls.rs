@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use koord_api::reservation::Reservation;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     api::Api,
@@ -14,6 +13,7 @@ use koord_scheduler_framework::{
     extender::{ExtenderArgs, ExtenderError, ExtenderResult},
     pod::Pod,
 };
+use koord_types::reservation::Reservation;
 
 use super::{
     Next, Scheduler,

@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use koord_api::{catalogue, node_resource_topology::v1alpha1::NodeResourceTopology, protocol::ProtocolError};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::clock::Moment;
 use koord_scheduler_engine::Attempt;
 use koord_scheduler_framework::columns::Row;
+use koord_types::{catalogue, node_resource_topology::v1alpha1::NodeResourceTopology, protocol::ProtocolError};
 
 use self::{
     kinds::KINDS,

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::elastic_quota::ElasticQuota;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 use koord_scheduler_framework::StatusUpdates;
+use koord_types::elastic_quota::ElasticQuota;
 
 use super::{
     Scheduler,

@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     api::Priority,
@@ -15,6 +14,7 @@ use koord_runtime::{
 };
 use koord_scheduler_engine::{Attempt, Outcome};
 use koord_scheduler_framework::{Patch, cluster::Cluster, pod::Pod};
+use koord_types::reservation::{Reservation, ReservationPhase};
 use serde_json::json;
 
 use crate::{extender::Webhook, report};

@@ -3,14 +3,14 @@
 
 use std::{any::TypeId, sync::Arc};
 
-use koord_api::{
+use koord_runtime::{clock::Moment, metrics::Registries, uid::Uid};
+use koord_scheduler_engine::{Attempt, Ended as JobEnded, Outcome, PreemptionOutcome, Refused};
+use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
+use koord_types::{
     pod_group::PodGroup,
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     reservation::Reservation,
 };
-use koord_runtime::{clock::Moment, metrics::Registries, uid::Uid};
-use koord_scheduler_engine::{Attempt, Ended as JobEnded, Outcome, PreemptionOutcome, Refused};
-use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
 use prometheus::Result;
 
 use super::observer::{Observed, Observer, Occurrence};

@@ -6,12 +6,12 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::PodSpec;
-use koord_api::pod_annotations::REPLACE_RESOURCES;
 use koord_runtime::{
     intern::{Interner, Kept, Shares},
     projection::DecodeError,
 };
 use koord_scheduler_framework::pod::{Controller, Template};
+use koord_types::pod_annotations::REPLACE_RESOURCES;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

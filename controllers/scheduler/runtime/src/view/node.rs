@@ -6,13 +6,13 @@ use k8s_openapi::{
     api::core::v1::{ContainerImage, Node as ApiNode, NodeSpec, NodeStatus},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use koord_api::node_annotations::NODE_RESERVATION;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Projection, WireObject},
 };
 use koord_scheduler_framework::{node::Node, template::of_koordinator};
+use koord_types::node_annotations::NODE_RESERVATION;
 use serde::Deserialize;
 
 use super::{labels, texts};
@@ -65,8 +65,8 @@ impl PartialEq for NodeView {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
     use koord_runtime::cache::Cache;
+    use koord_types::resource_names::{BATCH_CPU, BATCH_MEMORY};
     use serde_json::json;
 
     use super::*;

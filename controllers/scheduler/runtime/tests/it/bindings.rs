@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use koord_api::{
-    node_resource_topology::{v1alpha1, v1alpha2},
-    reservation::Reservation,
-};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
 use koord_scheduler_assembly::build;
+use koord_types::{
+    node_resource_topology::{v1alpha1, v1alpha2},
+    reservation::Reservation,
+};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

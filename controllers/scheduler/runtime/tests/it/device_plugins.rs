@@ -1,12 +1,12 @@
 //! GPUs of vendors whose device plugins find out by a lock of the node which pod they are for.
 
-use koord_api::device::Device;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
 use koord_scheduler_assembly::build;
+use koord_types::device::Device;
 
 use super::*;
 

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use koord_api::{
-    cluster_network_topology::ClusterNetworkTopology, pod_group::PodGroup, schedule_explanation::ScheduleExplanation,
-};
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
 use koord_scheduler_assembly::build;
+use koord_types::{
+    cluster_network_topology::ClusterNetworkTopology, pod_group::PodGroup, schedule_explanation::ScheduleExplanation,
+};
 
 use super::*;
 

@@ -2,7 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use koord_api::{
+use koord_config::scheduler::SchedulerConfiguration;
+use koord_resource::{
+    declare::Profile as Hardening,
+    document::{Declared, custom_resource_definition},
+};
+use koord_scheduler_assembly::build;
+use koord_types::{
     cluster_network_topology::ClusterNetworkTopology,
     device::Device,
     elastic_quota::ElasticQuota,
@@ -10,12 +16,6 @@ use koord_api::{
     pod_group::PodGroup,
     reservation::Reservation,
 };
-use koord_config::scheduler::SchedulerConfiguration;
-use koord_resource::{
-    declare::Profile as Hardening,
-    document::{Declared, custom_resource_definition},
-};
-use koord_scheduler_assembly::build;
 
 use super::*;
 

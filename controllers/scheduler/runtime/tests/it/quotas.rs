@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_resource::{
     declare::Profile as Hardening,
@@ -10,6 +9,7 @@ use koord_resource::{
 };
 use koord_scheduler_assembly::build;
 use koord_scheduler_runtime::Controllers;
+use koord_types::elastic_quota::ElasticQuota;
 
 use super::*;
 

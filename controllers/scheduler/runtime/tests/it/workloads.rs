@@ -1,12 +1,12 @@
 //! What the workload auditor measures.
 
-use koord_api::reservation::Reservation;
 use koord_resource::{
     declare::Profile as Hardening,
     document::{Declared, custom_resource_definition},
 };
 use koord_runtime::metrics::Audience;
 use koord_scheduler_runtime::AuditorSettings;
+use koord_types::reservation::Reservation;
 use tokio::task::JoinHandle;
 
 use super::{explanations::profile_with, *};

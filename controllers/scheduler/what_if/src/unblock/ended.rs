@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use jiff::Timestamp;
-use koord_api::{quota, reservation::Reservation};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::uid::Uid;
 use koord_scheduler_engine::{Decision, Engine, Outcome};
@@ -20,6 +19,7 @@ use koord_scheduler_framework::{
 };
 use koord_scheduler_plugins_koordinator::reservation::lifecycle::expires_at;
 use koord_scheduling::count;
+use koord_types::{quota, reservation::Reservation};
 use serde_json::json;
 
 use super::{

@@ -1,10 +1,10 @@
 //! Gangs that have not enough members.
 
-use koord_api::pod_group::PodGroup;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use koord_scheduler_engine::Engine;
 use koord_scheduler_framework::pod::Pod;
+use koord_types::pod_group::PodGroup;
 use serde_json::{Value, json};
 
 use super::{

@@ -1,11 +1,11 @@
 //! What might make one plugin accept one node.
 
 use k8s_openapi::api::core::v1::{PodSpec, Taint};
-use koord_api::node_annotations::USAGE_THRESHOLDS;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
 use koord_scheduler_framework::{cluster::Cluster, columns::Row, node::Node, pod::Pod};
 use koord_scheduling::{Effect, NodeAffinity, tolerates};
+use koord_types::node_annotations::USAGE_THRESHOLDS;
 use serde_json::{Value, json};
 
 use super::{

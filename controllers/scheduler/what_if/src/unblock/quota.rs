@@ -1,9 +1,9 @@
 //! Quotas that a pod does not fit into.
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_resource::{Quantity, controller::ResourceKind};
 use koord_runtime::key::ObjectKey;
 use koord_scheduler_engine::Engine;
+use koord_types::elastic_quota::ElasticQuota;
 use serde_json::{Value, json};
 
 use super::change::{Change, Edit, escaped};

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use integration::{Helm, installed::repository};
 use koord_manager_assembly::Options;
-use koord_webhook::configuration::advise;
-use koord_webhooks::{DECLARED_WEBHOOKS, Declared, HANDLERS};
+use koord_webhook_handlers::{DECLARED_WEBHOOKS, Declared, HANDLERS};
+use koord_webhook_server::configuration::advise;
 use serde_json::{Value, json};
 
 use super::{chart, data, entries, find, rendered, texts};

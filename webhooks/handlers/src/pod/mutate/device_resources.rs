@@ -1,7 +1,7 @@
 //! Requests for GPUs are completed: whole GPUs become shares, and shares say of how many GPUs they are.
 
-use koord_api::resource_names::{GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED};
 use koord_resource::{Quantity, quantity::Format};
+use koord_types::resource_names::{GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED};
 
 use crate::{pod::Parts, resources::Resources};
 

@@ -4,14 +4,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use koord_api::{
+use koord_resource::{admission::Denial, go_json};
+use koord_types::{
     pod_annotations::{
         EXTENDED_RESOURCE_SPEC, ExtendedResourceContainerSpec, ExtendedResourceSpec, WrittenAmounts, WrittenQuantity,
     },
     protocol::Text as _,
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
-use koord_resource::{admission::Denial, go_json};
 use serde::Serialize;
 
 use crate::{

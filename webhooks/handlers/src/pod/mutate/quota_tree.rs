@@ -1,7 +1,7 @@
 //! Pods of a quota that belongs to a tree run on the nodes of that tree.
 
-use koord_api::quota::NAME as QUOTA_NAME;
 use koord_resource::admission::Denial;
+use koord_types::quota::NAME as QUOTA_NAME;
 use serde_json::{Map, Value, json};
 
 use crate::{

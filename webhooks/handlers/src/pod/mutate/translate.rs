@@ -1,7 +1,7 @@
 //! CPU and memory of batch and mid pods become the resources that those classes use.
 
-use koord_api::resource_names::{NativeNames, native_in};
 use koord_resource::{Quantity, quantity::Format};
+use koord_types::resource_names::{NativeNames, native_in};
 
 use crate::{
     pod::Parts,

@@ -1,11 +1,11 @@
 //! QoS class, priority class and colocated resources must fit together, and the classes of a pod do not change.
 
-use koord_api::{
+use koord_resource::field::{Errors, Path};
+use koord_types::{
     priority::{PriorityClass, SUB_PRIORITY_LABEL},
     qos::{QOS_LABEL, QosClass},
     resource_names::{BATCH_CPU, BATCH_MEMORY},
 };
-use koord_resource::field::{Errors, Path};
 
 use crate::pod::{Parts, PodView, request_of};
 

@@ -1,10 +1,10 @@
 //! Requests for GPUs must be ones that the scheduler can fulfil (gate `ValidatePodDeviceResource`).
 
-use koord_api::resource_names::{GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED, HUAWEI_NPU_CORE};
 use koord_resource::{
     Quantity,
     field::{Errors, FieldError, Path},
 };
+use koord_types::resource_names::{GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED, HUAWEI_NPU_CORE};
 
 use crate::{pod::Parts, resources::Amounts};
 

@@ -1,7 +1,7 @@
 //! Pods belong to leaves of the quota tree, and stay preemptible or not.
 
-use koord_api::quota::{DEFAULT_QUOTA, PREEMPTIBLE};
 use koord_resource::admission::{Denial, Operation, Request};
+use koord_types::quota::{DEFAULT_QUOTA, PREEMPTIBLE};
 
 use crate::pod::{Parts, PodView, quota_of::quota_of};
 

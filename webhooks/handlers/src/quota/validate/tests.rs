@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
 use koord_runtime::{clock::ScaledClock, random::Random, store::Sink};
-use koord_webhook::{Metrics, Service, ServiceBuilder};
+use koord_webhook_server::{Metrics, Service, ServiceBuilder};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

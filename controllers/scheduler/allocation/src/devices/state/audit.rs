@@ -1,7 +1,7 @@
 //! The devices of a node, counted anew.
 
-use koord_api::device::Device as ApiDevice;
 use koord_scheduler_framework::{cluster::Cluster, columns::Row};
+use koord_types::device::Device as ApiDevice;
 
 use super::{Devices, NodeDevices};
 use crate::devices::allocation::AllocatedDevices;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_api::reservation::Reservation;
 use koord_core::key::ObjectKey;
 use koord_scheduler_framework::{
     AttemptState,
@@ -12,6 +11,7 @@ use koord_scheduler_framework::{
     pod::{Pod, Template},
 };
 use koord_scheduler_testing::{labelled, node};
+use koord_types::reservation::Reservation;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Why pods that found no node do not use the reservations that they own or name.
 
-use koord_api::reservation::{Reservation, ReservationReason};
 use koord_core::uid::Uid;
 use koord_scheduler_framework::{Found, ReasonCode};
+use koord_types::reservation::{Reservation, ReservationReason};
 
 use super::{ReservationCache, ReservationMatch, ReservationQuery};
 use crate::ReservationMismatch;

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, iter::repeat_n, sync::Arc};
 
-use koord_api::gang::NetworkTopologySpec;
 use koord_core::uid::Uid;
 use koord_scheduler_framework::{
     Profile, ReasonCode, Refusals, Rejection,
@@ -12,6 +11,7 @@ use koord_scheduler_framework::{
     pod::Pod,
     unavailable,
 };
+use koord_types::gang::NetworkTopologySpec;
 
 use super::{
     context::Context,

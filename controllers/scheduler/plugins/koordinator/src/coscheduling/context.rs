@@ -4,7 +4,6 @@ mod audit;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use koord_api::{cluster_network_topology::ClusterNetworkTopology, gang::NetworkTopologySpec, pod_group::PodGroup};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{
     JobMark, Orders, PermitResult, Reason, ReasonCode, Rejection,
@@ -13,6 +12,7 @@ use koord_scheduler_framework::{
     object::ObjectChange,
     pod::Pod,
 };
+use koord_types::{cluster_network_topology::ClusterNetworkTopology, gang::NetworkTopologySpec, pod_group::PodGroup};
 use thiserror::Error;
 
 use super::{
@@ -310,7 +310,7 @@ impl Context {
         // The first pod that declares its gang counts: what the others say, which may be long, is not read.
         let is_declared = by_pod_group || self.gangs.declaration(&gang).is_some();
         let declared = if is_declared { None } else { Declaration::of_pod(&gang, labels, annotations, &self.defaults) };
-        let index = annotations.get(koord_api::gang::NETWORK_TOPOLOGY_INDEX.name());
+        let index = annotations.get(koord_types::gang::NETWORK_TOPOLOGY_INDEX.name());
         let member = Member {
             key: pod.key.clone(),
             gang,

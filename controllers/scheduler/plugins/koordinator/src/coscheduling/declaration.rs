@@ -1,6 +1,9 @@
 //! What pods and PodGroups declare about their gang, and what counts where they declare nothing legal (3E.1).
 
-use koord_api::{
+use koord_core::key::ObjectKey;
+use koord_resource::Duration;
+use koord_scheduler_framework::labels::Labels;
+use koord_types::{
     gang::{
         DEPRECATED_MIN_AVAILABLE, DEPRECATED_POD_GROUP_LABEL, GROUPS, GangMatchPolicy, GangMode, MATCH_POLICY,
         MATCH_POLICY_ALIAS, MIN_AVAILABLE, MODE, NAME, NETWORK_TOPOLOGY_SPEC, NetworkTopologySpec, POD_GROUP_LABEL,
@@ -9,9 +12,6 @@ use koord_api::{
     pod_group::PodGroup,
     protocol::{Key, Text},
 };
-use koord_core::key::ObjectKey;
-use koord_resource::Duration;
-use koord_scheduler_framework::labels::Labels;
 
 use super::group::GangGroup;
 

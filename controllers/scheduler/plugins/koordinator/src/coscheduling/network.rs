@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use koord_api::{cluster_network_topology::ClusterNetworkTopology, pod_annotations::NETWORK_TOPOLOGY_SELECTOR};
 use koord_scheduler_framework::{
     NodeScore,
     cluster::{Cluster, Placed},
@@ -13,6 +12,7 @@ use koord_scheduler_framework::{
     lowest_is_best, normalize,
     pod::Template,
 };
+use koord_types::{cluster_network_topology::ClusterNetworkTopology, pod_annotations::NETWORK_TOPOLOGY_SELECTOR};
 
 use super::{context::Context, topology::Tree};
 

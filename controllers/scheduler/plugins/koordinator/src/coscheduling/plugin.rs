@@ -2,11 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_api::{
-    cluster_network_topology::ClusterNetworkTopology,
-    gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT},
-    pod_group::PodGroup,
-};
 use koord_config::scheduler::{CoschedulingArgs, MatchPolicy as ConfiguredPolicy};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::controller::ResourceKind;
@@ -22,6 +17,11 @@ use koord_scheduler_framework::{
     pod::Pod,
     preemption::refuse_reserve_pod,
     unavailable,
+};
+use koord_types::{
+    cluster_network_topology::ClusterNetworkTopology,
+    gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT},
+    pod_group::PodGroup,
 };
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use koord_api::pod_group::{PodGroupPhase, PodGroupStatus};
 use koord_resource::Time;
+use koord_types::pod_group::{PodGroupPhase, PodGroupStatus};
 
 /// A PodGroup whose scheduling began so long after its creation is left alone once its pods have their nodes and none runs.
 const ABANDONED_AFTER: Duration = Duration::from_hours(48);

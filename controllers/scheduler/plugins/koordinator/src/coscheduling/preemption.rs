@@ -8,7 +8,6 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::{gang::NetworkTopologySpec, pod_annotations::DISABLE_PREEMPTIBLE, quota::PREEMPTIBLE};
 use koord_core::uid::Uid;
 use koord_scheduler_framework::{
     Attempted, Profile, Rejection, Request,
@@ -19,6 +18,7 @@ use koord_scheduler_framework::{
     preemption::is_unresolvable,
     unavailable,
 };
+use koord_types::{gang::NetworkTopologySpec, pod_annotations::DISABLE_PREEMPTIBLE, quota::PREEMPTIBLE};
 use thiserror::Error;
 
 use super::{

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{Reason, ReasonCode};
+use koord_types::gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT};
 
 use super::group::GangGroup;
 

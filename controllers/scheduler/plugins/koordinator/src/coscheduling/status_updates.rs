@@ -1,15 +1,15 @@
 //! What Coscheduling writes beside attempts: the status of PodGroups (3E.9) and of the ClusterNetworkTopology (2.13).
 
-use koord_api::{
-    cluster_network_topology::{ClusterNetworkTopology, ClusterNetworkTopologyStatus},
-    pod_group::{PodGroup, PodGroupStatus},
-};
 use koord_core::{
     key::ObjectKey,
     write::{Action, Write},
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{StatusUpdates, cluster::Cluster};
+use koord_types::{
+    cluster_network_topology::{ClusterNetworkTopology, ClusterNetworkTopologyStatus},
+    pod_group::{PodGroup, PodGroupStatus},
+};
 use serde_json::{Value, json};
 
 use super::{context::Context, network::DEFAULT};

@@ -7,9 +7,9 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_api::pod_group::{PodGroup, PodGroupStatus};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
+use koord_types::pod_group::{PodGroup, PodGroupStatus};
 
 use super::{
     gangs::Gangs,

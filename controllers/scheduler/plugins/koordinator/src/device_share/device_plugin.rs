@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use koord_api::{
+use koord_resource::Time;
+use koord_types::{
     device::DeviceType,
     device_protocol::{DeviceAllocation, DeviceAllocations},
     node_annotations::HAMI_VGPU_NODE,
     resource_names::{GPU_CORE, GPU_MEMORY},
 };
-use koord_resource::Time;
 use serde_json::json;
 
 /// A pod that is about to be bound.
@@ -204,8 +204,8 @@ fn locked(
 
 #[cfg(test)]
 mod tests {
-    use koord_api::device_protocol::DEVICE_ALLOCATED;
     use koord_scheduler_testing::devices::list;
+    use koord_types::device_protocol::DEVICE_ALLOCATED;
     use serde_json::Value;
 
     use super::*;

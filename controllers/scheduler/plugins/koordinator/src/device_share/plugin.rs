@@ -6,12 +6,6 @@ mod vendor;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use koord_api::{
-    device::Device as ApiDevice,
-    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
-    protocol::Text,
-    reservation_protocol::{RESERVATION_IGNORED, RESERVATION_RESIZE_ALLOCATABLE, ReservationResizeAllocatable},
-};
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_allocation::{
@@ -37,6 +31,12 @@ use koord_scheduler_framework::{
     event::{Event, Events},
     hold::{Holds, Resized},
     pod::{Pod, Template},
+};
+use koord_types::{
+    device::Device as ApiDevice,
+    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
+    protocol::Text,
+    reservation_protocol::{RESERVATION_IGNORED, RESERVATION_RESIZE_ALLOCATABLE, ReservationResizeAllocatable},
 };
 use serde_json::Value;
 

@@ -7,7 +7,6 @@ mod status_updates;
 
 use std::{any::TypeId, sync::Arc, time::Duration};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_config::scheduler::{CoschedulingArgs, DefaultPreemptionArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_engine::{Engine, Outcome, Refused, queue::Timings};
@@ -17,6 +16,7 @@ use koord_scheduler_framework::{
     pod::{Pod, Template},
 };
 use koord_scheduler_plugins_kubernetes::{DefaultPreemption, NodeResourcesFit};
+use koord_types::elastic_quota::ElasticQuota;
 use serde_json::{Value, json};
 
 use super::*;

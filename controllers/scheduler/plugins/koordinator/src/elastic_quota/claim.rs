@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use koord_api::quota;
 use koord_resource::ResourceList;
 use koord_scheduler_framework::pod::Template;
+use koord_types::quota;
 
 use super::QuotaSettings;
 

@@ -9,9 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 use koord_quota::Quota;
 use koord_resource::{Quantity, ResourceList};
+use koord_types::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 use smallvec::SmallVec;
 
 use super::{

@@ -5,11 +5,11 @@ mod factory;
 
 use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_core::uid::Uid;
 use koord_quota::Quota;
 use koord_resource::schema::patch::merge;
 use koord_scheduler_framework::{Reason, ReasonCode, pod::Pod};
+use koord_types::elastic_quota::ElasticQuota;
 use serde_json::{Value, json};
 
 pub use self::factory::{HookError, HookFactories};

@@ -9,10 +9,6 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
-};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_quota::Quota;
 use koord_resource::ResourceList;
@@ -22,6 +18,10 @@ use koord_scheduler_framework::{
     node::Node,
     object::ObjectChange,
     pod::{Pod, Template},
+};
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
 };
 
 use super::{

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::{
+use koord_core::uid::Uid;
+use koord_resource::ResourceList;
+use koord_types::{
     elastic_quota::ElasticQuota,
     protocol::Key,
     quota::{
@@ -10,8 +12,6 @@ use koord_api::{
         ROOT_QUOTA, RUNTIME, SYSTEM_QUOTA,
     },
 };
-use koord_core::uid::Uid;
-use koord_resource::ResourceList;
 use serde_json::{Value, json};
 
 use super::{Forest, QuotaSettings};

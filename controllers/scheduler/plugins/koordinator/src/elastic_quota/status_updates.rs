@@ -1,16 +1,16 @@
 //! What is written about quotas beside attempts: their status, the quotas that exist in every cluster, and the evictions of
 //! pods of quotas that use more than they may (`spec/scheduler.md` 3D.1 and 3D.8).
 
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    quota::{ALLOW_LENT_RESOURCE, DEFAULT_QUOTA, IS_PARENT, PARENT, ROOT_QUOTA, SYSTEM_QUOTA},
-};
 use koord_core::{
     key::ObjectKey,
     write::{Action, Deletion, Write},
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{StatusUpdates, cluster::Cluster};
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    quota::{ALLOW_LENT_RESOURCE, DEFAULT_QUOTA, IS_PARENT, PARENT, ROOT_QUOTA, SYSTEM_QUOTA},
+};
 use serde_json::{Value, json};
 
 use super::{QuotaSettings, Quotas};

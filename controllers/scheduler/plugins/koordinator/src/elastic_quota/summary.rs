@@ -1,8 +1,8 @@
 //! The quotas as people see them, under the names of the original.
 
-use koord_api::{elastic_quota::ElasticQuota, quota::UNSCHEDULABLE_RESOURCE};
 use koord_resource::{Quantity, ResourceList};
 use koord_scheduler_framework::{Figure, Query, cluster::Cluster, pod::Pod};
+use koord_types::{elastic_quota::ElasticQuota, quota::UNSCHEDULABLE_RESOURCE};
 use serde_json::{Map, Value, json};
 
 use super::{Forest, Quotas, forest::Node};

@@ -5,13 +5,13 @@ mod revocation;
 mod status;
 mod trees;
 
-use koord_api::{
-    elastic_quota::ElasticQuota,
-    quota::{DEFAULT_QUOTA, ROOT_QUOTA},
-};
 use koord_quota::Quota;
 use koord_resource::ResourceList;
 use koord_scheduler_framework::ReasonCode;
+use koord_types::{
+    elastic_quota::ElasticQuota,
+    quota::{DEFAULT_QUOTA, ROOT_QUOTA},
+};
 use serde_json::{Value, json};
 
 use super::{Claim, Counted, Forest, Ledger, QuotaSettings, QuotaStatus, check};

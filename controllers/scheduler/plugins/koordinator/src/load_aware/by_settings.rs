@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use koord_api::node_metric;
 use koord_scheduler_framework::{
     cluster::{Cluster, Placed, state::State},
     columns::Row,
     object::ObjectChange,
 };
+use koord_types::node_metric;
 
 use super::{LoadAwareSettings, Loads};
 

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use koord_api::{
+use koord_scheduler_framework::{
+    cluster::Placed,
+    hold::Holds,
+    pod::{Pod, Template},
+};
+use koord_types::{
     pod_annotations::{
         LOAD_ESTIMATED_SCALING_FACTORS, LOAD_ESTIMATED_SECONDS_AFTER_INITIALIZED,
         LOAD_ESTIMATED_SECONDS_AFTER_POD_SCHEDULED,
     },
     priority::PRIORITY_CLASS_LABEL,
     qos::QOS_LABEL,
-};
-use koord_scheduler_framework::{
-    cluster::Placed,
-    hold::Holds,
-    pod::{Pod, Template},
 };
 
 /// When a pod was placed that is not reported as scheduled yet, in seconds since 1970.

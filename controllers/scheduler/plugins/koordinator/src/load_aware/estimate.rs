@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::{
+use koord_resource::ResourceList;
+use koord_scheduling::count;
+use koord_types::{
     pod_annotations::{
         LOAD_ESTIMATED_SCALING_FACTORS, LOAD_ESTIMATED_SECONDS_AFTER_INITIALIZED,
         LOAD_ESTIMATED_SECONDS_AFTER_POD_SCHEDULED,
@@ -11,8 +13,6 @@ use koord_api::{
     protocol::Key,
     resource_names::{BATCH_CPU, BATCH_MEMORY, translate},
 };
-use koord_resource::ResourceList;
-use koord_scheduling::count;
 
 use super::{Amounts, Dimensions};
 
@@ -74,7 +74,7 @@ impl Estimator {
     }
 
     /// The value of an annotation, where it counts and can be decoded.
-    fn custom<'t, T: koord_api::protocol::Text>(
+    fn custom<'t, T: koord_types::protocol::Text>(
         &self,
         key: &Key<T>,
         annotation: impl Fn(&str) -> Option<&'t str>,

@@ -8,17 +8,17 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_api::{
-    classes::Classes,
-    node_annotations::{RAW_ALLOCATABLE, USAGE_THRESHOLDS},
-    node_metric,
-    priority::PriorityClass,
-};
 use koord_scheduler_framework::{
     cluster::{Class, ClassId, Cluster, Placed, ReservedId},
     columns::Row,
     node::Node,
     pod::{Pod, Template},
+};
+use koord_types::{
+    classes::Classes,
+    node_annotations::{RAW_ALLOCATABLE, USAGE_THRESHOLDS},
+    node_metric,
+    priority::PriorityClass,
 };
 
 use super::{

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_api::{
-    node_metric::{self, AggregationType, NodeMetricStatus, ResourceMap},
-    priority::PriorityClass,
-};
 use koord_core::key::ObjectKey;
 use koord_resource::Duration;
 use koord_scheduling::count;
+use koord_types::{
+    node_metric::{self, AggregationType, NodeMetricStatus, ResourceMap},
+    priority::PriorityClass,
+};
 
 use super::{Amounts, Dimensions};
 

@@ -194,8 +194,8 @@ pub(super) fn plus(mut sum: Amounts, amounts: &Amounts, sign: i64) -> Amounts {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::node_metric::AggregationType;
     use koord_resource::Duration;
+    use koord_types::node_metric::AggregationType;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use koord_api::node_metric::AggregationType;
 use koord_config::scheduler::{self, LoadAwareSchedulingArgs};
 use koord_resource::Duration;
+use koord_types::node_metric::AggregationType;
 
 use super::{Amounts, Dimensions, Estimator, Measure, Thresholds, thresholds::Aggregated};
 

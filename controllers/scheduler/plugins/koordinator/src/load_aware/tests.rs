@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::node_metric;
 use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_engine::{Engine, Outcome, queue::Timings};
@@ -13,6 +12,7 @@ use koord_scheduler_framework::{
     pod::{Pod, Template},
 };
 use koord_scheduler_plugins_kubernetes::DefaultPreemption;
+use koord_types::node_metric;
 use serde_json::{Value, json};
 
 use super::*;

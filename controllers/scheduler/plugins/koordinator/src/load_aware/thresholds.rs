@@ -1,7 +1,7 @@
 //! Which usage of a node is too much (`spec/scheduler.md` 3A.4).
 
-use koord_api::{node_annotations::UsageThresholds, node_metric::AggregationType};
 use koord_resource::Duration;
+use koord_types::{node_annotations::UsageThresholds, node_metric::AggregationType};
 
 use super::{Amounts, Dimensions};
 

@@ -5,16 +5,6 @@ mod tests;
 
 use std::sync::{Arc, OnceLock};
 
-use koord_api::{
-    device::Device,
-    node_resource_topology::v1alpha1::NodeResourceTopology,
-    numa::{RESOURCE_SPEC, RESOURCE_STATUS, ResourceSpec},
-    priority::PRIORITY_CLASS_LABEL,
-    protocol::Text,
-    qos::QOS_LABEL,
-    reservation::Reservation,
-    reservation_protocol::RESERVATION_IGNORED,
-};
 use koord_config::scheduler::{CpuBindPolicy, NodeNumaResourceArgs, ScoringStrategy, ScoringType};
 use koord_resource::controller::ResourceKind;
 use koord_scheduler_allocation::{
@@ -37,6 +27,16 @@ use koord_scheduler_framework::{
     hold::Holds,
     pod::{Pod, Template},
     texts::Texts,
+};
+use koord_types::{
+    device::Device,
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    numa::{RESOURCE_SPEC, RESOURCE_STATUS, ResourceSpec},
+    priority::PRIORITY_CLASS_LABEL,
+    protocol::Text,
+    qos::QOS_LABEL,
+    reservation::Reservation,
+    reservation_protocol::RESERVATION_IGNORED,
 };
 use serde_json::Value;
 

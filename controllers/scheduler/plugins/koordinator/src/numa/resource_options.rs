@@ -1,11 +1,5 @@
 //! What a pod says about its CPUs and NUMA nodes (`spec/scheduler.md` 3B.2 and 3B.3).
 
-use koord_api::{
-    numa::{CpuBindPolicy, NUMA_TOPOLOGY_SPEC, NumaNodeExclusive, RESOURCE_SPEC, ResourceSpec},
-    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
-    protocol::ProtocolError,
-    qos::{QOS_LABEL, QosClass},
-};
 use koord_scheduler_allocation::numa::{
     accumulator::CpuPolicies,
     allocate::CpuOrder,
@@ -13,6 +7,12 @@ use koord_scheduler_allocation::numa::{
     policy::{Bind, Exclusive, Policy},
 };
 use koord_scheduler_framework::{Reason, ReasonCode};
+use koord_types::{
+    numa::{CpuBindPolicy, NUMA_TOPOLOGY_SPEC, NumaNodeExclusive, RESOURCE_SPEC, ResourceSpec},
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    protocol::ProtocolError,
+    qos::{QOS_LABEL, QosClass},
+};
 
 /// What a pod requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,5 @@
 //! What is known of the CPUs and NUMA nodes of a node, for people.
 
-use koord_api::{
-    node_annotations::{AmplificationRatios, RESOURCE_AMPLIFICATION_RATIO},
-    node_resource_topology::v1alpha1::NodeResourceTopology,
-    numa::KUBELET_CPU_MANAGER_POLICY,
-};
 use koord_resource::ResourceList;
 use koord_scheduler_allocation::numa::{
     ledger::Held,
@@ -15,6 +10,11 @@ use koord_scheduler_allocation::numa::{
 };
 use koord_scheduler_framework::{Operands, ReasonCode, ServiceError, cluster::Cluster, pod::Pod, shown};
 use koord_scheduling::{Cpu, ResourceVector};
+use koord_types::{
+    node_annotations::{AmplificationRatios, RESOURCE_AMPLIFICATION_RATIO},
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    numa::KUBELET_CPU_MANAGER_POLICY,
+};
 use serde_json::{Map, Value, json};
 
 use super::pre_filter_state::{NodeInCluster, PreFilterState};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use koord_api::reservation::{
+use koord_scheduler_allocation::{Owners, ReservationInfo, ReservePod, Unused};
+use koord_types::reservation::{
     Reservation, ReservationCondition, ReservationConditionType, ReservationReason, ReservationStatus,
 };
-use koord_scheduler_allocation::{Owners, ReservationInfo, ReservePod, Unused};
 
 use super::lifecycle::{Consumer, missing, set_condition};
 

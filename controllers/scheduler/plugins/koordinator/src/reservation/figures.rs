@@ -1,8 +1,8 @@
 //! Reservations as figures: their phases, and what they reserve and what of it is used.
 
-use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_resource::Quantity;
 use koord_scheduler_framework::{Figure, cluster::Cluster};
+use koord_types::reservation::{Reservation, ReservationPhase};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use koord_api::reservation::{
-    Reservation, ReservationCondition, ReservationConditionType, ReservationPhase, ReservationReason, ReservationStatus,
-};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::{Quantity, ResourceList, Time};
 use koord_scheduler_allocation::is_over;
+use koord_types::reservation::{
+    Reservation, ReservationCondition, ReservationConditionType, ReservationPhase, ReservationReason, ReservationStatus,
+};
 
 /// How long a Reservation lasts that does not say.
 const TTL: Duration = Duration::from_hours(24);
@@ -234,7 +234,7 @@ mod tests {
         format!("{} {}", word(status.phase.as_ref()), conditions.collect::<Vec<_>>().join(" "))
     }
 
-    fn word<W: koord_api::word::Word>(word: Option<&W>) -> String {
+    fn word<W: koord_types::word::Word>(word: Option<&W>) -> String {
         word.map(|word| word.as_str().to_owned()).unwrap_or_default()
     }
 

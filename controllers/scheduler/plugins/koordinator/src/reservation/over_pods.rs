@@ -6,11 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::{
-    protocol::Text,
-    reservation::{PreAllocationMode, Reservation, ReservationAllocatePolicy},
-    reservation_protocol::{PRE_ALLOCATION_REQUIRED, RESERVATION_ALLOCATED, ReservationAllocated},
-};
 use koord_config::scheduler::PreAllocation as Settings;
 use koord_core::{
     uid::Uid,
@@ -26,6 +21,11 @@ use koord_scheduler_framework::{
     cluster::{Cluster, Placed},
     columns::Row,
     pod::Pod,
+};
+use koord_types::{
+    protocol::Text,
+    reservation::{PreAllocationMode, Reservation, ReservationAllocatePolicy},
+    reservation_protocol::{PRE_ALLOCATION_REQUIRED, RESERVATION_ALLOCATED, ReservationAllocated},
 };
 use serde_json::json;
 

@@ -2,11 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use koord_api::{
-    protocol::{ProtocolError, Text},
-    reservation::{Reservation as ReservationObject, ReservationPhase},
-    reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, RESERVATION_IGNORED, ReservationAllocated},
-};
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
 use koord_core::{uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
@@ -28,6 +23,11 @@ use koord_scheduler_framework::{
     pod::Pod,
     preemption::{Attempted, Evaluator, Width},
     texts::Texts,
+};
+use koord_types::{
+    protocol::{ProtocolError, Text},
+    reservation::{Reservation as ReservationObject, ReservationPhase},
+    reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, RESERVATION_IGNORED, ReservationAllocated},
 };
 use serde_json::Value;
 

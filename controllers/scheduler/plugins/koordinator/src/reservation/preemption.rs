@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::pod_annotations::DISABLE_PREEMPTIBLE;
 use koord_core::uid::Uid;
 use koord_scheduler_framework::{
     PostFilterResult, Request,
     cluster::{Cluster, Placed},
     preemption::{Attempted, Evaluator, LowerPriority, Rules},
 };
+use koord_types::pod_annotations::DISABLE_PREEMPTIBLE;
 
 /// Preempts less important pods for a pod or a Reservation.
 pub(super) fn preempt(

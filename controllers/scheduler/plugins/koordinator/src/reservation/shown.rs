@@ -1,14 +1,14 @@
 //! What is known of the reservations of a node, in the shape of the original's.
 
-use koord_api::{
-    reservation::{Reservation, ReservationAllocatePolicy, ReservationOwner},
-    reservation_protocol::RESERVATION_OWNERS,
-};
 use koord_core::uid::Uid;
 use koord_resource::ResourceList;
 use koord_scheduler_allocation::{ReservationCache, ReservationInfo, ResourceAmounts};
 use koord_scheduler_framework::{cluster::Cluster, pod::Pod, shown};
 use koord_scheduling::quantity;
+use koord_types::{
+    reservation::{Reservation, ReservationAllocatePolicy, ReservationOwner},
+    reservation_protocol::RESERVATION_OWNERS,
+};
 use serde_json::{Value, json};
 
 /// The reservations of a node: what they keep, for whom, and who uses them. Nothing where there are none, or no such node.

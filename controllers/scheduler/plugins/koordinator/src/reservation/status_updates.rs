@@ -3,10 +3,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::{
-    reservation::{Reservation, ReservationStatus},
-    reservation_protocol::{RESERVATION_ALLOCATED, RESERVATION_RESIZE_ALLOCATABLE},
-};
 use koord_core::{
     key::ObjectKey,
     uid::Uid,
@@ -19,6 +15,10 @@ use koord_scheduler_framework::{
     cluster::{Cluster, Placed},
     hold::Resized,
     pod::Pod,
+};
+use koord_types::{
+    reservation::{Reservation, ReservationStatus},
+    reservation_protocol::{RESERVATION_ALLOCATED, RESERVATION_RESIZE_ALLOCATABLE},
 };
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn refused(
     let is_said = object.status.conditions.iter().any(|condition| {
         condition.status == "False"
             && condition.message == message
-            && condition.reason == Some(koord_api::reservation::ReservationReason::Unschedulable)
+            && condition.reason == Some(koord_types::reservation::ReservationReason::Unschedulable)
     });
     let mut status =
         if is_said { object.status.clone() } else { lifecycle::unschedulable(&object.status, message, now) };

@@ -1,9 +1,9 @@
 //! Why a pod with a reservation affinity matches no reservation.
 
-use koord_api::reservation::{Reservation, ReservationPhase};
 use koord_resource::ResourceList;
 use koord_scheduler_allocation::{ReservationInfo, ReservationSelector};
 use koord_scheduler_framework::{Reason, ReasonCode, cluster::Cluster, labels::Labels, pod::Pod};
+use koord_types::reservation::{Reservation, ReservationPhase};
 
 use super::filters::NO_MATCH;
 
@@ -43,7 +43,7 @@ fn of_one(pod: &Pod, object: &Reservation) -> Reason {
     };
     let of = |code: ReasonCode| code.says(NO_MATCH).with("reservation", &info.name);
     let with_phase = |code: ReasonCode| {
-        let phase = object.status.phase.as_ref().map_or("Pending", |phase| koord_api::word::Word::as_str(phase));
+        let phase = object.status.phase.as_ref().map_or("Pending", |phase| koord_types::word::Word::as_str(phase));
         of(code).with("phase", phase)
     };
     match (mismatch, &object.status.phase) {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use koord_api::pod_group::PodGroup;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::uid::Uid;
 use koord_scheduler_framework::{Reason, ReasonCode, pod::Pod};
+use koord_types::pod_group::PodGroup;
 
 use super::reported::Part;
 use crate::{report, scheduler::Scheduler};

@@ -3,7 +3,9 @@
 use std::any::Any;
 
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use koord_api::{
+use koord_resource::controller::{ObjectScope, ResourceKind};
+use koord_scheduler_framework::object::Objects;
+use koord_types::{
     catalogue::{Doubt, objects},
     cluster_network_topology::ClusterNetworkTopology,
     device::Device,
@@ -11,8 +13,6 @@ use koord_api::{
     pod_group::PodGroup,
     reservation::Reservation,
 };
-use koord_resource::controller::{ObjectScope, ResourceKind};
-use koord_scheduler_framework::object::Objects;
 
 use super::{ROWS, ignored};
 use crate::scheduler::audit::Named;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use koord_api::{
+use koord_scheduler_framework::{ReasonCode, pod::Pod};
+use koord_types::{
     catalogue,
     gang::{DEPRECATED_MIN_AVAILABLE, MIN_AVAILABLE},
 };
-use koord_scheduler_framework::{ReasonCode, pod::Pod};
 
 use super::{ROWS, findings_in, reported::Part, unreadable};
 use crate::{

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_api::pod_group::PodGroup;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::cluster::{Cluster, Mismatch, Subject};
+use koord_types::pod_group::PodGroup;
 
 use super::{Context, Declaration};
 

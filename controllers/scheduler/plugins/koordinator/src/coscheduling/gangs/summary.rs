@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::{gang::GangMode, pod_group::PodGroup};
 use koord_core::key::ObjectKey;
 use koord_scheduler_framework::{object::Objects, shown};
+use koord_types::{gang::GangMode, pod_group::PodGroup};
 use serde_json::{Map, Value, json};
 
 use super::{Gang, GangGroup, Gangs, Group, Member, Stage};

@@ -1,7 +1,7 @@
 //! Gangs in a world of one resource, as arrivals, departures and failed bindings come.
 
-use koord_api::gang::GangMode;
 use koord_resource::Duration;
+use koord_types::gang::GangMode;
 use proptest::prelude::*;
 
 use super::*;

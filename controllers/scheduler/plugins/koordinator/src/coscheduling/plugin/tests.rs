@@ -10,7 +10,6 @@ mod status;
 use std::{any::TypeId, collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::PodSpec;
-use koord_api::pod_group::PodGroup;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
 use koord_scheduler_framework::{
@@ -20,6 +19,7 @@ use koord_scheduler_framework::{
 };
 use koord_scheduler_plugins_kubernetes::{NodeResourcesFit, SchedulingGates};
 use koord_scheduler_testing::node;
+use koord_types::pod_group::PodGroup;
 use serde_json::{Value, json};
 
 use super::*;
@@ -129,7 +129,7 @@ impl World {
             node: gang.get("node").map(|node| node.as_str().unwrap().into()),
             reservation: gang.get("reservation").map(|name| {
                 let key = ObjectKey::cluster(name.as_str().unwrap());
-                Arc::new(Reference { kind: ResourceKind::typed::<koord_api::reservation::Reservation>(), key })
+                Arc::new(Reference { kind: ResourceKind::typed::<koord_types::reservation::Reservation>(), key })
             }),
             gates: gang.get("gated").map(|_| "gate".into()).into_iter().collect(),
             ..Pod::default()

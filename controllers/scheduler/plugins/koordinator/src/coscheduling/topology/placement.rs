@@ -2,8 +2,8 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
-use koord_api::gang::{Gather, NetworkTopologySpec};
 use koord_scheduler_framework::abridged;
+use koord_types::gang::{Gather, NetworkTopologySpec};
 
 use super::tree::{Place, Tree};
 
@@ -205,7 +205,7 @@ impl fmt::Display for Unplaceable {
 
 #[cfg(test)]
 mod tests {
-    use koord_api::gang::NETWORK_TOPOLOGY_SPEC;
+    use koord_types::gang::NETWORK_TOPOLOGY_SPEC;
     use proptest::prelude::*;
 
     use super::{

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_api::cluster_network_topology::{
+use koord_scheduler_framework::labels::Labels;
+use koord_types::cluster_network_topology::{
     CLUSTER_LAYER, ClusterNetworkTopologySpec, NODE_LAYER, NetworkTopologyDetail, NetworkTopologySpec, TopologyInfo,
 };
-use koord_scheduler_framework::labels::Labels;
 
 /// A tree whose leaves are nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]

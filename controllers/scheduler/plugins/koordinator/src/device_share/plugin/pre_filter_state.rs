@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
 use koord_scheduler_allocation::{
     ReservationCache, ReservationRequirement, are_too_small,
     devices::{
@@ -24,6 +23,7 @@ use koord_scheduler_framework::{
     Scale, SourceFilter, cluster::Cluster, columns::Row, highest_is_best, node::Node, pod::Template,
 };
 use koord_scheduling::NumaMask;
+use koord_types::device_protocol::GPU_ISOLATION_PROVIDER;
 
 use super::{
     super::{

@@ -2,11 +2,6 @@
 
 use std::time::Duration;
 
-use koord_api::{
-    device::Device as ApiDevice,
-    device_protocol::{DeviceAllocations, GPU_ISOLATION_PROVIDER},
-    node_annotations::{GPU_MODEL, GPU_VENDOR},
-};
 use koord_core::{
     key::ObjectKey,
     write::{Action, Write},
@@ -15,6 +10,11 @@ use koord_resource::controller::ResourceKind;
 use koord_scheduler_framework::{
     Patch, Plugin as _, PreBindProgress,
     cluster::{Cluster, Placed},
+};
+use koord_types::{
+    device::Device as ApiDevice,
+    device_protocol::{DeviceAllocations, GPU_ISOLATION_PROVIDER},
+    node_annotations::{GPU_MODEL, GPU_VENDOR},
 };
 use serde_json::json;
 use thiserror::Error;

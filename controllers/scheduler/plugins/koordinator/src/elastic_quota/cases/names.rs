@@ -1,7 +1,7 @@
 //! Resources under names that they had before.
 
-use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
 use koord_scheduler_framework::AttemptState;
+use koord_types::resource_names::{BATCH_CPU, BATCH_MEMORY};
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_api::quota::ROOT_QUOTA;
 use koord_resource::ResourceList;
+use koord_types::quota::ROOT_QUOTA;
 use serde_json::json;
 
 use super::{Above, Forest, Node, Root};

@@ -5,9 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 use koord_quota::Quota;
 use koord_resource::ResourceList;
+use koord_types::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
 
 use super::{Above, Forest, Node, Root, is_special};
 use crate::elastic_quota::{Claim, Kind, QuotaSettings, Sums, division::Division};

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::ResourceList;
 use koord_scheduler_framework::{
     cluster::{Cluster, Mismatch, Subject},
     pod::Template,
 };
+use koord_types::elastic_quota::ElasticQuota;
 
 use super::{Deleting, Quotas, Read, counted};
 use crate::elastic_quota::{Ledger, ledger::Times};

@@ -48,11 +48,11 @@ impl Loads {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use koord_api::node_metric;
     use koord_config::scheduler::LoadAwareSchedulingArgs;
     use koord_core::{key::ObjectKey, uid::Uid};
     use koord_scheduler_framework::{hold::Holds, object::Object};
     use koord_scheduler_testing::{node, pod};
+    use koord_types::node_metric;
     use serde_json::json;
 
     use super::*;

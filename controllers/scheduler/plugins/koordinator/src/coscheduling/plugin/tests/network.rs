@@ -1,10 +1,10 @@
 //! Gangs that ask for a place in the network, on the seven nodes of the recordings: blocks of two, two and three nodes, of
 //! which the last is a spine of its own.
 
-use koord_api::cluster_network_topology::ClusterNetworkTopology;
 use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_scheduler_framework::PreFilter;
 use koord_scheduler_plugins_kubernetes::DefaultPreemption;
+use koord_types::cluster_network_topology::ClusterNetworkTopology;
 
 use super::*;
 

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_config::scheduler::{DefaultPreemptionArgs, NodeNumaResourceArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_scheduler_engine::{Attempt, Engine, Outcome, queue::Timings};
@@ -14,6 +13,7 @@ use koord_scheduler_framework::{
     template::given,
 };
 use koord_scheduler_plugins_kubernetes::{DefaultPreemption, NodeResourcesFit};
+use koord_types::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use serde_json::{Value, json};
 
 use super::{SPEC, STATUS};

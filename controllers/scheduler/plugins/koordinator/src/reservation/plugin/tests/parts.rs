@@ -1,11 +1,11 @@
 //! CPUs, NUMA nodes and devices of reservations and their owners.
 
-use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_config::scheduler::DeviceShareArgs;
 use koord_scheduler_allocation::{
     devices::{AllocatedDevices, Kind},
     numa::state::NumaHold,
 };
+use koord_types::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 
 use koord_scheduler_testing::devices::report;
 

@@ -1,8 +1,8 @@
 //! What is said of pods that find no node where other plugins, or the pods themselves, keep them from it.
 
-use koord_api::elastic_quota::ElasticQuota;
 use koord_config::scheduler::{DefaultPreemptionArgs, SchedulingHintArgs};
 use koord_scheduler_plugins_kubernetes::{DefaultPreemption, InterPodAffinity};
+use koord_types::elastic_quota::ElasticQuota;
 
 use super::{pods::preempting, *};
 use crate::{
