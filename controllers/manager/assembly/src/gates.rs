@@ -76,7 +76,7 @@ mod tests {
             "controllers/manager/assembly/src",
             "bins/koord-manager/src",
             "webhooks/handlers/src",
-            "controllers/manager/src",
+            "controllers/manager/controllers/src",
             "api/types/src",
         ] {
             sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(folder), &mut asked);

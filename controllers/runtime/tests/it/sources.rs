@@ -11,7 +11,7 @@ const CRATES: &[&str] = &[
     "controllers/metrics",
     "controllers/client",
     "controllers/runtime",
-    "controllers/manager",
+    "controllers/manager/controllers",
     "controllers/manager/assembly",
     "webhooks/server",
     "webhooks/handlers",

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -170,6 +170,49 @@ fn forbidden_ways(page: &Page, workspace: &BTreeMap<String, Package>) -> Vec<Str
 fn every_package_has_one_room_and_every_room_a_package() {
     let misplaced = misplaced(&page(), &workspace());
     assert!(misplaced.is_empty(), "{}", misplaced.join("\n"));
+}
+
+/// What of a package is called differently: its name ends with that of its folder, and its library has the name of the package.
+fn names_that_differ(metadata: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().replace('-', "_");
+    let packages = metadata["packages"].as_array().expect("packages").iter();
+    packages
+        .flat_map(|package| {
+            let (name, manifest) = (text(&package["name"]), text(&package["manifest_path"]));
+            let folder = manifest.rsplit('/').nth(1).unwrap_or_default().to_owned();
+            let targets = package["targets"].as_array().expect("targets").iter();
+            let is_library = |target: &&Value| {
+                let kinds = target["kind"].as_array().expect("kinds");
+                kinds.iter().any(|kind| kind == "lib" || kind == "proc-macro")
+            };
+            let other = targets.filter(is_library).map(|library| text(&library["name"])).find(|library| *library != name);
+            let folder = Some(folder).filter(|folder| !format!("_{name}").ends_with(&format!("_{folder}")));
+            let differs = [("folder", folder), ("library", other)];
+            differs.map(|(what, other)| other.map(|other| format!("{name}: its {what} is called {other}")))
+        })
+        .flatten()
+        .collect()
+}
+
+#[test]
+fn a_package_its_folder_and_its_library_have_one_name() {
+    // What such a server is called; that name of a package is taken.
+    let taken = ["koord_apiserver: its folder is called envtest", "koord_apiserver: its library is called envtest"];
+    assert_eq!(names_that_differ(&metadata()), taken);
+    let target = |kind: &str, name: &str| json!({ "kind": [kind], "name": name });
+    let package = |name: &str, folder: &str, library: &str| {
+        json!({
+            "name": name, "manifest_path": format!("/house/{folder}/Cargo.toml"),
+            "targets": [target("test", "it"), target("lib", library)],
+        })
+    };
+    let packages = [
+        package("koord-what-if", "scheduler/what_if", "koord_what_if"),
+        package("koord-api", "types", "koord_api"),
+        package("koord-core", "core", "core"),
+    ];
+    let differ = ["koord_api: its folder is called types", "koord_core: its library is called core"];
+    assert_eq!(names_that_differ(&json!({ "packages": packages })), differ);
 }
 
 #[test]

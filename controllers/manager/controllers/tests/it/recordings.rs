@@ -119,7 +119,7 @@ fn profiles(flags: &[&str]) -> colocationprofile::Settings {
 }
 
 pub(crate) fn recordings(group: &str) -> Vec<Value> {
-    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
     let own = fs::read_to_string(root.join(format!("tests/data/manager/{group}.jsonl"))).unwrap();
     let mut cases: Vec<Value> = own.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let shared = std::env::var_os("KOORD_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
