@@ -19,11 +19,9 @@
 
 mod cpu_set;
 mod cpu_topology;
-mod devices;
 mod field_selector;
 mod kubernetes_qos;
 mod node_affinity;
-mod node_numa;
 mod numa_mask;
 mod pod_requests;
 mod resources;
@@ -33,11 +31,9 @@ mod taints;
 
 pub use cpu_set::{CPU_MAX, CpuSet, ParseCpuSetError};
 pub use cpu_topology::{Cpu, CpuTopology, NumaPlace};
-pub use devices::{DeviceConflict, DeviceId, NodeDevice, NodeDevices, ReportedDevice};
 pub use field_selector::{FieldRequirement, FieldSelector};
 pub use kubernetes_qos::{Bounds, kubernetes_qos};
 pub use node_affinity::{NodeAffinity, NodeTerm, PreferredNodes};
-pub use node_numa::{CpuConflict, NodeNuma};
 pub use numa_mask::NumaMask;
 pub use pod_requests::{Amounts, PodRequests};
 pub use resources::{ResourceId, ResourceNames, ResourceVector, count, quantity};

@@ -7,7 +7,6 @@ use koord_resource::{
     Resource, ResourceList, Schema, Validate,
     field::{Errors, Path},
 };
-use koord_scheduling::{DeviceId, NodeDevices, ReportedDevice};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -170,25 +169,6 @@ pub struct DeviceAllocationItem {
     /// Minor numbers of the devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub minors: Vec<i32>,
-}
-
-// === impl Device ===
-
-impl Device {
-    /// The devices of the node, with nothing allocated. A device without a type or a minor number cannot be allocated and is left out.
-    pub fn node_devices(&self) -> NodeDevices {
-        let mut devices = NodeDevices::default();
-        for device in &self.spec.devices {
-            let (Some(type_), Some(minor)) = (&device.type_, device.minor) else { continue };
-            let reported = ReportedDevice {
-                is_healthy: device.health,
-                resources: device.resources.clone(),
-                numa_node: device.topology.as_ref().map(|topology| topology.node_id).filter(|node| *node >= 0),
-            };
-            devices.report(DeviceId { type_: type_.as_str().to_owned(), minor }, reported);
-        }
-        devices
-    }
 }
 
 // === attached rules ===

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_resource::{Quantity, ResourceList};
-use koord_scheduling::{DeviceId, NodeDevices};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -43,18 +42,6 @@ pub const GPU_PARTITIONS: Key<GpuPartitionTable> =
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DeviceAllocations(pub BTreeMap<DeviceType, Vec<DeviceAllocation>>);
-
-impl DeviceAllocations {
-    /// Allocates the devices to the pod of this name.
-    pub fn allocate(&self, devices: &mut NodeDevices, pod: &str) {
-        for (type_, allocations) in &self.0 {
-            for allocation in allocations {
-                let id = DeviceId { type_: type_.as_str().to_owned(), minor: allocation.minor };
-                devices.allocate(id, pod, &allocation.resources);
-            }
-        }
-    }
-}
 
 /// A device that a pod has, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -306,25 +293,6 @@ mod tests {
         let text = r#"{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"100"},"extension":{"vfs":[{"minor":2,"busID":"0000:1f:00.2"}]}}]}"#;
         let allocations = read(&DEVICE_ALLOCATED, text).unwrap();
         assert_eq!(written(&DEVICE_ALLOCATED, &allocations), text);
-    }
-
-    #[test]
-    fn allocated_shares_of_reported_devices_are_not_free() {
-        let device: crate::device::Device = serde_json::from_str(
-            r#"{"metadata":{"name":"n"},"spec":{"devices":[
-                {"type":"rdma","minor":0,"health":true,"resources":{"koordinator.sh/rdma":"100"},
-                 "topology":{"socketID":0,"nodeID":1,"pcieID":"3"}},
-                {"type":"gpu","health":true,"resources":{"koordinator.sh/gpu-core":"100"}}]}}"#,
-        )
-        .unwrap();
-        let mut devices = device.node_devices();
-        let allocated = r#"{"rdma":[{"minor":0,"resources":{"koordinator.sh/rdma":"40"}}],"gpu":[{"minor":5}]}"#;
-        read(&DEVICE_ALLOCATED, allocated).unwrap().allocate(&mut devices, "a/x");
-        let rdma = devices.get(&DeviceId { type_: "rdma".to_owned(), minor: 0 }).unwrap();
-        assert_eq!(serde_json::to_string(&rdma.free()).unwrap(), r#"{"koordinator.sh/rdma":"60"}"#);
-        assert_eq!(rdma.reported.as_ref().unwrap().numa_node, Some(1));
-        assert_eq!(devices.iter().count(), 2, "a device without a minor number cannot be allocated");
-        assert_eq!(devices.conflicts().count(), 1, "the node reports no fifth GPU");
     }
 
     #[test]

@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{Quantity, Resource, ResourceList, Schema, Validate};
-use koord_scheduling::NodeNuma;
 use serde::{Deserialize, Serialize};
-
-use crate::{numa::CPU_TOPOLOGY, protocol::ProtocolError};
 
 /// Type of the zones that koordlet writes.
 pub const ZONE_TYPE_NODE: &str = "Node";
@@ -34,15 +31,6 @@ pub fn allocatable(zones: &[Zone]) -> BTreeMap<u32, ResourceList> {
         Some((numa_node_of(&zone.name)?, allocatable))
     });
     zones.collect()
-}
-
-/// The CPUs and NUMA nodes of a node, with nothing allocated: of an object in either version. An error where the annotation with the CPUs cannot be read.
-pub fn node_numa(metadata: &ObjectMeta, zones: &[Zone]) -> Result<NodeNuma, ProtocolError> {
-    let topology = match &metadata.annotations {
-        Some(annotations) => CPU_TOPOLOGY.get(annotations)?.unwrap_or_default().by_place(),
-        None => koord_scheduling::CpuTopology::default(),
-    };
-    Ok(NodeNuma::new(topology, allocatable(zones)))
 }
 
 /// Version v1alpha1, which Koordinator writes and reads.
@@ -149,38 +137,17 @@ pub struct ResourceInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numa::{RESOURCE_STATUS, ResourceStatus};
-
-    fn metadata(topology: &str) -> ObjectMeta {
-        let annotations = [(CPU_TOPOLOGY.name().to_owned(), topology.to_owned())];
-        ObjectMeta { annotations: Some(annotations.into()), ..ObjectMeta::default() }
-    }
 
     #[test]
-    fn what_a_pod_has_of_a_numa_node_is_not_free() {
+    fn numa_nodes_offer_what_is_allocatable_and_other_zones_nothing() {
         let zones: Vec<Zone> = serde_json::from_str(
-            r#"[{"name":"node-0","type":"Node","resources":[{"name":"cpu","capacity":"4","allocatable":"3","available":"3"}]},
+            r#"[{"name":"node-0","type":"Node","resources":[{"name":"cpu","capacity":"4","allocatable":"3","available":"2"}]},
                 {"name":"socket-0","type":"Socket"}]"#,
         )
         .unwrap();
-        let cpu = |id: i32| format!(r#"{{"id":{id},"core":{id},"socket":{id},"node":0}}"#);
-        let detail = format!(r#"{{"detail":[{},{},{}]}}"#, cpu(0), cpu(1), cpu(-1));
-        let mut node = node_numa(&metadata(&detail), &zones).unwrap();
-        assert_eq!(node.topology.cpus().to_string(), "0-1");
-        let status: ResourceStatus = serde_json::from_str(
-            r#"{"cpuset":"1","numaNodeResources":[{"node":0,"resources":{"cpu":"1"}},{"node":-1,"resources":{"cpu":"1"}}]}"#,
-        )
-        .unwrap();
-        status.allocate(&mut node, "a/x").unwrap();
-        assert_eq!((node.free_cpus(0).to_string(), node.free(0).amount("cpu").to_string()), ("0".into(), "2".into()));
-        assert_eq!(node.numa_nodes(), [0]);
-        let wrong = ResourceStatus { cpuset: "3-x".to_owned(), ..status };
-        assert!(wrong.allocate(&mut node, "a/y").is_err(), "{}", RESOURCE_STATUS.name());
-    }
-
-    #[test]
-    fn cpus_that_cannot_be_read_are_an_error() {
-        assert!(node_numa(&metadata("{"), &[]).unwrap_err().to_string().contains(CPU_TOPOLOGY.name()));
-        assert_eq!(node_numa(&ObjectMeta::default(), &[]).unwrap(), NodeNuma::default());
+        let offered = allocatable(&zones);
+        let amounts: Vec<_> =
+            offered.iter().map(|(node, amounts)| (*node, amounts.amount("cpu").to_string())).collect();
+        assert_eq!(amounts, [(0, "3".to_owned())]);
     }
 }

@@ -1,7 +1,7 @@
 //! Which CPUs and NUMA nodes a pod wants and has, and what NodeResourceTopologies say about them.
 
 use koord_resource::ResourceList;
-use koord_scheduling::{Cpu, CpuSet, NodeNuma, ParseCpuSetError};
+use koord_scheduling::{Cpu, CpuSet, ParseCpuSetError};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -102,17 +102,6 @@ impl ResourceStatus {
     /// The CPUs as a set.
     pub fn cpus(&self) -> Result<CpuSet, ParseCpuSetError> {
         self.cpuset.parse()
-    }
-
-    /// Allocates the CPUs and the resources of NUMA nodes to the pod of this name; the resources also where the CPUs are no set.
-    pub fn allocate(&self, node: &mut NodeNuma, pod: &str) -> Result<(), ParseCpuSetError> {
-        for NumaNodeResource { node: number, resources } in &self.numa_node_resources {
-            if let Ok(number) = u32::try_from(*number) {
-                node.allocate(number, pod, resources);
-            }
-        }
-        node.allocate_cpus(pod, self.cpus()?);
-        Ok(())
     }
 }
 

@@ -4,27 +4,23 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_scheduling::{CpuConflict, DeviceConflict, DeviceId, NodeDevices, NodeNuma};
+use koord_scheduler_allocation::{CpuConflict, NodeAllocations};
 use koord_types::{
-    device::Device,
-    device_protocol::DEVICE_ALLOCATED,
-    node_resource_topology::{Zone, node_numa},
-    numa::RESOURCE_STATUS,
+    device::Device, device_protocol::DEVICE_ALLOCATED, node_resource_topology::Zone, numa::RESOURCE_STATUS,
 };
 use serde::Deserialize;
 
 /// One node.
 #[derive(Clone, Debug, Default)]
-pub struct NodeAllocations {
-    pub devices: NodeDevices,
-    pub numa: NodeNuma,
+pub struct OnNode {
+    pub allocations: NodeAllocations,
     /// Annotations that cannot be read, with their objects.
     unreadable: Vec<String>,
 }
 
 /// All nodes, by name.
 #[derive(Clone, Debug, Default)]
-pub struct Allocations(BTreeMap<String, NodeAllocations>);
+pub struct Allocations(BTreeMap<String, OnNode>);
 
 #[derive(Deserialize)]
 struct Topology {
@@ -76,15 +72,14 @@ impl Allocations {
             "Device" => {
                 let device: Device = serde_json::from_str(text)?;
                 let name = device.metadata.name.clone().unwrap_or_default();
-                self.0.entry(name).or_default().devices = device.node_devices();
+                self.0.entry(name).or_default().allocations.report_devices(&device);
             }
             "NodeResourceTopology" => {
                 let Topology { metadata, zones } = serde_json::from_str(text)?;
                 let name = metadata.name.clone().unwrap_or_default();
                 let node = self.0.entry(name.clone()).or_default();
-                match node_numa(&metadata, &zones) {
-                    Ok(numa) => node.numa = numa,
-                    Err(error) => node.unreadable.push(format!("NodeResourceTopology {name}: {error}")),
+                if let Err(error) = node.allocations.report_topology(&metadata, &zones) {
+                    node.unreadable.push(format!("NodeResourceTopology {name}: {error}"));
                 }
             }
             _ => self.add_pod(serde_json::from_str(text)?),
@@ -102,51 +97,36 @@ impl Allocations {
         let namespace = if namespace.is_empty() { "default" } else { &namespace };
         let pod = format!("{namespace}/{name}");
         let node = self.0.entry(spec.node_name).or_default();
-        let mut errors = Vec::new();
-        match DEVICE_ALLOCATED.get(&annotations) {
-            Ok(None) => {}
-            Ok(Some(allocations)) => allocations.allocate(&mut node.devices, &pod),
-            Err(error) => errors.push(error.to_string()),
-        }
-        match RESOURCE_STATUS.get(&annotations) {
-            Ok(None) => {}
-            Ok(Some(allocated)) => {
-                let allocated = allocated.allocate(&mut node.numa, &pod);
-                errors.extend(allocated.err().map(|error| format!("{}: {error}", RESOURCE_STATUS.name())));
-            }
-            Err(error) => errors.push(error.to_string()),
-        }
-        node.unreadable.extend(errors.into_iter().map(|error| format!("Pod {pod}: {error}")));
+        let unreadable = node.allocations.allocate(&pod, &annotations);
+        node.unreadable.extend(unreadable.iter().map(|error| format!("Pod {pod}: {error}")));
     }
 
     /// A node; an empty one where nothing is known of it.
-    pub fn of_node(mut self, name: &str) -> NodeAllocations {
+    pub fn of_node(mut self, name: &str) -> OnNode {
         self.0.remove(name).unwrap_or_default()
     }
 
     /// The nodes by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &NodeAllocations)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &OnNode)> {
         self.0.iter()
     }
 }
 
-// === impl NodeAllocations ===
+// === impl OnNode ===
 
-impl NodeAllocations {
+impl OnNode {
     /// Whether neither devices nor CPUs nor NUMA nodes are known.
     pub fn is_empty(&self) -> bool {
-        self.devices.iter().next().is_none() && self.numa == NodeNuma::default() && self.unreadable.is_empty()
+        self.allocations.is_empty() && self.unreadable.is_empty()
     }
 
     /// What contradicts itself, in words.
     pub fn conflicts(&self) -> Vec<String> {
-        let of_device = |(id, conflict): (&DeviceId, DeviceConflict)| {
-            let allocations = self.devices.get(id).map(|device| &device.allocations);
-            let pods: Vec<&str> = allocations.into_iter().flatten().map(|(pod, _)| pod.as_str()).collect();
-            format!("{} {}: {conflict}; allocated to {}", id.type_, id.minor, pods.join(", "))
-        };
-        let devices = self.devices.conflicts().map(of_device);
-        let cpus = self.numa.cpu_conflicts();
+        let devices = self.allocations.device_conflicts().map(|(kind, minor, conflict)| {
+            let pods: Vec<&str> = self.allocations.shares_of(kind, minor).map(|(pod, _)| pod).collect();
+            format!("{kind} {minor}: {conflict}; allocated to {}", pods.join(", "))
+        });
+        let cpus = self.allocations.cpu_conflicts();
         devices.chain(cpus.iter().map(CpuConflict::to_string)).chain(self.unreadable.iter().cloned()).collect()
     }
 }

@@ -10,13 +10,13 @@ use koord_program::{
     table, units,
 };
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
-use koord_scheduling::{DeviceId, NodeDevice};
+use koord_scheduler_allocation::devices::{Device as NodeDevice, DeviceAmounts, Kind};
 use koord_types::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use serde_json::{Map, Value, json};
 
 use crate::{
     AllocationOptions,
-    allocations::{Allocations, NodeAllocations},
+    allocations::{Allocations, OnNode},
 };
 
 /// What is free of a node, and which pods have the rest.
@@ -64,7 +64,8 @@ async fn gather(options: &AllocationOptions<'_>) -> Result<Allocations> {
     Ok(allocations)
 }
 
-fn text(node: &NodeAllocations, screen: Screen) -> String {
+fn text(node: &OnNode, screen: Screen) -> String {
+    let allocations = &node.allocations;
     let mut text = String::new();
     let mut section = |head: &[&str], rows: Vec<Vec<String>>| {
         if rows.is_empty() {
@@ -76,14 +77,17 @@ fn text(node: &NodeAllocations, screen: Screen) -> String {
         let head = head.iter().map(|word| (*word).to_owned()).collect();
         text.push_str(&table::lines(&[vec![head], rows].concat(), screen));
     };
-    let devices = node.devices.iter().flat_map(|(id, device)| rows_of_device(id, device));
+    let devices = allocations.all_devices().flat_map(|(kind, minor, device)| {
+        let shares: Vec<(&str, DeviceAmounts)> = allocations.shares_of(kind, minor).collect();
+        rows_of_device((kind, minor), device, &shares)
+    });
     section(&["DEVICE", "HEALTH", "NUMA", "RESOURCE", "TOTAL", "FREE", "ALLOCATED"], devices.collect());
-    let zones = node.numa.numa_nodes().into_iter().flat_map(|numa| {
-        let cpus = node.numa.topology.nodes().find(|(number, _)| *number == numa).map(|(_, cpus)| {
-            vec![numa.to_string(), "CPUs".to_owned(), cpus.to_string(), or_none(&node.numa.free_cpus(numa).to_string())]
+    let zones = allocations.numa_nodes().into_iter().flat_map(|numa| {
+        let cpus = allocations.cpus(numa).map(|cpus| {
+            let free = allocations.free_cpus(numa).to_string();
+            vec![numa.to_string(), "CPUs".to_owned(), cpus.to_string(), or_none(&free)]
         });
-        let free = node.numa.free(numa);
-        let total = node.numa.zones.get(&numa).cloned().unwrap_or_default();
+        let (total, free) = allocations.zone(numa).unwrap_or_default();
         let amounts: Vec<Vec<String>> = total
             .iter()
             .map(|(name, amount)| {
@@ -94,7 +98,7 @@ fn text(node: &NodeAllocations, screen: Screen) -> String {
         cpus.into_iter().chain(amounts)
     });
     section(&["NUMA", "RESOURCE", "TOTAL", "FREE"], zones.collect());
-    let pods = node.numa.cpus_of_pods().map(|(pod, cpus)| vec![pod.to_owned(), cpus.to_string()]);
+    let pods = allocations.cpus_of_pods().map(|(pod, cpus)| vec![pod.to_owned(), cpus.to_string()]);
     section(&["POD", "CPUS"], pods.collect());
     let conflicts = node.conflicts();
     if !conflicts.is_empty() && !text.is_empty() {
@@ -108,19 +112,22 @@ fn text(node: &NodeAllocations, screen: Screen) -> String {
 }
 
 /// A row per resource; one without a resource where a device has none.
-fn rows_of_device(id: &DeviceId, device: &NodeDevice) -> Vec<Vec<String>> {
-    let (used, free) = (device.used(), device.free());
-    let total = device.reported.as_ref().map(|reported| reported.resources.clone()).unwrap_or_default();
-    let health = match &device.reported {
+fn rows_of_device(
+    (kind, minor): (Kind, i32),
+    device: &NodeDevice,
+    shares: &[(&str, DeviceAmounts)],
+) -> Vec<Vec<String>> {
+    let (total, used, free) = (device.total.list(), device.used.list(), device.free().list());
+    let shares: Vec<(&str, ResourceList)> = shares.iter().map(|(pod, amounts)| (*pod, amounts.list())).collect();
+    let health = match is_healthy(device) {
         None => "unknown",
-        Some(reported) if reported.is_healthy => "healthy",
-        Some(_) => "unhealthy",
+        Some(true) => "healthy",
+        Some(false) => "unhealthy",
     };
-    let numa = device.reported.as_ref().and_then(|reported| reported.numa_node);
     let head = [
-        format!("{} {}", id.type_, id.minor),
+        format!("{kind} {minor}"),
         health.to_owned(),
-        numa.map_or_else(|| "-".to_owned(), |numa| numa.to_string()),
+        numa_node(device).map_or_else(|| "-".to_owned(), |numa| numa.to_string()),
     ];
     let names = total.plus(&used);
     if names.is_empty() {
@@ -129,7 +136,7 @@ fn rows_of_device(id: &DeviceId, device: &NodeDevice) -> Vec<Vec<String>> {
     let row = |name: &str| {
         let amount =
             |list: &ResourceList| list.get(name).map_or_else(|| "-".to_owned(), |amount| units::amount(name, amount));
-        let pods = device.allocations.iter().filter(|(_, share)| share.contains(name));
+        let pods = shares.iter().filter(|(_, share)| share.contains(name));
         let pods: Vec<String> =
             pods.map(|(pod, share)| format!("{pod} {}", units::amount(name, share.amount(name)))).collect();
         let columns = [name.to_owned(), amount(&total), amount(&free), or_none(&pods.join(", "))];
@@ -138,28 +145,39 @@ fn rows_of_device(id: &DeviceId, device: &NodeDevice) -> Vec<Vec<String>> {
     names.names().map(row).collect()
 }
 
+/// Whether the node reports the device as healthy; none where it does not report it.
+fn is_healthy(device: &NodeDevice) -> Option<bool> {
+    device.is_reported.then_some(!device.is_unhealthy)
+}
+
+/// The NUMA node of a device, where it is near one alone.
+fn numa_node(device: &NodeDevice) -> Option<i32> {
+    device.place.as_ref().map(|place| place.numa_node).filter(|number| *number >= 0)
+}
+
 fn or_none(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
-fn document(name: &str, node: &NodeAllocations) -> Value {
-    let devices = node.devices.iter().map(|(id, device)| {
+fn document(name: &str, node: &OnNode) -> Value {
+    let allocations = &node.allocations;
+    let devices = allocations.all_devices().map(|(kind, minor, device)| {
+        let shares = allocations.shares_of(kind, minor).map(|(pod, amounts)| (pod.to_owned(), json!(amounts.list())));
         json!({
-            "type": id.type_, "minor": id.minor,
-            "healthy": device.reported.as_ref().map(|reported| reported.is_healthy),
-            "numaNode": device.reported.as_ref().and_then(|reported| reported.numa_node),
-            "total": device.total(), "free": device.free(), "allocations": device.allocations,
+            "type": kind.type_(), "minor": minor,
+            "healthy": is_healthy(device), "numaNode": numa_node(device),
+            "total": device.total.list(), "free": device.free().list(), "allocations": shares.collect::<Map<_, _>>(),
         })
     });
-    let numa_nodes = node.numa.numa_nodes().into_iter().map(|numa| {
-        let cpus = node.numa.topology.nodes().find(|(number, _)| *number == numa).map(|(_, cpus)| cpus.to_string());
+    let numa_nodes = allocations.numa_nodes().into_iter().map(|numa| {
+        let (total, free) = allocations.zone(numa).unzip();
         json!({
-            "numaNode": numa, "cpus": cpus, "freeCpus": node.numa.free_cpus(numa).to_string(),
-            "total": node.numa.zones.get(&numa), "free": node.numa.free(numa),
+            "numaNode": numa, "cpus": allocations.cpus(numa).map(ToString::to_string),
+            "freeCpus": allocations.free_cpus(numa).to_string(), "total": total, "free": free.unwrap_or_default(),
         })
     });
     let cpus: Map<String, Value> =
-        node.numa.cpus_of_pods().map(|(pod, cpus)| (pod.to_owned(), cpus.to_string().into())).collect();
+        allocations.cpus_of_pods().map(|(pod, cpus)| (pod.to_owned(), cpus.to_string().into())).collect();
     json!({
         "node": name, "devices": devices.collect::<Value>(), "numaNodes": numa_nodes.collect::<Value>(),
         "cpusOfPods": cpus, "conflicts": node.conflicts(),

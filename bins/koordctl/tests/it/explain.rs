@@ -193,7 +193,7 @@ fn free_devices_and_cpus_of_a_node_are_shown_with_the_pods_that_have_the_rest() 
     for row in [
         "gpu 0 healthy 0 koordinator.sh/gpu-core 100 40 ml/train 60",
         "gpu 0 healthy 0 koordinator.sh/gpu-memory 80Gi 32Gi ml/train 48Gi",
-        "gpu 1 unhealthy - koordinator.sh/gpu-core 100 - -",
+        "gpu 1 unhealthy - - - - -",
         "0 CPUs 0-2 2",
         "0 cpu 3 1",
         "1 CPUs 3 3",

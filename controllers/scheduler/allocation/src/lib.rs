@@ -4,12 +4,14 @@
 //!
 //! - [`numa`]: the CPUs and NUMA nodes of a node, what pods have of them, and the CPU accumulator.
 //! - [`devices`]: the devices of a node, what pods have of them, and the allocator.
+//! - [`NodeAllocations`]: both of one node by itself, with the pods that have them and what contradicts itself, for tools.
 //! - At the root, reservations: [`ReservationInfo`] (what one reserves, and who uses it), [`ReservationSelector`] (which of them a pod may use),
 //!   [`ReservationCache`] (those of a cluster), [`ReservedResources`] (what is reserved on one node).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod amounts;
 pub mod devices;
+mod node_allocations;
 pub mod numa;
 mod owners;
 mod reservation_affinity;
@@ -20,6 +22,7 @@ mod reserve_pod;
 mod reserved_resources;
 
 pub use amounts::ResourceAmounts;
+pub use node_allocations::{CpuConflict, DeviceConflict, NodeAllocations, UnreadableAllocation};
 pub use owners::Owners;
 pub use reservation_affinity::{ReservationMatch, ReservationMismatch, ReservationSelector, Summary};
 pub use reservation_cache::{

@@ -185,7 +185,8 @@ fn names_that_differ(metadata: &Value) -> Vec<String> {
                 let kinds = target["kind"].as_array().expect("kinds");
                 kinds.iter().any(|kind| kind == "lib" || kind == "proc-macro")
             };
-            let other = targets.filter(is_library).map(|library| text(&library["name"])).find(|library| *library != name);
+            let other =
+                targets.filter(is_library).map(|library| text(&library["name"])).find(|library| *library != name);
             let folder = Some(folder).filter(|folder| !format!("_{name}").ends_with(&format!("_{folder}")));
             let differs = [("folder", folder), ("library", other)];
             differs.map(|(what, other)| other.map(|other| format!("{name}: its {what} is called {other}")))

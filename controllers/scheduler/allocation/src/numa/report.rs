@@ -95,7 +95,7 @@ pub mod tests {
     use super::*;
 
     /// Two NUMA nodes of two cores each, and an amount of hugepages that only one of them reports.
-    pub(crate) fn report(annotations: &Value, policies: &[&str]) -> (Report, ResourceNames) {
+    pub(crate) fn topology(annotations: &Value) -> (ObjectMeta, Vec<Zone>) {
         let detail: Vec<Value> =
             (0..8).map(|id| json!({"id": id, "core": id / 2, "socket": 0, "node": id / 4})).collect();
         let mut metadata = json!({"annotations": annotations});
@@ -105,10 +105,15 @@ pub mod tests {
             {"name": "node-0", "type": "Node", "resources": [resource("cpu", "4"), resource("hugepages-2Mi", "0")]},
             {"name": "node-1", "type": "Node", "resources": [resource("cpu", "4"), resource("memory", "1Gi")]},
         ]);
+        (serde_json::from_value(metadata).unwrap(), serde_json::from_value(zones).unwrap())
+    }
+
+    /// What such a node reports.
+    pub(crate) fn report(annotations: &Value, policies: &[&str]) -> (Report, ResourceNames) {
+        let (metadata, zones) = topology(annotations);
         let mut names = ResourceNames::default();
         let policies: Vec<String> = policies.iter().map(|policy| (*policy).to_owned()).collect();
-        let zones: Vec<Zone> = serde_json::from_value(zones).unwrap();
-        let report = Report::of(&serde_json::from_value(metadata).unwrap(), &zones, &policies, &mut names);
+        let report = Report::of(&metadata, &zones, &policies, &mut names);
         (report, names)
     }
 
