@@ -1,5 +1,5 @@
 //! What scheduler, node agent, webhooks and the embedded API server decide alike: which objects a selector matches,
-//! which taints are tolerated, what a pod requests, how CPUs and NUMA nodes are numbered, which devices and CPUs of a node are free.
+//! which taints are tolerated, what a pod requests, how CPUs and NUMA nodes are numbered.
 //!
 //! Types and functions of plain data; no input and output, no clock, no client. Amounts are exact quantities where
 //! users see them, and `i64` vectors over [interned names](ResourceNames) where many nodes are compared.

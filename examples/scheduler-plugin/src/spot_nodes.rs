@@ -25,7 +25,7 @@ impl Filter for SpotNodes {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        vec![ReasonCode::PluginSpecific.says("node(s) that may be taken away")]
+        vec![ReasonCode::PluginSpecific.reason("node(s) that may be taken away")]
     }
 }
 

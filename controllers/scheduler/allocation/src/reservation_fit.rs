@@ -68,7 +68,7 @@ pub fn fits<'r>(
     if needs.requires_reservation {
         let reasons: Vec<Reason> = by_node.into_iter().chain(by_reservation).collect();
         return refused(if reasons.is_empty() {
-            ReasonCode::ReservationFull.says("node(s) no reservation(s) to meet the requirements").into()
+            ReasonCode::ReservationFull.reason("node(s) no reservation(s) to meet the requirements").into()
         } else {
             reasons
         });
@@ -99,7 +99,7 @@ fn lacking(
 
 /// The node has too little of a resource beside what is reserved on it.
 pub fn insufficient_by_node(name: &str) -> Reason {
-    ReasonCode::InsufficientResources.says(format!("Insufficient {name} by node")).with("resource", name)
+    ReasonCode::InsufficientResources.reason(format!("Insufficient {name} by node")).with("resource", name)
 }
 
 /// Whether a reservation has enough for a pod, where owners take nothing else.
@@ -119,7 +119,7 @@ pub fn exceeded(requests: &ResourceAmounts, info: &ReservationInfo, in_numbers: 
         } else {
             String::new()
         };
-        let exceeded = || ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}{numbers}"));
+        let exceeded = || ReasonCode::ReservationFull.reason(format!("Reservation(s) Insufficient {name}{numbers}"));
         let numbered =
             |exceeded: Reason| exceeded.with("requested", request).with("used", used).with("capacity", capacity);
         (request > capacity.saturating_sub(used)).then(|| numbered(exceeded().with("resource", name)))
@@ -129,7 +129,7 @@ pub fn exceeded(requests: &ResourceAmounts, info: &ReservationInfo, in_numbers: 
         let numbers =
             if in_numbers { format!(", requested: 1, used: {assigned}, capacity: {capacity}") } else { String::new() };
         let words = format!("Reservation(s) Too many pods{numbers}");
-        ReasonCode::ReservationFull.says(words).with("resource", "pods")
+        ReasonCode::ReservationFull.reason(words).with("resource", "pods")
     });
     too_many.into_iter().chain(lacks).collect()
 }

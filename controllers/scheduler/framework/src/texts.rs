@@ -41,7 +41,7 @@ impl Texts {
     pub fn get(&self, number: u64, otherwise: &str) -> Vec<Reason> {
         let known = self.0.lock();
         let reasons = usize::try_from(number).ok().and_then(|number| known.reasons.get(number));
-        reasons.map_or_else(|| ReasonCode::PluginSpecific.says(otherwise).into(), |reasons| reasons.to_vec())
+        reasons.map_or_else(|| ReasonCode::PluginSpecific.reason(otherwise).into(), |reasons| reasons.to_vec())
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn the_same_text_has_the_same_number() {
         let texts = Texts::default();
-        let words = |text: &str| vec![ReasonCode::PluginSpecific.says(text)];
+        let words = |text: &str| vec![ReasonCode::PluginSpecific.reason(text)];
         let numbers: Vec<u64> = ["a", "b", "a"].iter().map(|text| texts.number(words(text))).collect();
         assert_eq!(numbers, [0, 1, 0]);
         assert_eq!((texts.get(1, "-"), texts.get(2, "-")), (words("b"), words("-")));

@@ -94,7 +94,7 @@ impl Refused {
             Self::PartitionSize | Self::MultiShared => ReasonCode::DeviceRequestInvalid,
             Self::Isolation => ReasonCode::DeviceNotShareable,
         };
-        let reason = code.says(self.to_string());
+        let reason = code.reason(self.to_string());
         self.lacks().map_or(reason.clone(), |kind| reason.with("device", kind))
     }
 

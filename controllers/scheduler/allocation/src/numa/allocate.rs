@@ -70,16 +70,16 @@ impl Shortage {
     /// The words of a refusal, with the names of resources.
     pub fn reasons<'a>(&self, name: impl Fn(ResourceId) -> &'a str) -> Vec<Reason> {
         match self {
-            Self::NoZones => ReasonCode::NumaUnavailable.says("insufficient resources on NUMA Node").into(),
+            Self::NoZones => ReasonCode::NumaUnavailable.reason("insufficient resources on NUMA Node").into(),
             Self::Shares(short) => {
                 let short = short.iter().map(|id| name(*id));
-                let reason = |name| ReasonCode::NumaUnavailable.says(format!("Insufficient NUMA {name}"));
+                let reason = |name| ReasonCode::NumaUnavailable.reason(format!("Insufficient NUMA {name}"));
                 short.map(|name| reason(name).with("resource", name)).collect()
             }
-            Self::Cpus => ReasonCode::CpusUnavailable.says("not enough cpus available to satisfy request").into(),
+            Self::Cpus => ReasonCode::CpusUnavailable.reason("not enough cpus available to satisfy request").into(),
             Self::Policy(bind) => {
                 let words = format!("insufficient CPUs to satisfy required cpu bind policy {}", bind.word());
-                ReasonCode::CpusUnavailable.says(words).with("policy", bind.word()).into()
+                ReasonCode::CpusUnavailable.reason(words).with("policy", bind.word()).into()
             }
         }
     }

@@ -187,7 +187,7 @@ impl<'a> TopologyHints<'a> {
     fn unsatisfied(&self) -> Option<Vec<Reason>> {
         let short = self.named().filter(|(_, list)| list.is_empty()).map(|(resource, _)| resource);
         let reason = |resource: &str| {
-            ReasonCode::NumaUnavailable.says(format!("Unsatisfied NUMA {resource}")).with("resource", resource)
+            ReasonCode::NumaUnavailable.reason(format!("Unsatisfied NUMA {resource}")).with("resource", resource)
         };
         let reasons: Vec<Reason> = short.map(reason).collect();
         (!reasons.is_empty()).then_some(reasons)
@@ -203,7 +203,7 @@ impl<'a> TopologyHints<'a> {
         };
         let mut lines: Vec<String> = self.named().filter(|(_, list)| !list.is_empty()).map(line).collect();
         lines.sort();
-        ReasonCode::NumaUnavailable.says(format!("Unaligned NUMA Hint cause {}", lines.join(separator))).into()
+        ReasonCode::NumaUnavailable.reason(format!("Unaligned NUMA Hint cause {}", lines.join(separator))).into()
     }
 }
 

@@ -147,7 +147,7 @@ impl Engine {
     fn mismatch(&self, pod: &Pod) -> Reason {
         let own: Vec<&str> = self.profiles.iter().map(|profile| &*profile.scheduler).collect();
         let name = &*pod.template.scheduler;
-        let reason = ReasonCode::SchedulerMismatch.says(format!("its schedulerName is {name:?}"));
+        let reason = ReasonCode::SchedulerMismatch.reason(format!("its schedulerName is {name:?}"));
         reason.with("schedulerName", name).with("profiles", own.join(" "))
     }
 

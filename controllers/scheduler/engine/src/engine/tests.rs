@@ -35,7 +35,7 @@ impl Plugin for PodLimit {
 
 impl PreEnqueue for PodLimit {
     fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), Reason> {
-        if pod.gates.is_empty() { Ok(()) } else { Err(ReasonCode::SchedulingGated.says("waits")) }
+        if pod.gates.is_empty() { Ok(()) } else { Err(ReasonCode::SchedulingGated.reason("waits")) }
     }
 }
 
@@ -51,7 +51,7 @@ impl Filter for PodLimit {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::TooManyPods.says("Too many pods").into()
+        ReasonCode::TooManyPods.reason("Too many pods").into()
     }
 
     fn details(&self, _: &Refusal, request: &Request<'_>, cluster: &Cluster, row: Row) -> Operands {
@@ -278,8 +278,8 @@ impl EnqueueExtensions for Pairs {
 impl PreFilter for Pairs {
     fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         match request.pod.key.name() {
-            "never" => Err(Rejection::unresolvable(ReasonCode::PluginSpecific.says("it is never admitted"))),
-            "broken" => Err(Rejection::error(ReasonCode::PluginSpecific.says("something broke"))),
+            "never" => Err(Rejection::unresolvable(ReasonCode::PluginSpecific.reason("it is never admitted"))),
+            "broken" => Err(Rejection::error(ReasonCode::PluginSpecific.reason("something broke"))),
             _ => Ok(()),
         }
     }
@@ -288,8 +288,8 @@ impl PreFilter for Pairs {
 impl Reserve for Pairs {
     fn reserve(&self, request: &Request<'_>, _: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
         match request.pod.key.name() {
-            "greedy" => Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("there is not enough"))),
-            "clumsy" => Err(Rejection::error(ReasonCode::PluginSpecific.says("something fell"))),
+            "greedy" => Err(Rejection::unschedulable(ReasonCode::PluginSpecific.reason("there is not enough"))),
+            "clumsy" => Err(Rejection::error(ReasonCode::PluginSpecific.reason("something fell"))),
             _ => {
                 holds.set(7_u32);
                 Ok(())
@@ -559,7 +559,7 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     assert!(engine(1).why(&Uid::from("x"), at(1)).is_none());
     let mut gated = engine(2);
     gated.set_pod(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("d", "test", None)) }), at(0));
-    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("PodLimit", ReasonCode::SchedulingGated.says("waits"))));
+    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("PodLimit", ReasonCode::SchedulingGated.reason("waits"))));
 }
 
 #[test]

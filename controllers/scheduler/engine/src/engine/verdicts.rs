@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn refused(text: &str) -> Outcome {
-        let why = Why::Reasons(ReasonCode::PluginSpecific.says(text).into());
+        let why = Why::Reasons(ReasonCode::PluginSpecific.reason(text).into());
         let class =
             NodeClass { plugin: "P", nodes: Some(1), example: None, input_age: None, details: Operands::new(), why };
         Outcome::Refused(Refused { by: Arc::from([class]), ..Refused::default() })

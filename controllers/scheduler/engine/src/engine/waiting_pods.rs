@@ -120,7 +120,7 @@ impl Engine {
     /// Preempts a waiting pod in the name of this plugin. Returns the pod.
     pub(super) fn preempt_waiting(&mut self, uid: &Uid, plugin: &str, now: Moment) -> Option<Arc<Pod>> {
         let pod = Arc::clone(&self.waiting.by_uid.get(uid)?.pod);
-        self.reject(uid, Some(plugin), ReasonCode::Preempted.says("preempted"), true, now);
+        self.reject(uid, Some(plugin), ReasonCode::Preempted.reason("preempted"), true, now);
         Some(pod)
     }
 

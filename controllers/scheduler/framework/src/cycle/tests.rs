@@ -245,7 +245,7 @@ impl Plugin for Screens {
 
 impl BeforePreFilter for Screens {
     fn before_pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        let reasons = vec![ReasonCode::TooManyPods.says(self.0)];
+        let reasons = vec![ReasonCode::TooManyPods.reason(self.0)];
         Err(Rejection { code: self.1, reasons })
     }
 }
@@ -262,7 +262,7 @@ impl Plugin for Rejects {
 
 impl PreFilter for Rejects {
     fn pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        let reasons = vec![ReasonCode::TooManyPods.says(self.0)];
+        let reasons = vec![ReasonCode::TooManyPods.reason(self.0)];
         Err(Rejection { code: self.1, reasons })
     }
 }
@@ -445,7 +445,7 @@ fn a_plan_decides_before_nodes_are_compared() {
     let refused = |plugin, refusal| Verdict { plugin, refusal };
     let small = [(refused(0, Refusal::unresolvable(0)), 1, 0), (refused(2, Refusal::UNPLANNED), 2, 1)];
     assert_eq!(refusals(found(vec![Plan::Only(rows[0])])), small);
-    let never = Rejection::unschedulable(ReasonCode::PluginSpecific.says("no"));
+    let never = Rejection::unschedulable(ReasonCode::PluginSpecific.reason("no"));
     assert_eq!(found(vec![Plan::Nowhere(never.clone())]), Found::Never(2, never));
 }
 
@@ -532,7 +532,7 @@ impl Plugin for Single {
 impl Reserve for Single {
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if cluster.pods_on(row).any(|placed| placed.holds.get::<&str>().is_some()) {
-            return Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("it is given")));
+            return Err(Rejection::unschedulable(ReasonCode::PluginSpecific.reason("it is given")));
         }
         holds.set("it");
         Ok(())
@@ -547,7 +547,10 @@ fn what_plugins_reserve_counts_in_a_rehearsal() {
     let profile = Profile::of("test", vec![Arc::new(Single)]);
     let mut rehearsal = Rehearsal::new(&profile, &mut cluster, &[pod(1, &template("1")), pod(2, &template("1"))]);
     rehearsal.place(0, row).unwrap();
-    assert_eq!(rehearsal.place(1, row), Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("it is given"))));
+    assert_eq!(
+        rehearsal.place(1, row),
+        Err(Rejection::unschedulable(ReasonCode::PluginSpecific.reason("it is given")))
+    );
     rehearsal.remove(&Uid::from("p1"));
     assert_eq!(rehearsal.place(1, row), Ok(()));
 }

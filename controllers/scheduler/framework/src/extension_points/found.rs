@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(said(Vec::new(), &cluster), "no nodes available to schedule pods");
         cluster.set_node(Arc::new(Node { name: "n".into(), ..Node::default() }));
         assert_eq!(said(Vec::new(), &cluster), "0/1 nodes are available:");
-        let full = ReasonCode::TooManyPods.says("Too many pods").into();
+        let full = ReasonCode::TooManyPods.reason("Too many pods").into();
         assert_eq!(said(full, &cluster), "0/1 nodes are available: Too many pods.");
     }
 

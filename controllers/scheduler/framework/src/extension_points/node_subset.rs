@@ -93,13 +93,15 @@ impl Verdict {
         let filter = || plugin(self.plugin)?.filter.as_ref();
         let code = || filter().map_or(ReasonCode::NodeNameMismatch, |filter| filter.unnamed_node_code());
         match self.refusal.reason {
-            Refusal::OUTSIDE => code().says(format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "))).into(),
+            Refusal::OUTSIDE => {
+                code().reason(format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "))).into()
+            }
             Refusal::NONE_LEFT => {
                 let text = match *names() {
                     [only] => format!("node(s) didn't satisfy plugin {only}"),
                     ref several => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", several.join(" ")),
                 };
-                code().says(text).into()
+                code().reason(text).into()
             }
             _ if self.refusal == Refusal::UNPLANNED => {
                 let finds = plugin(self.plugin).and_then(|plugin| plugin.find_one_node.as_ref());

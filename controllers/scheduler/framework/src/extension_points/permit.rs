@@ -12,7 +12,7 @@ pub trait Permit: Send + Sync + 'static {
 
     /// The reason of a pod that has waited for so long, with this text.
     fn timeout_reason(&self, _pod: &Pod, _cluster: &Cluster, waited: &str, text: String) -> Reason {
-        ReasonCode::PermitTimeout.says(text).with("waited", waited)
+        ReasonCode::PermitTimeout.reason(text).with("waited", waited)
     }
 }
 

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn programs_read_the_code_and_the_operands() {
-        let reason = ReasonCode::InsufficientResources.says("Insufficient cpu").with("resource", "cpu");
+        let reason = ReasonCode::InsufficientResources.reason("Insufficient cpu").with("resource", "cpu");
         let document =
             json!({"code": "InsufficientResources", "text": "Insufficient cpu", "operands": {"resource": "cpu"}});
         assert_eq!((reason.operand("resource"), reason.operand("quota")), (Some("cpu"), None));
@@ -110,7 +110,7 @@ mod tests {
             (Some("cpu"), Some("2")),
             "what it has stays"
         );
-        let other = ReasonCode::TooManyPods.says("Too many pods");
+        let other = ReasonCode::TooManyPods.reason("Too many pods");
         assert_eq!(other.document(), json!({"code": "TooManyPods", "text": "Too many pods"}));
         assert_eq!(Reason::joined(&[reason, other]), "Insufficient cpu, Too many pods");
     }

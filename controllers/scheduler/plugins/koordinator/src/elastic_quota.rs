@@ -204,7 +204,7 @@ impl Diagnostics for ElasticQuotaPlugin {
             ROOT_QUOTA => format!("{ROOT_QUOTA} takes no pods of its own; the pod counts in {counted_in}"),
             unknown => format!("there is no quota {unknown}; the pod counts in {counted_in}"),
         };
-        ReasonCode::QuotaNotFound.says(text).with("quota", unknown).with("counted_in", counted_in).into()
+        ReasonCode::QuotaNotFound.reason(text).with("quota", unknown).with("counted_in", counted_in).into()
     }
 }
 

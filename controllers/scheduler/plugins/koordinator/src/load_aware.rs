@@ -128,11 +128,11 @@ impl Filter for LoadAwareScheduling {
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         let resource = usize::try_from(refusal.operand).map_or("", |index| self.settings.dimensions.name(index));
         let hot = |words: String, measure: &str| {
-            ReasonCode::NodeHot.says(words).with("resource", resource).with("measure", measure).into()
+            ReasonCode::NodeHot.reason(words).with("resource", resource).with("measure", measure).into()
         };
         match refusal.reason {
-            EXPIRED => ReasonCode::NodeMetricStale.says(TOO_OLD).with("policy", "refuse").into(),
-            UNREPORTED => ReasonCode::NodeMetricMissing.says(TOO_OLD).with("policy", "refuse").into(),
+            EXPIRED => ReasonCode::NodeMetricStale.reason(TOO_OLD).with("policy", "refuse").into(),
+            UNREPORTED => ReasonCode::NodeMetricMissing.reason(TOO_OLD).with("policy", "refuse").into(),
             AVERAGE => hot(format!("node(s) {resource} usage exceed threshold"), "average"),
             _ => hot(format!("node(s) {resource} aggregated usage exceed threshold"), "aggregated"),
         }

@@ -45,7 +45,7 @@ impl Plugin for SchedulingHint {
 
 impl BeforePreFilter for SchedulingHint {
     fn before_pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        let invalid = |error: ProtocolError| Rejection::error(ReasonCode::SchedulingHintInvalid.says(error.reason));
+        let invalid = |error: ProtocolError| Rejection::error(ReasonCode::SchedulingHintInvalid.reason(error.reason));
         hint_of(request.template()).map(drop).map_err(invalid)
     }
 }

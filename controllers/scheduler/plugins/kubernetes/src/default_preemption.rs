@@ -45,7 +45,7 @@ impl PreEnqueue for DefaultPreemption {
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
         if cluster.awaits_evictions(&pod.uid) {
             const WORDS: &str = "waiting for the preemption for this pod to be finished";
-            return Err(ReasonCode::PreemptionPending.says(WORDS));
+            return Err(ReasonCode::PreemptionPending.reason(WORDS));
         }
         Ok(())
     }

@@ -95,14 +95,14 @@ impl DynamicResources {
                 return Err(not_ready(&ClaimError::BeingAllocated(claim.key.clone())));
             }
             let demand = Demand::of(claim, objects, &self.shared.selectors);
-            demand.map_err(|error| ReasonCode::ResourceClaimInvalid.says(error.to_string()))
+            demand.map_err(|error| ReasonCode::ResourceClaimInvalid.reason(error.to_string()))
         });
         let demands = demands.collect::<Result<_, _>>()?;
         Ok((claims, demands))
     }
 
     fn find(&self, node: &Node, demands: &[Demand], cluster: &Cluster) -> Result<Vec<Given>, Reason> {
-        let unavailable = |error: AllocationError| ReasonCode::ResourceClaimUnavailable.says(error.to_string());
+        let unavailable = |error: AllocationError| ReasonCode::ResourceClaimUnavailable.reason(error.to_string());
         let Some(Devices { pools, ledger, .. }) = cluster.state() else {
             return Err(unavailable(AllocationError::NONE));
         };
@@ -186,7 +186,7 @@ impl PreFilter for DynamicResources {
             claim.object.status.reserved_for.len() >= CONSUMERS_MAX && !claim.is_reserved_for(request.pod)
         };
         if claims.iter().any(is_full) {
-            return Err(Rejection::unresolvable(ReasonCode::ResourceClaimInUse.says("resourceclaim in use")));
+            return Err(Rejection::unresolvable(ReasonCode::ResourceClaimInUse.reason("resourceclaim in use")));
         }
         Ok(())
     }
@@ -209,7 +209,9 @@ impl Filter for DynamicResources {
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         match refusal.reason {
-            OUT_OF_REACH => ReasonCode::ResourceClaimOutOfReach.says("resourceclaim not available on the node").into(),
+            OUT_OF_REACH => {
+                ReasonCode::ResourceClaimOutOfReach.reason("resourceclaim not available on the node").into()
+            }
             _ => self.shared.texts.get(refusal.operand, search::NONE),
         }
     }
@@ -323,7 +325,7 @@ impl SchedulingSignature for DynamicResources {
 }
 
 fn not_ready(error: &ClaimError) -> Reason {
-    ReasonCode::ResourceClaimNotReady.says(error.to_string())
+    ReasonCode::ResourceClaimNotReady.reason(error.to_string())
 }
 
 /// Whether a change of an object may help a pod.

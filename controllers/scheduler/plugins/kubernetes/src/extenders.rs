@@ -71,7 +71,7 @@ impl Plugin for Extenders {
 impl PreFilter for Extenders {
     fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         match node_result(request, cluster) {
-            Some(Err(error)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(&error.message))),
+            Some(Err(error)) => Err(Rejection::error(ReasonCode::ExtenderFailed.reason(&error.message))),
             Some(Ok(_)) | None => Ok(()),
         }
     }
@@ -88,7 +88,7 @@ impl Filter for Extenders {
     fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
         let at = usize::try_from(refusal.operand).ok().filter(|_| refusal.reason == WITH_REASON);
         let failed = at.and_then(|at| cluster.state::<ExtenderResults>()?.failed_nodes().nth(at));
-        failed.map(|failed| ReasonCode::ExtenderRefused.says(failed.reason.clone())).into_iter().collect()
+        failed.map(|failed| ReasonCode::ExtenderRefused.reason(failed.reason.clone())).into_iter().collect()
     }
 }
 

@@ -131,7 +131,7 @@ impl Filter for InterPodAffinity {
             NOT_APART => (ReasonCode::PodAntiAffinityConflict, "node(s) didn't match pod anti-affinity rules"),
             _ => (ReasonCode::ExistingPodAntiAffinity, "node(s) didn't satisfy existing pods anti-affinity rules"),
         };
-        code.says(words).into()
+        code.reason(words).into()
     }
 }
 

@@ -97,7 +97,7 @@ impl EnqueueExtensions for NodeAffinity {
 impl PreFilter for NodeAffinity {
     fn pre_filter(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         if request.template().affinity.names().is_some_and(BTreeSet::is_empty) {
-            return Err(Rejection::unresolvable(ReasonCode::NodeAffinityConflict.says(CONFLICTING)));
+            return Err(Rejection::unresolvable(ReasonCode::NodeAffinityConflict.reason(CONFLICTING)));
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Filter for NodeAffinity {
             NOT_ADDED => (ReasonCode::NodeAffinityEnforced, "node(s) didn't match scheduler-enforced node affinity"),
             _ => (ReasonCode::NodeAffinityMismatch, "node(s) didn't match Pod's node affinity/selector"),
         };
-        code.says(words).into()
+        code.reason(words).into()
     }
 }
 

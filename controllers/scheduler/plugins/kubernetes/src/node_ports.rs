@@ -49,7 +49,7 @@ impl Filter for NodePorts {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::HostPortInUse.says("node(s) didn't have free ports for the requested pod ports").into()
+        ReasonCode::HostPortInUse.reason("node(s) didn't have free ports for the requested pod ports").into()
     }
 }
 

@@ -150,7 +150,7 @@ impl Filter for NodeRejections {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::NodeRejected.says("node(s) have just rejected a pod that requests no more").into()
+        ReasonCode::NodeRejected.reason("node(s) have just rejected a pod that requests no more").into()
     }
 }
 

@@ -90,14 +90,14 @@ impl NodeResourcesFit {
 
     /// The reasons of a pod that requests what no node offers.
     fn words(&self, number: NonZeroU16, cluster: &Cluster) -> Vec<Reason> {
-        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(["Insufficient ", name].concat());
+        let insufficient = |name: &str| ReasonCode::InsufficientResources.reason(["Insufficient ", name].concat());
         let Some(unoffered) = cluster.unoffered(number) else { return vec![insufficient("resources")] };
         let uncounted = cluster.uncounted();
         let said = unoffered.names().filter(|name| !self.is_ignored(name)).map(|name| {
             let reason = if uncounted.contains(name) {
                 let text =
                     format!("{name} is not counted: nodes offer more than {} resources", ResourceNames::NAMES_MAX);
-                ReasonCode::ResourceNotCounted.says(text)
+                ReasonCode::ResourceNotCounted.reason(text)
             } else {
                 insufficient(name)
             };
@@ -183,8 +183,8 @@ impl Filter for NodeResourcesFit {
     }
 
     fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
-        let pods = (refusal.operand & PODS != 0).then(|| ReasonCode::TooManyPods.says("Too many pods"));
-        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(["Insufficient ", name].concat());
+        let pods = (refusal.operand & PODS != 0).then(|| ReasonCode::TooManyPods.reason("Too many pods"));
+        let insufficient = |name: &str| ReasonCode::InsufficientResources.reason(["Insufficient ", name].concat());
         let resources = cluster.resources().names().zip(1_u32..).filter(|(_, bit)| *bit < LAST_BIT);
         let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
         let short = short.map(|(name, _)| insufficient(name).with("resource", name));

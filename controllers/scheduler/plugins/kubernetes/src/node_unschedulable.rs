@@ -50,7 +50,7 @@ impl Filter for NodeUnschedulable {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::NodeUnschedulable.says("node(s) were unschedulable").into()
+        ReasonCode::NodeUnschedulable.reason("node(s) were unschedulable").into()
     }
 }
 

@@ -185,9 +185,9 @@ impl Filter for PodTopologySpread {
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         const WORDS: &str = "node(s) didn't match pod topology spread constraints";
         if refusal.reason == NO_LABEL {
-            return ReasonCode::TopologyLabelMissing.says(format!("{WORDS} (missing required label)")).into();
+            return ReasonCode::TopologyLabelMissing.reason(format!("{WORDS} (missing required label)")).into();
         }
-        ReasonCode::TopologySpreadExceeded.says(WORDS).into()
+        ReasonCode::TopologySpreadExceeded.reason(WORDS).into()
     }
 }
 

@@ -26,7 +26,7 @@ impl PreEnqueue for SchedulingGates {
             return Ok(());
         }
         let gates = pod.gates.join(" ");
-        Err(ReasonCode::SchedulingGated.says(format!("waiting for scheduling gates: [{gates}]")).with("gates", gates))
+        Err(ReasonCode::SchedulingGated.reason(format!("waiting for scheduling gates: [{gates}]")).with("gates", gates))
     }
 }
 

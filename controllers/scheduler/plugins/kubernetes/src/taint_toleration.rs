@@ -53,7 +53,7 @@ impl Filter for TaintToleration {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::TaintNotTolerated.says("node(s) had untolerated taint(s)").into()
+        ReasonCode::TaintNotTolerated.reason("node(s) had untolerated taint(s)").into()
     }
 }
 

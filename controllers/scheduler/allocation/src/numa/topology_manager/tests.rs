@@ -128,7 +128,7 @@ struct Fixed {
 
 impl Provider for Fixed {
     fn hints<'a>(&'a self, nodes_max: u32, into: &mut TopologyHints<'a>) -> Result<(), Vec<Reason>> {
-        let lists = self.lists.as_ref().map_err(|reason| ReasonCode::PluginSpecific.says(*reason))?;
+        let lists = self.lists.as_ref().map_err(|reason| ReasonCode::PluginSpecific.reason(*reason))?;
         let is_narrow = |hint: &TopologyHint| hint.affinity.is_none_or(|affinity| affinity.len() <= nodes_max);
         let of_lists = hints(std::slice::from_ref(lists));
         for ((resource, _), (_, list)) in lists.iter().zip(of_lists.named()) {
@@ -139,7 +139,7 @@ impl Provider for Fixed {
 
     fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {
         let refuses = self.refuses.is_some() && self.refuses == affinity;
-        if refuses { Err(ReasonCode::PluginSpecific.says("not there").into()) } else { Ok(()) }
+        if refuses { Err(ReasonCode::PluginSpecific.reason("not there").into()) } else { Ok(()) }
     }
 }
 
@@ -164,7 +164,7 @@ struct Short(&'static [&'static str]);
 
 impl Provider for Short {
     fn hints<'a>(&'a self, _: u32, _: &mut TopologyHints<'a>) -> Result<(), Vec<Reason>> {
-        Err(self.0.iter().map(|reason| ReasonCode::PluginSpecific.says(*reason)).collect())
+        Err(self.0.iter().map(|reason| ReasonCode::PluginSpecific.reason(*reason)).collect())
     }
 
     fn verify(&self, _: Option<NumaMask>) -> Result<(), Vec<Reason>> {

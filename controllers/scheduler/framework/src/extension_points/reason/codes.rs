@@ -432,7 +432,7 @@ reason_codes! {
 
 impl ReasonCode {
     /// A reason with this text.
-    pub fn says(self, text: impl Into<String>) -> Reason {
+    pub fn reason(self, text: impl Into<String>) -> Reason {
         Reason { code: self, text: text.into(), operands: Vec::new() }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn arrange(
     let tree = tree(cluster)?;
     let mut rehearsal = Rehearsal::new(profile, cluster, pods);
     arrange_in(&mut rehearsal, profile, &tree, spec, |_| 0)
-        .map_err(|error| Rejection::unschedulable(ReasonCode::NetworkTopologyFull.says(error.to_string())))
+        .map_err(|error| Rejection::unschedulable(ReasonCode::NetworkTopologyFull.reason(error.to_string())))
 }
 
 /// The tree of the cluster's network.
@@ -43,7 +43,7 @@ pub(super) fn tree(cluster: &Cluster) -> Result<Arc<Tree>, Rejection> {
 
 /// What is said of a pod that asks for a place in a network of which nothing is known.
 pub(super) fn without_tree() -> Rejection {
-    Rejection::unresolvable(ReasonCode::NetworkTopologyMissing.says("no cluster network topology"))
+    Rejection::unresolvable(ReasonCode::NetworkTopologyMissing.reason("no cluster network topology"))
 }
 
 /// Arranges the pods of a rehearsal in the cluster as it would be. Of places that are alike otherwise, the one with the
@@ -89,7 +89,7 @@ pub(super) fn seat_all(
                 && rehearsal.takes(pod, row).is_ok()
                 && rehearsal.place(pod, row).is_ok()
         });
-    let failed = || Rejection::unresolvable(ReasonCode::GangUnplanned.says("job batch schedule failed"));
+    let failed = || Rejection::unresolvable(ReasonCode::GangUnplanned.reason("job batch schedule failed"));
     is_seated.then_some(()).ok_or_else(failed)
 }
 

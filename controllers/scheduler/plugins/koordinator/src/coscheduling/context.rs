@@ -266,7 +266,7 @@ impl Context {
         if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
             let outcome = round.outcome();
             orders.marks.push(self.ended(&outcome, Ending::Interrupted));
-            let reason = ReasonCode::GangInfeasible.says("another gang was tried in between");
+            let reason = ReasonCode::GangInfeasible.reason("another gang was tried in between");
             withdraw(&outcome.placed, &reason, orders);
         }
         if let Some(round) = self.gangs.round(uid) {

@@ -249,7 +249,7 @@ impl FindOneNode for Coscheduling {
     }
 
     fn reasons(&self) -> Vec<Reason> {
-        ReasonCode::GangUnplanned.says(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
+        ReasonCode::GangUnplanned.reason(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
     }
 }
 
@@ -347,7 +347,7 @@ impl Permit for Coscheduling {
 
     fn timeout_reason(&self, pod: &Pod, cluster: &Cluster, waited: &str, text: String) -> Reason {
         let gang = cluster.state::<Context>().and_then(|context| context.gangs.gang_of(&pod.uid));
-        let reason = ReasonCode::GangTimeout.says(text).with("elapsed", waited);
+        let reason = ReasonCode::GangTimeout.reason(text).with("elapsed", waited);
         gang.map_or(reason.clone(), |gang| reason.with("gang", gang))
     }
 }
@@ -419,7 +419,7 @@ impl WorkloadSource for Coscheduling {
 }
 
 fn unplanned() -> Rejection {
-    Rejection::error(ReasonCode::GangUnplanned.says("no planned pods"))
+    Rejection::error(ReasonCode::GangUnplanned.reason("no planned pods"))
 }
 
 #[cfg(test)]

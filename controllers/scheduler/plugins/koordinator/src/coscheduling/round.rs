@@ -204,7 +204,7 @@ impl Round {
 
 /// A round came to nothing, and which member was in the way.
 pub(super) fn infeasible(text: &str, obstacle: Option<&Obstacle>) -> Reason {
-    let reason = ReasonCode::GangInfeasible.says(text);
+    let reason = ReasonCode::GangInfeasible.reason(text);
     let Some(Obstacle { member, missing, best_node }) = obstacle else { return reason };
     let reason = reason.with("member", member).with("missing", missing);
     match best_node {

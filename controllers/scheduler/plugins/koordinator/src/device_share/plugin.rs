@@ -176,7 +176,7 @@ impl PreFilter for DeviceShare {
     fn pre_filter(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let invalid = |text: String, annotation: Option<&'static str>| {
             let annotation = annotation.map(|name| ("annotation", name.to_owned()));
-            let reason = ReasonCode::DeviceRequestInvalid.says(text);
+            let reason = ReasonCode::DeviceRequestInvalid.reason(text);
             Rejection::unresolvable(reason.with_further(annotation.as_slice()))
         };
         let devices = read(request.template());
@@ -207,7 +207,7 @@ impl Filter for DeviceShare {
             let model = usize::try_from(refusal.operand).ok().and_then(|index| self.0.unshareable.get(index));
             let words = |(vendor, model): &(String, String)| {
                 let words = format!("model {model:?} of vendor {vendor:?} does not support GPU Share");
-                ReasonCode::DeviceNotShareable.says(words).with("model", model)
+                ReasonCode::DeviceNotShareable.reason(words).with("model", model)
             };
             return model.map(words).into_iter().collect();
         }

@@ -134,7 +134,7 @@ impl Shortage {
             Bound::NonPreemptible => ReasonCode::QuotaMinExceeded,
         };
         let quota = if *bound == Bound::Above { path.first() } else { path.last() };
-        let reason = code.says(self.to_string()).with("quota", quota.map_or("", |name| name));
+        let reason = code.reason(self.to_string()).with("quota", quota.map_or("", |name| name));
         let reason = reason.with("limit", Listed(limit)).with("used", Listed(used));
         let reason = reason.with("request", Listed(request)).with("exceeded", exceeded.join(" "));
         if *bound != Bound::Runtime {
@@ -166,7 +166,7 @@ impl fmt::Display for Shortage {
 /// The reason of a shortage for a pod that names a quota which is not there, and so counts in another.
 pub(super) fn of_unknown(shortage: &Reason, unknown: &str) -> Reason {
     let counted_in = shortage.operand("quota").unwrap_or_default();
-    let own = ReasonCode::QuotaNotFound.says(&shortage.text).with("quota", unknown).with("counted_in", counted_in);
+    let own = ReasonCode::QuotaNotFound.reason(&shortage.text).with("quota", unknown).with("counted_in", counted_in);
     own.with_further(&shortage.operands)
 }
 

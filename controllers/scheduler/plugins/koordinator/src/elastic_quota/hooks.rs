@@ -117,7 +117,7 @@ pub struct HookRefusal {
 
 impl HookRefusal {
     pub(super) fn reason(&self) -> Reason {
-        ReasonCode::PluginSpecific.says(self.to_string()).with("quota", &self.quota).with("hook", &self.hook)
+        ReasonCode::PluginSpecific.reason(self.to_string()).with("quota", &self.quota).with("hook", &self.hook)
     }
 }
 

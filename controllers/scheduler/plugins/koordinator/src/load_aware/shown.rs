@@ -121,7 +121,7 @@ pub(super) fn without_metric(loads: &Loads, cluster: &Cluster) -> Option<Reason>
     let (nodes, name) = (without.len(), &node.name);
     let text =
         format!("{nodes} of {} nodes have no NodeMetric, such as {name}; their load does not count", cluster.len());
-    let reason = ReasonCode::NodeMetricMissing.says(text).with("nodes", nodes).with("example", name);
+    let reason = ReasonCode::NodeMetricMissing.reason(text).with("nodes", nodes).with("example", name);
     Some(reason.with("agent_state", agent_state(cluster, *row)))
 }
 

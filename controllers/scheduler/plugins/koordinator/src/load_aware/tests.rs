@@ -19,7 +19,7 @@ use super::*;
 
 mod assigned;
 mod profiles;
-mod said;
+mod reasons;
 
 /// When all of it happens, in seconds since 1970.
 const START: i64 = 1_000_000;

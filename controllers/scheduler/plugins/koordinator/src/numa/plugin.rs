@@ -171,14 +171,14 @@ impl PreFilter for NodeNumaResource {
         let options = options(request.template(), self.settings.bind);
         if let Err(Invalid::Annotation { key, reason }) = &options {
             let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
-            return Err(Rejection::error(ReasonCode::CpuRequestInvalid.says(message).with("annotation", key)));
+            return Err(Rejection::error(ReasonCode::CpuRequestInvalid.reason(message).with("annotation", key)));
         }
         let status = request.pod.given.get(RESOURCE_STATUS.name()).filter(|_| !request.template().requests.is_zero());
         if let Some(Err(error)) = status.map(|text| RESOURCE_STATUS.read(text)) {
-            let reason = ReasonCode::CpuRequestInvalid.says(error.reason).with("annotation", error.key);
+            let reason = ReasonCode::CpuRequestInvalid.reason(error.reason).with("annotation", error.key);
             return Err(Rejection::unresolvable(reason));
         }
-        let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU));
+        let fractional = |_| Rejection::unresolvable(ReasonCode::CpuRequestInvalid.reason(Invalid::FRACTIONAL_CPU));
         options.map(drop).map_err(fractional)
     }
 }
@@ -244,7 +244,7 @@ impl Reserve for NodeNumaResource {
         let source = source(holds, &pre_filter_state.requirement);
         let reserved = pre_filter_state.reserve(place, &source).map_err(|refused| match &source {
             AllocationSource::Only(_) if !request.pod.is_reservation() => {
-                Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))
+                Rejection::unschedulable(ReasonCode::ReservationFull.reason(OUT_OF_SCOPE))
             }
             _ => {
                 let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };

@@ -280,7 +280,7 @@ impl PreFilterState {
             let left =
                 cluster.allocatable(ResourceId::CPU, row).saturating_sub(Self::requested_cpu(node, cluster, row));
             if self.cpu(node, is_bound) > left {
-                let short = ReasonCode::CpusUnavailable.says("Insufficient amplified cpu");
+                let short = ReasonCode::CpusUnavailable.reason("Insufficient amplified cpu");
                 return Err(Refused::resolvable(short.into()));
             }
         }

@@ -199,7 +199,7 @@ impl Mismatch {
             Self::Cores => (CpuRequestInvalid, "node(s) requested cpus not multiple cpus per core"),
             Self::Zones => (CpuTopologyMissing, "node(s) missing NUMA resources"),
         };
-        code.says(words)
+        code.reason(words)
     }
 }
 

@@ -90,7 +90,7 @@ impl MatchedReservations {
         }
         let infos = self.infos(cache, row);
         if infos.is_empty() {
-            let reasons = ReasonCode::ReservationNotMatched.says(NO_MATCH).into();
+            let reasons = ReasonCode::ReservationNotMatched.reason(NO_MATCH).into();
             return if needs_one { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
         let (has_affinity, names_reservation) = (self.selector.needs_one(), self.selector.name().is_some());
@@ -150,7 +150,7 @@ impl NodeFilter for OwnerFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(cache) = cluster.state::<ReservationCache>() else { return Ok(()) };
         if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(cache, &node.name, false)) {
-            return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
+            return Err(refusal(&self.texts, ReasonCode::ReservationConflict.reason(CONFLICT).into(), false));
         }
         let fitting = self.chosen.fitting(cache, cluster, row, self.chosen.selector.needs_one());
         fitting.map(|_| ()).map_err(|Unfit { reasons }| {
@@ -172,10 +172,10 @@ impl NodeFilter for ReservePodFilter {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (Some(cache), Some(node)) = (cluster.state::<ReservationCache>(), cluster.node(row)) else { return Ok(()) };
         if self.node.as_ref().is_some_and(|required| *required != node.name) {
-            return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.says(OTHER_NODE).into(), false));
+            return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.reason(OTHER_NODE).into(), false));
         }
         if has_other_policy(cache, &node.name, self.is_default) {
-            return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
+            return Err(refusal(&self.texts, ReasonCode::ReservationConflict.reason(CONFLICT).into(), false));
         }
         let taken = self.over.as_ref().map(|over| over.chosen(cache, cluster, row));
         taken.transpose().map(drop).map_err(|words| refusal(&self.texts, words, true))

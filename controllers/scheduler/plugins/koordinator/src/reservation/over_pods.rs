@@ -58,15 +58,15 @@ impl<'c> PreAllocating<'c> {
         let object = key.and_then(|key| cluster.objects().get::<Reservation>(key.as_str()));
         let Some(object) = object.filter(|object| object.spec.pre_allocation) else { return Ok(None) };
         if object.spec.allocate_policy != Some(ReservationAllocatePolicy::Restricted) {
-            return Err(Rejection::unresolvable(ReasonCode::ReservationInvalid.says(UNSUPPORTED)));
+            return Err(Rejection::unresolvable(ReasonCode::ReservationInvalid.reason(UNSUPPORTED)));
         }
         let policy = object.spec.pre_allocation_policy.as_ref();
         let of_cluster = policy.is_some_and(|policy| policy.mode == Some(PreAllocationMode::Cluster));
         if of_cluster && !settings.enable_cluster_mode {
-            return Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(DISABLED)));
+            return Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.reason(DISABLED)));
         }
         let owners = Owners::new(&object.spec.owners)
-            .map_err(|error| Rejection::unresolvable(ReasonCode::ReservationInvalid.says(error.to_string())))?;
+            .map_err(|error| Rejection::unresolvable(ReasonCode::ReservationInvalid.reason(error.to_string())))?;
         Ok(Some(Self { object, owners, of_cluster }))
     }
 }
@@ -80,7 +80,8 @@ impl OverPods {
     /// Of the Reservation of a reserve pod; none where it takes over nothing.
     pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
         let is_required = pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true");
-        let no_pod_matches = || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NO_POD_MATCHES)));
+        let no_pod_matches =
+            || Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.reason(NO_POD_MATCHES)));
         let reservation = PreAllocating::of(pod, cluster, settings)?;
         let Some(PreAllocating { object, owners, of_cluster }) = reservation else {
             return if is_required { no_pod_matches() } else { Ok(None) };

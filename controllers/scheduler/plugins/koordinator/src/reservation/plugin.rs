@@ -261,7 +261,7 @@ impl PreFilter for Reservation {
         if request.pod.is_reservation() {
             if let Some(missing) = object_of(request.pod, cluster).and_then(lifecycle::missing) {
                 let words = format!("running PreFilter plugin {:?}: {missing}", self.name());
-                return Err(Rejection::error(ReasonCode::ReservationInvalid.says(words)));
+                return Err(Rejection::error(ReasonCode::ReservationInvalid.reason(words)));
             }
             return self.over_pods(request, cluster).map(drop);
         }
@@ -380,14 +380,14 @@ impl Reserve for Reservation {
         }
         match chosen.nominated(cache, cluster, row) {
             Some(info) if info.is_terminating => {
-                Err(Rejection::error(ReasonCode::ReservationInvalid.says(TERMINATING)))
+                Err(Rejection::error(ReasonCode::ReservationInvalid.reason(TERMINATING)))
             }
             Some(info) => {
                 holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
                 Ok(())
             }
             None if chosen.selector.needs_one() => {
-                Err(Rejection::unschedulable(ReasonCode::ReservationNotMatched.says(NO_MATCH)))
+                Err(Rejection::unschedulable(ReasonCode::ReservationNotMatched.reason(NO_MATCH)))
             }
             None => Ok(()),
         }
@@ -528,7 +528,7 @@ fn selector(pod: &Pod) -> Result<ReservationSelector, ProtocolError> {
 }
 
 fn invalid(error: ProtocolError) -> Rejection {
-    Rejection::error(ReasonCode::ReservationInvalid.says(error.reason).with("annotation", error.key))
+    Rejection::error(ReasonCode::ReservationInvalid.reason(error.reason).with("annotation", error.key))
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub fn pre_allocate(
     match how.is_required {
         true if by_node.is_empty() && by_reservation.is_empty() => {
             const WORDS: &str = "node(s) no pod(s) to meet the pre-allocation requirements";
-            Err(ReasonCode::PreAllocationImpossible.says(WORDS).into())
+            Err(ReasonCode::PreAllocationImpossible.reason(WORDS).into())
         }
         true => Err(by_node.into_iter().chain(by_reservation).collect()),
         false if alone.is_empty() => Ok(Vec::new()),

@@ -15,7 +15,7 @@ pub(super) fn reason(pod: &Pod, selector: &ReservationSelector, cluster: &Cluste
     let objects = cluster.objects();
     if let Some(name) = selector.name() {
         return objects.get::<Reservation>(name).map_or_else(
-            || ReasonCode::ReservationNotMatched.says(NO_MATCH).with("reservation", name).with("phase", "absent"),
+            || ReasonCode::ReservationNotMatched.reason(NO_MATCH).with("reservation", name).with("phase", "absent"),
             |object| of_one(pod, object),
         );
     }
@@ -31,7 +31,7 @@ pub(super) fn reason(pod: &Pod, selector: &ReservationSelector, cluster: &Cluste
         ReasonCode::ReservationOwnerMismatch => 3,
         _ => 2,
     });
-    closest.unwrap_or_else(|| ReasonCode::ReservationNotMatched.says(NO_MATCH))
+    closest.unwrap_or_else(|| ReasonCode::ReservationNotMatched.reason(NO_MATCH))
 }
 
 /// Why a pod cannot use a reservation that it names or selects.
@@ -41,7 +41,7 @@ fn of_one(pod: &Pod, object: &Reservation) -> Reason {
         Some(owners) => owners.mismatch(pod),
         None => Some("spec.owners".to_owned()),
     };
-    let of = |code: ReasonCode| code.says(NO_MATCH).with("reservation", &info.name);
+    let of = |code: ReasonCode| code.reason(NO_MATCH).with("reservation", &info.name);
     let with_phase = |code: ReasonCode| {
         let phase = object.status.phase.as_ref().map_or("Pending", |phase| koord_types::word::Word::as_str(phase));
         of(code).with("phase", phase)

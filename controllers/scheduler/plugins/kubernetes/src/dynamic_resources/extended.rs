@@ -16,7 +16,7 @@ pub(super) fn remarks(template: &Template, cluster: &Cluster) -> Vec<Reason> {
         let class = class_of(name, cluster)?;
         let words =
             format!("no node offers {name}, and devices of DeviceClass {class} are given to ResourceClaims alone");
-        Some(ReasonCode::DeviceClassResource.says(words).with("resource", name).with("deviceClass", class))
+        Some(ReasonCode::DeviceClassResource.reason(words).with("resource", name).with("deviceClass", class))
     });
     remarks.collect()
 }

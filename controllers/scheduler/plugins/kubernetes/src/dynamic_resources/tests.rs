@@ -376,7 +376,7 @@ impl Plugin for Screens {
 
 impl BeforePreFilter for Screens {
     fn before_pre_filter(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        Err(Rejection::unresolvable(ReasonCode::TooManyPods.says("no")))
+        Err(Rejection::unresolvable(ReasonCode::TooManyPods.reason("no")))
     }
 }
 

@@ -94,7 +94,7 @@ impl PreFilter for VolumeBinding {
         let claims = claims::of(request.pod, cluster.objects())?;
         if claims.iter().any(|claim| claim.state == claims::State::Unbound) {
             return Err(Rejection::unresolvable(
-                ReasonCode::ClaimUnbound.says("pod has unbound immediate PersistentVolumeClaims"),
+                ReasonCode::ClaimUnbound.reason("pod has unbound immediate PersistentVolumeClaims"),
             ));
         }
         Ok(())

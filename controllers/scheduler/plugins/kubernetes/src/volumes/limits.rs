@@ -106,7 +106,7 @@ impl Filter for NodeVolumeLimits {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::VolumeLimitExceeded.says("node(s) exceed max volume count").into()
+        ReasonCode::VolumeLimitExceeded.reason("node(s) exceed max volume count").into()
     }
 }
 

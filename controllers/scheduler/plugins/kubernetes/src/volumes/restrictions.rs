@@ -76,7 +76,7 @@ impl PreFilter for VolumeRestrictions {
         for claim in request.pod.claims().iter().filter(|claim| !claim.is_ephemeral) {
             if stored(claim, cluster.objects()).is_none() {
                 let words = format!("persistentvolumeclaim {:?} not found", claim.key.name());
-                return Err(Rejection::unresolvable(ReasonCode::VolumeNotFound.says(words)));
+                return Err(Rejection::unresolvable(ReasonCode::VolumeNotFound.reason(words)));
             }
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Filter for VolumeRestrictions {
                  another pod"
             }
         };
-        ReasonCode::VolumeInUse.says(reason).into()
+        ReasonCode::VolumeInUse.reason(reason).into()
     }
 }
 

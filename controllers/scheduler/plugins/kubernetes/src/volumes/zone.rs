@@ -92,7 +92,7 @@ impl Filter for VolumeZone {
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
-        ReasonCode::VolumeZoneConflict.says("node(s) had no available volume zone").into()
+        ReasonCode::VolumeZoneConflict.reason("node(s) had no available volume zone").into()
     }
 }
 
@@ -120,7 +120,7 @@ fn places(pod: &Pod, cluster: &Cluster) -> Result<Vec<Place>, Rejection> {
     let mut places = Vec::new();
     let objects = cluster.objects();
     let missing = |kind: &str, name: &str| {
-        Rejection::unresolvable(ReasonCode::VolumeNotFound.says(format!("{kind} {name:?} not found")))
+        Rejection::unresolvable(ReasonCode::VolumeNotFound.reason(format!("{kind} {name:?} not found")))
     };
     // QUIRK: claims that are made for the pod are not looked at (`claims_that_are_made_for_the_pod_are_not_looked_at`).
     for claim in pod.claims().iter().filter(|claim| !claim.is_ephemeral) {
@@ -133,12 +133,12 @@ fn places(pod: &Pod, cluster: &Cluster) -> Result<Vec<Place>, Rejection> {
         let class = class_of_claim(stored);
         if class.is_empty() {
             let message = "PersistentVolumeClaim had no pv name and storageClass name";
-            return Err(Rejection::unresolvable(ReasonCode::VolumeInvalid.says(message)));
+            return Err(Rejection::unresolvable(ReasonCode::VolumeInvalid.reason(message)));
         }
         let known = objects.get::<StorageClass>(class);
         let known = known.ok_or_else(|| missing("storageclass.storage.k8s.io", class))?;
         if !waits_for_consumer(known) {
-            return Err(Rejection::unresolvable(ReasonCode::ClaimUnbound.says("PersistentVolume had no name")));
+            return Err(Rejection::unresolvable(ReasonCode::ClaimUnbound.reason("PersistentVolume had no name")));
         }
     }
     Ok(places)

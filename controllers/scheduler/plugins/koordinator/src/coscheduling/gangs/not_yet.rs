@@ -93,14 +93,14 @@ impl NotYet {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Missing(gang) | Self::Undeclared(gang) => {
-                ReasonCode::GangUndeclared.says(self.to_string()).with("gang", gang)
+                ReasonCode::GangUndeclared.reason(self.to_string()).with("gang", gang)
             }
             Self::Incomplete { gang, has, needs } => {
-                let reason = ReasonCode::GangWaitingMembers.says(self.to_string()).with("gang", gang);
+                let reason = ReasonCode::GangWaitingMembers.reason(self.to_string()).with("gang", gang);
                 reason.with("have", has).with("need", needs)
             }
             Self::Represented { by, group } => {
-                ReasonCode::GangRepresented.says(self.to_string()).with("by", by).with("group", group.name())
+                ReasonCode::GangRepresented.reason(self.to_string()).with("by", by).with("group", group.name())
             }
         }
     }

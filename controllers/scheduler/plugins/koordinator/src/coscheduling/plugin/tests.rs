@@ -4,7 +4,7 @@ mod lists;
 mod liveness;
 mod network;
 mod preemption;
-mod said;
+mod reasons;
 mod status;
 
 use std::{any::TypeId, collections::BTreeMap, sync::Arc, time::Duration};

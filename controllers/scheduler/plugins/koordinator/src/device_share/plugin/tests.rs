@@ -1,7 +1,7 @@
 mod bound;
 mod least_fragmented;
 mod near;
-mod said;
+mod reasons;
 mod shown;
 mod templates;
 

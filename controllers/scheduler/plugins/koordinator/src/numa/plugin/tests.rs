@@ -1,8 +1,8 @@
 mod devices;
 mod given;
 mod ranks;
+mod reasons;
 mod reserved;
-mod said;
 mod scores;
 mod shown;
 mod world;

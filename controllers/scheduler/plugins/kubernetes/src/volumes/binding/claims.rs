@@ -33,7 +33,7 @@ pub(super) fn of<'a>(pod: &Pod, objects: &'a Objects) -> Result<Vec<Claim<'a>>, 
     for claim in pod.claims() {
         let name = claim.key.name();
         let object = stored(&claim, objects).ok_or_else(|| {
-            Rejection::unresolvable(ReasonCode::VolumeNotFound.says(if claim.is_ephemeral {
+            Rejection::unresolvable(ReasonCode::VolumeNotFound.reason(if claim.is_ephemeral {
                 format!("waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}")
             } else {
                 format!("persistentvolumeclaim {name:?} not found")
@@ -59,7 +59,7 @@ pub(super) fn of<'a>(pod: &Pod, objects: &'a Objects) -> Result<Vec<Claim<'a>>, 
 
 /// The claim is there, but cannot be used.
 fn invalid(message: String) -> Rejection {
-    Rejection::unresolvable(ReasonCode::VolumeInvalid.says(message))
+    Rejection::unresolvable(ReasonCode::VolumeInvalid.reason(message))
 }
 
 fn state(claim: &PersistentVolumeClaim, objects: &Objects) -> Result<State, Rejection> {
@@ -70,7 +70,7 @@ fn state(claim: &PersistentVolumeClaim, objects: &Objects) -> Result<State, Reje
     let Some(class) = objects.get::<StorageClass>(name) else { return Ok(State::Unbound) };
     if class.volume_binding_mode.is_none() {
         let message = format!("VolumeBindingMode not set for StorageClass {name:?}");
-        return Err(Rejection::error(ReasonCode::VolumeInvalid.says(message)));
+        return Err(Rejection::error(ReasonCode::VolumeInvalid.reason(message)));
     }
     // A claim that names its volume itself is bound without its pod.
     let is_delayed = waits_for_consumer(class) && volume_of(claim).is_none();

@@ -43,7 +43,7 @@ impl Conflicts {
     /// The reasons in the operand of a refusal.
     pub(super) fn reasons(bits: u64) -> Vec<Reason> {
         let among = (0..).zip(REASONS).filter(|(bit, _)| bits & (1_u64 << bit) != 0);
-        among.map(|(_, words)| ReasonCode::VolumeUnavailable.says(words)).collect()
+        among.map(|(_, words)| ReasonCode::VolumeUnavailable.reason(words)).collect()
     }
 }
 

@@ -133,7 +133,7 @@ impl Plugin for AtMost {
 impl PreFilter for AtMost {
     fn pre_filter(&self, _: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let is_full = cluster.pods().count() >= self.0;
-        if is_full { Err(Rejection::unschedulable(ReasonCode::TooManyPods.says("too many"))) } else { Ok(()) }
+        if is_full { Err(Rejection::unschedulable(ReasonCode::TooManyPods.reason("too many"))) } else { Ok(()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is said of a refusal beside its words.
+//! The codes and details of refusals.
 
 use super::*;
 use koord_scheduler_framework::AttemptState;
