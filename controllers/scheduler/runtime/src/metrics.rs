@@ -309,7 +309,7 @@ impl Observer for Measures {
             }
             // Each replica knows of it, and the leader counts it.
             Occurrence::NodeRejected { scheduler, resource } if observed.is_leading => {
-                self.rejected(scheduler, resource)
+                self.rejected(scheduler, resource);
             }
             Occurrence::BoundElsewhere { scheduler } => self.elsewhere.with_label_values(&[*scheduler]).inc(),
             Occurrence::Attempted { ended, .. } => {

@@ -1,7 +1,7 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
 mod audit;
-mod beside;
+mod background;
 mod dumps;
 mod elsewhere;
 mod ended;
@@ -16,9 +16,10 @@ mod status_updates;
 mod watchdog;
 mod work;
 mod workloads;
+mod writes;
 
 use std::{
-    collections::{BTreeMap, VecDeque, btree_map},
+    collections::{VecDeque, btree_map},
     sync::Arc,
     time::Duration,
 };
@@ -29,24 +30,22 @@ use koord_runtime::{
     metrics::Registries,
     trace::Tracer,
 };
-use koord_scheduler_engine::{Attempt, Engine, Outcome, PartLatency};
+use koord_scheduler_engine::{Engine, Outcome, PartLatency};
 use koord_scheduler_framework::timing::PluginLatency;
 use tokio::sync::mpsc;
 
 pub(crate) use self::extender_calls::FinishedCall;
 use self::{
     audit::Auditing,
-    beside::Beside,
     elsewhere::Elsewhere,
     ignored::Ignored,
     monitor::{Monitor, TimeoutReports},
     observer::{Observed, Observer, Occurrence},
-    prepare::{Preparing, may_take_effect},
-    repeated::Repeated,
+    prepare::may_take_effect,
     spans::Spans,
-    status_updates::PendingStatusUpdates,
-    work::{Subject, subject},
+    work::subject,
     workloads::Workloads,
+    writes::{InFlight, Writes},
 };
 pub use self::{
     dumps::Dumps, extender_calls::NumberedCall, monitor::Monitoring, work::Work, workloads::AuditorSettings,
@@ -70,22 +69,7 @@ pub struct Scheduler {
     pub(crate) feed: Feed,
     events: Arc<dyn EventSink>,
     clock: SharedClock,
-    /// Bindings of which it is not known whether they have arrived, those of Reservations that have changed since, and those before which
-    /// something could not be written. Their pods stay where they are assumed to be.
-    doubtful: BTreeMap<(Moment, u64), Doubtful>,
-    doubts: u64,
-    /// Bindings before which other objects have been written that have to take effect.
-    preparing: Preparing,
-    /// Writes beside attempts.
-    pending_updates: PendingStatusUpdates,
-    /// Conditions that say why pods are not tried: the messages.
-    held: Repeated<String>,
-    /// Writes that are on their way, by object, with those that come after.
-    in_flight: BTreeMap<Subject, InFlight>,
-    /// What follows from the last attempt beside its first write.
-    further: VecDeque<Work>,
-    /// Writes for which no binding waits.
-    beside: Beside,
+    writes: Writes,
     observers: Vec<Box<dyn Observer>>,
     timeout_reports: TimeoutReports,
     auditing: Auditing,
@@ -119,25 +103,6 @@ enum Phase {
     Deposed,
 }
 
-/// A binding that is tried again, and from where.
-enum Doubtful {
-    /// From the write of another object, of this index, that comes before it.
-    Prepare(Box<Attempt>, usize),
-    /// From what its pod is given.
-    Give(Box<Attempt>),
-    /// The request to bind.
-    Bind(Box<Attempt>),
-}
-
-/// A write that is on its way.
-struct InFlight {
-    since: Moment,
-    /// Whether no binding waits for it.
-    is_beside: bool,
-    /// What comes after it.
-    after: VecDeque<Work>,
-}
-
 /// What is to be done next.
 #[derive(Debug)]
 pub enum Next {
@@ -167,14 +132,7 @@ impl Scheduler {
             feed,
             events,
             clock,
-            doubtful: BTreeMap::new(),
-            doubts: 0,
-            preparing: Preparing::default(),
-            pending_updates: PendingStatusUpdates::default(),
-            held: Repeated::default(),
-            in_flight: BTreeMap::new(),
-            further: VecDeque::new(),
-            beside: Beside::default(),
+            writes: Writes::default(),
             observers: vec![Box::new(Monitor::default())],
             timeout_reports: TimeoutReports::default(),
             auditing: Auditing::default(),
@@ -283,7 +241,7 @@ impl Scheduler {
         let before = std::mem::replace(&mut self.phase, Phase::Leading);
         self.elsewhere.set_led_since(Some(self.clock.moment()));
         if before != Phase::Standby {
-            self.in_flight.clear();
+            self.writes.in_flight.clear();
             self.is_working = true;
         }
         self.notify(&Occurrence::Leads);
@@ -322,9 +280,9 @@ impl Scheduler {
         self.recover();
         self.is_working = true;
         if !deltas.is_empty() {
-            self.pending_updates.changed();
+            self.writes.status_updates.changed();
         }
-        self.preparing.is_due |= deltas.iter().any(may_take_effect);
+        self.writes.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
             let now = self.clock.moment();
             let quota_operation = delta.quota_operation();
@@ -357,12 +315,12 @@ impl Scheduler {
             Next::Send(work) => {
                 let object = subject(&work.write);
                 if work.purpose.binding().is_some() {
-                    self.withdraw_beside(&object);
+                    self.withdraw_in_background(&object);
                 }
-                match self.in_flight.entry(object) {
+                match self.writes.in_flight.entry(object) {
                     btree_map::Entry::Vacant(first) => {
-                        let (since, is_beside) = (self.clock.moment(), work.purpose.is_beside());
-                        first.insert(InFlight { since, is_beside, after: VecDeque::new() });
+                        let (since, is_in_background) = (self.clock.moment(), work.purpose.is_in_background());
+                        first.insert(InFlight { since, is_in_background, after: VecDeque::new() });
                         Next::Send(work)
                     }
                     btree_map::Entry::Occupied(mut queue) => {
@@ -382,19 +340,19 @@ impl Scheduler {
         self.recover();
         let now = self.clock.moment();
         self.check_prepared(now);
-        if let Some(work) = self.further.pop_front().or_else(|| self.next_beside()) {
+        if let Some(work) = self.writes.follow_ups.pop_front().or_else(|| self.next_in_background()) {
             return Next::Send(work);
         }
-        if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
-            let doubtful = first.remove();
-            return self.again(doubtful);
+        if let Some(first) = self.writes.unconfirmed.first_entry().filter(|first| first.key().0 <= now) {
+            let unconfirmed = first.remove();
+            return self.again(unconfirmed);
         }
         self.hurry(now);
         // What a gang uses while its members are tried is not worth a write: it gives all of it back where one does not fit.
         if self.engine.waiting().next().is_none() {
             self.keep_up(now);
         }
-        if let Some(work) = self.further.pop_front().or_else(|| self.next_beside()) {
+        if let Some(work) = self.writes.follow_ups.pop_front().or_else(|| self.next_in_background()) {
             return Next::Send(work);
         }
         self.is_working = true;
@@ -409,7 +367,12 @@ impl Scheduler {
         self.notify(&Occurrence::Attempted { attempt: attempt.as_ref(), begun: &begun, ended: &ended });
         let Some(attempt) = attempt else {
             self.keep_up(now);
-            return self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Rest, Next::Send);
+            return self
+                .writes
+                .follow_ups
+                .pop_front()
+                .or_else(|| self.next_in_background())
+                .map_or(Next::Rest, Next::Send);
         };
         let parts: Vec<PartLatency> = self.engine.take_latencies().collect();
         for PartLatency { part, is_success, took } in parts {
@@ -423,7 +386,7 @@ impl Scheduler {
         if let Outcome::ExtenderCall { number, args } = attempt.outcome {
             return self.call_extenders(&attempt.pod, number, args);
         }
-        self.pending_updates.changed();
+        self.writes.status_updates.changed();
         if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
             self.report_ignored_of(&attempt);
         }
@@ -443,12 +406,13 @@ impl Scheduler {
     /// Whether there is something to do now.
     pub fn has_work(&self) -> bool {
         let now = self.clock.moment();
-        let is_due = self.doubtful.first_key_value().is_some_and(|((at, _), _)| *at <= now);
+        let is_due = self.writes.unconfirmed.first_key_value().is_some_and(|((at, _), _)| *at <= now);
         let time = self.clock.now();
         let is_time = self.engine.tick_at().is_some_and(|at| at <= time);
-        let has_write = !self.further.is_empty() || self.has_beside();
+        let has_write = !self.writes.follow_ups.is_empty() || self.has_background_write();
         let has_work = is_due || is_time || has_write || self.engine.has_work(now);
-        let has_work = has_work || self.preparing.has_work(now) || self.pending_updates.has_work(now, time);
+        let has_work =
+            has_work || self.writes.preparing.has_work(now) || self.writes.status_updates.has_work(now, time);
         self.feed.stream.backlog() > 0 || self.feed.is_complete() && has_work
     }
 
@@ -457,13 +421,13 @@ impl Scheduler {
         if !self.knows_all {
             return None;
         }
-        let doubtful = self.doubtful.first_key_value().map(|((at, _), _)| *at);
-        let tick = self.engine.tick_at().into_iter().chain(self.pending_updates.again()).min().map(|at| {
+        let unconfirmed = self.writes.unconfirmed.first_key_value().map(|((at, _), _)| *at);
+        let tick = self.engine.tick_at().into_iter().chain(self.writes.status_updates.again()).min().map(|at| {
             let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();
             self.clock.moment() + left
         });
-        let writes = self.preparing.wake_at().into_iter().chain(self.pending_updates.wake_at());
-        doubtful.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
+        let writes = self.writes.preparing.wake_at().into_iter().chain(self.writes.status_updates.wake_at());
+        unconfirmed.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
     }
 
     /// After a panic the state of the engine is unknown, and after another leader the result of its decisions is:
@@ -474,14 +438,7 @@ impl Scheduler {
         }
         tracing::warn!("the scheduling engine begins again with what the caches hold");
         self.engine.clear();
-        self.doubtful.clear();
-        self.preparing = Preparing::default();
-        self.pending_updates = PendingStatusUpdates::default();
-        self.pending_updates.changed();
-        self.held = Repeated::default();
-        self.further.clear();
-        self.beside = Beside::default();
-        self.in_flight.values_mut().for_each(|write| write.after.clear());
+        self.writes.restart();
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());
         self.notify(&Occurrence::Restarted);

@@ -10,10 +10,11 @@ use koord_scheduler_engine::{Attempt, Outcome, Refused};
 use koord_scheduler_framework::{Explanation, pod::Pod};
 
 use super::{
-    COMPONENT, Doubtful, Next, Scheduler,
+    COMPONENT, Next, Scheduler,
     observer::Occurrence,
     prepare::plugin_of,
     work::{Purpose, Work, bind, evict, is_bound_already, plugin_that_binds, subject},
+    writes::Unconfirmed,
 };
 use crate::{feed::PodStatus, metrics::Ended, report};
 
@@ -21,35 +22,35 @@ impl Scheduler {
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
         // What waited for this write is sent before anything that follows from it.
-        let sent = self.in_flight.remove(&subject(&work.write));
+        let sent = self.writes.in_flight.remove(&subject(&work.write));
         if let (Some(sent), Some((point, pod))) = (&sent, work.purpose.part()) {
             let (scheduler, took) = (&*pod.template.scheduler, self.clock.moment().since(sent.since));
             self.notify(&Occurrence::PartEnded { point, is_success: result.is_ok(), scheduler, took });
         }
-        self.further.extend(sent.into_iter().flat_map(|sent| sent.after));
+        self.writes.follow_ups.extend(sent.into_iter().flat_map(|sent| sent.after));
         match (work.purpose, result) {
             (Purpose::Prepare(attempt, index), Ok(())) => {
                 let next = self.prepare(attempt, index + 1);
-                self.further.extend(next);
+                self.writes.follow_ups.extend(next);
             }
             (Purpose::Prepare(attempt, index), Err(error)) if is_unserved(&error) => {
-                self.bind_again(&error, Doubtful::Prepare(attempt, index));
+                self.bind_again(&error, Unconfirmed::Prepare(attempt, index));
             }
             (Purpose::Prepare(attempt, index), Err(error)) => {
                 let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
                 self.not_bound(&attempt, message);
             }
-            (Purpose::Lock(..), Ok(())) => self.preparing.is_due = true,
+            (Purpose::Lock(..), Ok(())) => self.writes.preparing.is_due = true,
             (Purpose::Lock(plugin, uid), Err(error)) => {
                 self.not_prepared(&uid, format!("running PreBind plugin {plugin:?}: {error}"));
             }
             (Purpose::Give(attempt, answered), Ok(())) => {
                 let work = self.bind_after(attempt, answered.get().map(|answered| &**answered));
-                self.further.push_back(work);
+                self.writes.follow_ups.push_back(work);
             }
             (Purpose::BindBy(webhook, attempt), Err(error)) if webhook.extender.is_ignorable => {
                 tracing::warn!(%error, extender = webhook.extender.url, "an extender is passed over");
-                self.further.push_back(bind(attempt));
+                self.writes.follow_ups.push_back(bind(attempt));
             }
             (Purpose::Bind(attempt), result) => {
                 let by = format!("running Bind plugin {:?}: ", plugin_that_binds(&attempt));
@@ -57,7 +58,7 @@ impl Scheduler {
             }
             (Purpose::BindBy(_, attempt), result) => self.bound(attempt, "", result),
             (Purpose::Give(attempt, _), Err(error)) if is_unserved(&error) => {
-                self.bind_again(&error, Doubtful::Give(attempt));
+                self.bind_again(&error, Unconfirmed::Give(attempt));
             }
             (Purpose::Give(attempt, _), Err(error)) => {
                 self.bind_failed(&attempt, "running PreBindExtension plugin \"DefaultPreBind\": ", &error);
@@ -65,14 +66,14 @@ impl Scheduler {
             (Purpose::Keep | Purpose::Hurry, result) => self.status_update_ended(&work.write, &result),
             (purpose @ (Purpose::Explain | Purpose::Expect | Purpose::Held), result) => {
                 if matches!(purpose, Purpose::Held) {
-                    self.held.ended(&subject(&work.write), result.is_ok(), self.clock.moment());
+                    self.writes.conditions.ended(&subject(&work.write), result.is_ok(), self.clock.moment());
                 }
                 if let Err(error) = result {
                     tracing::debug!(%error, "the condition of a pod could not be written");
                 }
             }
             (Purpose::Condemn { victim, preemptor, message }, Ok(())) => {
-                self.further.push_back(evict(victim, preemptor, message));
+                self.writes.follow_ups.push_back(evict(victim, preemptor, message));
             }
             (Purpose::Evict { victim, preemptor, message }, Ok(())) => {
                 self.events.record(COMPONENT, report::preempted(&victim, &preemptor, message));
@@ -87,7 +88,7 @@ impl Scheduler {
 
     /// A write has panicked: it is unknown which, and whether it has arrived.
     pub(crate) fn write_lost(&mut self) {
-        self.in_flight.clear();
+        self.writes.in_flight.clear();
         self.is_working = true;
     }
 
@@ -103,35 +104,36 @@ impl Scheduler {
             }
             // Others have changed it: it is bound as it is known then. Tries end with the Reservation, for which no pod stands any more.
             Err(error) if error.stale && attempt.pod.is_reservation() => {
-                self.bind_later(now + Self::CONFLICT, Doubtful::Bind(attempt));
+                self.bind_later(now + Self::CONFLICT, Unconfirmed::Bind(attempt));
             }
-            Err(error) if is_doubtful(&error) => self.bind_again(&error, Doubtful::Bind(attempt)),
+            Err(error) if may_have_arrived(&error) => self.bind_again(&error, Unconfirmed::Bind(attempt)),
             Err(error) => self.bind_failed(&attempt, by, &error),
         }
     }
 
     /// Tries a binding again whose write the API server could not serve, or of which it is unknown whether it has arrived.
-    fn bind_again(&mut self, error: &ReconcileError, doubtful: Doubtful) {
-        self.bind_later(self.clock.moment() + error.retry.wished().unwrap_or(Self::DOUBT), doubtful);
+    fn bind_again(&mut self, error: &ReconcileError, unconfirmed: Unconfirmed) {
+        self.bind_later(self.clock.moment() + error.retry.wished().unwrap_or(Self::DOUBT), unconfirmed);
     }
 
-    fn bind_later(&mut self, at: Moment, doubtful: Doubtful) {
-        self.doubts += 1;
-        self.doubtful.insert((at, self.doubts), doubtful);
+    fn bind_later(&mut self, at: Moment, unconfirmed: Unconfirmed) {
+        self.writes.unconfirmed_ever += 1;
+        self.writes.unconfirmed.insert((at, self.writes.unconfirmed_ever), unconfirmed);
     }
 
     /// The time of a binding that is tried again has come.
-    pub(super) fn again(&mut self, doubtful: Doubtful) -> Next {
-        let (Doubtful::Prepare(attempt, _) | Doubtful::Give(attempt) | Doubtful::Bind(attempt)) = &doubtful;
+    pub(super) fn again(&mut self, unconfirmed: Unconfirmed) -> Next {
+        let (Unconfirmed::Prepare(attempt, _) | Unconfirmed::Give(attempt) | Unconfirmed::Bind(attempt)) = &unconfirmed;
         if is_bound_already(attempt, self.engine.cluster()) {
-            let (Doubtful::Prepare(attempt, _) | Doubtful::Give(attempt) | Doubtful::Bind(attempt)) = doubtful;
+            let (Unconfirmed::Prepare(attempt, _) | Unconfirmed::Give(attempt) | Unconfirmed::Bind(attempt)) =
+                unconfirmed;
             self.bound(attempt, "", Ok(()));
             return Next::Attempted;
         }
-        match doubtful {
-            Doubtful::Prepare(attempt, index) => self.prepare(attempt, index).map_or(Next::Attempted, Next::Send),
-            Doubtful::Give(attempt) => Next::Send(self.give_or_bind(attempt)),
-            Doubtful::Bind(attempt) => Next::Send(self.bind(attempt)),
+        match unconfirmed {
+            Unconfirmed::Prepare(attempt, index) => self.prepare(attempt, index).map_or(Next::Attempted, Next::Send),
+            Unconfirmed::Give(attempt) => Next::Send(self.give_or_bind(attempt)),
+            Unconfirmed::Bind(attempt) => Next::Send(self.bind(attempt)),
         }
     }
 
@@ -186,7 +188,7 @@ impl Scheduler {
         let how = if refused.is_error { Ended::Failed } else { Ended::Unschedulable };
         self.notify(&Occurrence::Ended { attempt, how });
         self.explain(&attempt.pod, refused);
-        self.further.pop_front().or_else(|| self.next_beside()).map_or(Next::Attempted, Next::Send)
+        self.writes.follow_ups.pop_front().or_else(|| self.next_in_background()).map_or(Next::Attempted, Next::Send)
     }
 
     /// Writes why a pod has no node, and its nominated node.
@@ -205,7 +207,7 @@ impl Scheduler {
             let generation = self.feed.pods.status(victim).map_or(0, |said| said.generation);
             let write = report::condemned((victim, generation), pod, preemptor.as_deref(), self.clock.now());
             let (victim, preemptor) = (Arc::clone(victim), Arc::clone(pod));
-            self.further.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });
+            self.writes.follow_ups.push_back(Work { write, purpose: Purpose::Condemn { victim, preemptor, message } });
         }
         let Explanation { write, events } = self.engine.explanation(pod, message);
         for (reason, message) in events {
@@ -213,7 +215,7 @@ impl Scheduler {
         }
         if pod.is_reservation() {
             if let Some(write) = write {
-                self.write_beside(Work { write, purpose: Purpose::Explain });
+                self.write_in_background(Work { write, purpose: Purpose::Explain });
             }
             return;
         }
@@ -223,19 +225,19 @@ impl Scheduler {
             let since = unscheduled.is_none().then(|| self.clock.now());
             let nominated = (known.as_deref(), nominated.as_deref());
             let write = report::unscheduled((pod, generation), (reason, message), nominated, since);
-            self.write_beside(Work { write, purpose: Purpose::Explain });
+            self.write_in_background(Work { write, purpose: Purpose::Explain });
         }
     }
 }
 
 /// Whether the API server could not serve a write, which may have arrived all the same.
-pub(super) fn is_doubtful(error: &ReconcileError) -> bool {
+pub(super) fn may_have_arrived(error: &ReconcileError) -> bool {
     error.fault == Fault::Api && !error.stale
 }
 
 /// The same, except for a webhook in its way that does not answer: that may last, and an event of the pod reports it.
 fn is_unserved(error: &ReconcileError) -> bool {
-    is_doubtful(error) && !error.message.contains("failed calling webhook")
+    may_have_arrived(error) && !error.message.contains("failed calling webhook")
 }
 
 #[cfg(test)]
@@ -245,9 +247,9 @@ mod tests {
     #[test]
     fn a_write_that_the_server_could_not_serve_may_have_arrived() {
         let failed = |fault| ReconcileError::new(fault, "the server is shutting down");
-        assert!(is_doubtful(&failed(Fault::Api)) && is_unserved(&failed(Fault::Api)));
-        assert!(!is_doubtful(&failed(Fault::User)) && !is_doubtful(&failed(Fault::Api).of_stale_cache()));
+        assert!(may_have_arrived(&failed(Fault::Api)) && is_unserved(&failed(Fault::Api)));
+        assert!(!may_have_arrived(&failed(Fault::User)) && !may_have_arrived(&failed(Fault::Api).of_stale_cache()));
         let webhook = ReconcileError::new(Fault::Api, "failed calling webhook \"a.example.com\"");
-        assert!(is_doubtful(&webhook) && !is_unserved(&webhook), "that may last");
+        assert!(may_have_arrived(&webhook) && !is_unserved(&webhook), "that may last");
     }
 }

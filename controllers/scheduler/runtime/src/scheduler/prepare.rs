@@ -47,53 +47,53 @@ impl Scheduler {
             && attempt.pod.nominated.as_ref() != Some(node)
         {
             let write = report::expected(&attempt.pod, node);
-            self.further.push_back(Work { write, purpose: Purpose::Expect });
+            self.writes.follow_ups.push_back(Work { write, purpose: Purpose::Expect });
         }
-        self.preparing.is_due = true;
-        self.preparing.waiting.insert(attempt.pod.uid.clone(), (attempt, self.clock.moment() + limit));
+        self.writes.preparing.is_due = true;
+        self.writes.preparing.waiting.insert(attempt.pod.uid.clone(), (attempt, self.clock.moment() + limit));
         None
     }
 
     /// Goes on with the bindings for which everything is prepared, and gives up those for which it will not be.
     pub(super) fn check_prepared(&mut self, now: Moment) {
-        if !self.preparing.has_work(now) {
+        if !self.writes.preparing.has_work(now) {
             return;
         }
-        self.preparing.is_due = false;
+        self.writes.preparing.is_due = false;
         self.is_working = true;
-        for (uid, (attempt, until)) in std::mem::take(&mut self.preparing.waiting) {
+        for (uid, (attempt, until)) in std::mem::take(&mut self.writes.preparing.waiting) {
             let prepared = self.engine.prepared(&attempt);
             if !matches!(prepared, Some(PreBindProgress::Pending(_) | PreBindProgress::Write(..)))
-                && self.preparing.sent.remove(&uid).is_some()
+                && self.writes.preparing.sent.remove(&uid).is_some()
             {
-                self.preparing.is_due = true;
+                self.writes.preparing.is_due = true;
             }
             match prepared {
                 // The pod is gone, or was bound by another scheduler.
                 None => {}
                 Some(PreBindProgress::Done) => {
                     let work = self.give_or_bind(attempt);
-                    self.further.push_back(work);
+                    self.writes.follow_ups.push_back(work);
                 }
                 Some(PreBindProgress::Pending(_)) if now < until => {
-                    _ = self.preparing.waiting.insert(uid, (attempt, until));
+                    _ = self.writes.preparing.waiting.insert(uid, (attempt, until));
                 }
                 Some(PreBindProgress::Write(plugin, write)) if now < until => {
-                    let is_free = !self.preparing.sent.contains_key(&uid);
-                    if is_free && self.preparing.sent.values().all(|sent| *sent != subject(&write)) {
-                        self.preparing.sent.insert(uid.clone(), subject(&write));
-                        self.further.push_back(Work { write, purpose: Purpose::Lock(plugin, uid.clone()) });
+                    let is_free = !self.writes.preparing.sent.contains_key(&uid);
+                    if is_free && self.writes.preparing.sent.values().all(|sent| *sent != subject(&write)) {
+                        self.writes.preparing.sent.insert(uid.clone(), subject(&write));
+                        self.writes.follow_ups.push_back(Work { write, purpose: Purpose::Lock(plugin, uid.clone()) });
                     }
-                    self.preparing.waiting.insert(uid, (attempt, until));
+                    self.writes.preparing.waiting.insert(uid, (attempt, until));
                 }
                 Some(PreBindProgress::Write(plugin, write)) => {
-                    self.preparing.sent.remove(&uid);
+                    self.writes.preparing.sent.remove(&uid);
                     let words =
                         format!("running PreBind plugin {plugin:?}: what is written to {} is not seen", write.key);
                     self.not_bound(&attempt, words);
                 }
                 Some(PreBindProgress::Pending(message) | PreBindProgress::Failed(message)) => {
-                    self.preparing.sent.remove(&uid);
+                    self.writes.preparing.sent.remove(&uid);
                     self.not_bound(&attempt, message);
                 }
             }
@@ -103,9 +103,9 @@ impl Scheduler {
 
     /// What was to be written for a binding that is prepared was not.
     pub(super) fn not_prepared(&mut self, uid: &Uid, message: String) {
-        self.preparing.sent.remove(uid);
-        self.preparing.is_due = true;
-        if let Some((attempt, _)) = self.preparing.waiting.remove(uid) {
+        self.writes.preparing.sent.remove(uid);
+        self.writes.preparing.is_due = true;
+        if let Some((attempt, _)) = self.writes.preparing.waiting.remove(uid) {
             self.not_bound(&attempt, message);
         }
     }

@@ -10,7 +10,7 @@ use koord_types::elastic_quota::ElasticQuota;
 
 use super::{
     Scheduler,
-    ended::is_doubtful,
+    ended::may_have_arrived,
     observer::Occurrence,
     repeated::{PAUSE, Repeated},
     work::{Purpose, Subject, Work, subject},
@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
-pub(super) struct PendingStatusUpdates {
+pub(super) struct StatusUpdateWrites {
     sent: Repeated<Write>,
     /// Whether something has changed since they were called.
     is_due: bool,
@@ -29,7 +29,7 @@ pub(super) struct PendingStatusUpdates {
     again: Option<Timestamp>,
 }
 
-impl PendingStatusUpdates {
+impl StatusUpdateWrites {
     /// Something has changed.
     pub(super) fn changed(&mut self) {
         self.is_due = true;
@@ -86,14 +86,14 @@ impl Scheduler {
         self.is_working = false;
         if !writes.is_empty() {
             let updates = writes.into_iter().map(|write| (subject(&write), write)).collect();
-            let writes = self.pending_updates.pick(updates, now).into_iter();
-            self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Hurry }));
+            let writes = self.writes.status_updates.pick(updates, now).into_iter();
+            self.writes.follow_ups.extend(writes.map(|write| Work { write, purpose: Purpose::Hurry }));
         }
     }
 
     /// Collects the status updates of plugins, where these may have changed.
     pub(super) fn keep_up(&mut self, now: Moment) {
-        if !self.pending_updates.has_work(now, self.clock.now()) {
+        if !self.writes.status_updates.has_work(now, self.clock.now()) {
             return;
         }
         let time = self.clock.now();
@@ -107,9 +107,9 @@ impl Scheduler {
             // A kind that appears without objects is not seen as a change.
             status_updates.again = status_updates.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
         }
-        let writes = self.pending_updates.take(status_updates, now, time).into_iter();
+        let writes = self.writes.status_updates.take(status_updates, now, time).into_iter();
         for write in writes {
-            self.write_beside(Work { write, purpose: Purpose::Keep });
+            self.write_in_background(Work { write, purpose: Purpose::Keep });
         }
     }
 
@@ -121,11 +121,11 @@ impl Scheduler {
             tracing::warn!(%error, kind = write.kind.kind, key = %write.key, "an object could not be written");
         }
         let now = self.clock.moment();
-        if result.as_ref().is_err_and(is_doubtful) {
-            self.pending_updates.is_due = true;
-            return self.pending_updates.sent.unserved(&subject(write), now);
+        if result.as_ref().is_err_and(may_have_arrived) {
+            self.writes.status_updates.is_due = true;
+            return self.writes.status_updates.sent.unserved(&subject(write), now);
         }
-        let lasted = self.pending_updates.ended(write, result.is_ok(), now);
+        let lasted = self.writes.status_updates.ended(write, result.is_ok(), now);
         if let Some(lasted) = lasted.filter(|_| write.kind == ResourceKind::typed::<ElasticQuota>()) {
             self.notify(&Occurrence::QuotaWritten { lasted });
         }
@@ -152,14 +152,14 @@ mod tests {
         Write { kind: ResourceKind::NODE, key: ObjectKey::cluster("n"), action }
     }
 
-    fn sent(pending_updates: &mut PendingStatusUpdates, values: &[u64], second: u64) -> usize {
+    fn sent(pending_updates: &mut StatusUpdateWrites, values: &[u64], second: u64) -> usize {
         let writes = values.iter().map(|value| write(*value)).collect();
         pending_updates.take(StatusUpdates { writes, again: None }, at(second), time(second)).len()
     }
 
     #[test]
     fn an_object_has_one_write_on_its_way_and_the_same_is_not_repeated_at_once() {
-        let mut pending_updates = PendingStatusUpdates::default();
+        let mut pending_updates = StatusUpdateWrites::default();
         assert_eq!((sent(&mut pending_updates, &[1], 0), sent(&mut pending_updates, &[2], 1)), (1, 0));
         assert_eq!(pending_updates.ended(&write(1), true, at(2)), Some(Duration::from_secs(2)));
         assert_eq!(
@@ -199,9 +199,9 @@ mod tests {
 
     #[test]
     fn an_urgent_write_waits_for_the_write_in_flight_and_leaves_those_of_others_alone() {
-        let mut pending_updates = PendingStatusUpdates::default();
+        let mut pending_updates = StatusUpdateWrites::default();
         let other = |value: u64| Write { key: ObjectKey::cluster("other"), ..write(value) };
-        let picked = |pending_updates: &mut PendingStatusUpdates, updates: Write, second: u64| {
+        let picked = |pending_updates: &mut StatusUpdateWrites, updates: Write, second: u64| {
             pending_updates.pick([(subject(&updates), updates)].into(), at(second)).len()
         };
         assert_eq!(sent(&mut pending_updates, &[1], 0), 1);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn status_writers_are_called_after_changes_and_at_their_times() {
-        let mut pending_updates = PendingStatusUpdates::default();
+        let mut pending_updates = StatusUpdateWrites::default();
         assert!(!pending_updates.has_work(at(9), time(9)));
         pending_updates.changed();
         assert!(pending_updates.has_work(at(0), time(0)), "for the first time at once");

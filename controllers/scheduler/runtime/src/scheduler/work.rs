@@ -77,7 +77,7 @@ impl Purpose {
     }
 
     /// Whether no binding waits for the write, and those of the same purpose may be many at once.
-    pub(super) fn is_beside(&self) -> bool {
+    pub(super) fn is_in_background(&self) -> bool {
         matches!(self, Self::Keep | Self::Explain | Self::Held)
     }
 

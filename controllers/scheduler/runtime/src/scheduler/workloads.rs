@@ -187,7 +187,7 @@ impl Observer for Workloads {
             Occurrence::Attempted { attempt, begun, ended } => self.attempted((*attempt, begun, ended), observed),
             Occurrence::Ended { attempt, how } => self.ended(attempt, *how, observed),
             Occurrence::EvictionFailed(victim) => {
-                self.record("RecordPod", observed, |auditor, _| auditor.stays(victim))
+                self.record("RecordPod", observed, |auditor, _| auditor.stays(victim));
             }
             _ => {}
         }

@@ -21,7 +21,7 @@ use crate::{
 impl Scheduler {
     /// Checks the next waiting pods.
     pub(super) fn report_on_waiting(&mut self) {
-        self.held.forget_idle(self.clock.moment());
+        self.writes.conditions.forget_idle(self.clock.moment());
         let from = self.ignored.waiting;
         let page = self.engine.queue().refusals().skip(from).take(ROWS);
         // No plugin stops a pod whose attempt ended in an error. What a Reservation itself says is reported of the object.
@@ -75,8 +75,10 @@ impl Scheduler {
         let nominated = (nominated.as_deref(), nominated.as_deref());
         let write = report::unscheduled((pod, generation), ("Unschedulable", message), nominated, since);
         let (object, message) = (subject(&write), message.to_owned());
-        if !self.in_flight.contains_key(&object) && self.held.begins(&object, &message, self.clock.moment()) {
-            self.write_beside(Work { write, purpose: Purpose::Held });
+        if !self.writes.in_flight.contains_key(&object)
+            && self.writes.conditions.begins(&object, &message, self.clock.moment())
+        {
+            self.write_in_background(Work { write, purpose: Purpose::Held });
         }
     }
 }

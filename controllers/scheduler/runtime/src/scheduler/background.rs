@@ -17,14 +17,14 @@ const SENT_MAX: usize = 16;
 
 /// What waits to be sent.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct BackgroundWrites {
     /// By priority, in the order in which objects came.
     waiting: BTreeMap<(Priority, u64), Work>,
     places: BTreeMap<Subject, (Priority, u64)>,
     added: u64,
 }
 
-impl Beside {
+impl BackgroundWrites {
     /// Adds a write. It takes the place of one of the same object that waits, which is not sent any more.
     fn add(&mut self, work: Work) -> Option<Work> {
         let (priority, object) = (work.purpose.priority(), subject(&work.write));
@@ -52,42 +52,43 @@ impl Beside {
 
 impl Scheduler {
     /// Has a write sent when there is a place for it.
-    pub(super) fn write_beside(&mut self, work: Work) {
-        if let Some(replaced) = self.beside.add(work) {
+    pub(super) fn write_in_background(&mut self, work: Work) {
+        if let Some(replaced) = self.writes.background.add(work) {
             self.withdrawn(&replaced);
         }
     }
 
     /// The pod of an object is bound: what waits to be said of it is outdated.
-    pub(super) fn withdraw_beside(&mut self, object: &Subject) {
-        if let Some(work) = self.beside.withdraw(object) {
+    pub(super) fn withdraw_in_background(&mut self, object: &Subject) {
+        if let Some(work) = self.writes.background.withdraw(object) {
             self.withdrawn(&work);
         }
     }
 
     fn withdrawn(&mut self, work: &Work) {
         if matches!(work.purpose, Purpose::Held) {
-            self.held.ended(&subject(&work.write), false, self.clock.moment());
+            self.writes.conditions.ended(&subject(&work.write), false, self.clock.moment());
         }
     }
 
     /// The next of them that is sent now.
-    pub(super) fn next_beside(&mut self) -> Option<Work> {
-        let object = self.sendable_beside()?;
-        self.beside.withdraw(&object)
+    pub(super) fn next_in_background(&mut self) -> Option<Work> {
+        let object = self.sendable_in_background()?;
+        self.writes.background.withdraw(&object)
     }
 
     /// Whether one of them can be sent now.
-    pub(super) fn has_beside(&self) -> bool {
-        self.sendable_beside().is_some()
+    pub(super) fn has_background_write(&self) -> bool {
+        self.sendable_in_background().is_some()
     }
 
-    fn sendable_beside(&self) -> Option<Subject> {
-        if self.beside.waiting.is_empty() || self.in_flight.values().filter(|write| write.is_beside).count() >= SENT_MAX
+    fn sendable_in_background(&self) -> Option<Subject> {
+        if self.writes.background.waiting.is_empty()
+            || self.writes.in_flight.values().filter(|write| write.is_in_background).count() >= SENT_MAX
         {
             return None;
         }
-        self.beside.first(|object| !self.in_flight.contains_key(object))
+        self.writes.background.first(|object| !self.writes.in_flight.contains_key(object))
     }
 }
 
@@ -107,32 +108,35 @@ mod tests {
         Work { write: Write { kind: ResourceKind::POD, key: ObjectKey::new("ns", name), action }, purpose }
     }
 
-    fn take(beside: &mut Beside) -> Option<String> {
-        let object = beside.first(|_| true)?;
-        let Action::Patch { patch, .. } = beside.withdraw(&object)?.write.action else { return None };
+    fn take(background: &mut BackgroundWrites) -> Option<String> {
+        let object = background.first(|_| true)?;
+        let Action::Patch { patch, .. } = background.withdraw(&object)?.write.action else { return None };
         Some(format!("{} {}", object.1.name(), patch["message"].as_str()?))
     }
 
     #[test]
     fn what_is_repeated_is_sent_once_with_its_newest_content_and_others_keep_their_order() {
-        let mut beside = Beside::default();
+        let mut background = BackgroundWrites::default();
         for (name, message) in [("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("a", "3")] {
-            beside.add(work(name, Purpose::Explain, message));
+            background.add(work(name, Purpose::Explain, message));
         }
-        beside.add(work("kept", Purpose::Keep, "1"));
-        beside.withdraw(&subject(&work("c", Purpose::Explain, "").write));
-        let sent: Vec<String> = std::iter::from_fn(|| take(&mut beside)).collect();
+        background.add(work("kept", Purpose::Keep, "1"));
+        background.withdraw(&subject(&work("c", Purpose::Explain, "").write));
+        let sent: Vec<String> = std::iter::from_fn(|| take(&mut background)).collect();
         assert_eq!(sent, ["kept 1", "a 3", "b 1"], "what plugins want comes before conditions");
-        assert!(beside.waiting.is_empty() && beside.places.is_empty());
+        assert!(background.waiting.is_empty() && background.places.is_empty());
     }
 
     #[test]
     fn an_object_whose_write_is_on_its_way_holds_up_no_other() {
-        let mut beside = Beside::default();
-        beside.add(work("a", Purpose::Explain, "1"));
-        beside.add(work("b", Purpose::Explain, "1"));
+        let mut background = BackgroundWrites::default();
+        background.add(work("a", Purpose::Explain, "1"));
+        background.add(work("b", Purpose::Explain, "1"));
         let a = subject(&work("a", Purpose::Explain, "").write);
-        assert_eq!(beside.first(|object| *object != a).map(|object| object.1.name().to_owned()).as_deref(), Some("b"));
-        assert!(beside.first(|_| false).is_none());
+        assert_eq!(
+            background.first(|object| *object != a).map(|object| object.1.name().to_owned()).as_deref(),
+            Some("b")
+        );
+        assert!(background.first(|_| false).is_none());
     }
 }
