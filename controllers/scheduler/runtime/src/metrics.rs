@@ -21,21 +21,13 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 pub use self::families::METRICS;
 use self::koordinator::OfKoordinator;
 pub(crate) use self::workloads::OfWorkloads;
-use crate::scheduler::observer::{Observed, Observer, Occurrence};
+use crate::{
+    observer::{Ended, Observed, Observer, Occurrence},
+    timeouts::Timeouts,
+};
 
 /// From this number of attempts on they are one series.
 const ATTEMPTS: [&str; 15] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15+"];
-
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The pod is bound.
-    Scheduled,
-    /// No node takes it.
-    Unschedulable,
-    /// Something has failed.
-    Failed,
-}
 
 pub struct Measures {
     profiles: Vec<OfProfile>,
@@ -77,22 +69,6 @@ impl HookLatency {
     /// A call of the hook with this key has ended.
     pub fn observe(&self, hook: &str, operation: &'static str, took: Duration) {
         self.0.with_label_values(&[hook, operation]).observe(took.as_secs_f64());
-    }
-}
-
-/// How often a decision or binding was seen to last for too long.
-#[derive(Clone)]
-pub(crate) struct Timeouts(IntCounterVec);
-
-impl Timeouts {
-    /// One of this profile was.
-    pub(crate) fn count(&self, profile: &str) {
-        self.0.with_label_values(&[profile]).inc();
-    }
-
-    #[cfg(test)]
-    pub(crate) fn of(&self, profile: &str) -> u64 {
-        self.0.with_label_values(&[profile]).get()
     }
 }
 
@@ -211,7 +187,7 @@ impl Measures {
 
     /// Decisions and bindings that last for too long.
     pub(crate) fn timeouts(&self) -> Timeouts {
-        Timeouts(self.of_koordinator.timeouts.clone())
+        Timeouts::new(self.of_koordinator.timeouts.clone())
     }
 
     /// How long hooks of quotas take.

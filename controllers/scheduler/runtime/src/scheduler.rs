@@ -8,7 +8,6 @@ mod ended;
 mod extender_calls;
 mod ignored;
 mod monitor;
-pub(crate) mod observer;
 mod prepare;
 mod repeated;
 mod spans;
@@ -39,25 +38,24 @@ use self::{
     audit::Auditing,
     elsewhere::Elsewhere,
     ignored::Ignored,
-    monitor::{Monitor, TimeoutReports},
-    observer::{Observed, Observer, Occurrence},
+    monitor::Monitor,
     prepare::may_take_effect,
     spans::Spans,
     work::subject,
     workloads::Workloads,
     writes::{InFlight, Writes},
 };
-pub use self::{
-    dumps::Dumps, extender_calls::NumberedCall, monitor::Monitoring, work::Work, workloads::AuditorSettings,
-};
+pub use self::{dumps::Dumps, extender_calls::NumberedCall, work::Work, workloads::AuditorSettings};
 use crate::{
     barrier::SyncBarrier,
     controllers::Controllers,
     extender::Webhook,
     feed::{Delta, Feed},
     metrics::Measures,
+    observer::{Observed, Observer, Occurrence},
     reader::{EngineReader, ReadRequest, reader},
     report,
+    timeouts::{Monitoring, TimeoutReports},
 };
 
 /// The component of its events.

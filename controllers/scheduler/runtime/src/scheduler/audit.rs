@@ -13,7 +13,8 @@ use koord_runtime::{
 use koord_scheduler_engine::{Overallocation, Whose};
 use koord_scheduler_framework::cluster::{Mismatch, Subject, Turn};
 
-use super::{COMPONENT, Scheduler, observer::Occurrence};
+use super::{COMPONENT, Scheduler};
+use crate::observer::Occurrence;
 
 /// How often nodes are looked at.
 const PERIOD: Duration = Duration::from_secs(1);

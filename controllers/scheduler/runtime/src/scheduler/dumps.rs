@@ -8,7 +8,7 @@ use std::sync::{
 use koord_scheduler_engine::{Attempt, Engine};
 use koord_scheduler_framework::{Reason, cycle::OnNode};
 
-use super::observer::{Observed, Observer, Occurrence};
+use crate::observer::{Observed, Observer, Occurrence};
 
 /// What is logged of every attempt; it may be changed at any time.
 ///

@@ -6,8 +6,8 @@ use koord_runtime::clock::Moment;
 use koord_scheduler_engine::Engine;
 use koord_scheduler_framework::pod::Pod;
 
-use super::{Scheduler, observer::Occurrence};
-use crate::{feed::Delta, report};
+use super::Scheduler;
+use crate::{feed::Delta, observer::Occurrence, report};
 
 /// How long after the beginning of a lead bindings of the last leader may still arrive.
 const SETTLING: Duration = Duration::from_secs(30);

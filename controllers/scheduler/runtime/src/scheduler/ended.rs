@@ -11,12 +11,15 @@ use koord_scheduler_framework::{Explanation, pod::Pod};
 
 use super::{
     COMPONENT, Next, Scheduler,
-    observer::Occurrence,
     prepare::plugin_of,
     work::{Purpose, Work, bind, evict, is_bound_already, plugin_that_binds, subject},
     writes::Unconfirmed,
 };
-use crate::{feed::PodStatus, metrics::Ended, report};
+use crate::{
+    feed::PodStatus,
+    observer::{Ended, Occurrence},
+    report,
+};
 
 impl Scheduler {
     /// A write has ended.

@@ -6,45 +6,7 @@ use koord_runtime::{clock::Moment, uid::Uid};
 use koord_scheduler_engine::{Attempt, Outcome};
 use koord_scheduler_framework::{cluster::Cluster, pod::Pod};
 
-use super::observer::{Observed, Observer, Occurrence};
-use crate::metrics::Timeouts;
-
-/// When the monitor looks, and what is too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Monitoring {
-    /// How often it looks.
-    pub period: Duration,
-    /// What lasts longer is reported at every look.
-    pub timeout: Duration,
-}
-
-impl Default for Monitoring {
-    /// Those of the original.
-    fn default() -> Self {
-        Self { period: Duration::from_secs(10), timeout: Duration::from_secs(30) }
-    }
-}
-
-/// Reports pods whose decision or binding lasts for too long.
-#[derive(Clone, Default)]
-pub(crate) struct TimeoutReports {
-    pub(super) settings: Monitoring,
-    pub(super) counter: Option<Timeouts>,
-}
-
-impl TimeoutReports {
-    /// What lasts so long is reported if that is too long.
-    pub(super) fn report(&self, pod: &Pod, what: &'static str, lasts: Duration) {
-        if lasts <= self.settings.timeout {
-            return;
-        }
-        let profile = &*pod.template.scheduler;
-        tracing::error!(pod = %pod.key, profile, ?lasts, "!!!CRITICAL TIMEOUT!!! the {what} of a pod lasts for too long");
-        if let Some(counter) = &self.counter {
-            counter.count(profile);
-        }
-    }
-}
+use crate::observer::{Observed, Observer, Occurrence};
 
 /// The bindings that are under way.
 #[derive(Default)]
@@ -110,6 +72,7 @@ mod tests {
     use koord_scheduler_framework::{hold::Holds, node::Node};
 
     use super::*;
+    use crate::timeouts::Monitoring;
 
     #[test]
     fn what_lasts_for_too_long_is_reported_at_every_look() {

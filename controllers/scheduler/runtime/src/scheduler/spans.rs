@@ -12,8 +12,7 @@ use koord_runtime::{
 };
 use koord_scheduler_engine::{Attempt, Outcome};
 
-use super::observer::{Observed, Observer, Occurrence};
-use crate::metrics::Ended;
+use crate::observer::{Ended, Observed, Observer, Occurrence};
 
 /// Pods whose spans are open at one time; of further ones nothing is recorded.
 const OPEN_MAX: usize = 4096;

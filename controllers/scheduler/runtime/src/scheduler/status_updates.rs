@@ -11,10 +11,11 @@ use koord_types::elastic_quota::ElasticQuota;
 use super::{
     Scheduler,
     ended::may_have_arrived,
-    observer::Occurrence,
     repeated::{PAUSE, Repeated},
     work::{Purpose, Subject, Work, subject},
 };
+
+use crate::observer::Occurrence;
 
 /// How often status writers are called at most.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -11,7 +11,8 @@ use std::{
 use koord_runtime::clock::SharedClock;
 use koord_scheduler_engine::CurrentAttempt;
 
-use super::{Scheduler, monitor::TimeoutReports};
+use super::Scheduler;
+use crate::timeouts::TimeoutReports;
 
 /// Looks once in a period whether a decision lasts for too long, and reports it each time.
 struct Watchdog {
@@ -80,8 +81,8 @@ mod tests {
         pod::{Pod, Template},
     };
 
-    use super::{super::Monitoring, *};
-    use crate::metrics::Measures;
+    use super::*;
+    use crate::{metrics::Measures, timeouts::Monitoring};
 
     /// Its PreFilter begins, says so, and ends when it may.
     struct Hanging {

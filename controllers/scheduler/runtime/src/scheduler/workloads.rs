@@ -13,11 +13,11 @@ use koord_types::{
 };
 use prometheus::Result;
 
-use super::observer::{Observed, Observer, Occurrence};
 use crate::{
     auditor::{Auditor, Event, Limits, Subject},
     feed::Delta,
-    metrics::{Ended, OfWorkloads},
+    metrics::OfWorkloads,
+    observer::{Ended, Observed, Observer, Occurrence},
 };
 
 /// Why a job has ended whose pods were all tried, as metrics say it.

@@ -10,13 +10,23 @@ use koord_runtime::{
 use koord_scheduler_engine::{Attempt, Ended as JobEnded, Engine};
 use koord_scheduler_framework::{cluster::Mismatch, timing::PluginLatency};
 
-use super::monitor::TimeoutReports;
-use crate::{feed::Delta, metrics::Ended};
+use crate::{feed::Delta, timeouts::TimeoutReports};
 
 /// Hears what happens in the scheduler.
 pub(crate) trait Observer: Send + Sync {
     /// This has happened, and this is how things stand.
     fn notice(&mut self, occurrence: &Occurrence<'_>, observed: &Observed<'_>);
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The pod is bound.
+    Scheduled,
+    /// No node takes it.
+    Unschedulable,
+    /// Something has failed.
+    Failed,
 }
 
 /// What happens in the scheduler.
