@@ -6,7 +6,6 @@ use koord_manager_controllers::noderesource::About;
 
 use crate::{Answer, cli::ExplainCommand, screen::Screen};
 
-/// Explains.
 pub async fn run(command: &ExplainCommand, screen: Screen) -> Result<Answer> {
     match command {
         ExplainCommand::Slo(args) => slo::explain(&args.options(), screen).await,

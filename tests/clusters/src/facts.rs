@@ -15,11 +15,9 @@ use crate::{
 pub struct Parts {
     /// GPUs, by their minors.
     pub gpus: BTreeMap<u32, Amounts>,
-    /// CPUs.
     pub cpus: BTreeSet<u32>,
     /// Of each NUMA node.
     pub zones: BTreeMap<u32, Amounts>,
-    /// Other devices.
     pub others: Devices,
 }
 
@@ -28,7 +26,6 @@ pub struct Parts {
 pub struct GpuRequest {
     /// How many.
     pub count: usize,
-    /// Of each.
     pub each: Amounts,
 }
 

@@ -18,7 +18,6 @@ pub(crate) struct Usage {
     pub(crate) cpus: BTreeMap<u32, usize>,
     /// Of each NUMA node.
     pub(crate) zones: BTreeMap<u32, Amounts>,
-    /// Of other devices.
     pub(crate) others: Devices,
 }
 

@@ -11,9 +11,7 @@ use crate::{node::HollowNode, usage::Summary};
 /// A pod that runs on a hollow node, as far as its usage is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningPod {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
     /// What it asks for and therefore, at full load, uses: CPU in thousandths of a core.
     pub cpu_milli: u64,

@@ -80,7 +80,6 @@ pub struct Sent {
     pub method: &'static str,
     /// Path and query.
     pub path: String,
-    /// Headers.
     pub headers: Vec<(&'static str, String)>,
     pub body: String,
 }

@@ -5,9 +5,7 @@ use koord_types::slo_config;
 /// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectName {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 

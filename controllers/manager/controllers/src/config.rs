@@ -18,9 +18,7 @@ use crate::view::ConfigMapView;
 /// Which ConfigMap holds the configuration of the controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigSource {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -40,7 +38,6 @@ impl ConfigSource {
 /// A key of the configuration that could not be taken.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError {
-    /// The key.
     pub(crate) key: &'static str,
     /// The reason of the event about it.
     pub(crate) reason: &'static str,

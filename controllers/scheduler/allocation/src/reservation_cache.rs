@@ -320,7 +320,6 @@ impl<'c> CountedTwice<'c> {
         Self(cluster.state::<ReservationCache>().and_then(|cache| cache.twice.get(&row)))
     }
 
-    /// Of this resource.
     pub fn of(&self, resource: ResourceId) -> i64 {
         self.0.map_or(0, |twice| twice.get(resource))
     }

@@ -124,7 +124,6 @@ pub struct Placed {
 /// How many nodes and pods a cluster has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Nodes.
     pub nodes: usize,
     /// Pods that are bound or assumed to be.
     pub pods: usize,

@@ -22,7 +22,6 @@ use crate::{
 /// [`Arc`]) are decided alike, and their decisions share work.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    /// The namespace.
     pub namespace: Arc<str>,
     /// Which profile schedules it: `spec.schedulerName`.
     pub scheduler: Arc<str>,

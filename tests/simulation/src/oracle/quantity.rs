@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// One.
 pub(super) const ONE: i128 = 1_000_000_000;
 /// A thousandth.
 pub(super) const MILLI: i128 = 1_000_000;

@@ -65,7 +65,6 @@ impl TryFrom<String> for Manifest {
 /// What became of an action, in the words of kubectl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done.
     Done(String),
     /// The API server or a webhook does not let it be done.
     Refused(String),

@@ -35,7 +35,6 @@ pub struct Decision {
     pub resources: devices::Resources,
     /// Annotations: a text, or absent.
     pub annotations: BTreeMap<&'static str, Option<String>>,
-    /// Labels.
     pub labels: BTreeMap<&'static str, String>,
     /// What batch pods may use of each zone; none where zones are left alone.
     pub zones: Option<Vec<ZoneAmounts>>,

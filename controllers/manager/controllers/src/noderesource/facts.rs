@@ -73,14 +73,12 @@ pub struct Zone {
 
 /// The caches that facts are taken from.
 pub struct Caches<'a> {
-    /// Nodes.
     pub nodes: &'a Cache<NodeView>,
     pub metrics: &'a Cache<NodeMetricView>,
     /// Pods that have a node.
     pub pods: &'a Cache<PodView>,
     /// NUMA nodes.
     pub topologies: &'a Cache<TopologyView>,
-    /// Devices.
     pub devices: &'a Cache<DeviceView>,
 }
 

@@ -13,7 +13,6 @@ pub enum Plugin {
     CpuNormalization,
     /// What is promised beyond what there is.
     ResourceAmplification,
-    /// GPUs.
     GpuDeviceResource,
     /// RDMA cards.
     RdmaDeviceResource,

@@ -8,9 +8,7 @@ use koord_types::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
 #[derive(Debug, PartialEq, Projection)]
 #[koord(kind = ElasticQuota)]
 pub struct ElasticQuotaView {
-    /// Its labels.
     pub labels: Labels,
-    /// Its annotations.
     pub annotations: Labels,
     /// Promise and bound.
     pub spec: Option<ElasticQuotaSpec>,

@@ -10,7 +10,6 @@ use koord_types::elastic_quota_profile::{ElasticQuotaProfile, ElasticQuotaProfil
 pub struct QuotaProfileView {
     /// Its labels; one of them names the tree.
     pub labels: Labels,
-    /// Its annotations.
     pub annotations: Labels,
     /// Which nodes, and which quota.
     pub spec: ElasticQuotaProfileSpec,

@@ -64,7 +64,6 @@ pub struct DeviceLimits {
 #[derive(Clone, Copy, Debug)]
 struct Need {
     kind: Kind,
-    /// Of each device.
     each: DeviceAmounts,
     /// How many.
     count: usize,

@@ -18,7 +18,6 @@ use super::{
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultRequest<'a> {
     pub kind: Kind,
-    /// Of each device.
     pub each: &'a DeviceAmounts,
     /// At least so many.
     pub least: usize,

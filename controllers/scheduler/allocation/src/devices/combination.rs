@@ -37,7 +37,6 @@ pub enum InvalidRequest {
 /// GPUs that a pod requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedGpus {
-    /// Of each.
     pub each: DeviceAmounts,
     /// How many.
     pub count: usize,

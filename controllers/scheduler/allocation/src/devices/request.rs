@@ -44,7 +44,6 @@ pub struct DeviceRequest {
 /// The GPUs that a pod requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuRequest {
-    /// Of each.
     pub each: DeviceAmounts,
     /// How many.
     pub count: usize,

@@ -80,7 +80,6 @@ pub(crate) enum Step {
     Passes(u8),
 }
 
-/// Histories.
 pub(crate) fn histories() -> impl Strategy<Value = Vec<Step>> {
     let some = any::<u8>;
     let step = prop_oneof![

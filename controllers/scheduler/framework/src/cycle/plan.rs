@@ -12,7 +12,6 @@ pub(super) enum Plan {
     Prefer(Vec<Row>),
     /// To this node or nowhere.
     Only(Row),
-    /// Nowhere.
     Nowhere(Rejection),
 }
 

@@ -54,7 +54,6 @@ impl Process {
         Cpu::of(&self.child.id().to_string())
     }
 
-    /// Its memory.
     pub fn memory(&self) -> Result<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let bytes = |name: &str| {

@@ -13,7 +13,6 @@ use super::QuotaSettings;
 pub struct Claim {
     /// The quota that the label names; empty where there is none.
     pub label: Arc<str>,
-    /// The namespace.
     pub namespace: Arc<str>,
 }
 

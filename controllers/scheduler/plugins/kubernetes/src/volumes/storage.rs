@@ -93,7 +93,6 @@ pub(super) fn is_claim_of(pod: &Pod, event: &Event, is_new: bool) -> bool {
 pub(super) struct Reach(Option<Vec<NodeTerm>>);
 
 impl Reach {
-    /// Of this volume.
     pub(super) fn of(volume: &PersistentVolume) -> Self {
         let required = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref()?.required.as_ref());
         Self(required.map(|required| required.node_selector_terms.iter().filter_map(NodeTerm::new).collect()))
