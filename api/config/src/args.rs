@@ -2,15 +2,18 @@
 
 use std::fmt;
 
-use koord_configuration::{Problem, Problems, Setting, Step, check_schema, published, schema, typed};
+use koord_configuration::{Problem, Problems, Setting, Step, check_schema, published, schema, typed, unknown_fields};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The arguments of a plugin: a type with `derive(Configuration)`.
 pub trait Args: Setting + Serialize + DeserializeOwned + JsonSchema + Default {
     /// The plugin's name; the kind is this with `Args`.
     const PLUGIN: &'static str;
+    /// Whether unknown fields are ignored, with a warning, and `null` empties a field: so are the arguments of plugins decoded that come from
+    /// kubernetes-sigs/descheduler.
+    const IS_LENIENT: bool = false;
 }
 
 /// Complete arguments, and what is wrong with them.
@@ -21,6 +24,7 @@ type Completed = Result<(Value, Vec<Problem>), serde_json::Error>;
 pub struct PluginArgs {
     /// The plugin's name.
     pub plugin: &'static str,
+    is_lenient: bool,
     schema: fn() -> Value,
     complete: fn(&Value) -> Completed,
     warn: fn(&Value, &mut Problems),
@@ -37,6 +41,7 @@ impl PluginArgs {
     pub const fn of<T: Args>() -> Self {
         Self {
             plugin: T::PLUGIN,
+            is_lenient: T::IS_LENIENT,
             schema: schema::<T>,
             complete: |value| {
                 let args: T = arguments(value)?;
@@ -61,6 +66,7 @@ impl PluginArgs {
     pub fn problems(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
         let (args, mut problems) = self.untyped(args, api_version, at);
         let root = self.schema();
+        let args = if self.is_lenient { tolerated(&root, args) } else { args };
         problems.extend(check_schema(&root, &root, &args, at));
         if problems.is_empty() {
             match (self.complete)(&args) {
@@ -73,18 +79,51 @@ impl PluginArgs {
         problems
     }
 
+    /// What of the arguments at this path cannot be decoded, whatever the rules are.
+    pub(crate) fn mistakes_of_form(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
+        let (args, mut problems) = self.untyped(args, api_version, at);
+        let root = self.schema();
+        if !self.is_lenient {
+            problems.extend(unknown_fields(&root, &root, &args, at));
+        }
+        if problems.is_empty()
+            && let Err(error) = (self.complete)(&if self.is_lenient { tolerated(&root, args) } else { args })
+        {
+            problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None });
+        }
+        problems
+    }
+
     /// The arguments with all that is not set.
     pub fn complete(&self, args: &Value, api_version: &str) -> Result<Value, serde_json::Error> {
         let (args, _) = self.untyped(args, api_version, &[]);
         (self.complete)(&args).map(|(complete, _)| complete)
     }
 
-    /// The fields of arguments at this path that have no effect, and ask for something else than by default.
+    /// The fields of arguments at this path that have no effect, and ask for something else than by default, and those that are ignored.
     pub(crate) fn warnings(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
         let (args, _) = self.untyped(args, api_version, at);
         let mut found = Problems::default();
         (self.warn)(&args, &mut found);
-        found.into_vec().into_iter().map(|found| below(at, found)).collect()
+        let mut warnings: Vec<Problem> = found.into_vec().into_iter().map(|found| below(at, found)).collect();
+        if self.is_lenient {
+            let root = self.schema();
+            warnings.extend(unknown_fields(&root, &root, &args, at));
+        }
+        warnings
+    }
+
+    /// What a complete document shows of arguments. Lenient ones stay as they are written, but for `null`, which has a value.
+    pub(crate) fn shown(&self, args: &Value, api_version: &str) -> Result<Value, serde_json::Error> {
+        if !self.is_lenient {
+            return self.complete(args, api_version);
+        }
+        Ok(emptied(&self.schema(), args.clone()))
+    }
+
+    /// Whether a complete document shows the arguments of a plugin that is enabled without any.
+    pub(crate) fn are_shown_unset(&self) -> bool {
+        !self.is_lenient
     }
 
     /// The JSON Schema of arguments that stand alone. `api_version` is the one that they may state.
@@ -97,6 +136,9 @@ impl PluginArgs {
     fn untyped(&self, args: &Value, api_version: &str, at: &[Step]) -> (Value, Vec<Problem>) {
         let mut problems = Problems::below(at);
         let mut args = if args.is_null() { unset() } else { args.clone() };
+        if self.is_lenient {
+            return (args, problems.into_vec());
+        }
         for (key, wanted) in [("apiVersion", api_version.to_owned()), ("kind", format!("{}Args", self.plugin))] {
             let stated = args.as_object_mut().and_then(|args| args.remove(key));
             if stated.is_some_and(|stated| stated != wanted.as_str()) {
@@ -113,9 +155,43 @@ impl PluginArgs {
 ///
 /// They have another form than the type.
 pub fn arguments<T: Args>(args: &Value) -> Result<T, serde_json::Error> {
-    let mut args: T = typed(args)?;
+    let mut args: T = if T::IS_LENIENT { typed(&tolerated(&schema::<T>(), args.clone()))? } else { typed(args)? };
     args.set_defaults();
     Ok(args)
+}
+
+/// Lenient arguments without unknown fields, and without `null`.
+fn tolerated(schema: &Value, mut args: Value) -> Value {
+    let unknown = unknown_fields(schema, schema, &args, &[]);
+    for Problem { path, .. } in unknown {
+        remove(&mut args, &path);
+    }
+    emptied(schema, args)
+}
+
+/// Arguments in which a field that is `null` has the value of an empty one.
+fn emptied(schema: &Value, mut args: Value) -> Value {
+    for (name, value) in args.as_object_mut().into_iter().flatten().filter(|(_, value)| value.is_null()) {
+        let of_field = &schema["properties"][name];
+        *value = match of_field["type"].as_str() {
+            Some("integer" | "number") => json!(0),
+            Some("boolean") => json!(false),
+            _ => Value::Null,
+        };
+    }
+    args
+}
+
+/// Takes a field out of a document.
+fn remove(document: &mut Value, path: &[Step]) {
+    let Some((Step::Key(last), parents)) = path.split_last() else { return };
+    let parent = parents.iter().try_fold(document, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Index(index) => value.get_mut(*index),
+    });
+    if let Some(members) = parent.and_then(Value::as_object_mut) {
+        members.remove(last);
+    }
 }
 
 /// Arguments of which nothing is set.

@@ -46,10 +46,20 @@ impl Catalogue {
         }
     }
 
-    /// Checks the arguments in the profile of this index.
-    pub(crate) fn check_args(&self, profile: usize, configs: &[PluginConfig], problems: &mut Problems) {
+    /// Checks the arguments in the profile of this index: their form, and their values where rules hold for the plugin.
+    pub(crate) fn check_args(
+        &self,
+        profile: usize,
+        configs: &[PluginConfig],
+        holds: impl Fn(&str) -> bool,
+        problems: &mut Problems,
+    ) {
         for (args, config, at) in self.each_args(profile, configs) {
-            problems.extend(args.problems(&config.args, self.api_version, &at));
+            problems.extend(if holds(&config.name) {
+                args.problems(&config.args, self.api_version, &at)
+            } else {
+                args.mistakes_of_form(&config.args, self.api_version, &at)
+            });
         }
     }
 
@@ -79,8 +89,11 @@ impl Catalogue {
         configs: &mut Vec<PluginConfig>,
         enabled: impl Iterator<Item = &'p Plugin>,
     ) -> Result<(), serde_json::Error> {
-        let enabled: BTreeSet<&str> =
-            enabled.filter_map(|plugin| self.args_of(&plugin.name)).map(|args| args.plugin).collect();
+        let enabled: BTreeSet<&str> = enabled
+            .filter_map(|plugin| self.args_of(&plugin.name))
+            .filter(|args| args.are_shown_unset())
+            .map(|args| args.plugin)
+            .collect();
         for plugin in enabled {
             if configs.iter().all(|config| config.name != plugin) {
                 configs.push(PluginConfig { name: plugin.to_owned(), args: json!({}) });
@@ -88,7 +101,7 @@ impl Catalogue {
         }
         for config in configs {
             if let Some(args) = self.args_of(&config.name) {
-                config.args = args.complete(&config.args, self.api_version)?;
+                config.args = args.shown(&config.args, self.api_version)?;
             }
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! `DeschedulerConfiguration` with the arguments of Koordinator's plugins (`spec/descheduler.md` 1, 4 and 5.1).
 
 mod balance;
+mod community;
+mod default_evictor;
 mod low_node_load;
 mod migration_controller;
 mod shared;
@@ -8,41 +10,49 @@ mod shared;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problems, Setting as _, typed};
+use koord_configuration::{ClientConnection, Configuration, LeaderElection, Problem, Problems, Setting as _, typed};
 use koord_resource::Duration;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::shared::check_selector;
 pub use self::{
     balance::{CustomPriorityArgs, FragmentationAwareArgs, ScaleDownBinPackArgs},
+    community::{
+        ConditionFilter, EvictionLimits, HighNodeEvictionMode, HighNodeUtilizationArgs, LowNodeUtilizationArgs,
+        MetricsSource, MetricsUtilization, OwnerKinds, PodLifeTimeArgs, PrometheusQuery, RemoveDuplicatesArgs,
+        RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs, RemovePodsViolatingInterPodAntiAffinityArgs,
+        RemovePodsViolatingNodeAffinityArgs, RemovePodsViolatingNodeTaintsArgs,
+        RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint,
+    },
+    default_evictor::{
+        DefaultEvictorArgs, DefaultProtection, ExtraProtection, NoEvictionPolicy, PodProtections,
+        ProtectedStorageClass, ProtectionSettings, PvcProtection,
+    },
     low_node_load::{AnomalyCondition, LowNodeLoadArgs, NodePool},
-    migration_controller::MigrationControllerArgs,
+    migration_controller::{EvictionGate, MigrationControllerArgs, PriorityThreshold},
     shared::{Namespaces, PodSelector},
 };
 use crate::{PluginArgs, PluginConfig, PluginSet, catalogue::Catalogue};
 
-/// The arguments that are decoded strictly.
+/// The arguments of each plugin. Those of plugins that come from kubernetes-sigs/descheduler are lenient.
 pub const PLUGINS: &[PluginArgs] = &[
     PluginArgs::of::<MigrationControllerArgs>(),
     PluginArgs::of::<LowNodeLoadArgs>(),
     PluginArgs::of::<CustomPriorityArgs>(),
     PluginArgs::of::<FragmentationAwareArgs>(),
     PluginArgs::of::<ScaleDownBinPackArgs>(),
-];
-
-/// Plugins of the community, whose arguments are not looked at.
-const OTHER_PLUGINS: &[&str] = &[
-    "DefaultEvictor",
-    "HighNodeUtilization",
-    "LowNodeUtilization",
-    "PodLifeTime",
-    "RemoveDuplicates",
-    "RemoveFailedPods",
-    "RemovePodsHavingTooManyRestarts",
-    "RemovePodsViolatingInterPodAntiAffinity",
-    "RemovePodsViolatingNodeAffinity",
-    "RemovePodsViolatingNodeTaints",
-    "RemovePodsViolatingTopologySpreadConstraint",
+    PluginArgs::of::<DefaultEvictorArgs>(),
+    PluginArgs::of::<HighNodeUtilizationArgs>(),
+    PluginArgs::of::<LowNodeUtilizationArgs>(),
+    PluginArgs::of::<PodLifeTimeArgs>(),
+    PluginArgs::of::<RemoveDuplicatesArgs>(),
+    PluginArgs::of::<RemoveFailedPodsArgs>(),
+    PluginArgs::of::<RemovePodsHavingTooManyRestartsArgs>(),
+    PluginArgs::of::<RemovePodsViolatingInterPodAntiAffinityArgs>(),
+    PluginArgs::of::<RemovePodsViolatingNodeAffinityArgs>(),
+    PluginArgs::of::<RemovePodsViolatingNodeTaintsArgs>(),
+    PluginArgs::of::<RemovePodsViolatingTopologySpreadConstraintArgs>(),
 ];
 
 /// The plugin that evicts and filters by default.
@@ -138,9 +148,23 @@ impl Plugins {
 }
 
 const CATALOGUE: Catalogue =
-    Catalogue { api_version: DeschedulerConfiguration::API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
+    Catalogue { api_version: DeschedulerConfiguration::API_VERSION, declared: PLUGINS, others: &[] };
 
 impl DeschedulerConfiguration {
+    /// A document that [`Kind::check`](crate::Kind::check) finds right, with all that is not set.
+    pub fn of(document: &Value) -> Result<Self, serde_json::Error> {
+        let mut configuration: Self = typed(document)?;
+        // In lenient arguments null is not the same as nothing.
+        for (index, profile) in configuration.profiles.iter_mut().enumerate() {
+            let written = &document["profiles"][index]["pluginConfig"];
+            for (index, config) in profile.plugin_config.iter_mut().enumerate() {
+                config.args.clone_from(&written[index]["args"]);
+            }
+        }
+        configuration.set_defaults();
+        Ok(configuration)
+    }
+
     fn complete(&mut self) {
         if self.enable_profiling {
             self.enable_contention_profiling.get_or_insert(true);
@@ -166,6 +190,7 @@ impl DeschedulerConfiguration {
     }
 
     fn check(&self, problems: &mut Problems) {
+        check_selector(self.node_selector.as_ref(), &["nodeSelector"], problems);
         let mut names = BTreeSet::new();
         for (index, profile) in self.profiles.iter().enumerate() {
             let at = index.to_string();
@@ -177,7 +202,7 @@ impl DeschedulerConfiguration {
             profile.check(&at, problems);
         }
         for (index, profile) in self.profiles.iter().enumerate() {
-            CATALOGUE.check_args(index, &profile.plugin_config, problems);
+            CATALOGUE.check_args(index, &profile.plugin_config, |plugin| profile.checks(plugin), problems);
         }
     }
 }
@@ -194,24 +219,94 @@ fn check_address(address: &str, problems: &mut Problems) {
     }
 }
 
+/// The sets of plugins, each with the plugins that can be in it.
+const SETS: [(&str, &[&str]); 4] = [
+    (
+        "deschedule",
+        &[
+            "PodLifeTime",
+            "RemoveFailedPods",
+            "RemovePodsHavingTooManyRestarts",
+            "RemovePodsViolatingInterPodAntiAffinity",
+            "RemovePodsViolatingNodeAffinity",
+            "RemovePodsViolatingNodeTaints",
+        ],
+    ),
+    (
+        "balance",
+        &[
+            "CustomPriority",
+            "FragmentationAware",
+            "HighNodeUtilization",
+            "LowNodeLoad",
+            "LowNodeUtilization",
+            "RemoveDuplicates",
+            "RemovePodsViolatingTopologySpreadConstraint",
+            "ScaleDownBinPack",
+        ],
+    ),
+    ("evict", &["DefaultEvictor", MIGRATION_CONTROLLER]),
+    ("filter", &["DefaultEvictor", MIGRATION_CONTROLLER]),
+];
+
 impl Profile {
     fn check(&self, at: &str, problems: &mut Problems) {
+        check_selector(self.node_selector.as_ref(), &["profiles", at, "nodeSelector"], problems);
         for (set, plugins) in self.plugins.sets() {
-            CATALOGUE.check_plugins(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
-            if set == "evict" && plugins.enabled.len() > 1 {
-                let off = "disable * or MigrationController, which evicts by default".to_owned();
-                let message = "only one plugin can evict";
-                problems.suggest(&["profiles", at, "plugins", "evict", "enabled"], message, Some(off));
+            let keys = ["profiles", at, "plugins", set, "enabled"];
+            CATALOGUE.check_plugins(&plugins.enabled, &keys, problems);
+            check_set(set, &plugins.enabled, &keys, problems);
+            match plugins.enabled.len() {
+                0 if set == "evict" => problems.add(&keys, "must have the plugin that evicts"),
+                2.. if set == "evict" => {
+                    let off = "disable * or MigrationController, which evicts by default".to_owned();
+                    problems.suggest(&keys, "only one plugin can evict", Some(off));
+                }
+                _ => {}
             }
         }
         CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
     }
+
+    /// Whether rules hold for the arguments of a plugin: those of one that is not enabled have only to be of the right form. Those of
+    /// MigrationController are always checked.
+    fn checks(&self, plugin: &str) -> bool {
+        let is_enabled = |set: &PluginSet| set.enabled.iter().any(|enabled| enabled.name == plugin);
+        plugin == MIGRATION_CONTROLLER || self.plugins.sets().iter().any(|(_, set)| is_enabled(set))
+    }
+}
+
+/// A plugin in a set to which it does not belong would fail in every cycle.
+fn check_set(set: &str, enabled: &[crate::Plugin], keys: &[&str], problems: &mut Problems) {
+    let set_of = |plugin: &str| SETS.iter().find(|(_, plugins)| plugins.contains(&plugin)).map(|(set, _)| *set);
+    for (index, crate::Plugin { name, .. }) in enabled.iter().enumerate() {
+        let is_in = SETS.iter().any(|(other, plugins)| *other == set && plugins.contains(&name.as_str()));
+        if let Some(other) = set_of(name).filter(|_| !is_in) {
+            let index = index.to_string();
+            let at = [keys, &[index.as_str(), "name"]].concat();
+            let message = format!("{name} is no plugin of this set");
+            problems.suggest(&at, message, Some(format!("enable it in {other}")));
+        }
+    }
+}
+
+/// What of a document has no effect.
+pub(crate) fn warnings(document: &Value) -> Vec<Problem> {
+    let mut found = Problems::default();
+    if let Ok(configuration) = DeschedulerConfiguration::of(document) {
+        if let Ok(unset) = DeschedulerConfiguration::of(&json!({})) {
+            configuration.warn(&unset, &mut found);
+        }
+        for (index, profile) in configuration.profiles.iter().enumerate() {
+            CATALOGUE.warn_of_args(index, &profile.plugin_config, &mut found);
+        }
+    }
+    found.into_vec()
 }
 
 /// A document with all that is not set.
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
-    let mut configuration: DeschedulerConfiguration = typed(document)?;
-    configuration.set_defaults();
+    let mut configuration = DeschedulerConfiguration::of(document)?;
     for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
         CATALOGUE.complete(plugin_config, plugins.sets().into_iter().flat_map(|(_, set)| &set.enabled))?;
     }

@@ -69,13 +69,12 @@ impl Kind {
         wrong.unwrap_or_default()
     }
 
-    /// What of a document has no effect, though nothing is wrong with it: names of plugins that do not exist, where they are disabled
-    /// or configured.
+    /// What of a document has no effect, though nothing is wrong with it: fields that are ignored, and for the scheduler names of plugins that do
+    /// not exist, where they are disabled or configured.
     pub fn warnings(self, document: &Value) -> Vec<Problem> {
         match self {
             Self::Scheduler => scheduler::warnings(document),
-            // There they are mistakes.
-            Self::Descheduler => Vec::new(),
+            Self::Descheduler => descheduler::warnings(document),
         }
     }
 

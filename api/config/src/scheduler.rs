@@ -204,7 +204,7 @@ impl SchedulerConfiguration {
             profile.check(&at, problems);
         }
         for (index, profile) in self.profiles.iter().enumerate() {
-            CATALOGUE.check_args(index, &profile.plugin_config, problems);
+            CATALOGUE.check_args(index, &profile.plugin_config, |_| true, problems);
         }
     }
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
-use koord_config::Kind;
+use koord_config::{
+    Kind,
+    descheduler::{RemoveFailedPodsArgs, RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint},
+};
 use koord_configuration::{LeaderElection, Origin, path_text};
 use serde_json::{Value, json};
 
@@ -42,12 +45,23 @@ fn a_document_belongs_to_a_kind_by_its_version_and_kind() {
     assert_eq!(Kind::of(&policy), None);
 }
 
+/// Plugins that do not run without arguments.
+const INCOMPLETE: [&str; 6] = [
+    "CustomPriority",
+    "HighNodeUtilization",
+    "LowNodeUtilization",
+    "PodLifeTime",
+    "RemovePodsHavingTooManyRestarts",
+    "RemovePodsViolatingNodeAffinity",
+];
+
 #[test]
 fn the_defaults_of_every_plugin_pass_their_own_checks() {
     for kind in Kind::ALL {
-        for plugin in kind.plugins().iter().filter(|plugin| plugin.plugin != "CustomPriority") {
+        for plugin in kind.plugins() {
             let complete = plugin.complete(&Value::Null, kind.api_version()).unwrap();
-            assert_eq!(plugin.problems(&complete, kind.api_version(), &[]), [], "{}", plugin.plugin);
+            let problems = plugin.problems(&complete, kind.api_version(), &[]);
+            assert_eq!(problems.is_empty(), !INCOMPLETE.contains(&plugin.plugin), "{}: {problems:?}", plugin.plugin);
         }
     }
 }
@@ -343,6 +357,197 @@ fn a_descheduler_has_one_evictor_and_thresholds_in_order() {
     );
     assert_eq!(address("0.0.0.0:111:222").len(), 1);
     assert_eq!(address("").len(), 1);
+}
+
+/// What is wrong with a profile that enables a strategy with these arguments, without the common part of the path.
+fn of_strategy(set: &str, plugin: &str, args: Value) -> Vec<String> {
+    let evictor = json!({"enabled": [{"name": "DefaultEvictor"}], "disabled": [{"name": "*"}]});
+    let mut plugins = json!({"evict": evictor, "filter": evictor});
+    plugins[set] = json!({"enabled": [{"name": plugin}]});
+    let profile = json!({"name": "p", "plugins": plugins, "pluginConfig": [{"name": plugin, "args": args}]});
+    let found = problems(&descheduler(json!([profile])));
+    found.iter().map(|problem| problem.replace("profiles[0].pluginConfig[0].args.", "")).collect()
+}
+
+#[test]
+fn arguments_of_strategies_of_the_community_are_checked() {
+    for (set, plugin, args, wanted) in [
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({"thresholds": {"cpu": 101}, "targetThresholds": {"memory": 1}}),
+            vec!["thresholds.cpu: must be from 0 to 100", "targetThresholds: must name the resources of thresholds"],
+        ),
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}, "evictableNamespaces": {"include": ["a"]}}),
+            vec![
+                "thresholds.cpu: must not exceed targetThresholds",
+                "evictableNamespaces.include: cannot be set: name the others in exclude",
+            ],
+        ),
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}, "useDeviationThresholds": true}),
+            vec![],
+        ),
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({
+                "thresholds": {"cpu": 1}, "targetThresholds": {"cpu": 2},
+                "metricsUtilization": {"source": "Prometheus", "metricsServer": true},
+            }),
+            vec!["metricsUtilization.metricsServer: cannot be set together with source, which says the same"],
+        ),
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({
+                "thresholds": {"cpu": 1, "memory": 1}, "targetThresholds": {"cpu": 2, "memory": 2},
+                "metricsUtilization": {"source": "Prometheus"},
+            }),
+            vec![
+                "metricsUtilization.prometheus.query: must be set where Prometheus measures",
+                "thresholds: must have one entry where Prometheus measures",
+            ],
+        ),
+        (
+            "balance",
+            "HighNodeUtilization",
+            json!({"evictionModes": ["OnlyThresholdingResource"], "thresholds": {"cpu": 1}}),
+            vec![
+                "evictionModes[0]: \"OnlyThresholdingResource\" is none of OnlyThresholdingResources (did you mean OnlyThresholdingResources?)",
+            ],
+        ),
+        (
+            "deschedule",
+            "PodLifeTime",
+            json!({}),
+            vec![
+                "maxPodLifeTimeSeconds: must be set, or one of states, conditions and exitCodes: every pod would be evicted",
+            ],
+        ),
+        (
+            "deschedule",
+            "PodLifeTime",
+            json!({"states": ["OOMKiled"], "conditions": [{}], "ownerKinds": {"include": ["a"], "exclude": ["b"]}}),
+            vec![
+                "ownerKinds: include and exclude cannot be set together",
+                "states[0]: \"OOMKiled\" is none of Running, Pending, Succeeded, Failed, Unknown, NodeAffinity, NodeLost, Shutdown, UnexpectedAdmissionError, PodInitializing, ContainerCreating, ImagePullBackOff, CrashLoopBackOff, CreateContainerConfigError, ErrImagePull, CreateContainerError, InvalidImageName, OOMKilled, Error, Completed, DeadlineExceeded, Evicted, ContainerCannotRun, StartError (did you mean OOMKilled?)",
+                "conditions[0]: must name something of the condition",
+            ],
+        ),
+        ("deschedule", "RemovePodsHavingTooManyRestarts", json!({}), vec!["podRestartThreshold: must be 1 or greater"]),
+        (
+            "deschedule",
+            "RemovePodsViolatingNodeAffinity",
+            json!({}),
+            vec![
+                "nodeAffinityType: must be set (requiredDuringSchedulingIgnoredDuringExecution or preferredDuringSchedulingIgnoredDuringExecution)",
+            ],
+        ),
+        (
+            "deschedule",
+            "RemovePodsViolatingNodeTaints",
+            json!({"excludedTaints": ["a"], "includedTaints": ["b"]}),
+            vec!["includedTaints: cannot be set together with excludedTaints"],
+        ),
+        (
+            "deschedule",
+            "RemoveFailedPods",
+            json!({"namespaces": {"include": ["a"], "exclude": ["b"]}}),
+            vec!["namespaces: include and exclude cannot be set together"],
+        ),
+        (
+            "balance",
+            "RemovePodsViolatingTopologySpreadConstraint",
+            json!({"constraints": ["Maybe"]}),
+            vec!["constraints[0]: \"Maybe\" is none of DoNotSchedule, ScheduleAnyway"],
+        ),
+    ] {
+        assert_eq!(of_strategy(set, plugin, args.clone()), wanted, "{plugin} {args}");
+    }
+}
+
+#[test]
+fn unknown_arguments_of_the_community_are_ignored_with_a_warning_and_null_empties() {
+    let args = json!({"reason": ["x"], "minPodLifetimeSeconds": null});
+    assert_eq!(of_strategy("deschedule", "RemoveFailedPods", args.clone()), [""; 0]);
+    let document = descheduler(json!([{"name": "p", "pluginConfig": [{"name": "RemoveFailedPods", "args": args}]}]));
+    let warnings = Kind::Descheduler.warnings(&document);
+    let warning = |warning: &koord_configuration::Problem| format!("{warning} {:?}", warning.suggestion);
+    assert_eq!(
+        warnings.iter().map(warning).collect::<Vec<_>>(),
+        ["profiles[0].pluginConfig[0].args.reason: unknown field Some(\"did you mean reasons?\")"]
+    );
+    let minimum =
+        |args: &Value| koord_config::arguments::<RemoveFailedPodsArgs>(args).unwrap().min_pod_lifetime_seconds;
+    assert_eq!((minimum(&args), minimum(&json!({})), minimum(&json!({"minPodLifetimeSeconds": 5}))), (0, 3600, 5));
+    let effective = Kind::Descheduler.effective(&document).unwrap().value;
+    let shown = json!({"reason": ["x"], "minPodLifetimeSeconds": 0});
+    assert_eq!(effective["profiles"][0]["pluginConfig"][0]["args"], shown, "what is not set is not shown");
+    let soft = koord_config::arguments::<RemovePodsViolatingTopologySpreadConstraintArgs>(
+        &json!({"includeSoftConstraints": true}),
+    );
+    assert_eq!(soft.unwrap().constraints, [SpreadConstraint::DoNotSchedule, SpreadConstraint::ScheduleAnyway]);
+    let protections = json!({"podProtections": {"extraEnabled": ["PodsWithPvc"]}});
+    assert_eq!(
+        of_strategy("filter", "DefaultEvictor", protections).len(),
+        1,
+        "what is not protected by mistake is lost"
+    );
+}
+
+#[test]
+fn a_strategy_is_in_its_set_and_one_that_is_off_has_only_to_be_readable() {
+    assert_eq!(
+        of_strategy("balance", "PodLifeTime", json!({"maxPodLifeTimeSeconds": 60})),
+        ["profiles[0].plugins.balance.enabled[0].name: PodLifeTime is no plugin of this set (enable it in deschedule)"]
+    );
+    let off = |plugin: &str, args: Value| {
+        let found = problems(&descheduler(json!([{"name": "p", "pluginConfig": [{"name": plugin, "args": args}]}])));
+        found.iter().map(|problem| problem.replace("profiles[0].pluginConfig[0].args.", "")).collect::<Vec<_>>()
+    };
+    assert_eq!(off("LowNodeLoad", json!({"numberOfNodes": -1})), [""; 0]);
+    assert_eq!(
+        off("LowNodeLoad", json!({"numberOfNode": 1})),
+        ["numberOfNode: unknown field (did you mean numberOfNodes?)"]
+    );
+    assert_eq!(off("LowNodeLoad", json!({"numberOfNodes": "x"})).len(), 1);
+    assert_eq!(off("MigrationController", json!({"evictBurst": 0})), ["evictBurst: must be 1 or greater"]);
+}
+
+#[test]
+fn selectors_are_checked_wherever_they_are() {
+    let like = json!({"matchExpressions": [{"key": "a", "operator": "Like"}]});
+    let place = |document: &Value| problems(document)[0].split(':').next().unwrap().to_owned();
+    let mut document = descheduler(json!([]));
+    document["nodeSelector"] = like.clone();
+    assert_eq!(place(&document), "nodeSelector");
+    assert_eq!(place(&descheduler(json!([{"name": "p", "nodeSelector": like}]))), "profiles[0].nodeSelector");
+    for (plugin, args, key) in [
+        ("MigrationController", json!({"labelSelector": like}), "labelSelector"),
+        ("MigrationController", json!({"nodeSelector": "a in"}), "nodeSelector"),
+        ("LowNodeLoad", json!({"podSelectors": [{"name": "x", "selector": like}]}), "podSelectors[0].selector"),
+        ("LowNodeLoad", json!({"nodePools": [{"name": "x", "nodeSelector": like}]}), "nodePools[0].nodeSelector"),
+        ("DefaultEvictor", json!({"namespaceLabelSelector": like}), "namespaceLabelSelector"),
+        ("PodLifeTime", json!({"maxPodLifeTimeSeconds": 1, "labelSelector": like}), "labelSelector"),
+    ] {
+        let set = match plugin {
+            "LowNodeLoad" => "balance",
+            "PodLifeTime" => "deschedule",
+            _ => "filter",
+        };
+        let found = of_strategy(set, plugin, args);
+        assert_eq!(
+            found.iter().map(|problem| problem.split(':').next().unwrap()).collect::<Vec<_>>(),
+            [key],
+            "{plugin}"
+        );
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub use problem::{Problem, Problems, Step, path_text};
 pub use published::published;
 pub use setting::Setting;
 pub use source::{ConfigurationError, Source};
-pub use strict::{check_schema, nearest};
+pub use strict::{check_schema, nearest, unknown_fields};
 
 #[doc(hidden)]
 pub use {schemars, serde_json};

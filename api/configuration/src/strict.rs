@@ -15,6 +15,15 @@ pub fn check_schema(root: &Value, schema: &Value, document: &Value, at: &[Step])
     walk.problems
 }
 
+/// What of a document its schema does not know, each with the field that may have been meant. The rest is as good as a document without it.
+pub fn unknown_fields(root: &Value, schema: &Value, document: &Value, at: &[Step]) -> Vec<Problem> {
+    let mut problems = check_schema(root, schema, document, at);
+    problems.retain(|problem| problem.message == UNKNOWN_FIELD);
+    problems
+}
+
+const UNKNOWN_FIELD: &str = "unknown field";
+
 struct Walk<'a> {
     root: &'a Value,
     at: Vec<Step>,
@@ -196,7 +205,7 @@ impl<'a> Walk<'a> {
                 None if schema["additionalProperties"] == false => {
                     let known = properties.into_iter().flat_map(|properties| properties.keys());
                     let suggestion = nearest(key, known.map(String::as_str));
-                    walk.add("unknown field".to_owned(), suggestion);
+                    walk.add(UNKNOWN_FIELD.to_owned(), suggestion);
                 }
                 None => walk.value(&schema["additionalProperties"], value),
             });

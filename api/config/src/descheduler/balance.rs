@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Namespaces, PodSelector};
+use super::shared::{Namespaces, PodSelector, check_selector};
 use crate::Args;
 
 /// Arguments of CustomPriority.
@@ -69,6 +69,7 @@ impl Args for CustomPriorityArgs {
 
 impl CustomPriorityArgs {
     fn check(&self, problems: &mut Problems) {
+        check_selector(self.node_selector.as_ref(), &["nodeSelector"], problems);
         if self.eviction_order.len() < 2 {
             problems.add(&["evictionOrder"], "must have at least two levels");
         }
@@ -82,6 +83,7 @@ impl CustomPriorityArgs {
             if level.node_selector.is_none() {
                 problems.add(&["evictionOrder", &at, "nodeSelector"], "must be set");
             }
+            check_selector(level.node_selector.as_ref(), &["evictionOrder", &at, "nodeSelector"], problems);
         }
     }
 }
@@ -119,10 +121,17 @@ pub struct FragmentationAwareArgs {
 /// Pods by their labels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct NamelessPodSelector {
     /// The labels.
     #[koord(opaque)]
     pub selector: Option<LabelSelector>,
+}
+
+impl NamelessPodSelector {
+    fn check(&self, problems: &mut Problems) {
+        check_selector(self.selector.as_ref(), &["selector"], problems);
+    }
 }
 
 impl Args for FragmentationAwareArgs {
@@ -131,6 +140,7 @@ impl Args for FragmentationAwareArgs {
 
 impl FragmentationAwareArgs {
     fn check(&self, problems: &mut Problems) {
+        check_selector(self.node_selector.as_ref(), &["nodeSelector"], problems);
         let resources = &self.resources;
         if resources.is_empty() {
             problems.add(&["resources"], "must not be empty");
@@ -189,6 +199,7 @@ impl ScaleDownBinPackArgs {
     }
 
     fn check(&self, problems: &mut Problems) {
+        check_selector(self.node_selector.as_ref(), &["nodeSelector"], problems);
         if self.strategy == BinPackStrategy::EvictDirectly && self.max_pods_to_evict <= 0 {
             problems.add(&["maxPodsToEvict"], "must be greater than 0 for EvictDirectly");
         }

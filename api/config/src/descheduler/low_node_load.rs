@@ -7,7 +7,7 @@ use koord_configuration::{Configuration, Problems};
 use koord_resource::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Namespaces, PodSelector};
+use super::shared::{Namespaces, PodSelector, check_selector};
 use crate::Args;
 
 type Thresholds = BTreeMap<String, f64>;
@@ -120,7 +120,10 @@ impl LowNodeLoadArgs {
             prod_low: &self.prod_low_thresholds,
         };
         own.check(&[], problems);
+        check_selector(self.node_selector.as_ref(), &["nodeSelector"], problems);
         for (index, pool) in self.node_pools.iter().enumerate() {
+            let selector = pool.node_selector.as_ref();
+            check_selector(selector, &["nodePools", &index.to_string(), "nodeSelector"], problems);
             let or = |own: &'_ Option<Thresholds>, all| own.clone().unwrap_or_else(|| Thresholds::clone(all));
             let (high, low) = (or(&pool.high_thresholds, own.high), or(&pool.low_thresholds, own.low));
             let prod_high = or(&pool.prod_high_thresholds, own.prod_high);

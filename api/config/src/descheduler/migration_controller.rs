@@ -8,7 +8,7 @@ use koord_resource::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shared::Namespaces;
+use super::shared::{Namespaces, check_selector, check_selector_text};
 use crate::Args;
 
 /// Arguments of MigrationController.
@@ -43,7 +43,7 @@ pub struct MigrationControllerArgs {
     /// The nodes that are looked at.
     pub node_selector: String,
     /// Checks that are left out.
-    pub skip_eviction_gates: Vec<String>,
+    pub skip_eviction_gates: Vec<EvictionGate>,
     /// The most pods that migrate at a time. 0 is no limit.
     #[koord(minimum = 0)]
     pub max_migrating_globally: i32,
@@ -83,6 +83,40 @@ pub struct MigrationControllerArgs {
     pub default_delete_options: Option<Value>,
     /// How jobs are ordered.
     pub arbitration_args: Arbitration,
+}
+
+/// A check that a pod passes before it migrates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
+pub enum EvictionGate {
+    /// How many pods migrate.
+    MaxMigratingGlobally,
+    /// How many pods of the node migrate.
+    MaxMigratingPerNode,
+    /// How many pods of the namespace migrate.
+    MaxMigratingPerNamespace,
+    /// How many pods of the workload migrate.
+    MaxMigratingPerWorkload,
+    /// How many pods of the workload are unavailable.
+    MaxUnavailablePerWorkload,
+    /// Whether the workload has more replicas than may be missing.
+    ExpectedReplicas,
+    /// Whether the pod has a PersistentVolumeClaim.
+    #[serde(rename = "PVC")]
+    Pvc,
+    /// Whether the pod has an owner.
+    BarePods,
+    /// Whether the pod has local storage.
+    LocalStorage,
+    /// Whether the pod is critical.
+    SystemCritical,
+    /// The priority of the pod.
+    PriorityThreshold,
+    /// The labels of the pod.
+    LabelSelector,
+    /// The namespace of the pod.
+    Namespaces,
+    /// Whether the pod fits another node.
+    NodeFit,
 }
 
 /// A priority, by number or by the name of its class.
@@ -157,6 +191,8 @@ impl MigrationControllerArgs {
         for name in self.object_limiters.keys().filter(|name| !matches!(name.as_str(), "workload" | "namespace")) {
             problems.add(&["objectLimiters", name], "must be workload or namespace");
         }
+        check_selector(self.label_selector.as_ref(), &["labelSelector"], problems);
+        check_selector_text(&self.node_selector, &["nodeSelector"], problems);
     }
 }
 

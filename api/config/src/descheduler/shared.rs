@@ -23,13 +23,34 @@ impl Namespaces {
     }
 }
 
+/// A selector has to be one.
+pub(super) fn check_selector(selector: Option<&LabelSelector>, keys: &[&str], problems: &mut Problems) {
+    if let Some(Err(error)) = selector.map(koord_scheduling::check) {
+        problems.add(keys, error.to_string());
+    }
+}
+
+/// The same for one that is written as a text.
+pub(super) fn check_selector_text(text: &str, keys: &[&str], problems: &mut Problems) {
+    if let Err(error) = koord_scheduling::Selector::parse(text) {
+        problems.add(keys, error);
+    }
+}
+
 /// Pods by their labels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(deny_unknown_fields, default)]
+#[koord(check = Self::check)]
 pub struct PodSelector {
     /// A name, for messages.
     pub name: String,
     /// The labels. Without it the entry is ignored.
     #[koord(opaque)]
     pub selector: Option<LabelSelector>,
+}
+
+impl PodSelector {
+    fn check(&self, problems: &mut Problems) {
+        check_selector(self.selector.as_ref(), &["selector"], problems);
+    }
 }
