@@ -25,8 +25,10 @@ fn configurations_are_accepted_and_refused_as_the_original_does() {
     let shared = std::env::var_os("KOORD_SHARED")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")), PathBuf::from);
     let Ok(cases) = fs::read_dir(shared.join("corpus/descheduler/cases/config")) else {
-        println!("SKIPPED configurations of the descheduler: there are no recordings here");
-        return;
+        return programs::skipped(
+            "configurations of the descheduler",
+            "there are no recordings of the original beside the repository",
+        );
     };
     let (mut wrong, mut played) = (BTreeMap::new(), 0);
     for path in cases.map(|case| case.unwrap().path()) {

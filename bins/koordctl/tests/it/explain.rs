@@ -203,7 +203,7 @@ fn free_devices_and_cpus_of_a_node_are_shown_with_the_pods_that_have_the_rest() 
     }
     assert!(!text.contains("finished") && !text.contains("conflict"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&node_explained(ALLOCATED, &["-o=json"]).unwrap()).unwrap();
-    assert_eq!(json["devices"][0]["free"]["koordinator.sh/gpu-memory"], "34359738368");
+    assert_eq!(json["devices"][0]["free"]["koordinator.sh/gpu-memory"], "32Gi");
     assert_eq!(json["cpusOfPods"], serde_json::json!({"ml/train": "0-1"}));
     assert_eq!(json["conflicts"], serde_json::json!([]));
 }
