@@ -58,7 +58,7 @@ fn random_clusters_are_legal_and_nobody_is_overlooked() {
     assert!(wrong.is_empty(), "{} clusters are wrong; SEED=N plays one:\n{}", wrong.len(), wrong.join("\n"));
     if count >= FEW {
         let Seen { placed, waiting, gpus, cpus, numa, owners, gangs } = seen;
-        let least = usize::try_from(count / 4).unwrap();
+        let least = usize::try_from(count / 5).unwrap();
         let seldom = [placed, waiting, gpus, cpus, numa, owners, gangs].into_iter().any(|times| times < least);
         assert!(!seldom, "something that is to be tried is seldom: {seen:?}");
     }
