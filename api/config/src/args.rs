@@ -44,13 +44,13 @@ impl PluginArgs {
             is_lenient: T::IS_LENIENT,
             schema: schema::<T>,
             complete: |value| {
-                let args: T = arguments(value)?;
+                let args: T = decoded(value)?;
                 let mut problems = Problems::default();
                 args.validate(&mut problems);
                 Ok((serde_json::to_value(args)?, problems.into_vec()))
             },
             warn: |value, problems| {
-                if let (Ok(args), Ok(unset)) = (arguments::<T>(value), arguments(&unset())) {
+                if let (Ok(args), Ok(unset)) = (decoded::<T>(value), decoded(&unset())) {
                     args.warn(&unset, problems);
                 }
             },
@@ -64,32 +64,27 @@ impl PluginArgs {
 
     /// What is wrong with the arguments of a document at this path. `api_version` is the one that they may state.
     pub fn problems(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
-        let (args, mut problems) = self.untyped(args, api_version, at);
-        let root = self.schema();
-        let args = if self.is_lenient { tolerated(&root, args) } else { args };
-        problems.extend(check_schema(&root, &root, &args, at));
-        if problems.is_empty() {
-            match (self.complete)(&args) {
-                Ok((_, found)) => problems.extend(found.into_iter().map(|found| below(at, found))),
-                Err(error) => {
-                    problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None });
-                }
-            }
-        }
-        problems
+        self.checked((args, api_version), at, true)
     }
 
     /// What of the arguments at this path cannot be decoded, whatever the rules are.
     pub(crate) fn mistakes_of_form(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
+        self.checked((args, api_version), at, false)
+    }
+
+    /// What is wrong with their form, and with their values where rules hold for them.
+    fn checked(&self, (args, api_version): (&Value, &str), at: &[Step], rules_hold: bool) -> Vec<Problem> {
         let (args, mut problems) = self.untyped(args, api_version, at);
-        let root = self.schema();
-        if !self.is_lenient {
-            problems.extend(unknown_fields(&root, &root, &args, at));
-        }
-        if problems.is_empty()
-            && let Err(error) = (self.complete)(&if self.is_lenient { tolerated(&root, args) } else { args })
-        {
-            problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None });
+        let (root, check) = (self.schema(), if rules_hold { check_schema } else { unknown_fields });
+        problems.extend(check(&root, &root, &args, at));
+        if problems.is_empty() {
+            match (self.complete)(&args) {
+                Ok((_, found)) if rules_hold => problems.extend(found.into_iter().map(|found| below(at, found))),
+                Ok(_) => {}
+                Err(error) => {
+                    problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None });
+                }
+            }
         }
         problems
     }
@@ -101,14 +96,14 @@ impl PluginArgs {
     }
 
     /// The fields of arguments at this path that have no effect, and ask for something else than by default, and those that are ignored.
-    pub(crate) fn warnings(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
-        let (args, _) = self.untyped(args, api_version, at);
+    pub(crate) fn warnings(&self, written: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
+        let (args, _) = self.untyped(written, api_version, at);
         let mut found = Problems::default();
         (self.warn)(&args, &mut found);
         let mut warnings: Vec<Problem> = found.into_vec().into_iter().map(|found| below(at, found)).collect();
         if self.is_lenient {
             let root = self.schema();
-            warnings.extend(unknown_fields(&root, &root, &args, at));
+            warnings.extend(unknown_fields(&root, &root, written, at));
         }
         warnings
     }
@@ -132,12 +127,13 @@ impl PluginArgs {
         Ok(published(self.schema(), &complete, api_version, &format!("{}Args", self.plugin)))
     }
 
-    /// The arguments without their version and kind, which must be right where they are stated.
+    /// The arguments as they are decoded: without their version and kind, which must be right where they are stated, and lenient ones without
+    /// what is ignored.
     fn untyped(&self, args: &Value, api_version: &str, at: &[Step]) -> (Value, Vec<Problem>) {
         let mut problems = Problems::below(at);
         let mut args = if args.is_null() { unset() } else { args.clone() };
         if self.is_lenient {
-            return (args, problems.into_vec());
+            return (tolerated(&self.schema(), args), Vec::new());
         }
         for (key, wanted) in [("apiVersion", api_version.to_owned()), ("kind", format!("{}Args", self.plugin))] {
             let stated = args.as_object_mut().and_then(|args| args.remove(key));
@@ -155,7 +151,12 @@ impl PluginArgs {
 ///
 /// They have another form than the type.
 pub fn arguments<T: Args>(args: &Value) -> Result<T, serde_json::Error> {
-    let mut args: T = if T::IS_LENIENT { typed(&tolerated(&schema::<T>(), args.clone()))? } else { typed(args)? };
+    if T::IS_LENIENT { decoded(&tolerated(&schema::<T>(), args.clone())) } else { decoded(args) }
+}
+
+/// The same of arguments of which nothing is to be ignored any more.
+fn decoded<T: Args>(args: &Value) -> Result<T, serde_json::Error> {
+    let mut args: T = typed(args)?;
     args.set_defaults();
     Ok(args)
 }

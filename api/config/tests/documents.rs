@@ -4,7 +4,9 @@
 
 use koord_config::{
     Kind,
-    descheduler::{RemoveFailedPodsArgs, RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint},
+    descheduler::{
+        LowNodeLoadArgs, RemoveFailedPodsArgs, RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint,
+    },
 };
 use koord_configuration::{LeaderElection, Origin, path_text};
 use serde_json::{Value, json};
@@ -518,6 +520,22 @@ fn a_strategy_is_in_its_set_and_one_that_is_off_has_only_to_be_readable() {
     );
     assert_eq!(off("LowNodeLoad", json!({"numberOfNodes": "x"})).len(), 1);
     assert_eq!(off("MigrationController", json!({"evictBurst": 0})), ["evictBurst: must be 1 or greater"]);
+}
+
+#[test]
+fn what_only_the_original_refuses_is_accepted() {
+    let mut document = descheduler(json!([{"name": "p"}, {"name": "q"}]));
+    document["deschedulingInterval"] = Value::Null;
+    assert_eq!(problems(&document), [""; 0]);
+    let effective = Kind::Descheduler.effective(&document).unwrap().value;
+    assert_eq!(effective["deschedulingInterval"], "0s");
+    for profile in effective["profiles"].as_array().unwrap() {
+        assert_eq!(profile["plugins"]["evict"]["enabled"][0]["name"], "MigrationController");
+    }
+    let args = json!({"anomalyCondition": {"timeout": "1m"}});
+    assert_eq!(of_strategy("balance", "LowNodeLoad", args.clone()), [""; 0]);
+    let condition = koord_config::arguments::<LowNodeLoadArgs>(&args).unwrap().anomaly_condition;
+    assert_eq!((condition.consecutive_abnormalities, condition.consecutive_normalities), (5, 3));
 }
 
 #[test]

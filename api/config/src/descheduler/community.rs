@@ -1,15 +1,11 @@
 //! Arguments of the strategies of kubernetes-sigs/descheduler 0.35, checked as that program checks them.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Namespaces, check_selector};
+use super::shared::{Namespaces, Thresholds, check_one_list, check_selector};
 use crate::Args;
-
-type Thresholds = BTreeMap<String, f64>;
 
 /// Arguments of LowNodeUtilization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
@@ -462,9 +458,7 @@ impl PodLifeTimeArgs {
 
 impl OwnerKinds {
     fn check(&self, problems: &mut Problems) {
-        if !self.include.is_empty() && !self.exclude.is_empty() {
-            problems.add(&[], "include and exclude cannot be set together");
-        }
+        check_one_list(&self.include, &self.exclude, problems);
     }
 }
 

@@ -51,7 +51,7 @@ pub struct DefaultEvictorArgs {
     pub pod_protections: PodProtections,
 }
 
-/// What the wish of a pod not to be evicted does.
+/// What an annotation that asks for no eviction does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
 pub enum NoEvictionPolicy {
     /// The pod is evicted after others.

@@ -7,10 +7,8 @@ use koord_configuration::{Configuration, Problems};
 use koord_resource::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Namespaces, PodSelector, check_selector};
+use super::shared::{Namespaces, PodSelector, Thresholds, check_selector};
 use crate::Args;
-
-type Thresholds = BTreeMap<String, f64>;
 
 /// Arguments of LowNodeLoad.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]

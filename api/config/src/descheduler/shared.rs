@@ -1,8 +1,13 @@
 //! What the arguments of several plugins have in common.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
+
+/// Percentages by resource.
+pub(super) type Thresholds = BTreeMap<String, f64>;
 
 /// Namespaces: those that are named, or all but those.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
@@ -17,9 +22,14 @@ pub struct Namespaces {
 
 impl Namespaces {
     fn check(&self, problems: &mut Problems) {
-        if !self.include.is_empty() && !self.exclude.is_empty() {
-            problems.add(&[], "include and exclude cannot be set together");
-        }
+        check_one_list(&self.include, &self.exclude, problems);
+    }
+}
+
+/// What is chosen is named, or what is not.
+pub(super) fn check_one_list(include: &[String], exclude: &[String], problems: &mut Problems) {
+    if !include.is_empty() && !exclude.is_empty() {
+        problems.add(&[], "include and exclude cannot be set together");
     }
 }
 
