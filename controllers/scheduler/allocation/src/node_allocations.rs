@@ -9,7 +9,7 @@ use koord_types::{
     device::Device as ApiDevice,
     device_protocol::DEVICE_ALLOCATED,
     node_resource_topology::Zone,
-    numa::{CPU_TOPOLOGY, RESOURCE_STATUS, ResourceStatus},
+    numa::{CPU_TOPOLOGY, RESOURCE_STATUS},
     protocol::{Labels, ProtocolError},
 };
 
@@ -98,8 +98,8 @@ impl NodeAllocations {
             Err(error) => unreadable.push(error.into()),
         }
         match RESOURCE_STATUS.get(annotations) {
-            Ok(status) => match status.map(|status| self.numa_allocation(&status)).transpose() {
-                Ok(allocation) => has.numa = allocation.unwrap_or_default(),
+            Ok(status) => match NumaHold::of(&status.unwrap_or_default(), Exclusive::default()) {
+                Ok(hold) => has.numa = hold.allocation(&self.names),
                 Err(error) => unreadable.push(error.into()),
             },
             Err(error) => unreadable.push(error.into()),
@@ -108,14 +108,6 @@ impl NodeAllocations {
         self.numa.add(&has.numa);
         self.pods.insert(pod.to_owned(), has);
         unreadable
-    }
-
-    fn numa_allocation(&self, status: &ResourceStatus) -> Result<NumaAllocation, ParseCpuSetError> {
-        let cpus = status.cpus()?;
-        let hold = NumaHold::of(status, Exclusive::default());
-        let shares = hold.into_iter().flat_map(|hold| hold.shares);
-        let shares = shares.map(|(number, share)| (number, self.names.known(&share))).collect();
-        Ok(NumaAllocation { cpus, shares, ..NumaAllocation::default() })
     }
 
     /// Whether nothing is known of devices, CPUs and NUMA nodes.

@@ -10,7 +10,7 @@ use koord_scheduler_framework::{
     columns::Row,
     object::ObjectChange,
 };
-use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
+use koord_scheduling::{CpuSet, NumaMask, ParseCpuSetError, ResourceNames, ResourceVector};
 use koord_types::{
     node_annotations::RESOURCE_AMPLIFICATION_RATIO,
     node_resource_topology::v1alpha1::NodeResourceTopology,
@@ -52,15 +52,26 @@ pub struct NumaState {
 // === impl NumaHold ===
 
 impl NumaHold {
-    /// What an annotation records; none where its CPUs cannot be read.
-    pub fn of(status: &ResourceStatus, exclusive: Exclusive) -> Option<Self> {
+    /// What an annotation records.
+    ///
+    /// # Errors
+    ///
+    /// Its CPUs cannot be read.
+    pub fn of(status: &ResourceStatus, exclusive: Exclusive) -> Result<Self, ParseCpuSetError> {
         let share = |share: &NumaNodeResource| Some((u32::try_from(share.node).ok()?, share.resources.clone()));
-        Some(Self {
-            cpus: status.cpus().ok()?,
+        Ok(Self {
+            cpus: status.cpus()?,
             exclusive,
             shares: status.numa_node_resources.iter().filter_map(share).collect(),
             ..Self::default()
         })
+    }
+
+    /// The same in numbers. Resources without a number are left out: what an annotation says beside them is of no NUMA node, and anybody may
+    /// write it.
+    pub fn allocation(&self, names: &ResourceNames) -> NumaAllocation {
+        let shares = self.shares.iter().map(|(node, share)| (*node, within_reason(&names.known(share))));
+        NumaAllocation { shares: shares.collect(), cpus: self.cpus.clone(), exclusive: self.exclusive }
     }
 
     /// As an annotation records it: its name and its text.
@@ -97,10 +108,9 @@ impl NumaState {
         self.names.known(list)
     }
 
-    /// What a pod has, in the numbers of the nodes: what its annotation says beside that is of no NUMA node, and anybody may write it.
+    /// What a pod has, in the numbers of the nodes.
     pub fn allocation_of(&self, hold: &NumaHold) -> NumaAllocation {
-        let shares = hold.shares.iter().map(|(node, share)| (*node, within_reason(&self.vector(share))));
-        NumaAllocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
+        hold.allocation(&self.names)
     }
 
     fn node_mut(&mut self, row: Row) -> &mut NumaNode {

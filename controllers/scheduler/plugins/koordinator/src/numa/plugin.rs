@@ -289,7 +289,7 @@ impl AllocationRestore for NodeNumaResource {
         let spec = pod.template.annotations.get(RESOURCE_SPEC.name()).map(|text| RESOURCE_SPEC.read(text));
         let (Some(status), Ok(spec)) = (status, spec.transpose()) else { return };
         let exclusive = Exclusive::of_pod(spec.unwrap_or_default().preferred_cpu_exclusive_policy.as_ref());
-        if let Some(hold) = NumaHold::of(&status, exclusive) {
+        if let Ok(hold) = NumaHold::of(&status, exclusive) {
             holds.set(hold);
         }
     }
