@@ -68,7 +68,7 @@ pub use self::{
     pre_filter::PreFilter,
     prefer_nodes::PreferNodes,
     profile::{AddError, Profile},
-    reason::{Operands, Reason, ReasonCode},
+    reason::{Operands, Reason, ReasonCode, StableCode},
     registration::Registration,
     rejection::{Code, Rejection},
     reservation_filter::{AllocationSource, ReservationFilter, SourceFilter},

@@ -97,13 +97,15 @@ impl Objects {
         self.changes.get(&TypeId::of::<T>()).copied().unwrap_or(0)
     }
 
-    pub(crate) fn set(&mut self, object: Object) -> ObjectChange {
+    /// An object was added or changed.
+    pub fn set(&mut self, object: Object) -> ObjectChange {
         *self.changes.entry(object.type_).or_default() += 1;
         let old = self.by_type.entry(object.type_).or_default().insert(object.key.clone(), object.clone());
         ObjectChange { old, new: Some(object) }
     }
 
-    pub(crate) fn remove(&mut self, type_: TypeId, key: &str) -> Option<ObjectChange> {
+    /// An object is gone.
+    pub fn remove(&mut self, type_: TypeId, key: &str) -> Option<ObjectChange> {
         let old = self.by_type.get_mut(&type_)?.remove(key)?;
         *self.changes.entry(type_).or_default() += 1;
         Some(ObjectChange { old: Some(old), new: None })

@@ -8,14 +8,24 @@ use serde_json::{Map, Value, json};
 
 pub use self::codes::ReasonCode;
 
+/// A code of reasons: a name that stays the same and that programs can rely on, and what people read about it. [`reason_codes`](crate::reason_codes)
+/// declares an enum of them.
+pub trait StableCode: Copy + Ord + fmt::Debug + 'static {
+    fn as_str(self) -> &'static str;
+    fn meaning(self) -> &'static str;
+    /// What to look at.
+    fn look(self) -> &'static str;
+    fn remedy(self) -> &'static str;
+}
+
 /// What belongs to a code, by name: a resource, a quota, numbers.
 pub type Operands = Vec<(&'static str, String)>;
 
 /// Why a pod or a node is refused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Reason {
+pub struct Reason<C = ReasonCode> {
     /// For programs.
-    pub code: ReasonCode,
+    pub code: C,
     /// For people, as events and conditions show it.
     pub text: String,
     /// What belongs to the code.
@@ -24,7 +34,7 @@ pub struct Reason {
 
 // === impl Reason ===
 
-impl Reason {
+impl<C: StableCode> Reason<C> {
     /// The same with an operand.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
@@ -67,14 +77,14 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl<C> fmt::Display for Reason<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl From<Reason> for Vec<Reason> {
-    fn from(reason: Reason) -> Self {
+impl<C> From<Reason<C>> for Vec<Reason<C>> {
+    fn from(reason: Reason<C>) -> Self {
         vec![reason]
     }
 }

@@ -1,0 +1,319 @@
+//! The snapshot: nodes, pods and objects, kept up to date by their changes.
+
+mod classes;
+
+use std::{any::TypeId, collections::BTreeMap, sync::Arc};
+
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_scheduling::{ResourceNames, ResourceVector};
+use koord_types::node_metric::NodeMetricStatus;
+
+use self::classes::{ClassId, Classes};
+use crate::{
+    metric::NodeMetric,
+    node::Node,
+    objects::{Object, Objects},
+    pod::Pod,
+};
+
+/// The number of a node in a [`Cluster`]. It is not given to another while anything of the node is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+/// The number of a pod in a [`Cluster`]. It may be given to another when the pod is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodId(u32);
+
+/// All that plugins see. Nodes come in the order of their names, and the pods of a node in the order of their namespaces and names.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    resources: ResourceNames,
+    classes: Classes,
+    nodes: Vec<NodeSlot>,
+    free_nodes: Vec<NodeId>,
+    node_ids: BTreeMap<Arc<str>, NodeId>,
+    pods: Vec<Option<PodSlot>>,
+    free_pods: Vec<PodId>,
+    pod_ids: BTreeMap<ObjectKey, PodId>,
+    by_owner: BTreeMap<Uid, Vec<PodId>>,
+    objects: Objects,
+}
+
+/// What is known under the name of a node: a pod or a NodeMetric may be known before it.
+#[derive(Clone, Debug, Default)]
+struct NodeSlot {
+    name: Arc<str>,
+    node: Option<Arc<Node>>,
+    allocatable: ResourceVector,
+    /// What its active pods request.
+    requested: ResourceVector,
+    active: usize,
+    pods: Vec<PodId>,
+    metric: Option<NodeMetric>,
+}
+
+#[derive(Clone, Debug)]
+struct PodSlot {
+    pod: Arc<Pod>,
+    class: ClassId,
+    node: Option<NodeId>,
+}
+
+// === impl NodeId ===
+
+impl NodeId {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+// === impl PodId ===
+
+impl PodId {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// The names of resources, with the numbers that they have in vectors.
+    pub fn resources(&self) -> &ResourceNames {
+        &self.resources
+    }
+
+    /// The objects beside nodes, pods and NodeMetrics.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Arc<Node>)> {
+        self.node_ids.values().filter_map(|id| Some((*id, self.slot(*id)?.node.as_ref()?)))
+    }
+
+    /// The number of a node; `None` where it is not known.
+    pub fn node_id(&self, name: &str) -> Option<NodeId> {
+        self.node_ids.get(name).copied().filter(|id| self.slot(*id).is_some_and(|slot| slot.node.is_some()))
+    }
+
+    pub fn node(&self, id: NodeId) -> Option<&Arc<Node>> {
+        self.slot(id)?.node.as_ref()
+    }
+
+    /// The name of a node; empty where it is not known.
+    pub fn node_name(&self, id: NodeId) -> &str {
+        self.slot(id).map_or("", |slot| &slot.name)
+    }
+
+    /// What is allocatable on a node.
+    pub fn allocatable(&self, id: NodeId) -> &ResourceVector {
+        self.slot(id).map_or(&NOTHING, |slot| &slot.allocatable)
+    }
+
+    /// What the active pods of a node request.
+    pub fn requested(&self, id: NodeId) -> &ResourceVector {
+        self.slot(id).map_or(&NOTHING, |slot| &slot.requested)
+    }
+
+    /// How many active pods a node has.
+    pub fn active_pods(&self, id: NodeId) -> usize {
+        self.slot(id).map_or(0, |slot| slot.active)
+    }
+
+    /// What koordlet reported of a node.
+    pub fn metric(&self, id: NodeId) -> Option<&NodeMetric> {
+        self.slot(id)?.metric.as_ref()
+    }
+
+    /// All pods of a node, those that have ended too, by namespace and name.
+    pub fn pods_on(&self, id: NodeId) -> impl Iterator<Item = (PodId, &Arc<Pod>)> {
+        let pods = self.slot(id).into_iter().flat_map(|slot| &slot.pods);
+        pods.filter_map(|id| Some((*id, self.pod(*id)?)))
+    }
+
+    /// The pods of a node that have not ended.
+    pub fn active_pods_on(&self, id: NodeId) -> impl Iterator<Item = (PodId, &Arc<Pod>)> {
+        self.pods_on(id).filter(|(_, pod)| pod.is_active())
+    }
+
+    /// All pods, by namespace and name.
+    pub fn pods(&self) -> impl Iterator<Item = (PodId, &Arc<Pod>)> {
+        self.pod_ids.values().filter_map(|id| Some((*id, self.pod(*id)?)))
+    }
+
+    pub fn pod(&self, id: PodId) -> Option<&Arc<Pod>> {
+        Some(&self.pod_slot(id)?.pod)
+    }
+
+    /// The number of a pod; `None` where it is not known.
+    pub fn pod_id(&self, key: &str) -> Option<PodId> {
+        self.pod_ids.get(key).copied()
+    }
+
+    /// The node of a pod, if the node is known.
+    pub fn node_of(&self, id: PodId) -> Option<NodeId> {
+        let node = self.pod_slot(id)?.node?;
+        self.slot(node)?.node.is_some().then_some(node)
+    }
+
+    /// What a pod requests.
+    pub fn requests(&self, id: PodId) -> &ResourceVector {
+        self.pod_slot(id).and_then(|slot| self.classes.requests(slot.class)).unwrap_or(&NOTHING)
+    }
+
+    /// The pods of which an object is an owner, be it their controller or not.
+    pub fn pods_of(&self, owner: &Uid) -> impl Iterator<Item = (PodId, &Arc<Pod>)> {
+        let pods = self.by_owner.get(owner).into_iter().flatten();
+        pods.filter_map(|id| Some((*id, self.pod(*id)?)))
+    }
+
+    /// The bound that is greater than the number of every pod.
+    pub fn pods_max(&self) -> usize {
+        self.pods.len()
+    }
+
+    // --- changes ---
+
+    /// A node was added or changed.
+    pub fn set_node(&mut self, node: Arc<Node>) {
+        let allocatable = self.resources.vector(&node.allocatable);
+        let id = self.node_slot(&node.name);
+        if let Some(slot) = self.nodes.get_mut(id.index()) {
+            (slot.allocatable, slot.node) = (allocatable, Some(node));
+        }
+    }
+
+    /// A node is gone.
+    pub fn remove_node(&mut self, name: &str) {
+        let Some(id) = self.node_ids.get(name).copied() else { return };
+        if let Some(slot) = self.nodes.get_mut(id.index()) {
+            (slot.allocatable, slot.node) = (ResourceVector::default(), None);
+        }
+        self.drop_if_empty(id);
+    }
+
+    /// A NodeMetric was added or changed.
+    pub fn set_metric(&mut self, name: &str, status: &NodeMetricStatus) {
+        let metric = NodeMetric::of(status, &mut self.resources);
+        let id = self.node_slot(name);
+        if let Some(slot) = self.nodes.get_mut(id.index()) {
+            slot.metric = Some(metric);
+        }
+    }
+
+    /// A NodeMetric is gone.
+    pub fn remove_metric(&mut self, name: &str) {
+        let Some(id) = self.node_ids.get(name).copied() else { return };
+        if let Some(slot) = self.nodes.get_mut(id.index()) {
+            slot.metric = None;
+        }
+        self.drop_if_empty(id);
+    }
+
+    /// A pod was added or changed, or has taken the name of another.
+    pub fn set_pod(&mut self, pod: Arc<Pod>) -> PodId {
+        self.remove_pod(pod.key.as_str());
+        let node = pod.node.as_ref().map(|node| self.node_slot(node));
+        let class = self.classes.enter(&pod.template, &mut self.resources);
+        let id = self.free_pods.pop().unwrap_or_else(|| {
+            self.pods.push(None);
+            PodId(u32::try_from(self.pods.len() - 1).unwrap_or(u32::MAX))
+        });
+        for owner in pod.owners.iter() {
+            let pods = self.by_owner.entry(owner.owner.uid.clone()).or_default();
+            if !pods.contains(&id) {
+                pods.push(id);
+            }
+        }
+        self.pod_ids.insert(pod.key.clone(), id);
+        if let Some(node) = node {
+            let key = |id: &PodId| self.pods.get(id.index()).and_then(|slot| Some(&slot.as_ref()?.pod.key));
+            let pods = &self.nodes[node.index()].pods;
+            let at = pods.partition_point(|other| key(other) < Some(&pod.key));
+            let requests = self.classes.requests(class).unwrap_or(&NOTHING);
+            let slot = &mut self.nodes[node.index()];
+            slot.pods.insert(at, id);
+            if pod.is_active() {
+                slot.requested.add(requests);
+                slot.active += 1;
+            }
+        }
+        self.pods[id.index()] = Some(PodSlot { pod, class, node });
+        id
+    }
+
+    /// A pod is gone.
+    pub fn remove_pod(&mut self, key: &str) {
+        let Some(id) = self.pod_ids.remove(key) else { return };
+        let Some(PodSlot { pod, class, node }) = self.pods.get_mut(id.index()).and_then(Option::take) else { return };
+        for owner in pod.owners.iter() {
+            if let Some(pods) = self.by_owner.get_mut(&owner.owner.uid) {
+                pods.retain(|other| *other != id);
+                if pods.is_empty() {
+                    self.by_owner.remove(&owner.owner.uid);
+                }
+            }
+        }
+        if let Some(node) = node
+            && let Some(slot) = self.nodes.get_mut(node.index())
+        {
+            slot.pods.retain(|other| *other != id);
+            if pod.is_active() {
+                slot.requested.subtract(self.classes.requests(class).unwrap_or(&NOTHING));
+                slot.active -= 1;
+            }
+            self.drop_if_empty(node);
+        }
+        self.classes.leave(class);
+        self.free_pods.push(id);
+    }
+
+    /// An object of another kind was added or changed.
+    pub fn set_object(&mut self, object: Object) {
+        self.objects.set(object);
+    }
+
+    /// An object of another kind is gone.
+    pub fn remove_object(&mut self, type_: TypeId, key: &str) {
+        self.objects.remove(type_, key);
+    }
+
+    fn slot(&self, id: NodeId) -> Option<&NodeSlot> {
+        self.nodes.get(id.index())
+    }
+
+    fn pod_slot(&self, id: PodId) -> Option<&PodSlot> {
+        self.pods.get(id.index())?.as_ref()
+    }
+
+    /// The slot of a name, which is given one if it has none.
+    fn node_slot(&mut self, name: &str) -> NodeId {
+        if let Some(id) = self.node_ids.get(name) {
+            return *id;
+        }
+        let id = self.free_nodes.pop().unwrap_or_else(|| {
+            self.nodes.push(NodeSlot::default());
+            NodeId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
+        });
+        let name: Arc<str> = name.into();
+        self.nodes[id.index()] = NodeSlot { name: Arc::clone(&name), ..NodeSlot::default() };
+        self.node_ids.insert(name, id);
+        id
+    }
+
+    /// A name of which nothing is known any more gives its slot back.
+    fn drop_if_empty(&mut self, id: NodeId) {
+        let Some(slot) = self.nodes.get_mut(id.index()) else { return };
+        if slot.node.is_none() && slot.metric.is_none() && slot.pods.is_empty() {
+            self.node_ids.remove(&std::mem::take(slot).name);
+            self.free_nodes.push(id);
+        }
+    }
+}
+
+static NOTHING: std::sync::LazyLock<ResourceVector> = std::sync::LazyLock::new(ResourceVector::default);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod};
+use koord_core::intern::Interner;
+use koord_scheduling::ResourceId;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn node(name: &str, cpu: &str) -> Arc<Node> {
+    let object = json!({"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi"}}});
+    Arc::new(Node::of(&serde_json::from_value::<ApiNode>(object).unwrap()).unwrap())
+}
+
+fn pod(name: &str, node: Option<&str>, cpu: &str, phase: &str) -> Arc<Pod> {
+    let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": true});
+    let metadata = json!({"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner]});
+    let object: Value = json!({"metadata": metadata, "spec": {"containers": [container], "nodeName": node}, "status": {"phase": phase}});
+    Arc::new(Pod::of(&serde_json::from_value::<ApiPod>(object).unwrap(), &mut Interner::default()).unwrap())
+}
+
+fn names<'a>(pods: impl Iterator<Item = (PodId, &'a Arc<Pod>)>) -> Vec<&'a str> {
+    pods.map(|(_, pod)| pod.key.name()).collect()
+}
+
+#[test]
+fn pods_count_on_their_node_until_they_end_or_go() {
+    let mut cluster = Cluster::default();
+    cluster.set_node(node("a", "4"));
+    for (name, cpu) in [("y", "1"), ("x", "500m"), ("z", "2")] {
+        cluster.set_pod(pod(name, Some("a"), cpu, "Running"));
+    }
+    let a = cluster.node_id("a").unwrap();
+    assert_eq!(names(cluster.pods_on(a)), ["x", "y", "z"], "by name");
+    assert_eq!((cluster.requested(a).get(ResourceId::CPU), cluster.active_pods(a)), (3500, 3));
+    cluster.set_pod(pod("z", Some("a"), "2", "Failed"));
+    assert_eq!((cluster.requested(a).get(ResourceId::CPU), cluster.active_pods(a)), (1500, 2));
+    assert_eq!((names(cluster.pods_on(a)).len(), names(cluster.active_pods_on(a)).len()), (3, 2));
+    cluster.remove_pod("ns/y");
+    cluster.remove_pod("ns/y");
+    assert_eq!((cluster.requested(a).get(ResourceId::CPU), cluster.active_pods(a)), (500, 1));
+    assert_eq!(names(cluster.pods_of(&Uid::from("web"))), ["x", "z"]);
+}
+
+#[test]
+fn what_is_known_of_a_node_survives_the_node_and_comes_before_it() {
+    let mut cluster = Cluster::default();
+    let before = cluster.set_pod(pod("x", Some("a"), "1", "Running"));
+    assert_eq!((cluster.node_id("a"), cluster.node_of(before), cluster.nodes().count()), (None, None, 0));
+    cluster.set_metric("a", &NodeMetricStatus::default());
+    cluster.set_node(node("a", "4"));
+    let a = cluster.node_id("a").unwrap();
+    assert_eq!((cluster.requested(a).get(ResourceId::CPU), cluster.node_of(before)), (1000, Some(a)));
+    assert!(cluster.metric(a).is_some());
+    cluster.remove_node("a");
+    assert_eq!(cluster.node_id("a"), None);
+    cluster.remove_metric("a");
+    cluster.set_node(node("b", "4"));
+    assert_ne!(cluster.node_id("b"), Some(a), "a pod is still bound to it");
+    cluster.remove_pod("ns/x");
+    cluster.set_node(node("c", "4"));
+    assert_eq!(cluster.node_id("c"), Some(a), "nothing is known of it any more");
+}
+
+#[test]
+fn a_pod_that_is_bound_or_replaced_moves() {
+    let mut cluster = Cluster::default();
+    for name in ["a", "b"] {
+        cluster.set_node(node(name, "4"));
+    }
+    let [a, b] = ["a", "b"].map(|name| cluster.node_id(name).unwrap());
+    cluster.set_pod(pod("x", None, "1", "Pending"));
+    assert_eq!((cluster.active_pods(a), cluster.pods().count()), (0, 1));
+    cluster.set_pod(pod("x", Some("a"), "1", "Running"));
+    cluster.set_pod(pod("x", Some("b"), "2", "Running"));
+    assert_eq!((cluster.active_pods(a), cluster.active_pods(b)), (0, 1));
+    assert_eq!(cluster.requested(b).get(ResourceId::CPU), 2000);
+    let id = cluster.pod_id("ns/x").unwrap();
+    assert_eq!((cluster.requests(id).get(ResourceId::CPU), cluster.pods_max()), (2000, 1));
+}

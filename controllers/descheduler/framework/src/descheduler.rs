@@ -1,0 +1,249 @@
+//! All profiles, and one pass of them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use koord_core::key::ObjectKey;
+use koord_resource::controller::ResourceKind;
+use koord_scheduling::Selector;
+
+use crate::{
+    cluster::{Cluster, NodeId},
+    extension_points::StrategyError,
+    limits::{Evicted, Limits},
+    pass::{Asked, Evictor, Memory, Pass, Strategy, Tried, Verdict, Work},
+    registration::Registration,
+    step::Step,
+};
+
+/// Plugins that work together.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub name: Arc<str>,
+    /// The nodes whose pods are descheduled, of those of the configuration; `None` for all of them.
+    pub nodes: Option<Selector>,
+    /// Strategies that look at each pod, in their order.
+    deschedule: Vec<Registration>,
+    /// Strategies that look at all nodes, in their order.
+    balance: Vec<Registration>,
+    filter: Vec<Registration>,
+    evict: Registration,
+}
+
+/// Why plugins make no profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// A plugin in a set to which it does not belong.
+    #[error("{plugin} is no plugin of the set {set}")]
+    WrongSet { plugin: &'static str, set: &'static str },
+    /// A plugin that is in a set twice.
+    #[error("{plugin} is in the set {set} twice")]
+    Twice { plugin: &'static str, set: &'static str },
+    #[error("exactly one plugin can evict, and {found} are enabled")]
+    Evictors { found: usize },
+}
+
+/// All profiles, and what limits them together.
+#[derive(Clone, Debug)]
+pub struct Descheduler {
+    pub profiles: Vec<Profile>,
+    /// The nodes whose pods are descheduled; `None` for all.
+    pub nodes: Option<Selector>,
+    pub limits: Limits,
+}
+
+/// What a pass comes to.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// What is to be done, in this order.
+    pub steps: Vec<Step>,
+    /// What strategies keep, if the pass is carried out.
+    pub memory: Memory,
+    /// Strategies that could not do their work, with their profiles.
+    pub errors: Vec<(Arc<str>, &'static str, StrategyError)>,
+    /// Why nothing was looked at; `None` where it was.
+    pub skipped: Option<Skipped>,
+    /// Why pods stay, as far as was asked.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Why a pass does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Skipped {
+    /// A pod that is evicted could only come back.
+    #[error("only {0} nodes are ready and selected; with fewer than 2 nothing is descheduled")]
+    TooFewNodes(usize),
+}
+
+/// Whose verdicts a plan shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    #[default]
+    Nothing,
+    /// Those about one pod.
+    Pod(&'a ObjectKey),
+    /// All of them, up to this number.
+    All(usize),
+}
+
+// === impl Profile ===
+
+impl Profile {
+    /// A profile of these plugins, by the sets of the configuration.
+    ///
+    /// # Errors
+    ///
+    /// A plugin is in a set to which it does not belong, or twice in one, or not exactly one evicts.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        nodes: Option<Selector>,
+        sets: [Vec<Registration>; 4],
+    ) -> Result<Self, ProfileError> {
+        let [deschedule, balance, filter, mut evict] = sets;
+        let check = |set: &'static str, plugins: &[Registration], implements: fn(&Registration) -> bool| {
+            for (index, plugin) in plugins.iter().enumerate() {
+                if !implements(plugin) {
+                    return Err(ProfileError::WrongSet { plugin: plugin.name, set });
+                }
+                if plugins.iter().take(index).any(|earlier| earlier.name == plugin.name) {
+                    return Err(ProfileError::Twice { plugin: plugin.name, set });
+                }
+            }
+            Ok(())
+        };
+        check("deschedule", &deschedule, |plugin| plugin.deschedule.is_some())?;
+        check("balance", &balance, |plugin| plugin.balance.is_some())?;
+        check("filter", &filter, |plugin| plugin.filter.is_some())?;
+        check("evict", &evict, |plugin| plugin.evict.is_some())?;
+        let found = evict.len();
+        let evict = evict.pop().filter(|_| found == 1).ok_or(ProfileError::Evictors { found })?;
+        Ok(Self { name: name.into(), nodes, deschedule, balance, filter, evict })
+    }
+
+    /// The names of its strategies, in the order in which they work.
+    pub fn strategies(&self) -> impl Iterator<Item = &'static str> {
+        self.deschedule.iter().chain(&self.balance).map(|plugin| plugin.name)
+    }
+
+    /// The name of the plugin that evicts.
+    pub fn evictor(&self) -> &'static str {
+        self.evict.name
+    }
+
+    fn plugins(&self) -> impl Iterator<Item = &Registration> {
+        self.deschedule.iter().chain(&self.balance).chain(&self.filter).chain([&self.evict])
+    }
+
+    fn prepare<'a>(&'a self, cluster: &'a Cluster, now: Timestamp) -> Option<Evictor<'a>> {
+        let filters = self.filter.iter().filter_map(|plugin| plugin.filter.as_ref());
+        let pre = self.filter.iter().filter_map(|plugin| plugin.pre_eviction_filter.as_ref());
+        Some(Evictor {
+            filters: filters.map(|filter| filter.prepare_filter(cluster, now)).collect(),
+            pre_eviction_filters: pre.map(|filter| filter.prepare_pre_eviction_filter(cluster, now)).collect(),
+            evict: self.evict.evict.as_ref()?.prepare_evict(cluster, now),
+        })
+    }
+}
+
+// === impl Descheduler ===
+
+impl Descheduler {
+    /// The kinds beside nodes and pods that its plugins read, each once.
+    pub fn reads(&self) -> Vec<ResourceKind> {
+        let mut kinds: Vec<ResourceKind> =
+            self.profiles.iter().flat_map(Profile::plugins).flat_map(|plugin| plugin.reads).copied().collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes. `results` says of the first steps whether
+    /// they succeeded; the others are taken for successful.
+    pub fn pass(&self, cluster: &Cluster, memory: &Memory, results: &[bool], now: Timestamp) -> Plan {
+        self.pass_showing(cluster, memory, results, now, Wanted::Nothing)
+    }
+
+    /// The same, with verdicts of why pods stay.
+    pub fn pass_showing(
+        &self,
+        cluster: &Cluster,
+        memory: &Memory,
+        results: &[bool],
+        now: Timestamp,
+        wanted: Wanted<'_>,
+    ) -> Plan {
+        let nodes = ready_nodes(cluster, self.nodes.as_ref());
+        if nodes.len() < 2 {
+            let skipped = Some(Skipped::TooFewNodes(nodes.len()));
+            return Plan { memory: memory.clone(), skipped, ..Plan::default() };
+        }
+        let evictors = self.profiles.iter().filter_map(|profile| profile.prepare(cluster, now)).collect();
+        let of_profiles: Vec<Vec<NodeId>> =
+            self.profiles.iter().map(|profile| selected(cluster, &nodes, profile.nodes.as_ref())).collect();
+        let mut work = Work {
+            limits: self.limits,
+            evictors,
+            steps: Vec::new(),
+            results,
+            evicted: Evicted::default(),
+            tried: vec![Tried::default(); cluster.pods_max()],
+            memory: memory.clone(),
+            asked: match wanted {
+                Wanted::Nothing => Asked::Nothing,
+                Wanted::Pod(key) => Asked::Pod(key),
+                Wanted::All(max) => Asked::All(max),
+            },
+            verdicts: Vec::new(),
+        };
+        let mut errors = Vec::new();
+        for phase in [Phase::Deschedule, Phase::Balance] {
+            for (profile_index, (profile, nodes)) in self.profiles.iter().zip(&of_profiles).enumerate() {
+                for plugin in phase.plugins(profile) {
+                    let strategy = Strategy { plugin: plugin.name, profile: &profile.name, profile_index, nodes };
+                    let mut pass = Pass::new(cluster, now, strategy, work);
+                    if let Err(error) = phase.run(plugin, &mut pass) {
+                        errors.push((Arc::clone(&profile.name), plugin.name, error));
+                    }
+                    work = pass.into_work();
+                }
+            }
+        }
+        let Work { steps, memory, verdicts, .. } = work;
+        Plan { steps, memory, errors, skipped: None, verdicts }
+    }
+}
+
+/// What the strategies of all profiles do before others begin.
+#[derive(Clone, Copy)]
+enum Phase {
+    Deschedule,
+    Balance,
+}
+
+impl Phase {
+    fn plugins(self, profile: &Profile) -> &[Registration] {
+        match self {
+            Self::Deschedule => &profile.deschedule,
+            Self::Balance => &profile.balance,
+        }
+    }
+
+    fn run(self, plugin: &Registration, pass: &mut Pass<'_>) -> Result<(), StrategyError> {
+        match self {
+            Self::Deschedule => plugin.deschedule.iter().try_for_each(|strategy| strategy.deschedule(pass)),
+            Self::Balance => plugin.balance.iter().try_for_each(|strategy| strategy.balance(pass)),
+        }
+    }
+}
+
+/// The nodes that are ready and selected, by name.
+fn ready_nodes(cluster: &Cluster, selector: Option<&Selector>) -> Vec<NodeId> {
+    let ready: Vec<NodeId> = cluster.nodes().filter(|(_, node)| node.is_ready).map(|(id, _)| id).collect();
+    selected(cluster, &ready, selector)
+}
+
+fn selected(cluster: &Cluster, nodes: &[NodeId], selector: Option<&Selector>) -> Vec<NodeId> {
+    let Some(selector) = selector else { return nodes.to_vec() };
+    let selects = |id: &NodeId| cluster.node(*id).is_some_and(|node| selector.selects(|key| node.label(key)));
+    nodes.iter().copied().filter(selects).collect()
+}

@@ -1,0 +1,73 @@
+//! The descheduling framework: what a plugin may decide, what of the cluster it sees, and how the plugins of all profiles make one pass.
+//!
+//! It is given a snapshot of the cluster and the time, and has no client, no tasks and no clock, so the program, a dry run, a plan of `koordctl` and a
+//! test run the same code.
+//!
+//! # A pass
+//!
+//! [`Descheduler::pass`] is a function: the snapshot, what the plugins remember, the results of steps that were carried out and the time give a
+//! [`Plan`], the ordered [`Step`]s of the pass. A step whose result is not known is taken for successful. Whoever carries the plan out and sees a step
+//! fail calls the function again with the results so far: it gives the same steps up to there, and goes on as the strategies do after a failure.
+//! So a dry run names exactly the pods that a real run evicts.
+//!
+//! # Extension points
+//!
+//! A plugin names itself and registers for the extension points that it implements ([`Plugin`], [`Registration`]):
+//!
+//! | point | trait |
+//! |---|---|
+//! | strategies that look at each pod | [`Deschedule`] |
+//! | strategies that look at all nodes | [`Balance`] |
+//! | which pods may be evicted | [`Filter`] |
+//! | what is asked once more before an eviction | [`PreEvictionFilter`] |
+//! | how a pod is evicted | [`Evict`] |
+//!
+//! Strategies see the cluster and the other plugins of their profile through [`Pass`] alone. Filters and evictors are prepared once a pass, and then asked
+//! pod by pod ([`PreparedFilter`], [`PreparedEvict`]).
+//!
+//! # What else is here
+//!
+//! [`Cluster`] is the snapshot, which changes of objects keep up to date; [`fit`] says which pods fit which nodes; [`order`] has the orders that several
+//! strategies evict in; [`Refusal`] says why a pod stays.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod cluster;
+mod descheduler;
+mod extension_points;
+pub mod fit;
+mod limits;
+mod metric;
+mod node;
+pub mod objects;
+pub mod order;
+mod pass;
+pub mod pod;
+mod reason;
+mod refusal;
+mod registration;
+mod selection;
+mod snapshot;
+mod step;
+
+pub use koord_scheduler_framework::labels::Labels;
+
+pub use self::{
+    cluster::{Cluster, NodeId, PodId},
+    descheduler::{Descheduler, Plan, Profile, ProfileError, Skipped, Wanted},
+    extension_points::{
+        Balance, Deschedule, Evict, Filter, Plugin, PreEvictionFilter, PreparedEvict, PreparedFilter,
+        PreparedPreEvictionFilter, StrategyError,
+    },
+    limits::Limits,
+    metric::NodeMetric,
+    node::Node,
+    objects::ObjectType,
+    pass::{Memory, Pass, Verdict},
+    pod::Pod,
+    reason::{Reason, ReasonCode},
+    refusal::{Operand, Refusal},
+    registration::Registration,
+    selection::{NamespaceSelection, PodSelection},
+    snapshot::SnapshotError,
+    step::{EvictedPod, Eviction, Means, Step},
+};

@@ -1,0 +1,44 @@
+//! What a NodeMetric reports of a node and its pods.
+
+use koord_core::key::ObjectKey;
+use koord_scheduling::{ResourceNames, ResourceVector};
+use koord_types::node_metric::NodeMetricStatus;
+
+/// The usage of a node, as koordlet reported it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeMetric {
+    /// When it was reported, in milliseconds since 1970; `None` where it never was.
+    pub updated_ms: Option<i64>,
+    /// What is used beside pods; `None` while nothing has been measured.
+    pub system: Option<ResourceVector>,
+    /// What each pod uses, by namespace and name.
+    pods: Box<[(ObjectKey, ResourceVector)]>,
+}
+
+impl NodeMetric {
+    /// What a status reports. Names of resources that are new are given numbers.
+    pub fn of(status: &NodeMetricStatus, resources: &mut ResourceNames) -> Self {
+        let mut pods: Vec<(ObjectKey, ResourceVector)> = status
+            .pods_metric
+            .iter()
+            .map(|pod| (ObjectKey::new(&pod.namespace, &pod.name), resources.vector(&pod.pod_usage.resources)))
+            .collect();
+        pods.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Self {
+            updated_ms: status.update_time.as_ref().map(|time| time.at().as_millisecond()),
+            system: status.node_metric.as_ref().map(|metric| resources.vector(&metric.system_usage.resources)),
+            pods: pods.into(),
+        }
+    }
+
+    /// What a pod uses; `None` where it is not reported.
+    pub fn pod(&self, key: &ObjectKey) -> Option<&ResourceVector> {
+        let at = self.pods.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        self.pods.get(at).map(|(_, usage)| usage)
+    }
+
+    /// What all reported pods use, be they still on the node or not.
+    pub fn pods(&self) -> impl Iterator<Item = (&ObjectKey, &ResourceVector)> {
+        self.pods.iter().map(|(key, usage)| (key, usage))
+    }
+}

@@ -1,0 +1,255 @@
+//! What a strategy sees and does in one pass. The evictor proxy of the original is [`Pass::filter`] and [`Pass::evict`].
+
+mod memory;
+
+use std::{any::Any, sync::Arc};
+
+use jiff::Timestamp;
+use koord_core::key::ObjectKey;
+
+pub use self::memory::Memory;
+use crate::{
+    cluster::{Cluster, NodeId, PodId},
+    extension_points::{PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
+    limits::{Evicted, Limits},
+    pod::Pod,
+    reason::{Reason, ReasonCode},
+    refusal::Refusal,
+    step::{EvictedPod, Eviction, Means, Step},
+};
+
+/// One strategy at work.
+pub struct Pass<'a> {
+    cluster: &'a Cluster,
+    now: Timestamp,
+    strategy: Strategy<'a>,
+    work: Work<'a>,
+}
+
+/// Which strategy is at work.
+#[derive(Clone, Copy)]
+pub(crate) struct Strategy<'a> {
+    pub(crate) plugin: &'static str,
+    pub(crate) profile: &'a Arc<str>,
+    pub(crate) profile_index: usize,
+    /// The nodes of the profile that are ready, by name.
+    pub(crate) nodes: &'a [NodeId],
+}
+
+/// What a pass has come to so far, over all profiles.
+pub(crate) struct Work<'a> {
+    pub(crate) limits: Limits,
+    pub(crate) evictors: Vec<Evictor<'a>>,
+    pub(crate) steps: Vec<Step>,
+    /// Whether the first steps succeeded.
+    pub(crate) results: &'a [bool],
+    pub(crate) evicted: Evicted,
+    /// By the number of the pod: what has become of it in this pass.
+    pub(crate) tried: Vec<Tried>,
+    pub(crate) memory: Memory,
+    /// The pods whose verdicts are wanted.
+    pub(crate) asked: Asked<'a>,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+/// The plugins of a profile that filter and evict.
+pub(crate) struct Evictor<'a> {
+    pub(crate) filters: Vec<Box<dyn PreparedFilter + 'a>>,
+    pub(crate) pre_eviction_filters: Vec<Box<dyn PreparedPreEvictionFilter + 'a>>,
+    pub(crate) evict: Box<dyn PreparedEvict + 'a>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tried {
+    #[default]
+    Not,
+    Evicted,
+    Failed,
+}
+
+/// The pods whose verdicts are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked<'a> {
+    Nothing,
+    /// One pod.
+    Pod(&'a ObjectKey),
+    /// All of them, up to a number of verdicts.
+    All(usize),
+}
+
+/// What a strategy, or a filter that it asked, says of a pod that stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub profile: Arc<str>,
+    /// The strategy that was at work.
+    pub plugin: &'static str,
+    pub pod: ObjectKey,
+    pub refusal: Refusal,
+}
+
+// === impl Pass ===
+
+impl<'a> Pass<'a> {
+    pub(crate) fn new(cluster: &'a Cluster, now: Timestamp, strategy: Strategy<'a>, work: Work<'a>) -> Self {
+        Self { cluster, now, strategy, work }
+    }
+
+    pub(crate) fn into_work(self) -> Work<'a> {
+        self.work
+    }
+
+    pub fn cluster(&self) -> &'a Cluster {
+        self.cluster
+    }
+
+    /// When the pass began.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The nodes of the profile, by name: those that are ready and that its selector selects. Cordoned nodes are among them.
+    pub fn nodes(&self) -> &'a [NodeId] {
+        self.strategy.nodes
+    }
+
+    /// All pods of the nodes, those that have ended too, node by node.
+    pub fn pods(&self) -> impl Iterator<Item = (PodId, &'a Arc<Pod>)> + use<'a> {
+        let cluster = self.cluster;
+        self.strategy.nodes.iter().flat_map(move |node| cluster.pods_on(*node))
+    }
+
+    /// What the strategy has kept of earlier passes, and keeps for later ones.
+    pub fn memory<T: Any + Clone + Default + Send + Sync>(&mut self) -> &mut T {
+        self.work.memory.of((self.strategy.profile_index, self.strategy.plugin))
+    }
+
+    /// Whether a pod may be evicted, by all plugins that filter. Why it may not is recorded.
+    pub fn filter(&mut self, pod: PodId) -> bool {
+        match self.filtered(pod) {
+            Ok(()) => true,
+            Err(refusal) => {
+                self.leave(pod, refusal);
+                false
+            }
+        }
+    }
+
+    /// What is checked once more before an eviction: fit and the like. Why a pod may not be evicted is recorded.
+    pub fn pre_eviction_filter(&mut self, pod: PodId) -> bool {
+        let evictor = self.work.evictors.get(self.strategy.profile_index);
+        let filters = evictor.into_iter().flat_map(|evictor| &evictor.pre_eviction_filters);
+        match filters.map(|filter| filter.pre_eviction_filter(pod)).find(Result::is_err) {
+            Some(Err(refusal)) => {
+                self.leave(pod, refusal);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Evicts a pod, if limits, filters and the plugin that evicts let it go. Whether it is evicted: where it is not, the strategy goes on with the
+    /// next pod. `recorded_reason` is what the original writes into jobs and events.
+    pub fn evict(&mut self, pod: PodId, reason: Reason, recorded_reason: impl Into<String>) -> bool {
+        match self.means(pod, &reason) {
+            Ok(means) => self.step(pod, reason, recorded_reason.into(), means),
+            Err(refusal) => {
+                self.leave(pod, refusal);
+                false
+            }
+        }
+    }
+
+    /// What [`Pass::evict`] would do, for a strategy that is in dry run: the step is in the plan, is not carried out, and counts for no limit.
+    pub fn evict_in_dry_run(&mut self, pod: PodId, reason: Reason, recorded_reason: impl Into<String>) {
+        self.push(pod, reason, recorded_reason.into(), Means::DryRun);
+    }
+
+    /// Cordons a node. Whether that succeeds.
+    pub fn cordon(&mut self, node: NodeId) -> bool {
+        let node = self.cluster.node_name(node).into();
+        self.carried_out(Step::Cordon { node })
+    }
+
+    /// Uncordons a node that this pass has cordoned. Whether that succeeds.
+    pub fn uncordon(&mut self, node: NodeId) -> bool {
+        let node = self.cluster.node_name(node).into();
+        self.carried_out(Step::Uncordon { node })
+    }
+
+    /// Sets what the deletion of a pod costs. Whether that succeeds.
+    pub fn set_deletion_cost(&mut self, pod: PodId, cost: i32) -> bool {
+        let Some(pod) = self.cluster.pod(pod).map(|pod| EvictedPod::of(pod)) else { return false };
+        self.carried_out(Step::SetDeletionCost { pod, cost })
+    }
+
+    /// Records why the strategy leaves a pod. It costs next to nothing unless somebody asked.
+    pub fn leave(&mut self, pod: PodId, refusal: impl Into<Refusal>) {
+        let work = &mut self.work;
+        let Some(pod) = self.cluster.pod(pod) else { return };
+        let is_wanted = match work.asked {
+            Asked::Nothing => false,
+            Asked::Pod(key) => *key == pod.key,
+            Asked::All(max) => work.verdicts.len() < max,
+        };
+        if is_wanted {
+            let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);
+            work.verdicts.push(Verdict { profile, plugin, pod: pod.key.clone(), refusal: refusal.into() });
+        }
+    }
+
+    fn filtered(&self, pod: PodId) -> Result<(), Refusal> {
+        match self.work.tried.get(pod.index()) {
+            Some(Tried::Evicted) => return Err(ReasonCode::EvictedAlready.into()),
+            Some(Tried::Failed) => return Err(ReasonCode::EvictionFailed.into()),
+            Some(Tried::Not) | None => {}
+        }
+        let evictor = self.work.evictors.get(self.strategy.profile_index);
+        evictor.into_iter().flat_map(|evictor| &evictor.filters).try_for_each(|filter| filter.filter(pod))
+    }
+
+    fn means(&mut self, id: PodId, reason: &Reason) -> Result<Means, Refusal> {
+        let Some(pod) = self.cluster.pod(id) else { return Err(ReasonCode::EvictionFailed.into()) };
+        self.work.evicted.allows(pod, &self.work.limits)?;
+        self.filtered(id)?;
+        match self.work.evictors.get_mut(self.strategy.profile_index) {
+            Some(evictor) => evictor.evict.evict(id, reason),
+            None => Err(ReasonCode::EvictionFailed.into()),
+        }
+    }
+
+    fn step(&mut self, id: PodId, reason: Reason, recorded_reason: String, means: Means) -> bool {
+        let is_done = self.push(id, reason, recorded_reason, means);
+        let work = &mut self.work;
+        if let Some(tried) = work.tried.get_mut(id.index()) {
+            *tried = if is_done { Tried::Evicted } else { Tried::Failed };
+        }
+        if let Some(pod) = self.cluster.pod(id).filter(|_| is_done) {
+            work.evicted.add(pod);
+            for filter in work.evictors.iter_mut().flat_map(|evictor| &mut evictor.filters) {
+                filter.evicted(id);
+            }
+        }
+        is_done
+    }
+
+    fn push(&mut self, id: PodId, reason: Reason, recorded_reason: String, means: Means) -> bool {
+        let Some(pod) = self.cluster.pod(id) else { return false };
+        let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);
+        let pod = EvictedPod::of(pod);
+        self.carried_out(Step::Evict(Box::new(Eviction { pod, profile, plugin, reason, recorded_reason, means })))
+    }
+
+    /// Adds a step, and says whether it succeeds as far as is known.
+    fn carried_out(&mut self, step: Step) -> bool {
+        let work = &mut self.work;
+        let is_done = work.results.get(work.steps.len()).copied().unwrap_or(true);
+        work.steps.push(step);
+        is_done
+    }
+}
+
+impl EvictedPod {
+    fn of(pod: &Pod) -> Self {
+        Self { key: pod.key.clone(), uid: pod.uid.clone(), node: pod.node.clone() }
+    }
+}

@@ -1,0 +1,2 @@
+//! The strategies of Koordinator, one file each.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -1,0 +1,104 @@
+//! Nodes and pods for the tests of strategies, and what a strategy evicts of them.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use koord_config::{Args, arguments};
+use koord_descheduler_framework::{
+    Cluster, Descheduler, Evict, Filter, Limits, Means, Memory, Plugin, PodId, PreparedEvict, PreparedFilter, Profile,
+    Reason, Refusal, Registration, Step,
+};
+use serde_json::{Value, json};
+
+/// Arguments of a plugin as a configuration has them.
+pub fn args<T: Args>(plugin: &str, args: &Value) -> T {
+    arguments(args).unwrap_or_else(|error| panic!("arguments of {plugin}: {error}"))
+}
+
+pub fn node(name: &str) -> Value {
+    let amounts = json!({"cpu": "8", "memory": "16Gi", "pods": "110"});
+    json!({"kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "status": {"allocatable": amounts}})
+}
+
+/// A running pod of a ReplicaSet.
+pub fn pod(name: &str, node: &str) -> Value {
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": true});
+    let metadata = json!({"name": name, "namespace": "default", "uid": name, "ownerReferences": [owner]});
+    let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "app:1"}]});
+    json!({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
+}
+
+/// The object with a JSON merge patch.
+pub fn with(object: &Value, patch: &Value) -> Value {
+    koord_resource::schema::patch::merge::apply(object.clone(), patch)
+}
+
+pub fn cluster(objects: &[Value]) -> Cluster {
+    let (cluster, errors) = Cluster::of(objects);
+    assert_eq!(errors, []);
+    cluster
+}
+
+/// Lets every pod go.
+struct Everything;
+
+impl Plugin for Everything {
+    fn name(&self) -> &'static str {
+        "Everything"
+    }
+
+    fn register(self: Arc<Self>) -> Registration {
+        Registration::of(&self).filter(&self).evict(&self)
+    }
+}
+
+impl Filter for Everything {
+    fn prepare_filter<'a>(&'a self, _: &'a Cluster, _: Timestamp) -> Box<dyn PreparedFilter + 'a> {
+        Box::new(Self)
+    }
+}
+
+impl PreparedFilter for Everything {
+    fn filter(&self, _: PodId) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Evict for Everything {
+    fn prepare_evict<'a>(&'a self, _: &'a Cluster, _: Timestamp) -> Box<dyn PreparedEvict + 'a> {
+        Box::new(Self)
+    }
+}
+
+impl PreparedEvict for Everything {
+    fn evict(&mut self, _: PodId, _: &Reason) -> Result<Means, Refusal> {
+        Ok(Means::Eviction { delete_options: None })
+    }
+}
+
+/// The names of the pods that a strategy evicts at a time, in this order, where every pod may be evicted.
+pub fn evicted(strategy: impl Plugin, cluster: &Cluster, now_seconds: i64) -> Vec<String> {
+    evicted_through(strategy, Everything, cluster, now_seconds)
+}
+
+/// The same, where a plugin says which pods may be evicted.
+pub fn evicted_through(
+    strategy: impl Plugin,
+    evictor: impl Plugin,
+    cluster: &Cluster,
+    now_seconds: i64,
+) -> Vec<String> {
+    let (strategy, evictor) = (Arc::new(strategy).register(), Arc::new(evictor).register());
+    let [deschedule, balance] = match strategy.deschedule {
+        Some(_) => [vec![strategy], vec![]],
+        None => [vec![], vec![strategy]],
+    };
+    let profile = Profile::new("p", None, [deschedule, balance, vec![evictor.clone()], vec![evictor]]).unwrap();
+    let descheduler = Descheduler { profiles: vec![profile], nodes: None, limits: Limits::default() };
+    let now = Timestamp::from_second(now_seconds).unwrap();
+    let plan = descheduler.pass(cluster, &Memory::default(), &[], now);
+    assert_eq!((plan.errors, plan.skipped), (vec![], None));
+    let names = plan.steps.iter().filter_map(Step::eviction).map(|eviction| eviction.pod.key.name().to_owned());
+    names.collect()
+}
