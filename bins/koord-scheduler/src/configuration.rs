@@ -1,12 +1,10 @@
 //! The configuration of the flags: read, checked and completed before anything is contacted.
 
-use std::path::Path;
-
 use anyhow::{Context as _, Result};
 use koord_config::Kind;
 use koord_configuration::{LeaderElection, Source};
 use koord_program::files::read_configuration;
-use koord_resource::yaml::{parse, to_text};
+use koord_resource::yaml::parse;
 use koord_scheduler_assembly::Configuration;
 use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
 use serde_json::{Value, json};
@@ -39,25 +37,13 @@ pub(crate) fn with_hooks(options: &Options, hooks: &HookFactories) -> Result<Con
     Configuration::of_document(document, &source, hooks)
 }
 
-/// Writes a configuration, with everything that is not set, to a file.
-pub(crate) fn write_to(configuration: &Configuration, file: &Path) -> Result<()> {
-    // A disk that is full leaves no half of it.
-    let part = file.with_added_extension("part");
-    let written =
-        std::fs::write(&part, to_text(&configuration.effective()?)).and_then(|()| std::fs::rename(&part, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
-}
-
 fn empty() -> Value {
     json!({"apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name()})
 }
 
 #[cfg(test)]
 mod tests {
-    use koord_program::gates::Gates;
+    use koord_program::{component::write_configuration, gates::Gates};
     use koord_scheduler_assembly::{GATES, SHIPPED, profiles};
     use koord_scheduler_plugins_koordinator::elastic_quota::QuotaHook;
 
@@ -238,7 +224,7 @@ mod tests {
     fn what_is_written_is_complete_and_can_be_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("complete.yaml");
-        write_to(&configured(SHIPPED).unwrap(), &file).unwrap();
+        write_configuration(&configured(SHIPPED).unwrap().effective().unwrap(), &file).unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains("parallelism: 16") && text.contains("gcDurationSeconds: 86400"), "{text}");
         assert_eq!(configured(&text).unwrap().values.profiles.len(), 1);

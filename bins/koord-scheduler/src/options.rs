@@ -9,6 +9,7 @@ use std::{
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use koord_program::{
     MetricFlags, ShownVersion,
+    component::{ElectionFlags, lay_over},
     flags::{FeatureGates, Klog, accepted, count, from_go, span, switch, wrong},
     gates::Gates,
     logs,
@@ -76,28 +77,9 @@ pub struct Options {
     /// Burst of requests above that rate; the configuration counts where there is one.
     #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = count)]
     kube_api_burst: u32,
-    /// Run leader election: only one of several replicas schedules.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set,
-          value_parser = switch)]
-    leader_elect: Option<bool>,
-    /// How long other replicas wait before they take over a lease that is not renewed.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    leader_elect_lease_duration: Option<String>,
-    /// How long the leader tries to renew before it stops leading.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    leader_elect_renew_deadline: Option<String>,
-    /// How long replicas wait between attempts.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    leader_elect_retry_period: Option<String>,
-    /// Kind of the resource lock; only leases exist.
-    #[arg(long, hide = true, value_parser = ["leases"])]
-    leader_elect_resource_lock: Option<String>,
-    /// Name of the Lease.
-    #[arg(long, value_name = "NAME")]
-    leader_elect_resource_name: Option<String>,
-    /// Namespace of the Lease.
-    #[arg(long, value_name = "NAMESPACE")]
-    leader_elect_resource_namespace: Option<String>,
+    /// Leader election.
+    #[command(flatten)]
+    election: ElectionFlags,
     /// Answer /debug/pprof with how profiles are taken; the configuration counts where there is one.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set,
           value_parser = switch)]
@@ -228,17 +210,7 @@ impl Options {
     /// Lays the flags over a document. Those of leader election count whatever the document says, the kubeconfig where it names
     /// none, the others only `without_file`.
     pub(crate) fn apply_to(&self, document: &mut Value, without_file: bool) {
-        let election = [
-            ("leaderElect", self.leader_elect.map(Value::from)),
-            ("leaseDuration", self.leader_elect_lease_duration.clone().map(Value::from)),
-            ("renewDeadline", self.leader_elect_renew_deadline.clone().map(Value::from)),
-            ("retryPeriod", self.leader_elect_retry_period.clone().map(Value::from)),
-            ("resourceName", self.leader_elect_resource_name.clone().map(Value::from)),
-            ("resourceNamespace", self.leader_elect_resource_namespace.clone().map(Value::from)),
-        ];
-        let set: Map<String, Value> =
-            election.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
-        lay_over(document, "leaderElection", set);
+        self.election.apply_to(document);
         if without_file {
             let kubeconfig = self.kubeconfig.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
             let connection = [
@@ -258,23 +230,6 @@ impl Options {
             lay_over(document, "clientConnection", Map::from_iter([kubeconfig]));
         }
     }
-}
-
-fn lay_over(document: &mut Value, field: &str, set: Map<String, Value>) {
-    let Some(members) = document.as_object_mut().filter(|_| !set.is_empty()) else { return };
-    let known = members.entry(field).or_insert_with(|| json!({}));
-    if known.is_null() {
-        *known = json!({});
-    }
-    // What is neither is reported by the check of the document.
-    if let Some(known) = known.as_object_mut() {
-        known.extend(set);
-    }
-}
-
-/// Checks a span of time, and keeps its text.
-fn duration(text: &str) -> Result<String, String> {
-    span(text).map(|_| text.to_owned())
 }
 
 #[cfg(test)]

@@ -1,17 +1,16 @@
 //! Wires the scheduler and runs it.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use anyhow::{Result, anyhow};
-use axum::{Router, routing::get};
+use anyhow::Result;
 use koord_configuration::LeaderElection;
 use koord_program::{
     ControllerSettings, Dependencies, Program,
+    component::{api_server, configz, election, write_configuration},
     gates::Gates,
-    kubeconfig::{Selection, config, server_url},
     serving::{SecurePort, TlsFlags},
 };
-use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, otlp::Endpoint};
+use koord_runtime::{key::ObjectKey, manager::ListenAddress, otlp::Endpoint};
 use koord_scheduler_assembly::{BuiltProfile, Configuration, extended_profiles, gates, timings, webhooks};
 use koord_scheduler_engine::{Engine, queue::Timings};
 use koord_scheduler_framework::Profile;
@@ -19,17 +18,15 @@ use koord_scheduler_plugins_koordinator::elastic_quota::HookFactories;
 use koord_scheduler_runtime::{
     AuditorSettings, Controllers, Dumps, Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install,
 };
-use kube::Config;
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Exposition,
-    configuration::{with_hooks, write_to},
+    configuration::with_hooks,
     debug,
     hooks::Stopwatch,
     identity::{BUILD, scheduler_pod},
-    options::{Checked, Options},
+    options::Checked,
     plugins::Plugins,
     resources, services,
 };
@@ -123,7 +120,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
     }
     let configuration = with_hooks(&options, plugins.hooks.factories())?;
     if let Some(file) = &options.write_config_to {
-        return write_to(&configuration, file);
+        return write_configuration(&configuration.effective()?, file);
     }
     let settings = Settings {
         configuration,
@@ -146,7 +143,9 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
     // What cannot be built is said before anything is contacted.
     let mut profiles = extended_profiles(&settings.configuration, &settings.gates, &settings.hooks)?;
     profiles.iter_mut().try_for_each(|built| plugins.add_to(&mut built.profile))?;
-    let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
+    let dependencies = Dependencies::connected_by(
+        api_server(options.master.as_deref(), &settings.configuration.values.client_connection.kubeconfig).await?,
+    )?;
     Box::pin(run_profiles(profiles, settings, plugins.hooks.stopwatch(), dependencies, stop)).await
 }
 
@@ -227,16 +226,6 @@ async fn run_profiles(
     Ok(manager.run(stop).await?)
 }
 
-/// `/configz`: the configuration in force, with the names that it has in a file.
-fn configz(effective: &Value) -> Router {
-    let text = json!({"componentconfig": effective}).to_string();
-    let answer = move || {
-        let text = text.clone();
-        async move { ([("content-type", "application/json")], text) }
-    };
-    Router::new().route("/configz", get(answer))
-}
-
 /// Says what of the configuration has no effect.
 fn report(profiles: &[BuiltProfile], Settings { configuration, gates, controllers, .. }: &Settings) {
     for problem in configuration.warnings() {
@@ -262,41 +251,4 @@ fn report(profiles: &[BuiltProfile], Settings { configuration, gates, controller
 fn sync_barrier((pod, timeout): (ObjectKey, Duration), election: &LeaderElection) -> Option<SyncBarrier> {
     let lease = election.resource_name.clone().unwrap_or_default();
     election.leader_elect.then_some(SyncBarrier { pod, lease, timeout })
-}
-
-/// How this replica takes part in leader election; none where it leads at once.
-fn election(configured: &LeaderElection, identity: String) -> Option<LeaderElectionConfig> {
-    if !configured.leader_elect {
-        return None;
-    }
-    let span = |span: koord_resource::Duration| span.to_std().unwrap_or_default();
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let namespace = text(&configured.resource_namespace);
-    let defaults = LeaderElectionConfig::new(namespace, text(&configured.resource_name), identity);
-    Some(LeaderElectionConfig {
-        lease: span(configured.lease_duration),
-        renew: span(configured.renew_deadline),
-        retry: span(configured.retry_period),
-        ..defaults
-    })
-}
-
-/// The API server: of `--master`, of the kubeconfig, or of the pod.
-async fn api_server(options: &Options, configuration: &Configuration) -> Result<Config> {
-    let kubeconfig = Some(&*configuration.values.client_connection.kubeconfig).filter(|file| !file.is_empty());
-    let Some(master) = options.master.as_deref().filter(|master| !master.is_empty()) else {
-        return of_kubeconfig(kubeconfig).await;
-    };
-    let url = server_url(master).map_err(|reason| anyhow!("--master {reason}"))?;
-    if kubeconfig.is_none() {
-        return Ok(Config::new(url));
-    }
-    let mut config = of_kubeconfig(kubeconfig).await?;
-    config.cluster_url = url;
-    Ok(config)
-}
-
-async fn of_kubeconfig(file: Option<&str>) -> Result<Config> {
-    let selection = Selection { file: file.map(Path::new), context: None };
-    config(&selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))
 }

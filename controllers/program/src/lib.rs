@@ -4,7 +4,7 @@
 //! codes and the termination message ([`run`]). With the feature `controllers`, programs that run controllers: their
 //! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
 //! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]); with the feature
-//! `configuration` the file that `--config` names (`ConfigFlag`). For tools beside
+//! `configuration` the file that `--config` names (`ConfigFlag`), and what components of Kubernetes do with such a file (`component`). For tools beside
 //! them: a server that has answered ([`connect`]), objects of [`files`], of any kind ([`dynamic`]) and whole collections
 //! ([`listing`]), what checks find ([`findings`], [`obstacle`], [`lease`]), and answers for people ([`output`], [`target`], [`screen`],
 //! [`table`], [`units`], [`names`], [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
@@ -15,6 +15,8 @@
 
 #[cfg(feature = "controllers")]
 mod build;
+#[cfg(feature = "configuration")]
+pub mod component;
 #[cfg(feature = "configuration")]
 mod config_flag;
 #[cfg(feature = "controllers")]

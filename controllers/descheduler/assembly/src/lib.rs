@@ -1,2 +1,17 @@
 //! The descheduler put together: configuration, plugins by name, profiles.
+//!
+//! Read first: [`Configuration`] (the file), [`build`] (the profiles).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod configuration;
+mod plugins;
+mod profiles;
+
+pub use self::{
+    configuration::Configuration,
+    plugins::{PluginError, reads},
+    profiles::{BuildError, build},
+};
+
+/// The field manager of the descheduler's writes, and the name of its default profile.
+pub const NAME: &str = "koord-descheduler";

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use koord_config::{Args, arguments};
 use koord_descheduler_framework::{
-    Cluster, Descheduler, Evict, Filter, Limits, Means, Memory, Plugin, PodId, PreparedEvict, PreparedFilter, Profile,
-    Reason, Refusal, Registration, Step,
+    Cluster, Descheduler, Evict, Filter, Input, Limits, Means, Memory, Plan, Plugin, PodId, PreparedEvict,
+    PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Step, Wanted,
 };
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub fn cluster(objects: &[Value]) -> Cluster {
 }
 
 /// Lets every pod go.
-struct Everything;
+pub struct Everything;
 
 impl Plugin for Everything {
     fn name(&self) -> &'static str {
@@ -77,6 +77,23 @@ impl PreparedEvict for Everything {
     }
 }
 
+/// One profile with a strategy and a plugin that says which pods may be evicted.
+pub fn descheduler(strategy: impl Plugin, evictor: impl Plugin) -> Descheduler {
+    let (strategy, evictor) = (Arc::new(strategy).register(), Arc::new(evictor).register());
+    let [deschedule, balance] = match strategy.deschedule {
+        Some(_) => [vec![strategy], vec![]],
+        None => [vec![], vec![strategy]],
+    };
+    let profile = Profile::new("p", None, [deschedule, balance, vec![evictor.clone()], vec![evictor]]).unwrap();
+    Descheduler { profiles: vec![profile], nodes: None, limits: Limits::default() }
+}
+
+/// What a strategy alone comes to in its first pass, where every pod may be evicted.
+pub fn plan(strategy: impl Plugin, cluster: &Cluster, now_seconds: i64) -> Plan {
+    let now = Timestamp::from_second(now_seconds).unwrap();
+    descheduler(strategy, Everything).pass(&Input::new(cluster, &Memory::default(), now))
+}
+
 /// The names of the pods that a strategy evicts at a time, in this order, where every pod may be evicted.
 pub fn evicted(strategy: impl Plugin, cluster: &Cluster, now_seconds: i64) -> Vec<String> {
     evicted_through(strategy, Everything, cluster, now_seconds)
@@ -89,16 +106,23 @@ pub fn evicted_through(
     cluster: &Cluster,
     now_seconds: i64,
 ) -> Vec<String> {
-    let (strategy, evictor) = (Arc::new(strategy).register(), Arc::new(evictor).register());
-    let [deschedule, balance] = match strategy.deschedule {
-        Some(_) => [vec![strategy], vec![]],
-        None => [vec![], vec![strategy]],
-    };
-    let profile = Profile::new("p", None, [deschedule, balance, vec![evictor.clone()], vec![evictor]]).unwrap();
-    let descheduler = Descheduler { profiles: vec![profile], nodes: None, limits: Limits::default() };
-    let now = Timestamp::from_second(now_seconds).unwrap();
-    let plan = descheduler.pass(cluster, &Memory::default(), &[], now);
-    assert_eq!((plan.errors, plan.skipped), (vec![], None));
+    let plan = explained(strategy, evictor, cluster, now_seconds);
     let names = plan.steps.iter().filter_map(Step::eviction).map(|eviction| eviction.pod.key.name().to_owned());
     names.collect()
+}
+
+/// Why pods stay where every pod may be evicted: the names of the pods with the codes, in the order in which they are left.
+pub fn verdicts(strategy: impl Plugin, cluster: &Cluster, now_seconds: i64) -> Vec<(String, ReasonCode)> {
+    let plan = explained(strategy, Everything, cluster, now_seconds);
+    plan.verdicts.iter().map(|verdict| (verdict.pod.name().to_owned(), verdict.refusal.code)).collect()
+}
+
+/// What a strategy and a plugin that says which pods may be evicted come to, with the verdicts of all pods.
+fn explained(strategy: impl Plugin, evictor: impl Plugin, cluster: &Cluster, now_seconds: i64) -> Plan {
+    let now = Timestamp::from_second(now_seconds).unwrap();
+    let memory = Memory::default();
+    let input = Input { wanted: Wanted::All(usize::MAX), ..Input::new(cluster, &memory, now) };
+    let plan = descheduler(strategy, evictor).pass(&input);
+    assert_eq!((&plan.errors, plan.skipped), (&vec![], None));
+    plan
 }

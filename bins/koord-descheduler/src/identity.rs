@@ -1,0 +1,22 @@
+//! Which program this is, to users and to the API server.
+
+pub use koord_descheduler_assembly::NAME;
+use koord_program::Build;
+use koord_runtime::metrics::{Description, Unit};
+
+use crate::gates::GATES;
+
+/// Which build runs.
+pub(crate) const BUILD_INFO: Description =
+    Description::gauge("koord_descheduler_build_info", &["version", "language"], "Always 1; the labels say what runs.")
+        .unit(Unit::YesNo);
+
+/// Which program this is.
+pub const BUILD: Build = Build {
+    program: NAME,
+    version: env!("CARGO_PKG_VERSION"),
+    field_manager: NAME,
+    namespace: "koordinator-system",
+    gates: GATES,
+    info: BUILD_INFO,
+};

@@ -1,0 +1,160 @@
+//! Wires the descheduler and runs it.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use koord_descheduler_assembly::{Configuration, build};
+use koord_descheduler_framework::Descheduler;
+use koord_descheduler_runtime::{Feed, Passes, Worker, install};
+use koord_program::{
+    ControllerSettings, Dependencies, Program,
+    component::{api_server, configz, election, write_configuration},
+    gates::Gates,
+    serving::{SecurePort, TlsFlags},
+};
+use koord_runtime::{
+    clock::SharedClock,
+    manager::{ListenAddress, Manager},
+    metrics::Exposition,
+    otlp::Endpoint,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    configuration::configuration,
+    identity::BUILD,
+    options::{Checked, listen},
+};
+
+/// How the descheduler runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub configuration: Configuration,
+    /// Where health is served.
+    pub health: Option<ListenAddress>,
+    /// Where metrics are served.
+    pub metrics: Option<ListenAddress>,
+    /// Which metrics are shown.
+    pub exposition: Exposition,
+    /// How the same is served with TLS.
+    pub secure: Option<SecurePort>,
+    /// Where traces are sent.
+    pub traces: Option<Endpoint>,
+    /// Which features are on.
+    pub gates: Gates,
+}
+
+impl Settings {
+    /// Of a descheduler beside other programs in one process: nothing is served, and requests have no limit.
+    pub fn within(mut configuration: Configuration) -> Self {
+        configuration.values.client_connection.qps = -1.0;
+        Self {
+            configuration,
+            health: None,
+            metrics: None,
+            exposition: Exposition::default(),
+            secure: None,
+            traces: None,
+            gates: Gates::new(BUILD.gates),
+        }
+    }
+}
+
+/// Runs the descheduler of these options until `stop`.
+pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
+    let Checked { options, gates, tls: TlsFlags { policy, unserved_suites }, exposition, traces } = checked;
+    if let Some(line) = options.version.line(&BUILD) {
+        println!("{line}");
+        return Ok(());
+    }
+    if !unserved_suites.is_empty() {
+        tracing::warn!(?unserved_suites, "these of --tls-cipher-suites are not safe, and not served");
+    }
+    for (flag, why) in &options.without_effect {
+        tracing::warn!(flag, "the flag has no effect: {why}");
+    }
+    let configuration = configuration(&options)?;
+    if let Some(file) = &options.write_config_to {
+        return write_configuration(&configuration.effective()?, file);
+    }
+    let values = &configuration.values;
+    let settings = Settings {
+        health: listen(&values.healthz_bind_address, "healthzBindAddress")?,
+        metrics: listen(&values.metrics_bind_address, "metricsBindAddress")?,
+        exposition: options.metrics.with_manifest(exposition),
+        secure: options.secure(policy),
+        traces,
+        gates,
+        configuration,
+    };
+    // What cannot be built is said before anything is contacted.
+    let descheduler = build(&settings.configuration.values)?;
+    let kubeconfig = settings.configuration.values.client_connection.kubeconfig.clone();
+    let dependencies = Dependencies::connected_by(api_server(None, &kubeconfig).await?)?;
+    run_descheduler(descheduler, settings, dependencies, None, stop).await
+}
+
+/// Runs a descheduler with given dependencies until `stop`. Where time is virtual, the clock of the dependencies times leases, too.
+pub async fn run_with(
+    settings: Settings,
+    dependencies: Dependencies,
+    timed_by: Option<SharedClock>,
+    stop: CancellationToken,
+) -> Result<()> {
+    let descheduler = build(&settings.configuration.values)?;
+    run_descheduler(descheduler, settings, dependencies, timed_by, stop).await
+}
+
+async fn run_descheduler(
+    descheduler: Descheduler,
+    settings: Settings,
+    dependencies: Dependencies,
+    timed_by: Option<SharedClock>,
+    stop: CancellationToken,
+) -> Result<()> {
+    report(&settings);
+    let Settings { configuration, health, metrics, exposition, secure, traces, gates } = settings;
+    let configz = configz(&configuration.effective()?);
+    let values = configuration.values;
+    let program = ControllerSettings {
+        kubeconfig: None,
+        namespaces: Vec::new(),
+        metrics,
+        health,
+        traces,
+        lease_namespace: None,
+        requests_per_second: values.client_connection.qps as f32,
+        requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
+        gates,
+    };
+    let clock = Arc::clone(&dependencies.clock);
+    let mut program = Program::new(BUILD, program, dependencies, &stop)?;
+    let core = program.core();
+    core.metrics().show(exposition)?;
+    let feed = Feed::of(core, &descheduler.reads());
+    let interval = values.descheduling_interval.to_std().unwrap_or_default();
+    let passes = Passes::new(descheduler, interval);
+    let metrics = core.metrics().clone();
+    let worker = Worker::new(passes, feed, core, &metrics, values.dry_run)?;
+    let mut manager: Manager = match timed_by {
+        Some(clock) => program.manager_timed_by(clock),
+        None => program.manager_led_by(|identity| election(&values.leader_election, identity)),
+    };
+    install(worker, &mut manager);
+    if let Some(secure) = secure {
+        secure.run_in(manager.endpoints().merge(configz.clone()), clock, &mut manager)?;
+    }
+    manager.serve_also(configz);
+    Ok(manager.run(stop).await?)
+}
+
+/// Says what of the configuration has no effect.
+fn report(Settings { configuration, gates, .. }: &Settings) {
+    for problem in configuration.warnings() {
+        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
+        tracing::warn!("the configuration names what has no effect: {problem}{suggestion}");
+    }
+    for (gate, why) in gates.without_effect() {
+        tracing::warn!(gate, "the feature gate has no effect: {why}");
+    }
+}

@@ -1,0 +1,143 @@
+//! What components of Kubernetes have in common that read a configuration file: the flags of leader election beside the file, the connection that the file
+//! names, and the file as the program understood it.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, anyhow};
+use koord_configuration::LeaderElection;
+use koord_resource::yaml::to_text;
+use koord_runtime::lease::LeaderElectionConfig;
+use kube::Config;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    flags::{span, switch},
+    kubeconfig::{Selection, config, server_url},
+};
+
+/// The flags of leader election. They count whatever the configuration file says.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ElectionFlags {
+    /// Run leader election: only one of several replicas works.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set,
+          value_parser = switch)]
+    leader_elect: Option<bool>,
+    /// How long other replicas wait before they take over a lease that is not renewed.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_lease_duration: Option<String>,
+    /// How long the leader tries to renew before it stops leading.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_renew_deadline: Option<String>,
+    /// How long replicas wait between attempts.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_retry_period: Option<String>,
+    /// Kind of the resource lock; only leases exist.
+    #[arg(long, hide = true, value_parser = ["leases"])]
+    leader_elect_resource_lock: Option<String>,
+    /// Name of the Lease.
+    #[arg(long, value_name = "NAME")]
+    leader_elect_resource_name: Option<String>,
+    /// Namespace of the Lease.
+    #[arg(long, value_name = "NAMESPACE")]
+    leader_elect_resource_namespace: Option<String>,
+}
+
+impl ElectionFlags {
+    /// Lays the flags over the member `leaderElection` of a document.
+    pub fn apply_to(&self, document: &mut Value) {
+        let election = [
+            ("leaderElect", self.leader_elect.map(Value::from)),
+            ("leaseDuration", self.leader_elect_lease_duration.clone().map(Value::from)),
+            ("renewDeadline", self.leader_elect_renew_deadline.clone().map(Value::from)),
+            ("retryPeriod", self.leader_elect_retry_period.clone().map(Value::from)),
+            ("resourceName", self.leader_elect_resource_name.clone().map(Value::from)),
+            ("resourceNamespace", self.leader_elect_resource_namespace.clone().map(Value::from)),
+        ];
+        let set: Map<String, Value> =
+            election.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        lay_over(document, "leaderElection", set);
+    }
+}
+
+/// Lays values over a member of a document that is an object. What is none is left, for the check of the document.
+pub fn lay_over(document: &mut Value, field: &str, set: Map<String, Value>) {
+    let Some(members) = document.as_object_mut().filter(|_| !set.is_empty()) else { return };
+    let known = members.entry(field).or_insert_with(|| json!({}));
+    if known.is_null() {
+        *known = json!({});
+    }
+    if let Some(known) = known.as_object_mut() {
+        known.extend(set);
+    }
+}
+
+/// Checks a span of time, and keeps its text.
+fn duration(text: &str) -> Result<String, String> {
+    span(text).map(|_| text.to_owned())
+}
+
+/// How a replica of this identity takes part in leader election; `None` where it leads at once.
+pub fn election(configured: &LeaderElection, identity: String) -> Option<LeaderElectionConfig> {
+    if !configured.leader_elect {
+        return None;
+    }
+    let span = |span: koord_resource::Duration| span.to_std().unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let namespace = text(&configured.resource_namespace);
+    let defaults = LeaderElectionConfig::new(namespace, text(&configured.resource_name), identity);
+    Some(LeaderElectionConfig {
+        lease: span(configured.lease_duration),
+        renew: span(configured.renew_deadline),
+        retry: span(configured.retry_period),
+        ..defaults
+    })
+}
+
+/// The API server: of the flag `--master` where it is given, else of the kubeconfig, or of the pod where that is empty.
+///
+/// # Errors
+///
+/// The URL or the kubeconfig cannot be used.
+pub async fn api_server(master: Option<&str>, kubeconfig: &str) -> Result<Config> {
+    let kubeconfig = Some(kubeconfig).filter(|file| !file.is_empty());
+    let Some(master) = master.filter(|master| !master.is_empty()) else {
+        return of_kubeconfig(kubeconfig).await;
+    };
+    let url = server_url(master).map_err(|reason| anyhow!("--master {reason}"))?;
+    if kubeconfig.is_none() {
+        return Ok(Config::new(url));
+    }
+    let mut config = of_kubeconfig(kubeconfig).await?;
+    config.cluster_url = url;
+    Ok(config)
+}
+
+async fn of_kubeconfig(file: Option<&str>) -> Result<Config> {
+    let selection = Selection { file: file.map(Path::new), context: None };
+    config(&selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))
+}
+
+/// Writes a configuration to the file of `--write-config-to`, as YAML.
+///
+/// # Errors
+///
+/// The file cannot be written; then no half of it is left.
+pub fn write_configuration(effective: &Value, file: &Path) -> Result<()> {
+    let part = file.with_added_extension("part");
+    let written = fs::write(&part, to_text(effective)).and_then(|()| fs::rename(&part, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
+}
+
+/// `/configz`: the configuration in force, with the names that it has in a file.
+#[cfg(feature = "serving")]
+pub fn configz(effective: &Value) -> axum::Router {
+    let text = json!({"componentconfig": effective}).to_string();
+    let answer = move || {
+        let text = text.clone();
+        async move { ([("content-type", "application/json")], text) }
+    };
+    axum::Router::new().route("/configz", axum::routing::get(answer))
+}
