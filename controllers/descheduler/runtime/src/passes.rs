@@ -7,7 +7,7 @@ use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Plan, Pod
 use koord_runtime::{clock::Moment, uid::Uid};
 
 /// The first pause after an eviction failed, and the longest.
-const PAUSE_MIN: Duration = Duration::from_secs(10);
+const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
 /// The descheduler between its passes.

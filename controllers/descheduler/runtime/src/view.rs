@@ -228,7 +228,7 @@ impl<T: ObjectType> Projection for ObjectView<T> {
 #[cfg(test)]
 mod tests {
     use koord_runtime::{
-        cache::Cache,
+        cache::{Applied, Cache},
         store::{Sink as _, Store},
     };
     use serde_json::{Value, json};
@@ -302,5 +302,31 @@ mod tests {
         let amount = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "many"}}}]}});
         assert!(error(&amount).contains("spec.containers.resources"), "{}", error(&amount));
         assert!(error(&json!({"spec": {"nodeName": 5}})).contains("spec"));
+    }
+
+    #[test]
+    fn a_metric_is_handed_over_once_and_changes_with_its_text() {
+        let metric = |revision: u32, cpu: &str| {
+            let usage = |cpu: &str| json!({"resources": {"cpu": cpu, "memory": "1Gi"}});
+            let pods =
+                json!([{"namespace": "ns", "name": "a", "podUsage": usage(cpu)}, {"namespace": "ns", "name": "b"}]);
+            let status = json!({"updateTime": "1970-01-01T00:01:00Z", "nodeMetric": {"systemUsage": usage("1")}, "podsMetric": pods});
+            json!({"metadata": {"name": "n", "uid": "n", "resourceVersion": revision.to_string()}, "status": status})
+                .to_string()
+        };
+        let mut cache = Cache::<MetricView>::default();
+        let is_changed = |applied: Applied<MetricView>| matches!(applied, Applied::Changed(_));
+        assert!(is_changed(cache.upsert(&metric(1, "2")).unwrap().1));
+        let report = cache.get("n").unwrap().value.take().unwrap();
+        let shown: Vec<(&str, String)> =
+            report.pods.iter().map(|(key, usage)| (key.name(), usage.amount("cpu").to_string())).collect();
+        assert_eq!(shown, [("a", "2".to_owned()), ("b", "0".to_owned())]);
+        assert_eq!(
+            (report.updated_ms, report.system.unwrap().amount("cpu").to_string()),
+            (Some(60_000), "1".to_owned())
+        );
+        assert!(cache.get("n").unwrap().value.take().is_none());
+        assert!(!is_changed(cache.upsert(&metric(2, "2")).unwrap().1));
+        assert!(is_changed(cache.upsert(&metric(3, "3")).unwrap().1));
     }
 }

@@ -64,6 +64,11 @@ impl Engine {
     /// What an attempt to place a pod that has no node would bring; none where it is kept from being tried. The engine is used
     /// up: what was tried stays in it.
     pub fn would(mut self, uid: &Uid, now: Moment) -> Option<Outcome> {
+        self.attempt_for(uid, now)
+    }
+
+    /// Attempts to place a pod that has no node, before all others; `None` where it is kept from being tried. What was tried stays in the engine.
+    pub fn attempt_for(&mut self, uid: &Uid, now: Moment) -> Option<Outcome> {
         let pod = Arc::clone(self.cluster.pending_pod(uid)?);
         let index = self.profile_of(&pod)?;
         let may_be_tried = self.held(index, &pod).is_none();
