@@ -17,7 +17,10 @@ use serde_json::{Value, json};
 
 use self::shared::check_selector;
 pub use self::{
-    balance::{CustomPriorityArgs, FragmentationAwareArgs, ScaleDownBinPackArgs},
+    balance::{
+        BinPackStrategy, CustomPriorityArgs, EvictionLevel, EvictionMode, FragmentationAwareArgs, NamelessPodSelector,
+        ScaleDownBinPackArgs,
+    },
     community::{
         ConditionFilter, EvictionLimits, HighNodeEvictionMode, HighNodeUtilizationArgs, LowNodeUtilizationArgs,
         MetricsSource, MetricsUtilization, OwnerKinds, PodLifeTimeArgs, PrometheusQuery, RemoveDuplicatesArgs,
@@ -30,7 +33,9 @@ pub use self::{
         ProtectedStorageClass, ProtectionSettings, PvcProtection,
     },
     low_node_load::{AnomalyCondition, LowNodeLoadArgs, NodePool},
-    migration_controller::{EvictionGate, MigrationControllerArgs, PriorityThreshold},
+    migration_controller::{
+        EvictionGate, EvictionPolicy, JobMode, MigrationControllerArgs, ObjectLimiter, PriorityThreshold,
+    },
     shared::{Namespaces, PodSelector},
 };
 use crate::{PluginArgs, PluginConfig, PluginSet, catalogue::Catalogue};

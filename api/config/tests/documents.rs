@@ -457,6 +457,13 @@ fn arguments_of_strategies_of_the_community_are_checked() {
             json!({"excludedTaints": ["a"], "includedTaints": ["b"]}),
             vec!["includedTaints: cannot be set together with excludedTaints"],
         ),
+        ("filter", "DefaultEvictor", json!({"priorityThreshold": {"value": 2_000_000_000}}), vec![]),
+        (
+            "filter",
+            "DefaultEvictor",
+            json!({"priorityThreshold": {"value": 2_000_000_001}}),
+            vec!["priorityThreshold.value: must not exceed 2000000000, the priority of critical pods"],
+        ),
         (
             "deschedule",
             "RemoveFailedPods",

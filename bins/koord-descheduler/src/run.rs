@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use koord_descheduler_assembly::{Configuration, build};
-use koord_descheduler_framework::Descheduler;
-use koord_descheduler_runtime::{Feed, Passes, Worker, install};
+use koord_descheduler_assembly::{Built, Configuration, build};
+use koord_descheduler_runtime::{Feed, LateRequester, Measures, Migration, Passes, Worker, install, install_jobs};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, configz, election, write_configuration},
@@ -88,10 +87,10 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         configuration,
     };
     // What cannot be built is said before anything is contacted.
-    let descheduler = build(&settings.configuration.values)?;
+    let built = build(&settings.configuration.values)?;
     let kubeconfig = settings.configuration.values.client_connection.kubeconfig.clone();
     let dependencies = Dependencies::connected_by(api_server(None, &kubeconfig).await?)?;
-    run_descheduler(descheduler, settings, dependencies, None, stop).await
+    run_descheduler(built, settings, dependencies, None, stop).await
 }
 
 /// Runs a descheduler with given dependencies until `stop`. Where time is virtual, the clock of the dependencies times leases, too.
@@ -101,12 +100,12 @@ pub async fn run_with(
     timed_by: Option<SharedClock>,
     stop: CancellationToken,
 ) -> Result<()> {
-    let descheduler = build(&settings.configuration.values)?;
-    run_descheduler(descheduler, settings, dependencies, timed_by, stop).await
+    let built = build(&settings.configuration.values)?;
+    run_descheduler(built, settings, dependencies, timed_by, stop).await
 }
 
 async fn run_descheduler(
-    descheduler: Descheduler,
+    Built { descheduler, migration }: Built,
     settings: Settings,
     dependencies: Dependencies,
     timed_by: Option<SharedClock>,
@@ -125,7 +124,7 @@ async fn run_descheduler(
         lease_namespace: None,
         requests_per_second: values.client_connection.qps as f32,
         requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
-        gates,
+        gates: gates.clone(),
     };
     let clock = Arc::clone(&dependencies.clock);
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
@@ -134,12 +133,24 @@ async fn run_descheduler(
     let feed = Feed::of(core, &descheduler.reads());
     let interval = values.descheduling_interval.to_std().unwrap_or_default();
     let passes = Passes::new(descheduler, interval);
-    let metrics = core.metrics().clone();
-    let worker = Worker::new(passes, feed, core, &metrics, values.dry_run)?;
+    let measures = Measures::new(core.metrics())?;
+    let requester = LateRequester::default();
+    let migration = match migration {
+        Some((plugin, args)) => {
+            let interval = args.arbitration_args.interval.to_std().unwrap_or_default();
+            let migration = Migration::new(plugin, interval);
+            let drops_claims = gates.enabled("DisablePVCReservation");
+            install_jobs(core, (&args, drops_claims), (&migration, &passes), &requester, &measures)?;
+            Some(migration)
+        }
+        None => None,
+    };
+    let worker = Worker::new(passes, migration, feed, core, measures, values.dry_run);
     let mut manager: Manager = match timed_by {
         Some(clock) => program.manager_timed_by(clock),
         None => program.manager_led_by(|identity| election(&values.leader_election, identity)),
     };
+    requester.connect(manager.api().clone());
     install(worker, &mut manager);
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints().merge(configz.clone()), clock, &mut manager)?;

@@ -4,6 +4,7 @@ mod bench;
 mod coexist;
 mod config;
 mod crd;
+mod deschedule;
 mod doctor;
 mod explain;
 mod lint;
@@ -28,6 +29,7 @@ pub use self::{
     coexist::{CoexistCheckArgs, CoexistCommand},
     config::{ConfigCommand, EffectiveArgs},
     crd::{CrdArgs, CrdCommand, Profile},
+    deschedule::{DescheduleCommand, DeschedulePlanArgs, DescheduleWhyArgs, DeschedulerArgs},
     doctor::{Check, DoctorArgs},
     explain::{AllocationsArgs, ExplainArgs, ExplainCommand, QuotaArgs},
     lint::LintArgs,
@@ -122,6 +124,12 @@ Examples:
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is evaluated as if it had
 none. For a pod that waits, the answer lists the smallest changes with which it would be placed, and the pods after whose end it would be; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
+    /// Show what koord-descheduler would do, and why
+    Deschedule {
+        /// What to show.
+        #[command(subcommand)]
+        command: DescheduleCommand,
+    },
     /// Play what koord-scheduler would make of pods in virtual time, and compare configurations
     #[command(after_help = "\
 Examples:
@@ -209,6 +217,8 @@ impl Command {
             Self::Coexist { command: CoexistCommand::Check(args) } => Some(args.answer.output),
             Self::Plan(args) => Some(args.answer.output),
             Self::Why(args) => Some(args.answer.output),
+            Self::Deschedule { command: DescheduleCommand::Plan(args) } => Some(args.descheduler.answer.output),
+            Self::Deschedule { command: DescheduleCommand::Why(args) } => Some(args.descheduler.answer.output),
             Self::Simulate(args) => Some(args.answer.output),
             Self::Lint(args) => Some(args.output),
             Self::Config { command: ConfigCommand::Effective(args) } => Some(args.answer.output),

@@ -13,6 +13,7 @@ pub mod cli;
 pub mod coexist;
 pub mod config;
 pub mod crd;
+pub mod deschedule;
 pub mod explain;
 pub mod new;
 pub mod plan;
@@ -59,6 +60,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Explain { command } => explain::run(&command, screen).await,
         cli::Command::Profile { command } => profile::run(&command, screen).await,
         cli::Command::Plan(args) => plan::run(&args, screen).await,
+        cli::Command::Deschedule { command } => deschedule::run(&command, screen).await,
         cli::Command::Why(args) => why::run(&args, screen).await,
         cli::Command::Snapshot { command } => snapshot::run(&command, screen).await,
         cli::Command::Bench(args) => bench::run(&args, screen).await,

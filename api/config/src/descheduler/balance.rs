@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Namespaces, PodSelector, check_selector};
+use super::shared::{Namespaces, PodSelector, Thresholds, check_selector};
 use crate::Args;
 
 /// Arguments of CustomPriority.
@@ -45,12 +45,12 @@ pub struct EvictionLevel {
     /// The nodes.
     #[koord(opaque)]
     pub node_selector: Option<LabelSelector>,
-    /// The share in percent up to which a node of the level stays as it is.
-    #[koord(minimum = 0, maximum = 100, no_effect = "nodes are emptied whatever they use")]
-    pub keep_threshold: Option<f64>,
-    /// The share in percent above which a node of the level takes no pods.
-    #[koord(minimum = 0, maximum = 100, no_effect = "nodes take what fits")]
-    pub reject_threshold: Option<f64>,
+    /// The shares in percent, by resource, up to which a node of the level stays as it is.
+    #[koord(no_effect = "nodes are emptied whatever they use")]
+    pub keep_threshold: Option<Thresholds>,
+    /// The shares in percent, by resource, above which a node of the level takes no pods.
+    #[koord(no_effect = "nodes take what fits")]
+    pub reject_threshold: Option<Thresholds>,
 }
 
 /// How a node is emptied.
@@ -84,6 +84,12 @@ impl CustomPriorityArgs {
                 problems.add(&["evictionOrder", &at, "nodeSelector"], "must be set");
             }
             check_selector(level.node_selector.as_ref(), &["evictionOrder", &at, "nodeSelector"], problems);
+            for (key, thresholds) in [("keepThreshold", &level.keep_threshold), ("rejectThreshold", &level.reject_threshold)] {
+                let percents = thresholds.iter().flatten();
+                for (name, _) in percents.filter(|(_, percent)| !(0.0..=100.0).contains(*percent)) {
+                    problems.add(&["evictionOrder", &at, key, name], "must be from 0 to 100");
+                }
+            }
         }
     }
 }

@@ -155,7 +155,8 @@ pub struct RemovePodsViolatingTopologySpreadConstraintArgs {
     /// The pods that are looked at.
     #[koord(opaque)]
     pub label_selector: Option<LabelSelector>,
-    /// The constraints that count.
+    /// The constraints that count; none where the list is empty.
+    #[koord(default = ["DoNotSchedule"])]
     pub constraints: Vec<SpreadConstraint>,
     /// Whether a pod is only evicted when it fits a node of a domain that has too few.
     #[koord(default = true)]
@@ -387,9 +388,6 @@ impl RemovePodsViolatingNodeTaintsArgs {
 
 impl RemovePodsViolatingTopologySpreadConstraintArgs {
     fn complete(&mut self) {
-        if self.constraints.is_empty() {
-            self.constraints.push(SpreadConstraint::DoNotSchedule);
-        }
         if self.include_soft_constraints && !self.constraints.contains(&SpreadConstraint::ScheduleAnyway) {
             self.constraints.push(SpreadConstraint::ScheduleAnyway);
         }

@@ -11,6 +11,9 @@ use super::{
 };
 use crate::Args;
 
+/// Pods of this priority and above are critical for the system.
+const SYSTEM_CRITICAL_PRIORITY: i32 = 2_000_000_000;
+
 /// Arguments of DefaultEvictor, which evicts pods by the Eviction API and decides which it may evict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -134,5 +137,10 @@ impl DefaultEvictorArgs {
         check_selector_text(&self.node_selector, &["nodeSelector"], problems);
         check_selector(self.label_selector.as_ref(), &["labelSelector"], problems);
         check_selector(self.namespace_label_selector.as_ref(), &["namespaceLabelSelector"], problems);
+        let threshold = self.priority_threshold.as_ref().and_then(|threshold| threshold.value);
+        if threshold.is_some_and(|value| value > SYSTEM_CRITICAL_PRIORITY) {
+            let problem = format!("must not exceed {SYSTEM_CRITICAL_PRIORITY}, the priority of critical pods");
+            problems.add(&["priorityThreshold", "value"], problem);
+        }
     }
 }

@@ -4,9 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use koord_config::{Args, arguments, descheduler::PLUGINS};
 use koord_descheduler_framework::{Plugin, Registration};
+use koord_descheduler_migration::MigrationController;
+use koord_descheduler_strategies_koordinator::{CustomPriority, FragmentationAware, LowNodeLoad, ScaleDownBinPack};
 use koord_descheduler_strategies_kubernetes::{
-    DefaultEvictor, PodLifeTime, RemoveFailedPods, RemovePodsHavingTooManyRestarts,
-    RemovePodsViolatingInterPodAntiAffinity, RemovePodsViolatingNodeAffinity, RemovePodsViolatingNodeTaints,
+    DefaultEvictor, HighNodeUtilization, LowNodeUtilization, PodLifeTime, RemoveDuplicates, RemoveFailedPods,
+    RemovePodsHavingTooManyRestarts, RemovePodsViolatingInterPodAntiAffinity, RemovePodsViolatingNodeAffinity,
+    RemovePodsViolatingNodeTaints, RemovePodsViolatingTopologySpreadConstraint,
 };
 use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
@@ -19,21 +22,36 @@ pub enum PluginError {
     #[error(transparent)]
     Form(#[from] serde_json::Error),
     #[error(transparent)]
+    Koordinator(#[from] koord_descheduler_strategies_koordinator::ArgsError),
+    #[error(transparent)]
+    Migration(#[from] koord_descheduler_migration::ArgsError),
+    #[error(transparent)]
     Kubernetes(#[from] koord_descheduler_strategies_kubernetes::ArgsError),
 }
 
 /// The plugin of a name, with its arguments as the configuration has them.
-pub(crate) fn plugin(name: &str, args: &Value, _interval: Duration) -> Result<Registration, PluginError> {
+pub(crate) fn plugin(name: &str, args: &Value, interval: Duration) -> Result<Registration, PluginError> {
     match name {
         "DefaultEvictor" => made(args, |args| Ok(DefaultEvictor::new(&args)?)),
+        "CustomPriority" => made(args, |args| Ok(CustomPriority::new(args)?)),
+        "FragmentationAware" => made(args, |args| Ok(FragmentationAware::new(args)?)),
+        "HighNodeUtilization" => made(args, |args| Ok(HighNodeUtilization::new(args)?)),
+        "LowNodeLoad" => made(args, |args| Ok(LowNodeLoad::new(args, interval)?)),
+        "LowNodeUtilization" => made(args, |args| Ok(LowNodeUtilization::new(args)?)),
+        "MigrationController" => made(args, |args| Ok(MigrationController::new(&args)?)),
         "PodLifeTime" => made(args, |args| Ok(PodLifeTime::new(args)?)),
+        "RemoveDuplicates" => made(args, |args| Ok(RemoveDuplicates::new(args)?)),
         "RemoveFailedPods" => made(args, |args| Ok(RemoveFailedPods::new(args)?)),
         "RemovePodsHavingTooManyRestarts" => made(args, |args| Ok(RemovePodsHavingTooManyRestarts::new(args)?)),
         "RemovePodsViolatingInterPodAntiAffinity" => {
             made(args, |args| Ok(RemovePodsViolatingInterPodAntiAffinity::new(&args)?))
         }
-        "RemovePodsViolatingNodeAffinity" => made(args, |args| Ok(RemovePodsViolatingNodeAffinity::new(args)?)),
+        "RemovePodsViolatingNodeAffinity" => made(args, |args| Ok(RemovePodsViolatingNodeAffinity::new(&args)?)),
         "RemovePodsViolatingNodeTaints" => made(args, |args| Ok(RemovePodsViolatingNodeTaints::new(args)?)),
+        "RemovePodsViolatingTopologySpreadConstraint" => {
+            made(args, |args| Ok(RemovePodsViolatingTopologySpreadConstraint::new(args)?))
+        }
+        "ScaleDownBinPack" => made(args, |args| Ok(ScaleDownBinPack::new(args)?)),
         _ => Err(PluginError::Unknown(name.to_owned())),
     }
 }

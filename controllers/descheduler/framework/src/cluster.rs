@@ -1,16 +1,20 @@
 //! The snapshot: nodes, pods and objects, kept up to date by their changes.
 
+mod by_label;
 mod classes;
 
 use std::{any::TypeId, collections::BTreeMap, sync::Arc};
 
 use koord_core::{key::ObjectKey, uid::Uid};
+use koord_scheduler_framework::labels::Labels;
 use koord_scheduling::{ResourceNames, ResourceVector};
-use koord_types::node_metric::NodeMetricStatus;
 
-use self::classes::{ClassId, Classes};
+use self::{
+    by_label::NodesByLabel,
+    classes::{ClassId, Classes},
+};
 use crate::{
-    metric::NodeMetric,
+    metric::{NodeMetric, UsageReport},
     node::Node,
     objects::{Object, Objects},
     pod::Pod,
@@ -32,6 +36,7 @@ pub struct Cluster {
     nodes: Vec<NodeSlot>,
     free_nodes: Vec<NodeId>,
     node_ids: BTreeMap<Arc<str>, NodeId>,
+    by_label: NodesByLabel,
     pods: Vec<Option<PodSlot>>,
     free_pods: Vec<PodId>,
     pod_ids: BTreeMap<ObjectKey, PodId>,
@@ -107,6 +112,11 @@ impl Cluster {
         self.slot(id).map_or("", |slot| &slot.name)
     }
 
+    /// The nodes with a label, in no particular order.
+    pub fn nodes_labelled(&self, key: &str, value: &str) -> &[NodeId] {
+        self.by_label.of(key, value)
+    }
+
     /// What is allocatable on a node.
     pub fn allocatable(&self, id: NodeId) -> &ResourceVector {
         self.slot(id).map_or(&NOTHING, |slot| &slot.allocatable)
@@ -164,9 +174,24 @@ impl Cluster {
     }
 
     /// The pods of which an object is an owner, be it their controller or not.
-    pub fn pods_of(&self, owner: &Uid) -> impl Iterator<Item = (PodId, &Arc<Pod>)> {
+    pub fn pods_of<'a>(&'a self, owner: &Uid) -> impl Iterator<Item = (PodId, &'a Arc<Pod>)> + use<'a> {
         let pods = self.by_owner.get(owner).into_iter().flatten();
         pods.filter_map(|id| Some((*id, self.pod(*id)?)))
+    }
+
+    /// The number of a pod's template, which pods of one template share: the place in a table of what depends on the template alone.
+    pub fn template_index(&self, id: PodId) -> usize {
+        self.pod_slot(id).map_or(0, |slot| slot.class.index())
+    }
+
+    /// The bound that is greater than the number of every template.
+    pub fn templates_max(&self) -> usize {
+        self.classes.max()
+    }
+
+    /// The bound that is greater than the number of every node.
+    pub fn nodes_max(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The bound that is greater than the number of every pod.
@@ -181,6 +206,8 @@ impl Cluster {
         let allocatable = self.resources.vector(&node.allocatable);
         let id = self.node_slot(&node.name);
         if let Some(slot) = self.nodes.get_mut(id.index()) {
+            let was = slot.node.as_ref().map(|node| node.labels.clone()).unwrap_or_default();
+            self.by_label.change(id, &was, &node.labels);
             (slot.allocatable, slot.node) = (allocatable, Some(node));
         }
     }
@@ -189,14 +216,17 @@ impl Cluster {
     pub fn remove_node(&mut self, name: &str) {
         let Some(id) = self.node_ids.get(name).copied() else { return };
         if let Some(slot) = self.nodes.get_mut(id.index()) {
+            if let Some(node) = &slot.node {
+                self.by_label.change(id, &node.labels, &Labels::default());
+            }
             (slot.allocatable, slot.node) = (ResourceVector::default(), None);
         }
         self.drop_if_empty(id);
     }
 
     /// A NodeMetric was added or changed.
-    pub fn set_metric(&mut self, name: &str, status: &NodeMetricStatus) {
-        let metric = NodeMetric::of(status, &mut self.resources);
+    pub fn set_metric(&mut self, name: &str, report: UsageReport) {
+        let metric = NodeMetric::of(report, &mut self.resources);
         let id = self.node_slot(name);
         if let Some(slot) = self.nodes.get_mut(id.index()) {
             slot.metric = Some(metric);

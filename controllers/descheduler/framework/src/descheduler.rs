@@ -8,7 +8,7 @@ use koord_resource::controller::ResourceKind;
 use koord_scheduling::Selector;
 
 use crate::{
-    cluster::{Cluster, NodeId},
+    cluster::{Cluster, NodeId, PodId},
     extension_points::StrategyError,
     limits::{Evicted, Limits},
     pass::{Asked, Evictor, Memory, Pass, Strategy, Tried, Verdict, Work},
@@ -50,6 +50,29 @@ pub struct Descheduler {
     /// The nodes whose pods are descheduled; `None` for all.
     pub nodes: Option<Selector>,
     pub limits: Limits,
+}
+
+/// What a pass is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    pub cluster: &'a Cluster,
+    /// What strategies have kept of the last pass that was carried out.
+    pub memory: &'a Memory,
+    /// Whether the first steps of the pass succeeded. The others are taken for successful.
+    pub results: &'a [bool],
+    /// Pods whose eviction failed not long ago. They are not tried.
+    pub held: &'a [PodId],
+    /// Whose verdicts are wanted.
+    pub wanted: Wanted<'a>,
+    /// When the pass began.
+    pub now: Timestamp,
+}
+
+impl<'a> Input<'a> {
+    /// A pass of which nothing has been carried out.
+    pub fn new(cluster: &'a Cluster, memory: &'a Memory, now: Timestamp) -> Self {
+        Self { cluster, memory, results: &[], held: &[], wanted: Wanted::Nothing, now }
+    }
 }
 
 /// What a pass comes to.
@@ -157,21 +180,9 @@ impl Descheduler {
         kinds
     }
 
-    /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes. `results` says of the first steps whether
-    /// they succeeded; the others are taken for successful.
-    pub fn pass(&self, cluster: &Cluster, memory: &Memory, results: &[bool], now: Timestamp) -> Plan {
-        self.pass_showing(cluster, memory, results, now, Wanted::Nothing)
-    }
-
-    /// The same, with verdicts of why pods stay.
-    pub fn pass_showing(
-        &self,
-        cluster: &Cluster,
-        memory: &Memory,
-        results: &[bool],
-        now: Timestamp,
-        wanted: Wanted<'_>,
-    ) -> Plan {
+    /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes.
+    pub fn pass(&self, input: &Input<'_>) -> Plan {
+        let Input { cluster, memory, results, held, wanted, now } = *input;
         let nodes = ready_nodes(cluster, self.nodes.as_ref());
         if nodes.len() < 2 {
             let skipped = Some(Skipped::TooFewNodes(nodes.len()));
@@ -186,7 +197,7 @@ impl Descheduler {
             steps: Vec::new(),
             results,
             evicted: Evicted::default(),
-            tried: vec![Tried::default(); cluster.pods_max()],
+            tried: tried(cluster, held),
             memory: memory.clone(),
             asked: match wanted {
                 Wanted::Nothing => Asked::Nothing,
@@ -211,6 +222,17 @@ impl Descheduler {
         let Work { steps, memory, verdicts, .. } = work;
         Plan { steps, memory, errors, skipped: None, verdicts }
     }
+}
+
+/// What has become of each pod before the pass begins.
+fn tried(cluster: &Cluster, held: &[PodId]) -> Vec<Tried> {
+    let mut tried = vec![Tried::default(); cluster.pods_max()];
+    for pod in held {
+        if let Some(tried) = tried.get_mut(pod.index()) {
+            *tried = Tried::Failed;
+        }
+    }
+    tried
 }
 
 /// What the strategies of all profiles do before others begin.

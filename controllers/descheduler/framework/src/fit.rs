@@ -1,6 +1,7 @@
 //! Which pods fit which nodes, by the two rules that descheduling knows: Koordinator's and that of kubernetes-sigs/descheduler. What other pods that are
 //! evicted in the same pass leave is not counted.
 
+use k8s_openapi::api::core::v1::Taint;
 use koord_scheduling::{Effect, ResourceId, ResourceVector, untolerated};
 
 use crate::{
@@ -9,6 +10,7 @@ use crate::{
     pod::Pod,
     reason::ReasonCode,
     refusal::Refusal,
+    toleration,
 };
 
 /// Why a pod does not fit a node.
@@ -59,21 +61,33 @@ impl Rule {
             return Err(Misfit::Unschedulable);
         }
         selects(pod, on).then_some(()).ok_or(Misfit::Affinity)?;
-        tolerates(pod, on).then_some(()).ok_or(Misfit::Taint)?;
-        if self == Self::Kubernetes {
-            if is_forbidden(cluster, pod, node) {
-                return Err(Misfit::AntiAffinity);
-            }
-            if pod.node.as_ref() == Some(&on.name) {
-                return Ok(());
+        self.tolerates(pod, on).then_some(()).ok_or(Misfit::Taint)?;
+        if self == Self::Koordinator {
+            return has_free(cluster, node, cluster.requests(id)).map_err(Misfit::Resource);
+        }
+        if pod.node.as_ref() != Some(&on.name) {
+            has_free(cluster, node, cluster.requests(id)).map_err(Misfit::Resource)?;
+            let slots = cluster.allocatable(node).get(ResourceId::PODS);
+            if i64::try_from(cluster.active_pods(node)).unwrap_or(i64::MAX) >= slots {
+                return Err(Misfit::PodSlots);
             }
         }
-        has_free(cluster, node, cluster.requests(id)).map_err(Misfit::Resource)?;
-        let slots = cluster.allocatable(node).get(ResourceId::PODS);
-        if self == Self::Kubernetes && i64::try_from(cluster.active_pods(node)).unwrap_or(i64::MAX) >= slots {
-            return Err(Misfit::PodSlots);
+        // The dearest check comes last.
+        if is_forbidden(cluster, pod, node) { Err(Misfit::AntiAffinity) } else { Ok(()) }
+    }
+
+    /// Whether a pod tolerates all taints of a node that keep pods away or evict them. That of kubernetes-sigs/descheduler compares numbers too.
+    fn tolerates(self, pod: &Pod, node: &Node) -> bool {
+        match self {
+            Self::Koordinator => tolerates(pod, node),
+            Self::Kubernetes => {
+                let counts = |taint: &&Taint| Effect::HARD.iter().any(|effect| effect.as_str() == taint.effect);
+                let tolerations = &pod.template.placement.tolerations;
+                let is_tolerated =
+                    |taint| tolerations.iter().any(|toleration| toleration::tolerates(toleration, taint));
+                node.taints.iter().filter(counts).all(is_tolerated)
+            }
         }
-        Ok(())
     }
 
     /// Whether a pod fits one of these nodes, but for its own. The refusal says what is against the nodes.
@@ -141,8 +155,8 @@ fn is_forbidden(cluster: &Cluster, pod: &Pod, node: NodeId) -> bool {
     let none = koord_scheduler_framework::labels::Labels::default();
     terms.iter().any(|term| {
         let Some(domain) = target.label(&term.topology_key) else { return false };
-        let near = cluster.nodes().filter(|(_, other)| other.label(&term.topology_key) == Some(domain));
-        near.flat_map(|(near, _)| cluster.active_pods_on(near)).any(|(_, other)| {
+        let near = cluster.nodes_labelled(&term.topology_key, domain).iter();
+        near.flat_map(|near| cluster.active_pods_on(*near)).any(|(_, other)| {
             let namespace = cluster.objects().get::<crate::objects::Namespace>(other.namespace());
             let of_namespace = namespace.map_or(&none, |namespace| &namespace.labels);
             other.key != pod.key && term.means(other.namespace(), &other.template.placement.labels, of_namespace)

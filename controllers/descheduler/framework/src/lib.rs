@@ -48,18 +48,22 @@ mod registration;
 mod selection;
 mod snapshot;
 mod step;
+pub mod toleration;
 
-pub use koord_scheduler_framework::labels::Labels;
+pub use koord_scheduler_framework::{
+    affinity::{PodTerm, SpreadConstraint},
+    labels::Labels,
+};
 
 pub use self::{
     cluster::{Cluster, NodeId, PodId},
-    descheduler::{Descheduler, Plan, Profile, ProfileError, Skipped, Wanted},
+    descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped, Wanted},
     extension_points::{
         Balance, Deschedule, Evict, Filter, Plugin, PreEvictionFilter, PreparedEvict, PreparedFilter,
         PreparedPreEvictionFilter, StrategyError,
     },
     limits::Limits,
-    metric::NodeMetric,
+    metric::{NodeMetric, UsageReport},
     node::Node,
     objects::ObjectType,
     pass::{Memory, Pass, Verdict},

@@ -1,6 +1,7 @@
 //! What a NodeMetric reports of a node and its pods.
 
 use koord_core::key::ObjectKey;
+use koord_resource::ResourceList;
 use koord_scheduling::{ResourceNames, ResourceVector};
 use koord_types::node_metric::NodeMetricStatus;
 
@@ -15,20 +16,39 @@ pub struct NodeMetric {
     pods: Box<[(ObjectKey, ResourceVector)]>,
 }
 
-impl NodeMetric {
-    /// What a status reports. Names of resources that are new are given numbers.
-    pub fn of(status: &NodeMetricStatus, resources: &mut ResourceNames) -> Self {
-        let mut pods: Vec<(ObjectKey, ResourceVector)> = status
-            .pods_metric
-            .iter()
-            .map(|pod| (ObjectKey::new(&pod.namespace, &pod.name), resources.vector(&pod.pod_usage.resources)))
-            .collect();
-        pods.sort_by(|(one, _), (other, _)| one.cmp(other));
+/// What a NodeMetric reports, as it was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UsageReport {
+    /// When it was reported, in milliseconds since 1970; `None` where it never was.
+    pub updated_ms: Option<i64>,
+    /// What is used beside pods; `None` while nothing has been measured.
+    pub system: Option<ResourceList>,
+    /// What each pod uses, by namespace and name.
+    pub pods: Vec<(ObjectKey, ResourceList)>,
+}
+
+impl UsageReport {
+    /// What a status reports.
+    pub fn of(status: &NodeMetricStatus) -> Self {
+        let pods = status.pods_metric.iter();
         Self {
             updated_ms: status.update_time.as_ref().map(|time| time.at().as_millisecond()),
-            system: status.node_metric.as_ref().map(|metric| resources.vector(&metric.system_usage.resources)),
-            pods: pods.into(),
+            system: status.node_metric.as_ref().map(|metric| metric.system_usage.resources.clone()),
+            pods: pods
+                .map(|pod| (ObjectKey::new(&pod.namespace, &pod.name), pod.pod_usage.resources.clone()))
+                .collect(),
         }
+    }
+}
+
+impl NodeMetric {
+    /// What was reported. Names of resources that are new are given numbers.
+    pub fn of(report: UsageReport, resources: &mut ResourceNames) -> Self {
+        let mut pods: Vec<(ObjectKey, ResourceVector)> =
+            report.pods.into_iter().map(|(key, usage)| (key, resources.vector(&usage))).collect();
+        pods.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let system = report.system.map(|usage| resources.vector(&usage));
+        Self { updated_ms: report.updated_ms, system, pods: pods.into() }
     }
 
     /// What a pod uses; `None` where it is not reported.

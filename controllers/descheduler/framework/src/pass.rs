@@ -123,9 +123,41 @@ impl<'a> Pass<'a> {
         self.work.memory.of((self.strategy.profile_index, self.strategy.plugin))
     }
 
+    /// Whether verdicts are wanted of any pod. Where not, whoever would go through many pods to leave them can save that.
+    pub fn wants_verdicts(&self) -> bool {
+        self.work.asked != Asked::Nothing
+    }
+
+    /// Records why the strategy leaves all active pods of a node. It costs nothing unless somebody asked.
+    pub fn leave_node(&mut self, node: NodeId, refusal: &Refusal) {
+        if self.wants_verdicts() {
+            for (pod, _) in self.cluster.active_pods_on(node) {
+                self.leave(pod, refusal.clone());
+            }
+        }
+    }
+
+    /// Whether the pod is evicted in this pass already, by whichever strategy.
+    pub fn is_evicted(&self, pod: PodId) -> bool {
+        self.work.tried.get(pod.index()) == Some(&Tried::Evicted)
+    }
+
     /// Whether a pod may be evicted, by all plugins that filter. Why it may not is recorded.
     pub fn filter(&mut self, pod: PodId) -> bool {
         match self.filtered(pod) {
+            Ok(()) => true,
+            Err(refusal) => {
+                self.leave(pod, refusal);
+                false
+            }
+        }
+    }
+
+    /// Whether the limits of evictions let one more pod of its node and namespace go. [`Pass::evict`] checks that too: ask before what takes long, such as
+    /// [`Pass::pre_eviction_filter`]. Why a pod may not be evicted is recorded.
+    pub fn within_limits(&mut self, pod: PodId) -> bool {
+        let Some(object) = self.cluster.pod(pod) else { return false };
+        match self.work.evicted.allows(object, &self.work.limits) {
             Ok(()) => true,
             Err(refusal) => {
                 self.leave(pod, refusal);

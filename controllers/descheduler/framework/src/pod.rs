@@ -6,7 +6,8 @@ mod state;
 use std::sync::Arc;
 
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_scheduler_framework::{labels::Labels, pod::Owner, pod::Template as Placement};
+pub use koord_scheduler_framework::pod::Owner;
+use koord_scheduler_framework::{labels::Labels, pod::Template as Placement};
 use koord_types::{classes::Classes, priority::PriorityClass, qos::QosClass};
 
 pub use self::{
@@ -123,6 +124,16 @@ impl Pod {
         self.owners.iter().any(|reference| &*reference.owner.kind == kind)
     }
 
+    /// What its deletion costs, for ReplicaSets; 0 where it does not say.
+    pub fn deletion_cost(&self) -> i32 {
+        self.annotation(DELETION_COST).map_or(0, cost)
+    }
+
+    /// What its eviction costs; 0 where it does not say.
+    pub fn eviction_cost(&self) -> i32 {
+        self.annotation(EVICTION_COST).map_or(0, cost)
+    }
+
     /// Whether it has not succeeded or failed.
     pub fn is_active(&self) -> bool {
         !matches!(self.state.phase, Phase::Succeeded | Phase::Failed)
@@ -165,5 +176,36 @@ impl Pod {
     /// Its QoS class of Koordinator: by its label, or by Kubernetes' class.
     pub fn qos_class(&self) -> Option<QosClass> {
         self.classes().qos
+    }
+}
+
+/// A number of 32 bits. As Kubernetes reads costs, one with a plus sign or leading zeros is none.
+fn cost(text: &str) -> i32 {
+    let is_number = text == "0" || text.starts_with(|first| matches!(first, '-' | '1'..='9'));
+    if is_number { text.parse().unwrap_or(0) } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_whole_numbers_without_plus_and_leading_zeros() {
+        for (text, expected) in [
+            ("100", 100),
+            ("-5", -5),
+            ("0", 0),
+            ("2147483647", i32::MAX),
+            ("2147483648", 0),
+            ("+10", 0),
+            ("008", 0),
+            ("1.5", 0),
+            ("", 0),
+        ] {
+            let annotations = [(EVICTION_COST, text), (DELETION_COST, text)].into_iter().collect();
+            let pod = Pod { annotations, ..Pod::default() };
+            assert_eq!((pod.eviction_cost(), pod.deletion_cost()), (expected, expected), "{text:?}");
+        }
+        assert_eq!(Pod::default().eviction_cost(), 0);
     }
 }

@@ -10,6 +10,71 @@ koord_scheduler_framework::reason_codes! {
             look: "`status.phase`, `status.reason` and the container statuses of the pod.",
             remedy: "Nothing: its controller makes another one. Repair what makes it fail."
         }
+        /// A pod that the required anti-affinity of the pod forbids is near.
+        AntiAffinityViolated {
+            look: "`spec.affinity.podAntiAffinity` of the pod, and the pods of its domain, of which one is named.",
+            remedy: "Nothing: the scheduler finds another domain for it. Where there is none, add nodes or relax the term."
+        }
+        /// The node of the pod is no longer one that its node selector and required node affinity select.
+        NodeAffinityViolated {
+            look: "`spec.affinity.nodeAffinity` and `spec.nodeSelector` of the pod, the labels of its node.",
+            remedy: "Nothing: it fits another node. Restore the label of the node if it was removed by mistake."
+        }
+        /// The pod fits a node that it prefers to its own.
+        BetterNodeExists {
+            look: "The preferred terms in `spec.affinity.nodeAffinity` of the pod, and the labels of both nodes.",
+            remedy: "Nothing: the scheduler prefers the other node."
+        }
+        /// The pod does not tolerate a taint of its node.
+        TaintNotTolerated {
+            look: "`spec.taints` of the node, `spec.tolerations` of the pod.",
+            remedy: "Nothing, or let the pod tolerate the taint; `excludedTaints` of the strategy leaves a taint out."
+        }
+        /// The containers of the pod have restarted too often.
+        TooManyRestarts {
+            look: "`restartCount` in the container statuses of the pod, `podRestartThreshold` of the strategy.",
+            remedy: "Repair what makes it restart; another node helps only where the node is the cause."
+        }
+        /// The pod is as old, or in such a state, that it is to be replaced.
+        LifeTimeOver {
+            look: "`metadata.creationTimestamp` and `status` of the pod, and the arguments of PodLifeTime.",
+            remedy: "Nothing: its controller makes another one."
+        }
+        /// The node of the pod is overutilized, and underutilized nodes can take its pods.
+        NodeOverutilized {
+            look: "What the pods of the node request and `targetThresholds` for LowNodeUtilization; the NodeMetric of the node and the high thresholds for LowNodeLoad.",
+            remedy: "Nothing; let pods request less, or add nodes."
+        }
+        /// The node of the pod is underutilized, and is emptied towards nodes that are used more.
+        NodeUnderutilized {
+            look: "What the pods of the node request, `thresholds` of HighNodeUtilization.",
+            remedy: "Nothing; a lower threshold keeps the node as it is."
+        }
+        /// The node has more pods of the same owner and images than its share.
+        DuplicatePod {
+            look: "The pods of the owner on the node.",
+            remedy: "Nothing; anti-affinity or a spread constraint keeps them apart when they are scheduled."
+        }
+        /// The topology domain of the pod has so many pods more than others that a spread constraint is violated.
+        TopologySpreadViolated {
+            look: "`spec.topologySpreadConstraints` of the pods, and how many of them each domain has.",
+            remedy: "Nothing; a domain is often too small because its nodes were away for a while."
+        }
+        /// The pod can move to nodes of a later level of `evictionOrder`.
+        LaterLevelFits {
+            look: "`evictionOrder` of CustomPriority, and the labels of the node.",
+            remedy: "Nothing; change the order, or the labels of the node."
+        }
+        /// Without the pod the node is used more evenly over its resources.
+        FragmentationReduced {
+            look: "What the pods of the node request of each resource, `imbalanceThreshold` of FragmentationAware.",
+            remedy: "Nothing; let the node run pods whose requests have the ratio of what is allocatable."
+        }
+        /// The pod is among the first that a scale-down should take, so that nodes become empty.
+        ScaleDownBinPacked {
+            look: "What the pods of each node request, `maxPodsToEvict` of ScaleDownBinPack.",
+            remedy: "Nothing; with `CalculateOnly` pods are only ranked."
+        }
 
         // --- why a pod stays: who may be evicted ---
 
@@ -132,6 +197,84 @@ koord_scheduler_framework::reason_codes! {
             remedy: "What the message says; it is tried again in a later pass."
         }
 
+        // --- why a pod stays: MigrationController ---
+
+        /// A PodMigrationJob of the pod has not ended.
+        MigratingAlready {
+            look: "`kubectl get podmigrationjobs`: one that names the pod.",
+            remedy: "Wait for its end, or delete the job."
+        }
+        /// The scheduler of the pod does not serve Reservations.
+        SchedulerWithoutReservations {
+            look: "`spec.schedulerName` of the pod, `schedulerNames` and `defaultJobMode` of MigrationController.",
+            remedy: "Add the scheduler to `schedulerNames` if it is a koord-scheduler, or migrate with `EvictDirectly`."
+        }
+        /// The eviction cost of the pod forbids its eviction.
+        EvictionCost {
+            look: "The annotation `scheduling.koordinator.sh/eviction-cost` of the pod.",
+            remedy: "Lower the cost below 2147483647."
+        }
+        /// The workload has a single replica, which would be missing meanwhile; skipCheckExpectedReplicas allows it.
+        SingleReplica {
+            look: "`spec.replicas` of the workload.",
+            remedy: "Scale the workload up, or set `skipCheckExpectedReplicas` of MigrationController."
+        }
+        /// All replicas of the workload might migrate or be unavailable at a time; skipCheckExpectedReplicas allows it.
+        LimitEqualsReplicas {
+            look: "`spec.replicas` of the workload, `maxMigratingPerWorkload` and `maxUnavailablePerWorkload` of MigrationController.",
+            remedy: "Lower the limits, scale the workload up, or set `skipCheckExpectedReplicas`."
+        }
+        /// The controller of the pod was not found, so its replicas are not known.
+        WorkloadNotFound {
+            look: "The controller in `metadata.ownerReferences` of the pod, with its uid.",
+            remedy: "Let a garbage collector remove the pod, or give a controller of this kind the subresource `scale`; or skip the gates `ExpectedReplicas`, `MaxMigratingPerWorkload` and `MaxUnavailablePerWorkload`."
+        }
+        /// The replicas of the pod's controller could not be looked up.
+        WorkloadLookupFailed {
+            look: "The controller in `metadata.ownerReferences` of the pod: whether its API is served, and may be read.",
+            remedy: "Install the API, or permit `get` of its subresource `scale`; or skip the gates `ExpectedReplicas`, `MaxMigratingPerWorkload` and `MaxUnavailablePerWorkload`."
+        }
+        /// The replicas of the pod's controller are not known yet.
+        WorkloadNotLookedUp {
+            look: "The controller in `metadata.ownerReferences` of the pod.",
+            remedy: "Nothing: its subresource `scale` is being read."
+        }
+        /// As many pods migrate as may.
+        MigratingGlobally {
+            look: "`kubectl get podmigrationjobs`, `maxMigratingGlobally` of MigrationController.",
+            remedy: "Wait, or raise the limit."
+        }
+        /// As many pods of the node migrate as may.
+        MigratingPerNode {
+            look: "`kubectl get podmigrationjobs`, `maxMigratingPerNode` of MigrationController.",
+            remedy: "Wait, or raise the limit."
+        }
+        /// As many pods of the namespace migrate as may.
+        MigratingPerNamespace {
+            look: "`kubectl get podmigrationjobs`, `maxMigratingPerNamespace` of MigrationController.",
+            remedy: "Wait, or raise the limit."
+        }
+        /// As many pods of the workload migrate as may.
+        MigratingPerWorkload {
+            look: "`kubectl get podmigrationjobs`, `maxMigratingPerWorkload` of MigrationController.",
+            remedy: "Wait, or raise the limit."
+        }
+        /// As many pods of the workload are unavailable as may be.
+        UnavailablePerWorkload {
+            look: "The pods of the workload that are not ready or migrate, `maxUnavailablePerWorkload` of MigrationController.",
+            remedy: "Wait until they are ready, or raise the limit."
+        }
+        /// Pods of the workload or namespace were evicted too recently.
+        ObjectLimiter {
+            look: "`objectLimiters` of MigrationController.",
+            remedy: "Wait, or let more pods go within the time."
+        }
+        /// The job is paused.
+        JobPaused {
+            look: "`spec.paused` of the PodMigrationJob.",
+            remedy: "Set it to false."
+        }
+
         // --- why a pod stays: what a strategy says ---
 
         /// The pod is not in the state that the strategy is about.
@@ -139,15 +282,195 @@ koord_scheduler_framework::reason_codes! {
             look: "`status` of the pod, and the arguments of the strategy.",
             remedy: "Nothing."
         }
-        /// An owner of the pod is of a kind that the strategy's arguments exclude.
+        /// The owners of the pod are of a kind that the strategy's arguments exclude, or of none that they include.
         OwnerKindExcluded {
-            look: "`metadata.ownerReferences` of the pod, `excludeOwnerKinds` in the arguments of the strategy.",
-            remedy: "Take the kind out of the list."
+            look: "`metadata.ownerReferences` of the pod, `excludeOwnerKinds` or `ownerKinds` in the arguments of the strategy.",
+            remedy: "Take the kind out of the list, or add it to those that are included."
+        }
+        /// The node of the pod is above none of the target or high thresholds.
+        NodeNotOverutilized {
+            look: "What the pods of the node request or, for LowNodeLoad, its NodeMetric; `targetThresholds` or `highThresholds` of the strategy.",
+            remedy: "Nothing, or lower the thresholds."
+        }
+        /// The node of the pod is above one of the thresholds, so it is not to be emptied.
+        NodeNotUnderutilized {
+            look: "What the pods of the node request, `thresholds` of the strategy.",
+            remedy: "Nothing, or raise the thresholds."
+        }
+        /// No node is in question as a target: none is underutilized, or all that may take pods are cordoned.
+        NoTargetNodes {
+            look: "What the pods of each node request or, for LowNodeLoad, the NodeMetrics; the thresholds of the strategy, cordoned nodes.",
+            remedy: "Add a node, or change the thresholds."
+        }
+        /// All nodes are underutilized, so that none is to be relieved or filled.
+        AllNodesUnderutilized {
+            look: "What the pods of each node request, the thresholds of the strategy.",
+            remedy: "Nothing, or lower `thresholds`; for an emptier cluster remove a node."
+        }
+        /// No more nodes are underutilized than the strategy demands.
+        TooFewNodesUnderutilized {
+            look: "`numberOfNodes` in the arguments of the strategy.",
+            remedy: "Lower the number."
+        }
+        /// The node of the pod is no longer overutilized after the evictions of this pass.
+        NodeRelieved {
+            look: "The earlier steps of the same plan.",
+            remedy: "Nothing."
+        }
+        /// The target nodes have nothing left of a resource after the evictions of this pass.
+        TargetsFull {
+            look: "The earlier steps of the same plan, what is allocatable on target nodes, the thresholds of the strategy.",
+            remedy: "Add a node, or raise `targetThresholds` or `highThresholds`."
+        }
+        /// No single target node could take the pod without being overloaded, although together they have room.
+        PodOverloadsTargets {
+            look: "What the pod requests or, for LowNodeLoad, uses, and what each target node has left below its target or high threshold.",
+            remedy: "Add a larger node, raise `targetThresholds` or `highThresholds`, or let the pod request less."
+        }
+        /// The pod tolerates the taints of no target node.
+        NoTargetTolerated {
+            look: "`spec.taints` of the target nodes, `spec.tolerations` of the pod. A pod needs as many tolerations as the node has taints.",
+            remedy: "Let the pod tolerate each taint, or add a node without taints."
+        }
+        /// As many pods of the node are evicted by the strategy in this pass as may be.
+        StrategyNodeLimit {
+            look: "`evictionLimits.node` in the arguments of the strategy.",
+            remedy: "Wait for the next pass, or raise the limit."
+        }
+        /// The pod requests no resource that has a threshold.
+        RequestsNoThresholdResource {
+            look: "`evictionModes` and `thresholds` in the arguments of the strategy, requests of the pod.",
+            remedy: "Take `OnlyThresholdingResources` out of the list."
+        }
+        /// The pod is the only one of its owner and images on the node, or the first of them.
+        NoDuplicate {
+            look: "The pods of the owner on the node.",
+            remedy: "Nothing."
+        }
+        /// The node has no more pods of the same owner and images than its share.
+        WithinShare {
+            look: "The pods of the owner on all nodes, and the nodes that can take them.",
+            remedy: "Nothing, or add a node that can take them."
+        }
+        /// Fewer than two nodes can take pods of this owner.
+        TooFewTargetNodes {
+            look: "Cordoned nodes, taints, free resources; node selector, affinity, tolerations and requests of the pods.",
+            remedy: "Add a node that they fit."
+        }
+        /// No other node that has fewer pods of the owner than its share can take the pod.
+        NoNodeBelowShare {
+            look: "Cordoned nodes, taints, free resources; node selector, affinity, tolerations and requests of the pod.",
+            remedy: "Add a node that it fits."
+        }
+        /// No spread constraint that the strategy enforces counts the pod.
+        NoSpreadConstraint {
+            look: "`spec.topologySpreadConstraints` of the pods of the namespace, `constraints` in the arguments of the strategy.",
+            remedy: "Nothing, or add `ScheduleAnyway` to `constraints`."
+        }
+        /// The spread constraints that count the pod hold.
+        SpreadConstraintHolds {
+            look: "`spec.topologySpreadConstraints` of the pods, and how many of them each domain has.",
+            remedy: "Nothing, or lower `maxSkew`."
+        }
+        /// A spread constraint is violated, but enough pods of the domain leave without this one, or none has to.
+        DomainNotTooLarge {
+            look: "The earlier steps of the same plan, and how many pods each domain has.",
+            remedy: "Nothing."
+        }
+        /// The pod fits no node of a domain that has too few pods.
+        NoSmallerDomainFits {
+            look: "`topologyBalanceNodeFit` of the strategy; node selector, affinity, tolerations and requests of the pod; nodes of domains below the average.",
+            remedy: "Add a node there, or set `topologyBalanceNodeFit` to false where an autoscaler adds one."
+        }
+        /// Wherever the pod went, another spread constraint would be violated more than it is.
+        AnotherConstraintWorsens {
+            look: "The other constraints that count the pod, and how many pods each of their domains has.",
+            remedy: "Add nodes to the domains that have too few pods, or raise `maxSkew` of one of the constraints."
+        }
+        /// What the node of the pod uses is not known, or was reported too long ago.
+        NodeUsageUnknown {
+            look: "The NodeMetric of the node, its `status.updateTime`, koordlet on the node, `nodeMetricExpirationSeconds`.",
+            remedy: "Let koordlet run and report on the node."
+        }
+        /// What the pod uses is not known, so neither is where it fits.
+        PodUsageUnknown {
+            look: "`status.podsMetric` of the NodeMetric.",
+            remedy: "Wait for the next report of koordlet."
+        }
+        /// The node of the pod is overutilized, but not for enough passes in a row.
+        NotOverutilizedLongEnough {
+            look: "`anomalyCondition` in the arguments of LowNodeLoad.",
+            remedy: "Wait, or lower `consecutiveAbnormalities`."
+        }
+        /// Only production pods overutilize the node, and the pod is none.
+        NotProductionPod {
+            look: "The labels `koordinator.sh/priority-class` and `koordinator.sh/qosClass` and the priority of the pod.",
+            remedy: "Nothing."
+        }
+        /// The node of the pod belongs to no level, or to one after which no level has nodes.
+        NoLaterLevel {
+            look: "`evictionOrder` of CustomPriority, and the labels of the node.",
+            remedy: "Nothing; change the order, or the labels of the node."
+        }
+        /// Too many pods of the node in a row fit nowhere, and the strategy gave the node up.
+        GivenUpAfterMisfits {
+            look: "Requests, node selectors, affinity and tolerations of the pods of the node.",
+            remedy: "Add a node that they fit, or keep such pods out by `podSelectors`."
+        }
+        /// Not all pods of the node fit elsewhere, or the eviction of one failed, so the node is not emptied.
+        NodeNotDrained {
+            look: "The pod that the operands name.",
+            remedy: "Add a node that it fits, or use the mode `BestEffort`."
+        }
+        /// The resources of the node are used evenly enough.
+        NodeNotFragmented {
+            look: "What the pods of the node request of each resource, `imbalanceThreshold` of FragmentationAware.",
+            remedy: "Nothing, or lower the threshold."
+        }
+        /// Without the pod the node would not be used more evenly by what is demanded.
+        GainTooSmall {
+            look: "What the pod requests, `minImprovementThreshold` of FragmentationAware.",
+            remedy: "Nothing, or lower the threshold."
+        }
+        /// Another pod of the node is the better choice, and only one is evicted in a pass.
+        BetterPodChosen {
+            look: "The evictions of the same plan.",
+            remedy: "Wait for the next pass."
+        }
+        /// As many pods are evicted by the strategy in this pass as may be.
+        StrategyTotalLimit {
+            look: "`maxPodsToEvict` in the arguments of the strategy.",
+            remedy: "Wait for the next pass, or raise the limit."
         }
         /// The pod is not old enough for the strategy.
         NotOldEnough {
             look: "`metadata.creationTimestamp` of the pod, and the age in the arguments of the strategy.",
             remedy: "Wait, or lower the age."
+        }
+        /// No pod that the required anti-affinity of the pod forbids is near.
+        AntiAffinityHolds {
+            look: "`spec.affinity.podAntiAffinity` of the pod, and the pods of its domain that the strategy's arguments choose.",
+            remedy: "Nothing."
+        }
+        /// The pod's node is one that its node affinity selects, or it has no such affinity.
+        NodeAffinityHolds {
+            look: "`spec.affinity.nodeAffinity` of the pod, `nodeAffinityType` of the strategy.",
+            remedy: "Nothing. A node selector alone does not count."
+        }
+        /// The pod prefers no node to its own.
+        NoBetterNode {
+            look: "The preferred terms in `spec.affinity.nodeAffinity` of the pod, and the labels of the nodes.",
+            remedy: "Nothing."
+        }
+        /// The node has no taint that counts and that the pod does not tolerate.
+        TaintsTolerated {
+            look: "`spec.taints` of the node, `spec.tolerations` of the pod, `includedTaints` and `excludedTaints` of the strategy.",
+            remedy: "Nothing. Taints with the effect `NoExecute` do not count: the controller manager evicts for them."
+        }
+        /// The containers of the pod have not restarted often enough for the strategy.
+        TooFewRestarts {
+            look: "`restartCount` in the container statuses of the pod, `podRestartThreshold` and `includingInitContainers` of the strategy.",
+            remedy: "Nothing, or lower the threshold."
         }
     }
 }

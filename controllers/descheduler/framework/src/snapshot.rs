@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     cluster::Cluster,
+    metric::UsageReport,
     node::Node,
     objects::{DisruptionBudget, Namespace, Object, ObjectType, PriorityClass, VolumeClaim},
     pod::Pod,
@@ -61,7 +62,7 @@ impl Cluster {
             }
             "NodeMetric" => {
                 let metric = read::<ApiNodeMetric>(object)?;
-                self.set_metric(key(object).name(), &metric.status);
+                self.set_metric(key(object).name(), UsageReport::of(&metric.status));
             }
             "Namespace" => self.set_json::<Namespace>(object)?,
             "PodDisruptionBudget" => self.set_json::<DisruptionBudget>(object)?,

@@ -6,6 +6,10 @@ use koord_descheduler_framework::{
     Cluster, Node, ObjectType, Pod, UsageReport,
     objects::{DisruptionBudget, Namespace, Object, PriorityClass, VolumeClaim},
 };
+use koord_descheduler_migration::{
+    MigrationJob,
+    workloads::{CloneSet, Deployment, KruiseStatefulSet, ReplicaSet, ReplicationController, StatefulSet, Workload},
+};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core, Watch,
@@ -18,6 +22,9 @@ use koord_runtime::{
 };
 
 use crate::view::{MetricView, NodeView, ObjectView, PodView};
+
+/// Changes that are taken at a time.
+pub(crate) const DELTAS_MAX: usize = 4096;
 
 /// A change of the cluster.
 #[derive(Debug)]
@@ -103,8 +110,20 @@ impl Feed {
         caches.follow_objects::<DisruptionBudget>(reads);
         caches.follow_objects::<VolumeClaim>(reads);
         caches.follow_objects::<PriorityClass>(reads);
+        caches.follow_objects::<MigrationJob>(reads);
+        caches.follow_objects::<Workload<ReplicationController>>(reads);
+        caches.follow_objects::<Workload<Deployment>>(reads);
+        caches.follow_objects::<Workload<ReplicaSet>>(reads);
+        caches.follow_objects::<Workload<StatefulSet>>(reads);
+        caches.follow_objects::<Workload<CloneSet>>(reads);
+        caches.follow_objects::<Workload<KruiseStatefulSet>>(reads);
         let Caches { watches, .. } = caches;
         Self { stream, watches }
+    }
+
+    /// Brings a snapshot to where the caches are.
+    pub fn fill(&mut self, cluster: &mut Cluster) {
+        while !self.catch_up(cluster, DELTAS_MAX) {}
     }
 
     /// Whether all objects are known.
@@ -113,7 +132,7 @@ impl Feed {
     }
 
     /// Brings a snapshot to where the caches are, by up to a number of changes. Whether it is there.
-    pub(crate) fn catch_up(&mut self, cluster: &mut Cluster, limit: usize) -> bool {
+    fn catch_up(&mut self, cluster: &mut Cluster, limit: usize) -> bool {
         for delta in self.stream.take(limit) {
             delta.apply(cluster);
         }

@@ -9,14 +9,18 @@
 
 mod carry_out;
 mod feed;
+mod jobs;
 mod metrics;
+mod migration;
 mod passes;
 mod task;
 mod view;
 
 pub use self::{
     feed::Feed,
-    metrics::METRICS,
+    jobs::install_jobs,
+    metrics::{METRICS, Measures},
+    migration::{LateRequester, Migration},
     passes::Passes,
     task::{Worker, install},
 };

@@ -3,17 +3,12 @@
 use std::time::Duration;
 
 use koord_descheduler_framework::Eviction;
+use koord_descheduler_migration::controller::PODS_EVICTED;
 use koord_runtime::metrics::{Description, Metrics, Unit, exponential_buckets};
 use prometheus::{Histogram, IntCounterVec, IntGauge, Result};
 
 const PASS_BUCKETS: &[f64] = &exponential_buckets::<14>(0.0001, 2.5);
 
-pub(crate) const EVICTED: Description = Description::counter(
-    "descheduler_pods_evicted",
-    &["result", "strategy", "namespace", "node"],
-    "Pods that were to be evicted, by result (success, error), the strategy that chose them, their namespace and node.",
-)
-.advice("`error`: the event of the pod and the log say why; often a PodDisruptionBudget forbids it.");
 pub(crate) const PASS_DURATION: Description = Description::histogram(
     "koord_descheduler_pass_duration_seconds",
     &[],
@@ -35,21 +30,24 @@ pub(crate) const STRATEGY_ERRORS: Description = Description::counter(
 .advice("The log line `the strategy failed` says why.");
 
 /// All metrics of the descheduler's own.
-pub const METRICS: &[Description] = &[EVICTED, PASS_DURATION, LAST_PASS, STRATEGY_ERRORS];
+pub const METRICS: &[Description] = &[PODS_EVICTED, PASS_DURATION, LAST_PASS, STRATEGY_ERRORS];
 
 /// The metrics.
-pub(crate) struct Measures {
-    evicted: IntCounterVec,
+pub struct Measures {
+    pub(crate) evictions: IntCounterVec,
     pass: Histogram,
     steps: IntGauge,
     pub(crate) errors: IntCounterVec,
 }
 
 impl Measures {
-    pub(crate) fn new(metrics: &Metrics) -> Result<Self> {
+    /// # Errors
+    ///
+    /// One of them is registered already.
+    pub fn new(metrics: &Metrics) -> Result<Self> {
         let none: [&str; 0] = [];
         Ok(Self {
-            evicted: metrics.counter(EVICTED)?,
+            evictions: metrics.counter(PODS_EVICTED)?,
             pass: metrics.histogram(PASS_DURATION)?.with_label_values(&none),
             steps: metrics.gauge(LAST_PASS)?.with_label_values(&none),
             errors: metrics.counter(STRATEGY_ERRORS)?,
@@ -60,7 +58,7 @@ impl Measures {
     pub(crate) fn evicted(&self, eviction: &Eviction, is_done: bool) {
         let result = if is_done { "success" } else { "error" };
         let node = eviction.pod.node.as_deref().unwrap_or_default();
-        self.evicted.with_label_values(&[result, eviction.plugin, eviction.pod.key.namespace(), node]).inc();
+        self.evictions.with_label_values(&[result, eviction.plugin, eviction.pod.key.namespace(), node]).inc();
     }
 
     /// A pass has been computed.

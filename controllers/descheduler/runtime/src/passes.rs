@@ -3,8 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Plan, PodId};
+use koord_descheduler_framework::{Descheduler, Input, Memory, Plan, PodId};
 use koord_runtime::{clock::Moment, uid::Uid};
+
+use crate::migration::SharedCluster;
 
 /// The first pause after an eviction failed, and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -13,7 +15,7 @@ const PAUSE_MAX: Duration = Duration::from_mins(10);
 /// The descheduler between its passes.
 pub struct Passes {
     descheduler: Arc<Descheduler>,
-    pub(crate) cluster: Cluster,
+    pub(crate) cluster: SharedCluster,
     memory: Memory,
     /// The time from the start of a pass to the start of the next; `None` for a single pass.
     interval: Option<Duration>,
@@ -35,7 +37,7 @@ impl Passes {
     pub fn new(descheduler: Descheduler, interval: Duration) -> Self {
         Self {
             descheduler: Arc::new(descheduler),
-            cluster: Cluster::default(),
+            cluster: SharedCluster::default(),
             memory: Memory::default(),
             interval: (!interval.is_zero()).then_some(interval),
             next: None,
@@ -57,9 +59,7 @@ impl Passes {
     pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment) -> UnderWay {
         self.next = self.interval.map(|interval| moment + interval);
         self.failed.retain(|_, (until, pause)| *until + *pause > moment);
-        let held =
-            self.cluster.pods().filter(|(_, pod)| self.failed.get(&pod.uid).is_some_and(|(until, _)| *until > moment));
-        let held: Vec<PodId> = if self.failed.is_empty() { Vec::new() } else { held.map(|(id, _)| id).collect() };
+        let held = self.held(moment);
         let plan = self.plan(&[], &held, now);
         UnderWay { plan, results: Vec::new(), held, now }
     }
@@ -83,8 +83,17 @@ impl Passes {
         self.memory = pass.plan.memory;
     }
 
+    /// The pods whose eviction failed not long ago.
+    fn held(&self, now: Moment) -> Vec<PodId> {
+        if self.failed.is_empty() {
+            return Vec::new();
+        }
+        let is_held = |uid: &Uid| self.failed.get(uid).is_some_and(|(until, _)| *until > now);
+        self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
+    }
+
     fn plan(&self, results: &[bool], held: &[PodId], now: Timestamp) -> Plan {
-        self.descheduler.pass(&Input { results, held, ..Input::new(&self.cluster, &self.memory, now) })
+        self.descheduler.pass(&Input { results, held, ..Input::new(&self.cluster.lock(), &self.memory, now) })
     }
 }
 

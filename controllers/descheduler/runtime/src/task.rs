@@ -3,24 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_descheduler_framework::{Skipped, Step};
-use koord_runtime::{
-    Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, metrics::Metrics, random::Random,
-};
-use prometheus::Result;
+use koord_runtime::{Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, random::Random};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     carry_out,
-    feed::Feed,
+    feed::{DELTAS_MAX, Feed},
     metrics::Measures,
+    migration::{Migration, Verdict},
     passes::{Passes, UnderWay},
 };
 
-/// Changes that are taken at a time.
-const DELTAS_MAX: usize = 4096;
 /// How long changes are left alone after others came.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long changes are waited for where nothing else is to be done.
+const IDLE: Duration = Duration::from_secs(1);
 /// How often it is looked whether the caches are complete.
 const INCOMPLETE: Duration = Duration::from_millis(20);
 
@@ -30,6 +28,7 @@ const COMPONENT: &str = "koord-descheduler";
 /// The descheduler with its caches, between the program and the framework.
 pub struct Worker {
     passes: Passes,
+    migration: Option<Migration>,
     feed: Feed,
     clock: SharedClock,
     events: Arc<dyn EventSink>,
@@ -44,26 +43,26 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// # Errors
-    ///
-    /// A metric is registered already.
-    pub fn new(passes: Passes, feed: Feed, core: &Core, metrics: &Metrics, is_dry_run: bool) -> Result<Self> {
-        Ok(Self {
+    pub fn new(
+        passes: Passes,
+        migration: Option<Migration>,
+        feed: Feed,
+        core: &Core,
+        measures: Measures,
+        is_dry_run: bool,
+    ) -> Self {
+        Self {
             passes,
+            migration,
             feed,
             clock: Arc::clone(core.clock()),
             events: Arc::clone(core.events()),
             random: core.random().clone(),
-            measures: Measures::new(metrics)?,
+            measures,
             is_dry_run,
             process: core.random().uuid(),
             skipped: None,
-        })
-    }
-
-    /// Brings the snapshot to where the caches are.
-    fn catch_up(&mut self) {
-        while !self.feed.catch_up(&mut self.passes.cluster, DELTAS_MAX) {}
+        }
     }
 
     /// Follows the cluster for a time, or until changes have come.
@@ -72,8 +71,9 @@ impl Worker {
         tokio::select! {
             biased;
             deltas = self.feed.stream.next(DELTAS_MAX) => {
-                for delta in deltas {
-                    delta.apply(&mut self.passes.cluster);
+                {
+                    let mut cluster = self.passes.cluster.lock();
+                    deltas.into_iter().for_each(|delta| delta.apply(&mut cluster));
                 }
                 clock.sleep(PAUSE.min(longest)).await;
             }
@@ -88,17 +88,54 @@ impl Worker {
         }
         self.passes.lead(self.clock.moment());
         while !end.is_cancelled() {
-            let moment = self.clock.moment();
-            match self.passes.next() {
-                Some(next) if next <= moment => self.pass(api, end).await,
-                Some(next) => self.follow(next.since(moment)).await,
-                None => self.follow(Duration::from_secs(1)).await,
+            let now = self.clock.moment();
+            if let Some(migration) = &mut self.migration {
+                migration.changed(&self.passes.cluster.lock(), now);
+            }
+            let arbitration = self.migration.as_ref().and_then(Migration::next);
+            match (self.passes.next(), arbitration) {
+                (Some(next), _) if next <= now => self.pass(api, end).await,
+                (_, Some(next)) if next <= now => self.arbitrate(api, end).await,
+                (pass, arbitration) => {
+                    let next = pass.into_iter().chain(arbitration).min();
+                    self.follow(next.map_or(IDLE, |next| next.since(now))).await;
+                }
+            }
+        }
+    }
+
+    /// Lets jobs start that may, and ends those whose pods may not migrate.
+    async fn arbitrate(&mut self, api: &Api, end: &CancellationToken) {
+        let Some(migration) = &mut self.migration else { return };
+        let verdicts = {
+            let mut cluster = self.passes.cluster.lock();
+            self.feed.fill(&mut cluster);
+            migration.arbitrate(&cluster, self.clock.moment())
+        };
+        for Verdict { uid, write, event } in verdicts {
+            if end.is_cancelled() {
+                return;
+            }
+            match api.write(&write).await {
+                Ok(_) => match event {
+                    Some(event) => self.events.record(COMPONENT, event),
+                    None => migration.passed(uid),
+                },
+                // A job that is gone or has changed is decided about again when the caches show it.
+                Err(error) if error.stale => {}
+                Err(error) => tracing::warn!(%error, "a PodMigrationJob could not be arbitrated"),
             }
         }
     }
 
     async fn pass(&mut self, api: &Api, end: &CancellationToken) {
-        self.catch_up();
+        {
+            let mut cluster = self.passes.cluster.lock();
+            self.feed.fill(&mut cluster);
+            if let Some(migration) = &self.migration {
+                migration.prepare(&mut cluster);
+            }
+        }
         let began = self.clock.moment();
         let mut pass = self.passes.begin(self.clock.now(), began);
         let took = self.clock.moment().since(began);
@@ -183,7 +220,7 @@ pub fn install(worker: Worker, manager: &mut Manager) {
                     }
                     let mut worker = worker.lock().await;
                     while !*leading.borrow() {
-                        worker.follow(Duration::from_secs(1)).await;
+                        worker.follow(IDLE).await;
                     }
                 }
             };

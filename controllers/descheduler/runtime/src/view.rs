@@ -17,6 +17,7 @@ use koord_descheduler_framework::{
     Node, ObjectType, Pod, UsageReport,
     pod::{OwnerReference, State},
 };
+use koord_descheduler_migration::controller::PodProjection;
 use koord_resource::{ResourceList, Time, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
@@ -34,6 +35,12 @@ use self::templates::{Shape, Templates};
 /// A pod.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PodView(pub(crate) Arc<Pod>);
+
+impl PodProjection for PodView {
+    fn pod(&self) -> &Arc<Pod> {
+        &self.0
+    }
+}
 
 /// What is read of a pod. The spec is decoded only where no pod before had an equal one.
 #[derive(Deserialize)]

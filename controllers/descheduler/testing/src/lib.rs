@@ -1,5 +1,5 @@
 //! Nodes and pods for the tests of strategies, and what a strategy evicts of them.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
 use std::sync::Arc;
 

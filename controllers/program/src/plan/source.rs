@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{files, listing, permission::Missing};
 
 /// Where the objects come from.
+#[derive(Clone)]
 pub enum Source {
     /// A cluster, of which every collection is listed.
     Cluster(Client),

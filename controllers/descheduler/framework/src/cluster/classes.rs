@@ -13,7 +13,7 @@ pub(super) struct ClassId(u32);
 /// All classes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    classes: Vec<Option<Class>>,
+    slots: Vec<Option<Class>>,
     free: Vec<ClassId>,
     /// By the address of their template, which they hold.
     ids: BTreeMap<usize, ClassId>,
@@ -26,27 +26,35 @@ struct Class {
     pods: usize,
 }
 
+impl ClassId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl Classes {
+    /// The bound that is greater than the number of every class.
+    pub(super) fn max(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The class of a pod with this template, which is one pod larger now.
     pub(super) fn enter(&mut self, template: &Arc<Template>, resources: &mut ResourceNames) -> ClassId {
         let address = Arc::as_ptr(template).addr();
         if let Some(id) = self.ids.get(&address) {
-            if let Some(Some(class)) = self.classes.get_mut(id.0 as usize) {
+            if let Some(Some(class)) = self.slots.get_mut(id.0 as usize) {
                 class.pods += 1;
             }
             return *id;
         }
         let requests = resources.vector(&template.placement.requests);
         let class = Some(Class { template: Arc::clone(template), requests, pods: 1 });
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.classes[id.0 as usize] = class;
-                id
-            }
-            None => {
-                self.classes.push(class);
-                ClassId(u32::try_from(self.classes.len() - 1).unwrap_or(u32::MAX))
-            }
+        let id = if let Some(id) = self.free.pop() {
+            self.slots[id.0 as usize] = class;
+            id
+        } else {
+            self.slots.push(class);
+            ClassId(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
         };
         self.ids.insert(address, id);
         id
@@ -54,7 +62,7 @@ impl Classes {
 
     /// A pod of a class is gone.
     pub(super) fn leave(&mut self, id: ClassId) {
-        let Some(slot) = self.classes.get_mut(id.0 as usize) else { return };
+        let Some(slot) = self.slots.get_mut(id.0 as usize) else { return };
         let Some(class) = slot else { return };
         class.pods -= 1;
         if class.pods == 0 {
@@ -66,6 +74,6 @@ impl Classes {
 
     /// What each pod of a class requests.
     pub(super) fn requests(&self, id: ClassId) -> Option<&ResourceVector> {
-        self.classes.get(id.0 as usize)?.as_ref().map(|class| &class.requests)
+        self.slots.get(id.0 as usize)?.as_ref().map(|class| &class.requests)
     }
 }

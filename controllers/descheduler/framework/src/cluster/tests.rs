@@ -46,7 +46,7 @@ fn what_is_known_of_a_node_survives_the_node_and_comes_before_it() {
     let mut cluster = Cluster::default();
     let before = cluster.set_pod(pod("x", Some("a"), "1", "Running"));
     assert_eq!((cluster.node_id("a"), cluster.node_of(before), cluster.nodes().count()), (None, None, 0));
-    cluster.set_metric("a", &NodeMetricStatus::default());
+    cluster.set_metric("a", UsageReport::default());
     cluster.set_node(node("a", "4"));
     let a = cluster.node_id("a").unwrap();
     assert_eq!((cluster.requested(a).get(ResourceId::CPU), cluster.node_of(before)), (1000, Some(a)));
@@ -76,4 +76,45 @@ fn a_pod_that_is_bound_or_replaced_moves() {
     assert_eq!(cluster.requested(b).get(ResourceId::CPU), 2000);
     let id = cluster.pod_id("ns/x").unwrap();
     assert_eq!((cluster.requests(id).get(ResourceId::CPU), cluster.pods_max()), (2000, 1));
+}
+
+#[test]
+fn pods_of_one_template_share_its_number() {
+    let mut cluster = Cluster::default();
+    let one = pod("x", Some("a"), "1", "Running");
+    let mut same = (*one).clone();
+    same.key = ObjectKey::new("ns", "y");
+    let ids = [one, Arc::new(same), pod("z", Some("a"), "1", "Running")].map(|pod| cluster.set_pod(pod));
+    let [x, y, z] = ids.map(|id| cluster.template_index(id));
+    assert!(x == y && x != z && x.max(z) < cluster.templates_max());
+    assert!(cluster.node_id("a").is_none() && cluster.nodes_max() == 1);
+}
+
+#[test]
+fn nodes_are_found_by_the_labels_that_they_have_now() {
+    let labelled = |name: &str, labels: &[(&'static str, &'static str)]| {
+        let mut node = (*node(name, "4")).clone();
+        node.labels = labels.iter().copied().collect();
+        Arc::new(node)
+    };
+    let mut cluster = Cluster::default();
+    for name in ["a", "b"] {
+        cluster.set_node(labelled(name, &[("zone", "x"), ("arch", "arm64")]));
+    }
+    let names = |cluster: &Cluster, key: &str, value: &str| {
+        let nodes = cluster.nodes_labelled(key, value).iter();
+        nodes.map(|id| cluster.node_name(*id).to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&cluster, "zone", "x"), ["a", "b"]);
+    cluster.set_node(labelled("a", &[("zone", "y"), ("disk", "ssd")]));
+    assert_eq!((names(&cluster, "zone", "x"), names(&cluster, "zone", "y")), (vec!["b".into()], vec!["a".into()]));
+    assert_eq!(
+        (names(&cluster, "arch", "arm64"), names(&cluster, "disk", "ssd")),
+        (vec!["b".into()], vec!["a".into()])
+    );
+    cluster.remove_node("a");
+    cluster.remove_node("b");
+    for (key, value) in [("zone", "x"), ("zone", "y"), ("arch", "arm64"), ("disk", "ssd")] {
+        assert_eq!(names(&cluster, key, value), [""; 0], "{key}");
+    }
 }

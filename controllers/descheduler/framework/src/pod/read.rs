@@ -57,9 +57,15 @@ impl Pod {
             created: metadata.creation_timestamp.as_ref().map_or(0, seconds),
             started: status.start_time.as_ref().map(seconds),
             is_deleting: metadata.deletion_timestamp.is_some(),
-            transitions: transitions(&status),
+            transitions: Self::transitions(&status),
             state: strings.share(state),
         })
+    }
+
+    /// When each condition of a status changed, in seconds since 1970; 0 where it does not say.
+    pub fn transitions(status: &PodStatus) -> Box<[i64]> {
+        let times = status.conditions.iter().flatten().map(|condition| condition.last_transition_time.as_ref());
+        times.map(|time| time.map_or(0, seconds)).collect()
     }
 
     /// Those of these annotations that the descheduler reads.
@@ -164,12 +170,6 @@ impl ContainerState {
                 .map(|ended| (strings.intern(ended.reason.as_deref().unwrap_or_default()), ended.exit_code)),
         }
     }
-}
-
-/// When each condition changed.
-fn transitions(status: &PodStatus) -> Box<[i64]> {
-    let times = status.conditions.iter().flatten().map(|condition| condition.last_transition_time.as_ref());
-    times.map(|time| time.map_or(0, seconds)).collect()
 }
 
 /// Seconds since 1970.

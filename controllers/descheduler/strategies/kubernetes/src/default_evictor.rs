@@ -375,7 +375,11 @@ mod tests {
             (with(&by_value, &json!({"evictSystemCriticalPods": true})), 2_000_000_000, None),
             (json!({"priorityThreshold": {"name": "gone"}}), -5, Some(ReasonCode::PriorityThreshold)),
         ] {
-            assert_eq!(verdict(&arguments, &of(priority), &[class.clone()]), expected, "{arguments} {priority}");
+            assert_eq!(
+                verdict(&arguments, &of(priority), std::slice::from_ref(&class)),
+                expected,
+                "{arguments} {priority}"
+            );
         }
     }
 
@@ -400,7 +404,7 @@ mod tests {
             (classes("fast"), &claimed, Some(ReasonCode::PersistentVolumeClaim)),
             (classes("slow"), &claimed, None),
         ] {
-            assert_eq!(verdict(&arguments, pod, &[claim.clone()]), expected, "{arguments}");
+            assert_eq!(verdict(&arguments, pod, std::slice::from_ref(&claim)), expected, "{arguments}");
         }
         assert_eq!(
             verdict(&classes("slow"), &claimed, &[]),

@@ -87,7 +87,7 @@ impl Deschedule for RemoveFailedPods {
             }
             match self.decide(pod, now) {
                 Ok(reason) => {
-                    if pass.filter(id) && pass.pre_eviction_filter(id) {
+                    if selection::may_be_evicted(pass, id) {
                         pass.evict(id, reason, "");
                     }
                 }
@@ -103,13 +103,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use koord_descheduler_testing::{cluster, evicted, node, pod, with};
+    use crate::DefaultEvictor;
+    use koord_descheduler_testing::{args, cluster, evicted, evicted_through, node, pod, with};
 
     const NOW: i64 = 10_000;
 
     /// Which of these pods the strategy evicts.
-    fn evicts(args: &Value, pods: &[Value]) -> Vec<String> {
-        let plugin = RemoveFailedPods::new(koord_descheduler_testing::args("RemoveFailedPods", args)).unwrap();
+    fn evicts(arguments: &Value, pods: &[Value]) -> Vec<String> {
+        let plugin = RemoveFailedPods::new(args("RemoveFailedPods", arguments)).unwrap();
         let objects: Vec<Value> = [node("n1"), node("n2")].iter().chain(pods).cloned().collect();
         evicted(plugin, &cluster(&objects), NOW)
     }
@@ -144,6 +145,19 @@ mod tests {
         assert_eq!(evicts(&json!({"reasons": ["Error"]}), &pods), [""; 0]);
         assert_eq!(evicts(&json!({"reasons": ["Error"], "includingInitContainers": true}), &pods), ["c"]);
         assert_eq!(evicts(&json!({"exitCodes": [137]}), &pods), ["b"]);
+    }
+
+    #[test]
+    fn an_evicted_pod_with_local_storage_stays_unless_the_evictor_lets_such_pods_go() {
+        let local = json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}, "status": {"reason": "Evicted"}});
+        let cluster = cluster(&[node("n1"), node("n2"), failed("a", &local)]);
+        let found = |arguments: Value| {
+            let plugin = RemoveFailedPods::new(args("RemoveFailedPods", &json!({"reasons": ["Evicted"]}))).unwrap();
+            let evictor = DefaultEvictor::new(&args("DefaultEvictor", &arguments)).unwrap();
+            evicted_through(plugin, evictor, &cluster, NOW)
+        };
+        assert_eq!(found(json!({})), [""; 0]);
+        assert_eq!(found(json!({"evictLocalStoragePods": true})), ["a"]);
     }
 
     #[test]

@@ -1,0 +1,158 @@
+//! Arbitration and object limiters of PodMigrationJobs, between the snapshot and the API server.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use koord_descheduler_framework::{Cluster, Pod};
+use koord_descheduler_migration::{
+    MigrationController, MigrationJob, ObjectLimiters,
+    arbitration::{Decision, forbidden_message, is_waiting},
+    controller::{Answered, ObjectLimits, Requester},
+    jobs::PASSED_ARBITRATION,
+};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    api::Api,
+    clock::Moment,
+    events::{Event, EventType, Regarded},
+    key::ObjectKey,
+    uid::Uid,
+    write::{Action, WireRequest, Write},
+};
+use koord_types::pod_migration_job::PodMigrationJob;
+use parking_lot::Mutex;
+use serde_json::json;
+
+/// The snapshot, which the controller of jobs reads between two changes.
+pub(crate) type SharedCluster = Arc<Mutex<Cluster>>;
+
+/// What the plugin MigrationController needs beside passes.
+pub struct Migration {
+    plugin: Arc<MigrationController>,
+    limiters: Arc<Mutex<ObjectLimiters>>,
+    /// Jobs that have passed in this process, and do not show it yet.
+    passed: BTreeSet<Uid>,
+    interval: Duration,
+    /// When jobs are arbitrated next; `None` while none waits.
+    next: Option<Moment>,
+}
+
+/// What becomes of a job that has waited.
+pub(crate) struct Verdict {
+    pub(crate) uid: Uid,
+    pub(crate) write: Write,
+    /// What is reported when that is written; `None` for a job that may start.
+    pub(crate) event: Option<Event>,
+}
+
+impl Migration {
+    /// Arbitration by a plugin, this often.
+    pub fn new(plugin: Arc<MigrationController>, interval: Duration) -> Self {
+        Self { plugin, limiters: Arc::default(), passed: BTreeSet::new(), interval, next: None }
+    }
+
+    pub(crate) fn limits(&self, cluster: SharedCluster) -> Arc<dyn ObjectLimits> {
+        Arc::new(Limits { plugin: Arc::clone(&self.plugin), limiters: Arc::clone(&self.limiters), cluster })
+    }
+
+    /// Lets a pass know the object limiters as they are.
+    pub(crate) fn prepare(&self, cluster: &mut Cluster) {
+        self.limiters.lock().clone().store(cluster);
+    }
+
+    pub(crate) fn next(&self) -> Option<Moment> {
+        self.next
+    }
+
+    /// Jobs may have come, or changed: those that wait are arbitrated one interval after the last time, or at once.
+    pub(crate) fn changed(&mut self, cluster: &Cluster, now: Moment) {
+        let waits = MigrationJob::all(cluster).any(|job| is_waiting(job, &self.passed));
+        self.next = match self.next {
+            Some(next) if waits => Some(next),
+            None if waits => Some(now + self.interval),
+            _ => None,
+        };
+    }
+
+    /// Decides about all jobs that wait. Those that stay are not among the verdicts.
+    pub(crate) fn arbitrate(&mut self, cluster: &Cluster, now: Moment) -> Vec<Verdict> {
+        self.next = Some(now + self.interval);
+        let seen: BTreeSet<&Uid> = MigrationJob::all(cluster)
+            .filter(|job| job.is_live() && !job.has_passed_arbitration)
+            .map(|job| &job.uid)
+            .collect();
+        self.passed.retain(|uid| seen.contains(uid));
+        let decided = self.plugin.arbitrate(cluster, &self.passed).into_iter();
+        decided.filter_map(|arbitrated| verdict(arbitrated.job, &arbitrated.decision)).collect()
+    }
+
+    /// A job has passed, though the snapshot does not show it yet.
+    pub(crate) fn passed(&mut self, job: Uid) {
+        self.passed.insert(job);
+    }
+}
+
+fn verdict(job: &MigrationJob, decision: &Decision) -> Option<Verdict> {
+    let (kind, key) = (ResourceKind::typed::<PodMigrationJob>(), ObjectKey::cluster(&job.name));
+    let (subresource, patch, event) = match decision {
+        Decision::Stay(_) => return None,
+        Decision::Pass => {
+            let annotations = json!({PASSED_ARBITRATION: "true"});
+            ("", json!({"metadata": {"uid": job.uid, "annotations": annotations}}), None)
+        }
+        Decision::Fail(refusal) => {
+            let message = forbidden_message(job);
+            let status = json!({"phase": "Failed", "reason": "ForbiddenMigratePod", "message": message});
+            let about = Regarded { kind, key: key.clone(), uid: job.uid.clone() };
+            let text = format!("{message}: {refusal}");
+            let event = Event::new(about, EventType::Warning, "Migrating", "ForbiddenMigratePod", text);
+            ("status", json!({"metadata": {"uid": job.uid}, "status": status}), Some(event))
+        }
+    };
+    let write = Write { kind, key, action: Action::Patch { subresource, patch } };
+    Some(Verdict { uid: job.uid.clone(), write, event })
+}
+
+/// Object limiters over the snapshot.
+struct Limits {
+    plugin: Arc<MigrationController>,
+    limiters: Arc<Mutex<ObjectLimiters>>,
+    cluster: SharedCluster,
+}
+
+impl ObjectLimits for Limits {
+    fn hold_up(&self, pod: &Arc<Pod>, job: &Uid, now: Timestamp) -> Option<Duration> {
+        let cluster = self.cluster.lock();
+        let held_up = self.plugin.hold_up(&self.limiters.lock(), &cluster, pod, Some(job), now);
+        held_up.map(|held_up| held_up.for_)
+    }
+
+    fn evicted(&self, pod: &Arc<Pod>, job: &Uid, now: Timestamp) {
+        let cluster = self.cluster.lock();
+        self.plugin.count_eviction(&mut self.limiters.lock(), &cluster, pod, Some(job), now);
+    }
+}
+
+/// A connection to the API server that is made after what uses it.
+#[derive(Clone, Default)]
+pub struct LateRequester(Arc<OnceLock<Api>>);
+
+impl LateRequester {
+    pub fn connect(&self, api: Api) {
+        // Only the first connection counts.
+        let _ = self.0.set(api);
+    }
+}
+
+impl Requester for LateRequester {
+    fn call(&self, request: WireRequest) -> Answered {
+        match self.0.get() {
+            Some(api) => Requester::call(api, request),
+            None => Box::pin(async { Err("the program has not started yet".to_owned()) }),
+        }
+    }
+}
