@@ -34,6 +34,13 @@
 //! | [`koord_scheduler_runtime`](../koord_scheduler_runtime/index.html) | how caches become deltas for the engine, and what is written of its attempts |
 //! | [`koord_scheduler_openb`](../koord_scheduler_openb/index.html) | the openb traces: nodes with GPUs, and the pods that came to them |
 //! | [`koord_scheduler_simulator`](../koord_scheduler_simulator/index.html) | what a scheduler makes of a cluster in virtual time |
+//! | [`koord_descheduler_framework`](../koord_descheduler_framework/index.html) | what a strategy of the descheduler is, and a pass of all of them |
+//! | [`koord_descheduler_strategies_kubernetes`](../koord_descheduler_strategies_kubernetes/index.html), [`koord_descheduler_strategies_koordinator`](../koord_descheduler_strategies_koordinator/index.html) | the strategies of the descheduler |
+//! | [`koord_descheduler_migration`](../koord_descheduler_migration/index.html) | MigrationController, and how a PodMigrationJob comes to its end |
+//! | [`koord_descheduler_planning`](../koord_descheduler_planning/index.html) | which nodes the successors of evicted pods would get |
+//! | [`koord_descheduler_runtime`](../koord_descheduler_runtime/index.html) | how caches become the descheduler's snapshot, and how its passes are carried out |
+//! | [`koord_descheduler_assembly`](../koord_descheduler_assembly/index.html) | a descheduler put together of a configuration |
+//! | [`koord_descheduler_testing`](../koord_descheduler_testing/index.html) | clusters for the tests of strategies |
 //!
 //! The programs, with little more than flags and wiring in them, and what is written with the library as other projects would:
 //!
@@ -41,6 +48,7 @@
 //! |---|---|
 //! | [`koord_manager`](../koord_manager/index.html) | controllers and webhooks |
 //! | [`koord_scheduler`](../koord_scheduler/index.html) | the scheduler |
+//! | [`koord_descheduler`](../koord_descheduler/index.html) | the descheduler |
 //! | [`koordctl`](../koordctl/index.html) | the command line, and `koordctl up`: a small cluster in one process |
 //! | [`koord_envtest`](../koord_envtest/index.html) | the embedded API server |
 //! | [`crdgen`](../crdgen/index.html) | writes what follows from the declared kinds: definitions, roles, reference pages |

@@ -2,12 +2,14 @@
 
 mod alerts;
 mod dashboard;
+mod descheduler_alerts;
 mod scheduler_alerts;
 
 use std::fmt::Write as _;
 
 pub use alerts::{ALERTS, Alert, Severity};
 use anyhow::Result;
+pub use descheduler_alerts::DESCHEDULER_ALERTS;
 use koord_resource::document::yaml;
 use koord_runtime::metrics::{Description, Kind};
 pub use scheduler_alerts::SCHEDULER_ALERTS;
@@ -34,10 +36,12 @@ struct Component {
     folder: &'static str,
     /// How the metrics are scraped, in a file of this name.
     scrape: (&'static str, fn() -> Vec<Value>),
+    /// Whether the chart installs the rules and the dashboard.
+    in_chart: bool,
     dashboard: dashboard::Names,
 }
 
-const COMPONENTS: [Component; 2] = [
+const COMPONENTS: [Component; 3] = [
     Component {
         program: "koord-manager",
         metrics: koord_manager_assembly::metrics,
@@ -47,6 +51,7 @@ const COMPONENTS: [Component; 2] = [
                  dashboard, the alerts below, and a ServiceMonitor.",
         folder: "config/monitoring",
         scrape: ("service_monitor", scrape),
+        in_chart: true,
         dashboard: dashboard::Names {
             uid: "koordinator-manager",
             title: "Koordinator Manager",
@@ -61,11 +66,28 @@ const COMPONENTS: [Component; 2] = [
         served: "Served on --port (10251). [config/scheduler/monitoring](../../config/scheduler/monitoring) has a\n\
                  dashboard, the alerts below, and a PodMonitor.",
         folder: "config/scheduler/monitoring",
-        scrape: ("pod_monitor", scrape_scheduler),
+        scrape: ("pod_monitor", || pod_monitor("koord-scheduler")),
+        in_chart: true,
         dashboard: dashboard::Names {
             uid: "koordinator-scheduling",
             title: "Koordinator Scheduling",
             build: "koord_scheduler_build_info",
+        },
+    },
+    Component {
+        program: "koord-descheduler",
+        metrics: koord_descheduler::metrics,
+        alerts: DESCHEDULER_ALERTS,
+        page: "docs/reference/descheduler-metrics.md",
+        served: "Served on `metricsBindAddress` (`0.0.0.0:10251`). [config/descheduler/monitoring](../../config/descheduler/monitoring) has a\n\
+                 dashboard, the alerts below, and a PodMonitor.",
+        folder: "config/descheduler/monitoring",
+        scrape: ("pod_monitor", || pod_monitor("koord-descheduler")),
+        in_chart: false,
+        dashboard: dashboard::Names {
+            uid: "koordinator-descheduling",
+            title: "Koordinator Descheduling",
+            build: "koord_descheduler_build_info",
         },
     },
 ];
@@ -88,15 +110,16 @@ impl Component {
         let (scrape, scraped) = self.scrape;
         let dashboard = serde_json::to_string_pretty(&dashboard::dashboard(&self.dashboard, &metrics))? + "\n";
         let in_chart = |file: &str, text: String| Document { path: format!("{CHART}/{program}.{file}"), text };
-        Ok(vec![
-            in_chart("rules.yaml", generated(yaml::document(&rules)?)),
-            in_chart("dashboard.json", dashboard.clone()),
+        let chart =
+            [in_chart("rules.yaml", generated(yaml::document(&rules)?)), in_chart("dashboard.json", dashboard.clone())];
+        let config = [
             Document { path: (*page).to_owned(), text: self.page(&metrics) },
             document("rules.yaml", generated(yaml::document(&rules)?)),
             document("prometheus_rule.yaml", generated(yaml::document(&rule)?)),
             document(&format!("{scrape}.yaml"), generated(yaml::stream(&scraped())?)),
             document("dashboard.json", dashboard),
-        ])
+        ];
+        Ok(chart.into_iter().filter(|_| self.in_chart).chain(config).collect())
     }
 }
 
@@ -128,13 +151,13 @@ fn scrape() -> Vec<Value> {
     manager::metrics_service().into_iter().flat_map(with_monitor).collect()
 }
 
-/// Who is to scrape the replicas of koord-scheduler.
-fn scrape_scheduler() -> Vec<Value> {
-    let labels = json!({"koord-app": "koord-scheduler"});
+/// Who is to scrape the replicas of a program that has no Service.
+fn pod_monitor(program: &str) -> Vec<Value> {
+    let labels = json!({"koord-app": program});
     let endpoint = |path: &str| json!({"port": "metrics", "path": path, "interval": "30s"});
     vec![json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
-        "metadata": {"name": "koord-scheduler-metrics-podmonitor", "namespace": NAMESPACE, "labels": labels},
+        "metadata": {"name": format!("{program}-metrics-podmonitor"), "namespace": NAMESPACE, "labels": labels},
         "spec": {
             "jobLabel": "koord-app",
             "selector": {"matchLabels": labels},

@@ -251,3 +251,53 @@ fn a_manager_with_its_default_flags_changes_nothing_of_the_webhook_configuration
         assert_eq!(patch["metadata"]["annotations"], Value::Null);
     }
 }
+
+#[test]
+fn the_installation_of_the_descheduler_is_whole_and_starts_it_with_the_configuration_that_it_has() {
+    let objects =
+        [built(&root().join("config/descheduler")), built(&root().join("config/descheduler/scales"))].concat();
+    let find = |kind: &str, name: &str| {
+        let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    for binding in objects.iter().filter(|object| object["roleRef"].is_object()) {
+        find(binding["roleRef"]["kind"].as_str().unwrap(), binding["roleRef"]["name"].as_str().unwrap());
+        find("ServiceAccount", binding["subjects"][0]["name"].as_str().unwrap());
+    }
+    let name = koord_descheduler::NAME;
+    let deployment = &find("Deployment", name)["spec"];
+    let pod = &deployment["template"]["spec"];
+    find("ServiceAccount", pod["serviceAccountName"].as_str().unwrap());
+    for kind in ["PodDisruptionBudget", "NetworkPolicy"] {
+        let spec = &find(kind, name)["spec"];
+        let selector = spec.get("selector").unwrap_or(&spec["podSelector"]);
+        assert_eq!(selector, &deployment["selector"], "{kind}");
+    }
+    // The volume at /config, in a folder of this machine.
+    let volume = &pod["volumes"][0]["configMap"];
+    let item = &volume["items"][0];
+    let data = &find("ConfigMap", volume["name"].as_str().unwrap())["data"];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(item["path"].as_str().unwrap());
+    fs::write(&file, data[item["key"].as_str().unwrap()].as_str().unwrap()).unwrap();
+    let container = &pod["containers"][0];
+    let mounted = format!("{}/", container["volumeMounts"][0]["mountPath"].as_str().unwrap());
+    let arguments = container["args"].as_array().unwrap().iter();
+    let arguments = arguments
+        .map(|argument| argument.as_str().unwrap().replace(&mounted, &format!("{}/", folder.path().display())));
+    let options =
+        koord_descheduler::Options::from_arguments(std::iter::once(name.to_owned()).chain(arguments)).unwrap();
+    let checked = options.check().unwrap();
+    let configuration = koord_descheduler::configuration(&checked.options).unwrap();
+    let values = &configuration.values;
+    let address = format!("0.0.0.0:{}", container["ports"][0]["containerPort"]);
+    assert_eq!((&values.healthz_bind_address, &values.metrics_bind_address), (&address, &address));
+    let lease = &find("Role", "koord-descheduler-role")["rules"].as_array().unwrap()[1]["resourceNames"];
+    assert_eq!(lease[0], values.leader_election.resource_name.as_deref().unwrap());
+    assert_eq!(
+        find("Deployment", name)["metadata"]["namespace"],
+        values.leader_election.resource_namespace.as_deref().unwrap()
+    );
+    let profile = &values.profiles[0];
+    assert_eq!((values.profiles.len(), profile.name.as_str()), (1, name));
+}

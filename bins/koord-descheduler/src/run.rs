@@ -8,6 +8,7 @@ use koord_descheduler_runtime::{Feed, LateRequester, Measures, Migration, Passes
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, configz, election, write_configuration},
+    debug,
     gates::Gates,
     serving::{SecurePort, TlsFlags},
 };
@@ -76,10 +77,10 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
     if let Some(file) = &options.write_config_to {
         return write_configuration(&configuration.effective()?, file);
     }
-    let values = &configuration.values;
+    let (health, metrics) = addresses(&configuration)?;
     let settings = Settings {
-        health: listen(&values.healthz_bind_address, "healthzBindAddress")?,
-        metrics: listen(&values.metrics_bind_address, "metricsBindAddress")?,
+        health,
+        metrics,
         exposition: options.metrics.with_manifest(exposition),
         secure: options.secure(policy),
         traces,
@@ -91,6 +92,15 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
     let kubeconfig = settings.configuration.values.client_connection.kubeconfig.clone();
     let dependencies = Dependencies::connected_by(api_server(None, &kubeconfig).await?)?;
     run_descheduler(built, settings, dependencies, None, stop).await
+}
+
+/// Where health and metrics are served: by one listener where both addresses are the same.
+fn addresses(configuration: &Configuration) -> Result<(Option<ListenAddress>, Option<ListenAddress>)> {
+    let values = &configuration.values;
+    let health = listen(&values.healthz_bind_address, "healthzBindAddress")?;
+    let metrics = listen(&values.metrics_bind_address, "metricsBindAddress")?;
+    let is_same = matches!((&health, &metrics), (Some(one), Some(other)) if one.address == other.address);
+    Ok((health, if is_same { health } else { metrics }))
 }
 
 /// Runs a descheduler with given dependencies until `stop`. Where time is virtual, the clock of the dependencies times leases, too.
@@ -152,10 +162,11 @@ async fn run_descheduler(
     };
     requester.connect(manager.api().clone());
     install(worker, &mut manager);
+    let further = configz.merge(debug::routes(values.enable_profiling));
     if let Some(secure) = secure {
-        secure.run_in(manager.endpoints().merge(configz.clone()), clock, &mut manager)?;
+        secure.run_in(manager.endpoints().merge(further.clone()), clock, &mut manager)?;
     }
-    manager.serve_also(configz);
+    manager.serve_also(further);
     Ok(manager.run(stop).await?)
 }
 
@@ -167,5 +178,29 @@ fn report(Settings { configuration, gates, .. }: &Settings) {
     }
     for (gate, why) in gates.without_effect() {
         tracing::warn!(gate, "the feature gate has no effect: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_configuration::Source;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn health_and_metrics_at_one_address_have_one_listener() {
+        let served = |health: &str, metrics: &str| {
+            let document = json!({
+                "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration",
+                "healthzBindAddress": health, "metricsBindAddress": metrics,
+            });
+            addresses(&Configuration::of_document(document, &Source::new("config", "")).unwrap()).unwrap()
+        };
+        let (health, metrics) = served("127.0.0.1:5", "127.0.0.1:5");
+        assert!(health == metrics && health.is_some());
+        let (health, metrics) = served("127.0.0.1:5", "127.0.0.1:6");
+        assert_ne!(health, metrics);
+        assert_eq!(served("127.0.0.1:0", "127.0.0.1:6").0, None);
     }
 }

@@ -1,5 +1,7 @@
 //! `koordctl deschedule`: what koord-descheduler would do, and why.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use koord_configuration::Source as Text;
@@ -104,7 +106,7 @@ fn shown(steps: &[Followed], skipped: Option<String>, errors: &[String], screen:
         .filter_map(|(index, followed)| Some(format!("step {}: {}", index + 1, followed.objection.as_ref()?)))
         .collect();
     if !objections.is_empty() {
-        text += &format!("\n{} of {} steps are not worth it:\n", objections.len(), steps.len());
+        let _ = writeln!(text, "\n{} of {} steps are not worth it:", objections.len(), steps.len());
         for objection in objections {
             text += &screen.wrapped(&objection, "  ", "    ");
             text.push('\n');
@@ -155,14 +157,14 @@ async fn explain(args: &DescheduleWhyArgs, screen: Screen) -> Result<Answer> {
         OutputFormat::Table => {
             let mut text = String::new();
             if let Some(skipped) = &plan.skipped {
-                text += &format!("nothing is descheduled: {skipped}\n");
+                let _ = writeln!(text, "nothing is descheduled: {skipped}");
             }
             match of_pod {
                 Some(eviction) => {
                     let why = format!("{key} would be evicted by {}: {}", eviction.plugin, eviction.reason);
                     text += &(screen.wrapped(&why, "", "  ") + "\n");
                 }
-                None => text += &format!("{key} would stay\n"),
+                None => _ = writeln!(text, "{key} would stay"),
             }
             if cluster.pod(id).is_some_and(|pod| pod.node.is_none()) {
                 text += "it has no node, so no strategy looks at it\n";

@@ -17,6 +17,7 @@ use crate::{
 
 /// The flags of leader election. They count whatever the configuration file says.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "each has the name of its flag")]
 pub struct ElectionFlags {
     /// Run leader election: only one of several replicas works.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set,

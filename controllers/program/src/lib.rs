@@ -23,6 +23,8 @@ mod config_flag;
 pub mod connect;
 #[cfg(feature = "controllers")]
 mod controller_flags;
+#[cfg(feature = "serving")]
+pub mod debug;
 #[cfg(feature = "controllers")]
 mod dependencies;
 #[cfg(feature = "controllers")]

@@ -84,7 +84,9 @@ impl CustomPriorityArgs {
                 problems.add(&["evictionOrder", &at, "nodeSelector"], "must be set");
             }
             check_selector(level.node_selector.as_ref(), &["evictionOrder", &at, "nodeSelector"], problems);
-            for (key, thresholds) in [("keepThreshold", &level.keep_threshold), ("rejectThreshold", &level.reject_threshold)] {
+            for (key, thresholds) in
+                [("keepThreshold", &level.keep_threshold), ("rejectThreshold", &level.reject_threshold)]
+            {
                 let percents = thresholds.iter().flatten();
                 for (name, _) in percents.filter(|(_, percent)| !(0.0..=100.0).contains(*percent)) {
                     problems.add(&["evictionOrder", &at, key, name], "must be from 0 to 100");

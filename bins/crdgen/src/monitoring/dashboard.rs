@@ -10,6 +10,7 @@ const ROWS: &[(&str, &[&str])] = &[
         &[
             "koord_manager_build_info",
             "koord_scheduler_build_info",
+            "koord_descheduler_build_info",
             "leader_election_",
             "koord_webhook_",
             "kubernetes_healthcheck",
@@ -37,6 +38,7 @@ const ROWS: &[(&str, &[&str])] = &[
             "scheduler_reservation_",
         ],
     ),
+    ("Passes and evictions", &["descheduler_", "koord_descheduler_"]),
     ("Preemption and cache", &["scheduler_"]),
     ("Admission webhooks", &["koord_manager_webhook_", "controller_runtime_webhook_"]),
     ("Nodes and configuration", &["slo_controller_", "koord_nodes_", "koord_config_"]),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub(crate) fn compare(case: &Value, seen: &Value) -> [Vec<String>; 2] {
     let (mut wanted, mut seen) = (case["recorded"].clone(), seen.clone());
     let mut outcomes = Vec::new();
-    let chosen = equals(case, &mut wanted, &mut seen, &mut outcomes);
+    equals(case, &mut wanted, &mut seen, &mut outcomes);
     let unstable: Vec<Vec<String>> = ["unstable", "ignore"]
         .iter()
         .flat_map(|list| case[list].as_array().into_iter().flatten())
@@ -47,12 +47,13 @@ pub(crate) fn compare(case: &Value, seen: &Value) -> [Vec<String>; 2] {
     // What only a process shows, and events, which the original loses.
     for tree in [&mut wanted, &mut seen] {
         if let Some(members) = tree.as_object_mut() {
-            ["evictedMetric", "events", "exit"].iter().for_each(|key| _ = members.remove(*key));
+            for key in ["evictedMetric", "events", "exit"] {
+                members.remove(key);
+            }
         }
     }
     let mut everything = Vec::new();
     diff(&wanted, &seen, "", &mut everything);
-    let _ = chosen;
     [outcomes, everything]
 }
 
@@ -61,7 +62,7 @@ fn shown(value: Option<&Value>) -> String {
 }
 
 /// Where equals are picked at random, only their number is compared; they are taken out of both.
-fn equals(case: &Value, wanted: &mut Value, seen: &mut Value, outcomes: &mut Vec<String>) -> BTreeSet<String> {
+fn equals(case: &Value, wanted: &mut Value, seen: &mut Value, outcomes: &mut Vec<String>) {
     let mut chosen = BTreeSet::new();
     for (pattern, counts) in case["alternatives"]["evicted"].as_object().into_iter().flatten() {
         let pods = [&*wanted, &*seen].into_iter().flat_map(|tree| tree["pods"].as_object().into_iter().flatten());
@@ -92,7 +93,6 @@ fn equals(case: &Value, wanted: &mut Value, seen: &mut Value, outcomes: &mut Vec
             }
         }
     }
-    chosen
 }
 
 /// Whether a name has a pattern with `*` and sets such as `[ab]`.
@@ -116,19 +116,15 @@ fn is_in_set(set: &str, wanted: char) -> bool {
     let characters: Vec<char> = set.chars().collect();
     let mut at = 0;
     while let Some(first) = characters.get(at) {
-        match (characters.get(at + 1), characters.get(at + 2)) {
-            (Some('-'), Some(last)) => {
-                if (*first..=*last).contains(&wanted) {
-                    return true;
-                }
-                at += 3;
+        if let (Some('-'), Some(last)) = (characters.get(at + 1), characters.get(at + 2)) {
+            if (*first..=*last).contains(&wanted) {
+                return true;
             }
-            _ => {
-                if *first == wanted {
-                    return true;
-                }
-                at += 1;
-            }
+            at += 3;
+        } else if *first == wanted {
+            return true;
+        } else {
+            at += 1;
         }
     }
     false
@@ -236,7 +232,7 @@ fn diff(wanted: &Value, got: &Value, path: &str, found: &mut Vec<String>) {
             }
         }
         _ if wanted == got || (is_nothing(&wanted) && is_nothing(&got)) => {}
-        _ if (path.ends_with(".ttl") || path.ends_with(".duration")) && duration(&wanted) == duration(&got) => {}
+        _ if matches!(path.rsplit('.').next(), Some("ttl" | "duration")) && duration(&wanted) == duration(&got) => {}
         _ => found.push(format!("{path}: wanted {wanted}, got {got}")),
     }
 }

@@ -198,9 +198,10 @@ fn of_jobs(world: &World, names: &BTreeMap<String, String>) -> Map<String, Value
             (text(condition, "/type").to_owned(), Value::from(shown))
         });
         insert(&mut status, "conditions", conditions.collect::<Map<_, _>>());
-        let annotations = match is_given {
-            true => changed(world, &job, "annotations"),
-            false => job["metadata"]["annotations"].as_object().cloned().unwrap_or_default(),
+        let annotations = if is_given {
+            changed(world, &job, "annotations")
+        } else {
+            job["metadata"]["annotations"].as_object().cloned().unwrap_or_default()
         };
         let mut seen = Map::new();
         insert(&mut seen, "deleted", what == "DELETED");

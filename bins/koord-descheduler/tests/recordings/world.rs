@@ -179,7 +179,7 @@ impl World {
         let is_patch = method == Method::PATCH;
         let mut request = ApiRequest::new(method, path, text);
         if is_patch {
-            request.content_type = "application/merge-patch+json".to_owned();
+            "application/merge-patch+json".clone_into(&mut request.content_type);
         }
         let answer = self.server.answer(&request).await.map_err(|error| anyhow::anyhow!("{path}: {error:?}"))?;
         Ok((answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()))
@@ -338,7 +338,9 @@ impl World {
         let path = Self::path_of(&object)?;
         let mut body = object.clone();
         let status = body.as_object_mut().and_then(|members| {
-            ["kind", "apiVersion"].iter().for_each(|key| _ = members.remove(*key));
+            for key in ["kind", "apiVersion"] {
+                members.remove(key);
+            }
             members.remove("status")
         });
         if let Some(metadata) = body["metadata"].as_object_mut() {

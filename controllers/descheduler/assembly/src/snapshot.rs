@@ -12,7 +12,7 @@ use crate::NAME;
 pub async fn snapshot(descheduler: &Descheduler, source: Source, now: Timestamp) -> Result<Cluster> {
     let (mut core, _) = plan::core(NAME, now)?;
     let mut feed = Feed::of(&mut core, &descheduler.reads());
-    plan::fill_caches(&mut core, source).await?;
+    plan::fill_caches(&core, source).await?;
     let mut cluster = Cluster::default();
     feed.fill(&mut cluster);
     Ok(cluster)

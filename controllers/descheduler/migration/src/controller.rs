@@ -25,7 +25,7 @@ use koord_runtime::{
     error::{Fault, ReconcileError},
     events::{Event, EventType, Regarded},
     key::ObjectKey,
-    metrics::{Audience, Description},
+    metrics::Description,
     outcome::Outcome,
     prometheus,
     store::Store,
@@ -60,7 +60,6 @@ pub const PODS_EVICTED: Description = Description::counter(
     &["result", "strategy", "namespace", "node"],
     "Evictions of pods, by result: success, error.",
 )
-.to(Audience::Internal)
 .advice("error: the condition `Eviction` of the PodMigrationJob says why the pod could not be evicted.");
 
 /// What is looked up is asked for again when the caches do not show it for so long.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use koord_core::key::ObjectKey;
 use koord_descheduler_framework::{Cluster, Pod, objects::DisruptionBudget};
+use koord_scheduling::Selector;
 
 /// The budgets of a cluster, with what is left of them.
 pub(crate) struct Budgets<'a> {
@@ -12,7 +13,7 @@ pub(crate) struct Budgets<'a> {
 
 struct Budget<'a> {
     key: &'a ObjectKey,
-    budget: &'a DisruptionBudget,
+    selector: &'a Selector,
     left: i32,
 }
 
@@ -21,7 +22,12 @@ impl<'a> Budgets<'a> {
         let mut by_namespace = BTreeMap::<&str, Vec<Budget<'_>>>::new();
         for (key, budget) in cluster.objects().of::<DisruptionBudget>() {
             let left = budget.disruptions_allowed;
-            by_namespace.entry(key.namespace()).or_default().push(Budget { key, budget, left });
+            let selector = budget.selector.as_ref();
+            by_namespace.entry(key.namespace()).or_default().extend(selector.map(|selector| Budget {
+                key,
+                selector,
+                left,
+            }));
         }
         Self { by_namespace }
     }
@@ -33,9 +39,7 @@ impl<'a> Budgets<'a> {
             return Ok(());
         }
         let Some(budgets) = self.by_namespace.get_mut(pod.namespace()) else { return Ok(()) };
-        let selects = |budget: &Budget<'_>| {
-            budget.budget.selector.as_ref().is_some_and(|selector| selector.selects(|key| pod.label(key)))
-        };
+        let selects = |budget: &Budget<'_>| budget.selector.selects(|key| pod.label(key));
         if let Some(empty) = budgets.iter().find(|budget| budget.left <= 0 && selects(budget)) {
             return Err(empty.key.clone());
         }

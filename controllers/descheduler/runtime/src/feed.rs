@@ -78,7 +78,7 @@ impl Caches<'_> {
             })
         });
         for watch in self.watches.iter().skip(before) {
-            watch.set_optional("plugins of the descheduler".to_owned());
+            watch.set_optional("what of the descheduler reads it".to_owned());
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use koord_config::descheduler::MigrationControllerArgs;
 use koord_descheduler_migration::controller::{COMPONENT, JobController};
+use koord_resource::controller::ControllerSpec;
 use koord_runtime::{Core, prometheus};
 
 use crate::{
@@ -12,6 +13,9 @@ use crate::{
     passes::Passes,
     view::PodView,
 };
+
+/// The controller of PodMigrationJobs: what it watches, and may do.
+pub const JOBS: ControllerSpec = JobController::<PodView>::SPEC;
 
 /// Adds the controller that brings PodMigrationJobs to their end. `drops_claims` says that Reservations are made without PersistentVolumeClaims.
 ///
@@ -27,7 +31,7 @@ pub fn install_jobs(
 ) -> Result<(), prometheus::Error> {
     let limits = migration.limits(Arc::clone(&passes.cluster));
     let (requester, evicted) = (Arc::new(requester.clone()), measures.evictions.clone());
-    core.add(JobController::<PodView>::SPEC, COMPONENT, |wiring| {
+    core.add(JOBS, COMPONENT, |wiring| {
         JobController::<PodView>::wire(wiring, args, drops_claims, requester, evicted, limits)
     })?;
     Ok(())

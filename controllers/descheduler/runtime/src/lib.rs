@@ -13,12 +13,13 @@ mod jobs;
 mod metrics;
 mod migration;
 mod passes;
+mod scales;
 mod task;
 mod view;
 
 pub use self::{
     feed::Feed,
-    jobs::install_jobs,
+    jobs::{JOBS, install_jobs},
     metrics::{METRICS, Measures},
     migration::{LateRequester, Migration},
     passes::Passes,

@@ -13,6 +13,7 @@ use crate::{
     metrics::Measures,
     migration::{Migration, Verdict},
     passes::{Passes, UnderWay},
+    scales::Scales,
 };
 
 /// How long changes are left alone after others came.
@@ -29,6 +30,7 @@ const COMPONENT: &str = "koord-descheduler";
 pub struct Worker {
     passes: Passes,
     migration: Option<Migration>,
+    scales: Scales,
     feed: Feed,
     clock: SharedClock,
     events: Arc<dyn EventSink>,
@@ -54,6 +56,7 @@ impl Worker {
         Self {
             passes,
             migration,
+            scales: Scales::default(),
             feed,
             clock: Arc::clone(core.clock()),
             events: Arc::clone(core.events()),
@@ -73,7 +76,9 @@ impl Worker {
             deltas = self.feed.stream.next(DELTAS_MAX) => {
                 {
                     let mut cluster = self.passes.cluster.lock();
-                    deltas.into_iter().for_each(|delta| delta.apply(&mut cluster));
+                    for delta in deltas {
+                        delta.apply(&mut cluster);
+                    }
                 }
                 clock.sleep(PAUSE.min(longest)).await;
             }
@@ -106,6 +111,7 @@ impl Worker {
 
     /// Lets jobs start that may, and ends those whose pods may not migrate.
     async fn arbitrate(&mut self, api: &Api, end: &CancellationToken) {
+        self.look_up_scales(api).await;
         let Some(migration) = &mut self.migration else { return };
         let verdicts = {
             let mut cluster = self.passes.cluster.lock();
@@ -128,7 +134,15 @@ impl Worker {
         }
     }
 
+    /// Reads the replicas of workloads that are not watched, where they count.
+    async fn look_up_scales(&mut self, api: &Api) {
+        if self.migration.is_some() {
+            self.scales.look_up(api, &self.passes.cluster, self.clock.moment()).await;
+        }
+    }
+
     async fn pass(&mut self, api: &Api, end: &CancellationToken) {
+        self.look_up_scales(api).await;
         {
             let mut cluster = self.passes.cluster.lock();
             self.feed.fill(&mut cluster);

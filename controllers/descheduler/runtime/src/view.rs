@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{Node as ApiNode, PodStatus},
     apimachinery::pkg::apis::meta::v1::OwnerReference as ApiOwner,
@@ -70,7 +71,7 @@ impl Projection for PodView {
             node: shape.node.as_deref().map(|node| strings.intern(node)),
             owners: Arc::clone(&strings.share(owners)),
             annotations: Pod::read_annotations(annotations.iter().map(|(key, value)| (&**key, &**value))),
-            created: metadata.created()?.map_or(0, |time| time.as_second()),
+            created: metadata.created()?.map_or(0, Timestamp::as_second),
             started: status.start_time.as_ref().map(|time| time.0.as_second()),
             is_deleting: metadata.deletion_timestamp.is_some(),
             transitions: Pod::transitions(&status),

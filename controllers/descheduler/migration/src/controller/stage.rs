@@ -32,7 +32,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use self::world::Name;
 pub(super) use self::world::World;
-use super::{Answered, JobController, ObjectLimits, PodProjection, Requester};
+use super::{Answered, JobController, ObjectLimits, PODS_EVICTED, PodProjection, Requester};
 use crate::jobs::PASSED_ARBITRATION;
 
 /// A pod as the program's cache has it.

@@ -10,6 +10,7 @@ mod detector;
 mod pool;
 mod reason;
 mod relief;
+mod rooms;
 mod thresholds;
 mod usage;
 
@@ -28,7 +29,7 @@ use self::{
     detector::{Condition, Detector, Detectors},
     pool::Pool,
     relief::Relief,
-    usage::{NodeUsage, Scope},
+    usage::{NodeUsage, Production, Scope},
 };
 use crate::{ArgsError, selection::Movable};
 
@@ -46,6 +47,7 @@ pub struct LowNodeLoad {
 /// What the pools of a pass share.
 #[derive(Default)]
 struct State {
+    production: Production,
     detectors: Detectors,
     /// The overutilized nodes of earlier pools, which belong to no later one that selects nodes.
     processed: BTreeSet<NodeId>,
@@ -82,7 +84,7 @@ impl LowNodeLoad {
     fn balance_pool(&self, pass: &mut Pass<'_>, pool: &Pool, state: &mut State) {
         let cluster = pass.cluster();
         let ids = pool.select(cluster, pass.nodes(), &state.processed);
-        let mut nodes = self.usages(pass, pool, &ids, &state.moves);
+        let mut nodes = self.usages(pass, pool, &ids, state);
         let bounds = usage::limit(cluster, &pool.thresholds, &mut nodes);
         let has_prod = pool.thresholds.has_prod;
         let nodes: Vec<(NodeUsage<'_>, Class)> = nodes
@@ -111,17 +113,18 @@ impl LowNodeLoad {
     }
 
     /// What the nodes use of which that is known, after the moves of earlier pools.
-    fn usages<'a>(&self, pass: &mut Pass<'a>, pool: &Pool, ids: &[NodeId], moves: &[Move]) -> Vec<NodeUsage<'a>> {
+    fn usages<'a>(&self, pass: &mut Pass<'a>, pool: &Pool, ids: &[NodeId], state: &State) -> Vec<NodeUsage<'a>> {
         let (cluster, now_ms) = (pass.cluster(), pass.now().as_millisecond());
         let max_age_ms = self.args.node_metric_expiration_seconds.saturating_mul(1000);
+        let production = pool.thresholds.has_prod.then_some(&state.production);
         let mut nodes = Vec::with_capacity(ids.len());
         for id in ids {
-            match NodeUsage::of(cluster, *id, now_ms, max_age_ms, pool.thresholds.has_prod) {
+            match NodeUsage::of(cluster, *id, now_ms, max_age_ms, production) {
                 Some(usage) => nodes.push(usage),
                 None => pass.leave_node(*id, &ReasonCode::NodeUsageUnknown.into()),
             }
         }
-        for Move { usage, is_prod, from, to, .. } in moves {
+        for Move { usage, is_prod, from, to, .. } in &state.moves {
             let is_prod = *is_prod && pool.thresholds.has_prod;
             for node in &mut nodes {
                 if node.id == *from {
@@ -158,7 +161,7 @@ impl Detectors {
     }
 }
 
-/// Tells a detector what was found in this pass. The nodes that were overutilized in a scope for long enough.
+/// Records in a detector what was found in this pass, and returns the nodes that were overutilized in a scope for long enough.
 fn abnormal(
     pass: &mut Pass<'_>,
     scope: Scope,

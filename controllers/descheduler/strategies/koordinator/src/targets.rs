@@ -52,6 +52,11 @@ impl<'a> Targets<'a> {
         self.nodes.get(target).is_some_and(|target| requests.exceeding(&target.free).is_none())
     }
 
+    /// What a target has free.
+    pub(crate) fn free(&self, target: usize) -> Option<&ResourceVector> {
+        self.nodes.get(target).map(|target| &target.free)
+    }
+
     /// What a pod requests.
     pub(crate) fn requests(&self, pod: PodId) -> &'a ResourceVector {
         self.cluster.requests(pod)

@@ -128,8 +128,8 @@ struct Prepared<'a> {
     evictor: &'a DefaultEvictor,
     cluster: &'a Cluster,
     now: i64,
-    /// Pods of this priority and above stay.
-    threshold: i32,
+    /// Pods of this priority and above stay; the name of the class where that does not exist.
+    threshold: Result<i32, Arc<str>>,
     /// The budgets of each namespace, where pods without one stay.
     budgets: BTreeMap<&'a str, Vec<&'a Selector>>,
     /// The nodes that count where a pod has to fit another one.
@@ -173,9 +173,8 @@ impl<'a> Prepared<'a> {
         if let Some((_, code)) = rules.into_iter().find(|(is_broken, _)| *is_broken) {
             return Err(code.into());
         }
-        if protected.system_critical && pod.priority() >= self.threshold {
-            let refusal = Refusal::new(ReasonCode::PriorityThreshold);
-            return Err(refusal.with("priority", pod.priority()).with("threshold", self.threshold));
+        if protected.system_critical {
+            self.check_priority(pod)?;
         }
         let rules = [
             (protected.local_storage && pod.template.has_local_storage, ReasonCode::LocalStorage),
@@ -192,6 +191,16 @@ impl<'a> Prepared<'a> {
         }
         self.check_replicas(pod)?;
         self.check_age(pod)
+    }
+
+    /// Without the class that is to be the threshold every pod stays.
+    fn check_priority(&self, pod: &Pod) -> Result<(), Refusal> {
+        let refusal = Refusal::new(ReasonCode::PriorityThreshold).with("priority", pod.priority());
+        match &self.threshold {
+            Ok(threshold) if pod.priority() < *threshold => Ok(()),
+            Ok(threshold) => Err(refusal.with("threshold", *threshold)),
+            Err(class) => Err(refusal.with("missing PriorityClass", class)),
+        }
     }
 
     /// A pod with exactly one owner stays where that has too few pods.
@@ -238,13 +247,15 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The priority from which on pods stay. A class that does not exist protects every pod.
-fn threshold(threshold: Option<&PriorityThreshold>, cluster: &Cluster) -> i32 {
-    let Some(PriorityThreshold { value, name }) = threshold else { return SYSTEM_CRITICAL_PRIORITY };
+/// The priority from which on pods stay, or the name of the class that does not exist.
+fn threshold(threshold: Option<&PriorityThreshold>, cluster: &Cluster) -> Result<i32, Arc<str>> {
+    let Some(PriorityThreshold { value, name }) = threshold else { return Ok(SYSTEM_CRITICAL_PRIORITY) };
     match (value, name.as_str()) {
-        (Some(value), _) => *value,
-        (None, "") => SYSTEM_CRITICAL_PRIORITY,
-        (None, name) => cluster.objects().get::<PriorityClass>(name).map_or(i32::MIN, |class| class.value),
+        (Some(value), _) => Ok(*value),
+        (None, "") => Ok(SYSTEM_CRITICAL_PRIORITY),
+        (None, name) => {
+            cluster.objects().get::<PriorityClass>(name).map(|class| class.value).ok_or_else(|| Arc::from(name))
+        }
     }
 }
 

@@ -13,10 +13,14 @@ use super::{
     budget::Budget,
     classify::Class,
     reason::reason,
+    rooms::Rooms,
     thresholds::Bounds,
-    usage::{NodeUsage, Scope, is_prod, known},
+    usage::{NodeUsage, Scope, known},
 };
 use crate::targets::Targets;
+
+/// Of these a target is not even looked at where it has too little free.
+const REQUESTED: [ResourceId; 2] = [ResourceId::CPU, ResourceId::MEMORY];
 
 /// The nodes of a pool while pods are chosen.
 pub(super) struct Relief<'r, 'a> {
@@ -28,8 +32,10 @@ pub(super) struct Relief<'r, 'a> {
     targets: Targets<'a>,
     /// By the number of a target: the number of its node among the nodes.
     node_of: Vec<usize>,
-    /// The targets that can take something in the scope at work.
+    /// The targets of the scope at work.
     open: Vec<usize>,
+    /// What each of them can still take.
+    rooms: Rooms,
     /// By the number of a template: what a pod used that fitted no target. One that uses as much or more fits none either, as targets only become
     /// fuller.
     misfits: Vec<Option<ResourceVector>>,
@@ -54,7 +60,9 @@ impl<'r, 'a> Relief<'r, 'a> {
         state: &'r mut State,
     ) -> Self {
         let node_of = nodes.iter().enumerate().filter(|(_, (_, class))| class.is_low()).map(|(index, _)| index);
-        let node_of: Vec<usize> = node_of.collect();
+        let mut node_of: Vec<usize> = node_of.collect();
+        // Nodes with taints come last: few pods tolerate them, so they would be looked at in vain again and again.
+        node_of.sort_by_key(|index| nodes.get(*index).is_some_and(|(node, _)| !node.node.taints.is_empty()));
         let ids = node_of.iter().filter_map(|index| nodes.get(*index)).map(|(node, _)| node.id);
         let mut targets = Targets::new(cluster, ids);
         for Move { pod, to, .. } in &state.moves {
@@ -70,6 +78,7 @@ impl<'r, 'a> Relief<'r, 'a> {
             targets,
             node_of,
             open: Vec::new(),
+            rooms: Rooms::default(),
             misfits: Vec::new(),
             state,
         }
@@ -90,6 +99,8 @@ impl<'r, 'a> Relief<'r, 'a> {
         let class = |target: &usize| self.node_of.get(*target).and_then(|node| self.nodes.get(*node));
         let is_target = |target: &usize| class(target).is_some_and(|(_, class)| class.is_target(scope));
         self.open = (0..self.targets.len()).filter(is_target).collect();
+        let rooms: Vec<Vec<i64>> = self.open.iter().map(|target| self.room(scope, *target)).collect();
+        self.rooms = Rooms::new(self.width(scope), &rooms);
         self.misfits = vec![None; self.cluster.templates_max()];
         let score = |source: &usize| self.nodes.get(*source).map(|(node, _)| node.score(scope, self.bounds));
         sources.sort_by_cached_key(|source| Reverse(score(source)));
@@ -133,7 +144,7 @@ impl<'r, 'a> Relief<'r, 'a> {
         let excess: Vec<Excess> = excess.collect();
         let mut candidates = Vec::new();
         for (id, pod) in self.cluster.active_pods_on(node.id) {
-            if scope == Scope::Prod && !is_prod(pod) {
+            if scope == Scope::Prod && !self.state.production.contains(self.cluster, id, pod) {
                 pass.leave(id, ReasonCode::NotProductionPod);
             } else if let Err(refusal) = self.plugin.movable.check(pod) {
                 pass.leave(id, refusal);
@@ -196,7 +207,7 @@ impl<'r, 'a> Relief<'r, 'a> {
         target: Option<usize>,
         scope: Scope,
     ) {
-        let is_prod = self.has_prod && (scope == Scope::Prod || is_prod(candidate.pod));
+        let is_prod = self.has_prod && self.state.production.contains(self.cluster, candidate.id, candidate.pod);
         let Some((node, _)) = self.nodes.get_mut(source) else { return };
         node.change(|used| used.subtract(usage), is_prod);
         let from = node.id;
@@ -205,8 +216,9 @@ impl<'r, 'a> Relief<'r, 'a> {
             if let Some((node, _)) = self.node_of.get(target).and_then(|node| self.nodes.get_mut(*node)) {
                 node.change(|used| used.add(usage), is_prod);
             }
-            if !self.is_open(scope, target) {
-                self.open.retain(|open| *open != target);
+            if let Ok(place) = self.open.binary_search(&target) {
+                let room = self.room(scope, target);
+                self.rooms.set(place, &room);
             }
         }
         let to = target.and_then(|target| self.targets.node(target));
@@ -224,13 +236,13 @@ impl<'r, 'a> Relief<'r, 'a> {
             return None;
         }
         let is_new = misfit.is_none_or(|misfit| is_less(usage, misfit));
-        let (open, requests) = (std::mem::take(&mut self.open), self.cluster.requests(id));
-        let found = open.iter().copied().find(|target| {
-            self.takes(scope, *target, usage)
-                && self.targets.has_free(*target, requests)
-                && self.targets.may_run(*target, id)
-        });
-        self.open = open;
+        let (requests, demand) = (self.cluster.requests(id), self.demand(scope, usage, self.cluster.requests(id)));
+        let (open, targets) = (&self.open, &mut self.targets);
+        let mut accepts = |place: usize| {
+            let target = open.get(place);
+            target.is_some_and(|target| targets.has_free(*target, requests) && targets.may_run(*target, id))
+        };
+        let found = self.rooms.first(&demand, &mut accepts).and_then(|place| self.open.get(place)).copied();
         if found.is_none()
             && is_new
             && let Some(misfit) = self.misfits.get_mut(template)
@@ -240,22 +252,32 @@ impl<'r, 'a> Relief<'r, 'a> {
         found
     }
 
-    /// Whether the usage of a target stays below its high thresholds. What production pods use must not make the node overutilized as a whole either.
-    fn takes(&self, scope: Scope, target: usize, usage: &ResourceVector) -> bool {
-        let Some((node, _)) = self.node_of.get(target).and_then(|node| self.nodes.get(*node)) else { return false };
-        let stays_below = |scope: Scope, id: ResourceId| {
-            let of_node = node.usage(scope);
-            usage.get(id) == 0 || of_node.used.get(id).saturating_add(usage.get(id)) <= of_node.high.get(id)
+    /// What a target can take before it is above a high threshold, and what requests it has free of cpu and memory. What production pods use must not
+    /// make the node overutilized as a whole either.
+    fn room(&self, scope: Scope, target: usize) -> Vec<i64> {
+        let Some((node, _)) = self.node_of.get(target).and_then(|node| self.nodes.get(*node)) else {
+            return Vec::new();
         };
-        known(self.bounds)
-            .all(|(_, id)| stays_below(Scope::Node, id) && (scope == Scope::Node || stays_below(Scope::Prod, id)))
+        let left = |scope: Scope| {
+            let usage = node.usage(scope);
+            known(self.bounds).map(|(_, id)| usage.high.get(id).saturating_sub(usage.used.get(id)))
+        };
+        let of_prod = (scope == Scope::Prod).then(|| left(Scope::Prod)).into_iter().flatten();
+        let free = self.targets.free(target);
+        left(Scope::Node).chain(of_prod).chain(REQUESTED.map(|id| free.map_or(0, |free| free.get(id)))).collect()
     }
 
-    /// Whether a target can take anything more.
-    fn is_open(&self, scope: Scope, target: usize) -> bool {
-        let Some((node, _)) = self.node_of.get(target).and_then(|node| self.nodes.get(*node)) else { return false };
-        let usage = node.usage(scope);
-        known(self.bounds).all(|(_, id)| node.capacity.get(id) <= 0 || usage.used.get(id) < usage.high.get(id))
+    /// What a pod takes of [`Self::room`].
+    fn demand(&self, scope: Scope, usage: &ResourceVector, requests: &ResourceVector) -> Vec<i64> {
+        let used = || known(self.bounds).map(|(_, id)| usage.get(id));
+        let of_prod = (scope == Scope::Prod).then(used).into_iter().flatten();
+        used().chain(of_prod).chain(REQUESTED.map(|id| requests.get(id))).collect()
+    }
+
+    /// How many amounts a room has.
+    fn width(&self, scope: Scope) -> usize {
+        let known = known(self.bounds).count();
+        REQUESTED.len() + if scope == Scope::Prod { 2 * known } else { known }
     }
 
     /// Why a pod that fits no target stays.
@@ -267,7 +289,7 @@ impl<'r, 'a> Relief<'r, 'a> {
         let requests = self.cluster.requests(id);
         let has_free = targets.iter().any(|target| self.targets.has_free(*target, requests));
         let code = if may_run > 0 && has_free { ReasonCode::PodOverloadsTargets } else { ReasonCode::NoOtherNodeFits };
-        Refusal::new(code).with("targets", targets.len()).with("suitable", may_run).with("open", self.open.len())
+        Refusal::new(code).with("targets", targets.len()).with("suitable", may_run)
     }
 }
 

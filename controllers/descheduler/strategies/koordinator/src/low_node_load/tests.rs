@@ -391,7 +391,7 @@ fn in_dry_run_the_same_pods_are_named_and_none_is_evicted() {
 }
 
 #[test]
-fn pods_that_stay_know_why() {
+fn pods_that_stay_have_a_reason() {
     let verdicts = |arguments: &Value, objects: &[Value]| {
         let (cluster, memory) = (cluster(objects), Memory::default());
         let now = Timestamp::from_second(NOW).unwrap();

@@ -1,6 +1,8 @@
 //! What nodes use, by the reports of koordlet.
 
-use koord_descheduler_framework::{Cluster, Node, NodeId, NodeMetric, Pod};
+use std::{cell::RefCell, sync::Arc};
+
+use koord_descheduler_framework::{Cluster, Node, NodeId, NodeMetric, Pod, PodId};
 use koord_scheduling::{ResourceId, ResourceVector};
 use koord_types::priority::PriorityClass;
 
@@ -57,7 +59,13 @@ impl Scope {
 
 impl<'a> NodeUsage<'a> {
     /// What a node uses; `None` where that is not known, or was reported too long ago.
-    pub(super) fn of(cluster: &'a Cluster, id: NodeId, now_ms: i64, max_age_ms: i64, with_prod: bool) -> Option<Self> {
+    pub(super) fn of(
+        cluster: &'a Cluster,
+        id: NodeId,
+        now_ms: i64,
+        max_age_ms: i64,
+        production: Option<&Production>,
+    ) -> Option<Self> {
         let (node, metric) = (cluster.node(id)?, cluster.metric(id)?);
         let (system, updated_ms) = (metric.system.as_ref()?, metric.updated_ms?);
         if now_ms.saturating_sub(updated_ms) >= max_age_ms {
@@ -67,7 +75,7 @@ impl<'a> NodeUsage<'a> {
         let mut used = system.clone();
         metric.pods().for_each(|(_, usage)| used.add(usage));
         used.set(ResourceId::PODS, count(cluster.active_pods(id)));
-        let prod = if with_prod { prod_usage(cluster, id, metric) } else { ResourceVector::default() };
+        let prod = production.map(|production| prod_usage(cluster, id, metric, production)).unwrap_or_default();
         let total = Usage { used, ..Usage::default() };
         let prod = Usage { used: prod, ..Usage::default() };
         Some(Self { id, node, metric, capacity: capacity(cluster, id, node), total, prod })
@@ -151,11 +159,11 @@ fn capacity(cluster: &Cluster, id: NodeId, node: &Node) -> ResourceVector {
 }
 
 /// What the production pods use that are on a node now.
-fn prod_usage(cluster: &Cluster, id: NodeId, metric: &NodeMetric) -> ResourceVector {
+fn prod_usage(cluster: &Cluster, id: NodeId, metric: &NodeMetric, production: &Production) -> ResourceVector {
     let (mut used, mut pods) = (ResourceVector::default(), 0);
     let mut reported = metric.pods().peekable();
     // Both come in the order of their keys.
-    for (_, pod) in cluster.active_pods_on(id).filter(|(_, pod)| is_prod(pod)) {
+    for (_, pod) in cluster.active_pods_on(id).filter(|(id, pod)| production.contains(cluster, *id, pod)) {
         pods += 1;
         while reported.next_if(|(key, _)| **key < pod.key).is_some() {}
         if let Some((_, usage)) = reported.next_if(|(key, _)| **key == pod.key) {
@@ -166,8 +174,30 @@ fn prod_usage(cluster: &Cluster, id: NodeId, metric: &NodeMetric) -> ResourceVec
     used
 }
 
-pub(super) fn is_prod(pod: &Pod) -> bool {
-    pod.priority_class() == Some(PriorityClass::Prod)
+/// Which pods are production pods. That follows from the template and Kubernetes' QoS class, and is found out once for pods that share both.
+#[derive(Debug, Default)]
+pub(super) struct Production(RefCell<Vec<Option<Known>>>);
+
+/// Whether pods of a template with a QoS class are production pods.
+type Known = (Option<Arc<str>>, bool);
+
+impl Production {
+    pub(super) fn contains(&self, cluster: &Cluster, id: PodId, pod: &Pod) -> bool {
+        let (mut known, template) = (self.0.borrow_mut(), cluster.template_index(id));
+        if known.len() <= template {
+            known.resize(cluster.templates_max().max(template + 1), None);
+        }
+        match known.get_mut(template) {
+            Some(Some((qos, is_prod))) if *qos == pod.state.qos => *is_prod,
+            slot => {
+                let is_prod = pod.priority_class() == Some(PriorityClass::Prod);
+                if let Some(slot) = slot {
+                    *slot = Some((pod.state.qos.clone(), is_prod));
+                }
+                is_prod
+            }
+        }
+    }
 }
 
 fn count(pods: usize) -> i64 {
