@@ -19,7 +19,11 @@ pub struct MigrationControllerArgs {
     /// Whether nothing is evicted.
     pub dry_run: bool,
     /// Jobs that are reconciled side by side.
-    #[koord(default = 1, minimum = 1)]
+    #[koord(
+        default = 1,
+        minimum = 1,
+        no_effect = "a decision takes microseconds, and evictions and look-ups run beside each other anyway"
+    )]
     pub max_concurrent_reconciles: i32,
     /// Whether failed pods without an owner are evicted.
     pub evict_failed_bare_pods: bool,

@@ -1,4 +1,4 @@
-//! The controller of PodMigrationJobs: caches, the decisions of [`step`](crate::job::step), and what they write.
+//! The controller of PodMigrationJobs: caches, the decisions of [`step`], and what they write.
 //!
 //! It reads pods in the cache that the program has of them ([`PodProjection`]), and asks the API server for a whole pod only when a Reservation is made of it.
 //! Evictions are effects, as fast as `evictQPS` and `evictBurst` allow.

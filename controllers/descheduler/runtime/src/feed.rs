@@ -78,7 +78,7 @@ impl Caches<'_> {
             })
         });
         for watch in self.watches.iter().skip(before) {
-            watch.set_optional("what of the descheduler reads it".to_owned());
+            watch.set_optional("the part of the descheduler that reads it".to_owned());
         }
     }
 }
