@@ -216,7 +216,7 @@ mod tests {
         }
         let page_of_descheduler = page(&DESCHEDULER);
         for row in [
-            "| `maxConcurrentReconciles` | whole number | default `1`; at least 1 | Jobs that are reconciled side by side. |",
+            "| `maxMigratingPerNode` | whole number | default `2`; at least 0 |",
             "| `arbitrationArgs.interval` | duration | default `\"500ms\"` |",
             "| `profiles[].plugins.evict.enabled[].name` | text |",
         ] {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use koord_configuration::Source as Text;
 use koord_descheduler_assembly::{Configuration, build, snapshot};
-use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Plan, Step, Verdict, Wanted};
+use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Plan, Step, Verdict, VerdictScope};
 use koord_descheduler_planning::{Followed, Rehearsal, Successor, follow};
 use koord_program::{files::read_configuration, plan::Source};
 use koord_runtime::{clock::SystemClock, key::ObjectKey};
@@ -150,7 +150,7 @@ async fn explain(args: &DescheduleWhyArgs, screen: Screen) -> Result<Answer> {
         return Err(anyhow!("there is no pod {key}{hint}"));
     };
     let memory = Memory::default();
-    let input = Input { wanted: Wanted::Pod(&key), ..Input::new(&cluster, &memory, now) };
+    let input = Input { verdicts_of: VerdictScope::Pod(&key), ..Input::new(&cluster, &memory, now) };
     let plan = descheduler.pass(&input);
     let of_pod = plan.steps.iter().filter_map(Step::eviction).find(|eviction| eviction.pod.key == key);
     let text = match args.descheduler.answer.output {

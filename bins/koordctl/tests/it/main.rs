@@ -9,6 +9,7 @@ mod cluster;
 mod coexist;
 mod commands;
 mod data_dir;
+mod descheduler_page;
 mod doctor;
 mod error_messages;
 mod explain;

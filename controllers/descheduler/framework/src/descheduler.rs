@@ -9,10 +9,9 @@ use koord_scheduling::Selector;
 
 use crate::{
     cluster::{Cluster, NodeId, PodId},
-    extension_points::StrategyError,
+    extension_points::{Registration, StrategyError},
     limits::{Evicted, Limits},
     pass::{Asked, Evictor, Memory, Pass, Strategy, Tried, Verdict, Work},
-    registration::Registration,
     step::Step,
 };
 
@@ -62,8 +61,8 @@ pub struct Input<'a> {
     pub results: &'a [bool],
     /// Pods whose eviction failed not long ago. They are not tried.
     pub held: &'a [PodId],
-    /// Whose verdicts are wanted.
-    pub wanted: Wanted<'a>,
+    /// Whose verdicts are kept.
+    pub verdicts_of: VerdictScope<'a>,
     /// When the pass began.
     pub now: Timestamp,
 }
@@ -71,7 +70,7 @@ pub struct Input<'a> {
 impl<'a> Input<'a> {
     /// A pass of which nothing has been carried out.
     pub fn new(cluster: &'a Cluster, memory: &'a Memory, now: Timestamp) -> Self {
-        Self { cluster, memory, results: &[], held: &[], wanted: Wanted::Nothing, now }
+        Self { cluster, memory, results: &[], held: &[], verdicts_of: VerdictScope::Nothing, now }
     }
 }
 
@@ -100,7 +99,7 @@ pub enum Skipped {
 
 /// Whose verdicts a plan shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum VerdictScope<'a> {
     #[default]
     Nothing,
     /// Those about one pod.
@@ -182,7 +181,7 @@ impl Descheduler {
 
     /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes.
     pub fn pass(&self, input: &Input<'_>) -> Plan {
-        let Input { cluster, memory, results, held, wanted, now } = *input;
+        let Input { cluster, memory, results, held, verdicts_of, now } = *input;
         let nodes = ready_nodes(cluster, self.nodes.as_ref());
         if nodes.len() < 2 {
             let skipped = Some(Skipped::TooFewNodes(nodes.len()));
@@ -199,10 +198,10 @@ impl Descheduler {
             evicted: Evicted::default(),
             tried: tried(cluster, held),
             memory: memory.clone(),
-            asked: match wanted {
-                Wanted::Nothing => Asked::Nothing,
-                Wanted::Pod(key) => Asked::Pod(key),
-                Wanted::All(max) => Asked::All(max),
+            asked: match verdicts_of {
+                VerdictScope::Nothing => Asked::Nothing,
+                VerdictScope::Pod(key) => Asked::Pod(key),
+                VerdictScope::All(max) => Asked::All(max),
             },
             verdicts: Vec::new(),
         };

@@ -33,6 +33,7 @@
 
 mod cluster;
 mod descheduler;
+mod evictor;
 mod extension_points;
 pub mod fit;
 mod limits;
@@ -44,7 +45,6 @@ mod pass;
 pub mod pod;
 mod reason;
 mod refusal;
-mod registration;
 mod selection;
 mod snapshot;
 mod step;
@@ -57,11 +57,9 @@ pub use koord_scheduler_framework::{
 
 pub use self::{
     cluster::{Cluster, NodeId, PodId},
-    descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped, Wanted},
-    extension_points::{
-        Balance, Deschedule, Evict, Filter, Plugin, PreEvictionFilter, PreparedEvict, PreparedFilter,
-        PreparedPreEvictionFilter, StrategyError,
-    },
+    descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped, VerdictScope},
+    evictor::{Evict, Filter, PreEvictionFilter, PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
+    extension_points::{Balance, Deschedule, Plugin, Registration, StrategyError},
     limits::Limits,
     metric::{NodeMetric, UsageReport},
     node::Node,
@@ -70,7 +68,6 @@ pub use self::{
     pod::Pod,
     reason::{Reason, ReasonCode},
     refusal::{Operand, Refusal},
-    registration::Registration,
     selection::{NamespaceSelection, PodSelection},
     snapshot::SnapshotError,
     step::{EvictedPod, Eviction, Means, Step},

@@ -10,7 +10,7 @@ use koord_core::key::ObjectKey;
 pub use self::memory::Memory;
 use crate::{
     cluster::{Cluster, NodeId, PodId},
-    extension_points::{PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
+    evictor::{PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
     limits::{Evicted, Limits},
     pod::Pod,
     reason::{Reason, ReasonCode},

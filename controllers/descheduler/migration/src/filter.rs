@@ -9,9 +9,9 @@ use koord_descheduler_framework::{
 use koord_scheduling::Selector;
 
 use crate::{
+    args_error::ArgsError,
     jobs::MigrationJob,
     limits::{Migrating, MigrationLimits},
-    plugin::ArgsError,
     workloads::Workloads,
 };
 

@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod arbitration;
+mod args_error;
 pub mod controller;
 mod filter;
 pub mod job;
@@ -13,8 +14,4 @@ pub mod reservation;
 pub mod scavenger;
 pub mod workloads;
 
-pub use self::{
-    jobs::MigrationJob,
-    limiter::ObjectLimiters,
-    plugin::{ArgsError, MigrationController},
-};
+pub use self::{args_error::ArgsError, jobs::MigrationJob, limiter::ObjectLimiters, plugin::MigrationController};

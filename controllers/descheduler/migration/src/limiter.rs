@@ -8,11 +8,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_descheduler_framework::{Cluster, Pod, ReasonCode, Refusal, objects::Object};
 use koord_resource::Duration;
 
-use crate::{
-    limits::WorkloadLimit,
-    plugin::{ArgsError, MigrationController},
-    workloads::expected_replicas,
-};
+use crate::{args_error::ArgsError, limits::WorkloadLimit, workloads::expected_replicas};
 
 /// The limiters of the arguments; `None` where there is none. One that is off does not concern the other.
 #[derive(Clone, Debug)]
@@ -162,9 +158,9 @@ impl Bucket {
     }
 }
 
-impl MigrationController {
+impl LimiterSettings {
     /// How long object limiters hold up the eviction of a pod, and which of them does; `None` where none does. A job is not held up by its own eviction.
-    pub fn hold_up(
+    pub(crate) fn hold_up(
         &self,
         limiters: &ObjectLimiters,
         cluster: &Cluster,
@@ -175,8 +171,8 @@ impl MigrationController {
         if limiters.buckets.is_empty() {
             return None;
         }
-        let workload = self.limiters.workload.and_then(|_| workload(cluster, pod)).map(|(limited, _)| limited);
-        let namespace = self.limiters.namespace.map(|_| Limited::Namespace(pod.namespace().into()));
+        let workload = self.workload.and_then(|_| workload(cluster, pod)).map(|(limited, _)| limited);
+        let namespace = self.namespace.map(|_| Limited::Namespace(pod.namespace().into()));
         let held_up = [("workload", workload), ("namespace", namespace)].into_iter().filter_map(|(by, limited)| {
             let for_ = limiters.buckets.get(&limited?)?.hold_up(job, now)?;
             Some(HeldUp { by, for_ })
@@ -185,7 +181,7 @@ impl MigrationController {
     }
 
     /// A pod was evicted, for a job or not. The pod is the one that was evicted, as it was known before.
-    pub fn count_eviction(
+    pub(crate) fn count_eviction(
         &self,
         limiters: &mut ObjectLimiters,
         cluster: &Cluster,
@@ -194,11 +190,11 @@ impl MigrationController {
         now: Timestamp,
     ) {
         limiters.buckets.retain(|_, bucket| bucket.end > now);
-        let workload = self.limiters.workload.and_then(|limiter| {
+        let workload = self.workload.and_then(|limiter| {
             let (limited, replicas) = workload(cluster, pod)?;
             Some((limiter, limited, limiter.max.capped(replicas?)))
         });
-        let namespace = self.limiters.namespace.map(|limiter| {
+        let namespace = self.namespace.map(|limiter| {
             let max = limiter.max.uncapped(i32::MAX);
             (limiter, Limited::Namespace(pod.namespace().into()), max)
         });

@@ -6,12 +6,9 @@ mod migrating;
 use koord_config::descheduler::{EvictionGate, MigrationControllerArgs};
 use koord_descheduler_framework::{Pod, PodId, ReasonCode, Refusal};
 
-pub(crate) use self::{
-    amount::WorkloadLimit,
-    migrating::{Migrating, is_available},
-};
+pub(crate) use self::{amount::WorkloadLimit, migrating::Migrating};
 use crate::{
-    plugin::ArgsError,
+    args_error::ArgsError,
     workloads::{KnownWorkload, Unresolved, Workloads},
 };
 

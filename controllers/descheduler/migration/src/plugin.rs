@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use koord_config::descheduler::{EvictionGate, JobMode, MigrationControllerArgs};
+use koord_core::uid::Uid;
 use koord_descheduler_framework::{
-    Cluster, Evict, Filter, Means, NodeId, ObjectType as _, Plugin, PodId, PreEvictionFilter, PreparedEvict,
+    Cluster, Evict, Filter, Means, NodeId, ObjectType as _, Plugin, Pod, PodId, PreEvictionFilter, PreparedEvict,
     PreparedFilter, PreparedPreEvictionFilter, Reason, ReasonCode, Refusal, Registration, fit::Rule,
     objects::PriorityClass,
 };
@@ -15,9 +16,10 @@ use koord_types::pod_migration_job::PodMigrationJobMode;
 use serde_json::Value;
 
 use crate::{
+    args_error::ArgsError,
     filter::{Checks, Rules},
     jobs::MigrationJob,
-    limiter::{LimiterSettings, ObjectLimiters},
+    limiter::{HeldUp, LimiterSettings, ObjectLimiters},
     limits::MigrationLimits,
     workloads::WORKLOAD_KINDS,
 };
@@ -36,15 +38,6 @@ pub struct MigrationController {
     pub(crate) rules: Rules,
     pub(crate) limits: MigrationLimits,
     pub(crate) limiters: LimiterSettings,
-}
-
-/// Why the plugin cannot be made of its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArgsError {
-    #[error("{field}: {error}")]
-    Selector { field: &'static str, error: String },
-    #[error("{field}: must be a whole number or a percentage such as `10%`")]
-    WorkloadLimit { field: &'static str },
 }
 
 impl MigrationController {
@@ -81,6 +74,32 @@ impl MigrationController {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl MigrationController {
+    /// How long object limiters hold up the eviction of a pod, and which of them does; `None` where none does. A job is not held up by its own eviction.
+    pub fn hold_up(
+        &self,
+        limiters: &ObjectLimiters,
+        cluster: &Cluster,
+        pod: &Pod,
+        job: Option<&Uid>,
+        now: Timestamp,
+    ) -> Option<HeldUp> {
+        self.limiters.hold_up(limiters, cluster, pod, job, now)
+    }
+
+    /// A pod was evicted, for a job or not. The pod is the one that was evicted, as it was known before.
+    pub fn count_eviction(
+        &self,
+        limiters: &mut ObjectLimiters,
+        cluster: &Cluster,
+        pod: &Pod,
+        job: Option<&Uid>,
+        now: Timestamp,
+    ) {
+        self.limiters.count_eviction(limiters, cluster, pod, job, now);
     }
 }
 

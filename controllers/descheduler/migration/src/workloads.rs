@@ -19,8 +19,6 @@ use koord_resource::controller::ResourceKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::limits::is_available;
-
 /// A kind of workloads.
 pub trait WorkloadKind: Clone + std::fmt::Debug + Default + PartialEq + Send + Sync + 'static {
     const KIND: ResourceKind;
@@ -290,6 +288,11 @@ pub fn controllers_to_look_up(cluster: &Cluster) -> BTreeMap<Uid, (String, Arc<O
         }
     }
     controllers
+}
+
+/// Whether a pod counts as available: it is ready, has not ended and is not being deleted.
+pub(crate) fn is_available(pod: &Pod) -> bool {
+    pod.is_active() && !pod.is_deleting && pod.is_ready()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use koord_config::{Args, arguments};
 use koord_descheduler_framework::{
     Cluster, Descheduler, Evict, Filter, Input, Limits, Means, Memory, Plan, Plugin, PodId, PreparedEvict,
-    PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Step, Wanted,
+    PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Step, VerdictScope,
 };
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ pub fn verdicts(strategy: impl Plugin, cluster: &Cluster, now_seconds: i64) -> V
 fn explained(strategy: impl Plugin, evictor: impl Plugin, cluster: &Cluster, now_seconds: i64) -> Plan {
     let now = Timestamp::from_second(now_seconds).unwrap();
     let memory = Memory::default();
-    let input = Input { wanted: Wanted::All(usize::MAX), ..Input::new(cluster, &memory, now) };
+    let input = Input { verdicts_of: VerdictScope::All(usize::MAX), ..Input::new(cluster, &memory, now) };
     let plan = descheduler(strategy, evictor).pass(&input);
     assert_eq!((&plan.errors, plan.skipped), (&vec![], None));
     plan

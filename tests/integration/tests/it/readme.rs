@@ -63,6 +63,7 @@ fn links_lead_to_files() {
         "docs/library.md",
         "docs/manager.md",
         "docs/scheduler.md",
+        "docs/descheduler.md",
         "docs/webhooks.md",
         "docs/program.md",
         "docs/migrating.md",

@@ -3,6 +3,7 @@ use koord_descheduler_testing::with;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::plugin::MigrationController;
 use crate::{
     jobs::MigrationJob,
     plugin::fixtures::{at, cluster_of, controller, owned, ready, replica_set, replica_set_of, workload},

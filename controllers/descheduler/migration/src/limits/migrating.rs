@@ -7,7 +7,7 @@ use koord_descheduler_framework::{Pod, PodId};
 
 use crate::{
     jobs::MigrationJob,
-    workloads::{KnownWorkload, Workloads},
+    workloads::{KnownWorkload, Workloads, is_available},
 };
 
 /// The jobs that count for limits, with the indexes that make a check cheap.
@@ -105,9 +105,4 @@ impl Migrating {
     fn itself(&self, id: PodId) -> usize {
         usize::from(self.jobs_of(id) > 0)
     }
-}
-
-/// Whether a pod counts as available: it is ready, has not ended and is not being deleted.
-pub(crate) fn is_available(pod: &Pod) -> bool {
-    pod.is_active() && !pod.is_deleting && pod.is_ready()
 }

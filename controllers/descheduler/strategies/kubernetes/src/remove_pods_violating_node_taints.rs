@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
     use crate::DefaultEvictor;
-    use koord_descheduler_framework::{Descheduler, Input, Limits, Memory, Wanted};
+    use koord_descheduler_framework::{Descheduler, Input, Limits, Memory, VerdictScope};
     use koord_descheduler_testing::{args, cluster, descheduler, evicted, evicted_through, node, pod, with};
 
     fn strategy(arguments: &Value) -> RemovePodsViolatingNodeTaints {
@@ -256,7 +256,7 @@ mod tests {
             let limits = Limits { total, ..Limits::default() };
             let descheduler = Descheduler { limits, ..descheduler(strategy(&json!({})), evictor) };
             let (memory, now) = (Memory::default(), jiff::Timestamp::UNIX_EPOCH);
-            let input = Input { wanted: Wanted::All(9), ..Input::new(&cluster, &memory, now) };
+            let input = Input { verdicts_of: VerdictScope::All(9), ..Input::new(&cluster, &memory, now) };
             let verdicts = descheduler.pass(&input).verdicts;
             verdicts.iter().map(|verdict| (verdict.pod.name().to_owned(), verdict.refusal.code)).collect::<Vec<_>>()
         };

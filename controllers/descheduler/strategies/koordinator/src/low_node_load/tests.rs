@@ -4,7 +4,7 @@ mod order;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Input, Memory, Plan, Step, Wanted};
+use koord_descheduler_framework::{Input, Memory, Plan, Step, VerdictScope};
 use koord_descheduler_testing::{Everything, args, cluster, descheduler, evicted, node, plan, pod, with};
 use serde_json::{Value, json};
 
@@ -395,7 +395,7 @@ fn pods_that_stay_have_a_reason() {
     let verdicts = |arguments: &Value, objects: &[Value]| {
         let (cluster, memory) = (cluster(objects), Memory::default());
         let now = Timestamp::from_second(NOW).unwrap();
-        let input = Input { wanted: Wanted::All(100), ..Input::new(&cluster, &memory, now) };
+        let input = Input { verdicts_of: VerdictScope::All(100), ..Input::new(&cluster, &memory, now) };
         let plan = descheduler(plugin(arguments), Everything).pass(&input);
         plan.verdicts.iter().map(|verdict| verdict.refusal.code).collect::<Vec<_>>()
     };

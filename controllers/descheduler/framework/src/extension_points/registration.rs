@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use koord_resource::controller::ResourceKind;
 
-use crate::extension_points::{Balance, Deschedule, Evict, Filter, Plugin, PreEvictionFilter};
+use super::{Balance, Deschedule, Plugin};
+use crate::evictor::{Evict, Filter, PreEvictionFilter};
 
 /// Declares [`Registration`]: for each extension point a field that holds who implements it, and a method that registers for it.
 macro_rules! registration {
