@@ -1,7 +1,7 @@
 //! What components of Kubernetes have in common that read a configuration file: the flags of leader election beside the file, the connection that the file
 //! names, and the file as the program understood it.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use anyhow::{Context as _, Result, anyhow};
 use koord_configuration::LeaderElection;
@@ -124,12 +124,22 @@ async fn of_kubeconfig(file: Option<&str>) -> Result<Config> {
 ///
 /// The file cannot be written; then no half of it is left.
 pub fn write_configuration(effective: &Value, file: &Path) -> Result<()> {
+    let text = to_text(effective);
+    let written = match fs::metadata(file) {
+        // A device or a pipe, such as /dev/stdout, is not replaced.
+        Ok(known) if !known.is_file() => fs::write(file, text),
+        _ => replace(file, &text),
+    };
+    written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
+}
+
+fn replace(file: &Path, text: &str) -> io::Result<()> {
     let part = file.with_added_extension("part");
-    let written = fs::write(&part, to_text(effective)).and_then(|()| fs::rename(&part, file));
+    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, file));
     if written.is_err() {
         let _ = fs::remove_file(&part);
     }
-    written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
+    written
 }
 
 /// `/configz`: the configuration in force, with the names that it has in a file.
@@ -141,4 +151,17 @@ pub fn configz(effective: &Value) -> axum::Router {
         async move { ([("content-type", "application/json")], text) }
     };
     axum::Router::new().route("/configz", axum::routing::get(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_written_to_and_not_replaced() {
+        let error = write_configuration(&json!({"kind": "X"}), Path::new("/dev/full")).unwrap_err();
+        assert!(format!("{error:#}").starts_with("--write-config-to /dev/full cannot be written"), "{error:#}");
+        assert!(fs::metadata("/dev/full").is_ok_and(|device| !device.is_file()));
+        assert!(write_configuration(&json!({}), Path::new("/dev/null")).is_ok());
+    }
 }
