@@ -57,7 +57,9 @@ impl Evictions {
         async move {
             let answer = requester.call(request.request(COMPONENT, now)).await;
             let result = match answer {
-                Ok(answer) if answer.is_success() || is_gone(&answer) => Ok(()),
+                // The pod was gone already: nobody has evicted it here.
+                Ok(answer) if is_gone(&answer) => return Ok(()),
+                Ok(answer) if answer.is_success() => Ok(()),
                 Ok(answer) => {
                     let error = EffectError::new(refusal(&answer));
                     Err(match answer.retry_after {
