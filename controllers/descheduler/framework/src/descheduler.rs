@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use koord_core::key::ObjectKey;
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::Selector;
 
@@ -11,7 +10,7 @@ use crate::{
     cluster::{Cluster, NodeId, PodId},
     extension_points::{Registration, StrategyError},
     limits::{Evicted, Limits},
-    pass::{Asked, Evictor, Memory, Pass, Strategy, Tried, Verdict, Work},
+    pass::{Evictor, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
     step::Step,
 };
 
@@ -97,17 +96,6 @@ pub enum Skipped {
     TooFewNodes(usize),
 }
 
-/// Whose verdicts a plan shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum VerdictScope<'a> {
-    #[default]
-    Nothing,
-    /// Those about one pod.
-    Pod(&'a ObjectKey),
-    /// All of them, up to this number.
-    All(usize),
-}
-
 // === impl Profile ===
 
 impl Profile {
@@ -140,16 +128,6 @@ impl Profile {
         let found = evict.len();
         let evict = evict.pop().filter(|_| found == 1).ok_or(ProfileError::Evictors { found })?;
         Ok(Self { name: name.into(), nodes, deschedule, balance, filter, evict })
-    }
-
-    /// The names of its strategies, in the order in which they work.
-    pub fn strategies(&self) -> impl Iterator<Item = &'static str> {
-        self.deschedule.iter().chain(&self.balance).map(|plugin| plugin.name)
-    }
-
-    /// The name of the plugin that evicts.
-    pub fn evictor(&self) -> &'static str {
-        self.evict.name
     }
 
     fn plugins(&self) -> impl Iterator<Item = &Registration> {
@@ -198,11 +176,7 @@ impl Descheduler {
             evicted: Evicted::default(),
             tried: tried(cluster, held),
             memory: memory.clone(),
-            asked: match verdicts_of {
-                VerdictScope::Nothing => Asked::Nothing,
-                VerdictScope::Pod(key) => Asked::Pod(key),
-                VerdictScope::All(max) => Asked::All(max),
-            },
+            verdicts_of,
             verdicts: Vec::new(),
         };
         let mut errors = Vec::new();

@@ -57,14 +57,14 @@ pub use koord_scheduler_framework::{
 
 pub use self::{
     cluster::{Cluster, NodeId, PodId},
-    descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped, VerdictScope},
+    descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped},
     evictor::{Evict, Filter, PreEvictionFilter, PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
     extension_points::{Balance, Deschedule, Plugin, Registration, StrategyError},
     limits::Limits,
     metric::{NodeMetric, UsageReport},
     node::Node,
     objects::ObjectType,
-    pass::{Memory, Pass, Verdict},
+    pass::{Memory, Pass, Verdict, VerdictScope},
     pod::Pod,
     reason::{Reason, ReasonCode},
     refusal::{Operand, Refusal},

@@ -47,8 +47,7 @@ pub(crate) struct Work<'a> {
     /// By the number of the pod: what has become of it in this pass.
     pub(crate) tried: Vec<Tried>,
     pub(crate) memory: Memory,
-    /// The pods whose verdicts are wanted.
-    pub(crate) asked: Asked<'a>,
+    pub(crate) verdicts_of: VerdictScope<'a>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -67,13 +66,14 @@ pub(crate) enum Tried {
     Failed,
 }
 
-/// The pods whose verdicts are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked<'a> {
+/// Whose verdicts a plan shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VerdictScope<'a> {
+    #[default]
     Nothing,
-    /// One pod.
+    /// Those about one pod.
     Pod(&'a ObjectKey),
-    /// All of them, up to a number of verdicts.
+    /// All of them, up to this number.
     All(usize),
 }
 
@@ -125,7 +125,7 @@ impl<'a> Pass<'a> {
 
     /// Whether verdicts are wanted of any pod. Where not, whoever would go through many pods to leave them can save that.
     pub fn wants_verdicts(&self) -> bool {
-        self.work.asked != Asked::Nothing
+        self.work.verdicts_of != VerdictScope::Nothing
     }
 
     /// Records why the strategy leaves all active pods of a node. It costs nothing unless somebody asked.
@@ -218,10 +218,10 @@ impl<'a> Pass<'a> {
     pub fn leave(&mut self, pod: PodId, refusal: impl Into<Refusal>) {
         let work = &mut self.work;
         let Some(pod) = self.cluster.pod(pod) else { return };
-        let is_wanted = match work.asked {
-            Asked::Nothing => false,
-            Asked::Pod(key) => *key == pod.key,
-            Asked::All(max) => work.verdicts.len() < max,
+        let is_wanted = match work.verdicts_of {
+            VerdictScope::Nothing => false,
+            VerdictScope::Pod(key) => *key == pod.key,
+            VerdictScope::All(max) => work.verdicts.len() < max,
         };
         if is_wanted {
             let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);

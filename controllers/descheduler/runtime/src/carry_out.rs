@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use koord_descheduler_framework::{EvictedPod, Eviction, Means, Step, pod::DELETION_COST};
+use koord_descheduler_migration::jobs::{CREATED_BY, EVICT_REASON, EVICT_TRIGGER};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     events::{Event, EventType, Regarded},
@@ -11,11 +12,6 @@ use koord_runtime::{
 };
 use koord_types::pod_migration_job::PodMigrationJob;
 use serde_json::{Map, Value, json};
-
-/// The annotations of a PodMigrationJob that say why and by whom it was made.
-const REASON: &str = "koordinator.sh/evict-reason";
-const TRIGGER: &str = "koordinator.sh/evict-trigger";
-const CREATED_BY: &str = "koordinator.sh/job-created-by";
 
 /// What a step writes; `None` where it writes nothing. A new PodMigrationJob gets this name, and the id of the process.
 pub(crate) fn write(step: &Step, name: impl FnOnce() -> String, process: &str) -> Option<Write> {
@@ -59,7 +55,8 @@ fn evict(eviction: &Eviction, name: impl FnOnce() -> String, process: &str) -> O
             if let Some(options) = delete_options {
                 spec.insert("deleteOptions".to_owned(), options.clone());
             }
-            let annotations = json!({REASON: eviction.recorded_reason, TRIGGER: eviction.plugin, CREATED_BY: process});
+            let annotations =
+                json!({EVICT_REASON: eviction.recorded_reason, EVICT_TRIGGER: eviction.plugin, CREATED_BY: process});
             let kind = ResourceKind::typed::<PodMigrationJob>();
             let job = json!({
                 "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "PodMigrationJob",

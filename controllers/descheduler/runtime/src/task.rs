@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_descheduler_framework::{Skipped, Step};
+use koord_descheduler_migration::controller::COMPONENT;
 use koord_runtime::{Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, random::Random};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -22,9 +23,6 @@ const PAUSE: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_secs(1);
 /// How often it is looked whether the caches are complete.
 const INCOMPLETE: Duration = Duration::from_millis(20);
-
-/// The component of events that are of no profile.
-const COMPONENT: &str = "koord-descheduler";
 
 /// The descheduler with its caches, between the program and the framework.
 pub struct Worker {
