@@ -7,11 +7,11 @@ mod pass;
 mod report;
 mod why;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use koord_configuration::Source as Text;
 use koord_descheduler_assembly::{Configuration, build, snapshot};
-use koord_descheduler_framework::{Cluster, Descheduler, Planning};
+use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Planning};
 use koord_program::{files::read_configuration, plan::Source};
 use koord_runtime::clock::SystemClock;
 
@@ -42,18 +42,21 @@ struct Subject {
     now: Timestamp,
 }
 
-async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
-    let text = read_configuration(&args.config)
-        .with_context(|| format!("--config {} cannot be read", args.config.display()))?;
-    let name = args.config.display().to_string();
-    let file = Text::new(&name, &text);
-    let mut descheduler = build(&Configuration::of_document(file.parse()?, &file)?.values)?.descheduler;
-    // Whoever asks for a plan wants to know what it leads to, whether the program looks at that or not.
-    for profile in &mut descheduler.profiles {
-        if profile.planning == Planning::Off {
-            profile.planning = Planning::Report;
+impl Subject {
+    /// What strategies remember after all passes but the last, in which the cluster was as it is now.
+    fn memory(&self, passes: u32) -> Memory {
+        let mut memory = Memory::default();
+        for _ in 1..passes {
+            memory = self.descheduler.pass(&Input::new(&self.cluster, &memory, self.now)).memory;
         }
+        memory
     }
+}
+
+/// The name of the ConfigMap with the configuration of an installed descheduler, and of its entry.
+const CONFIG_MAP: &str = "koord-descheduler-config";
+
+async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
     let (source, time) = if args.filename.is_empty() {
         let server = connect::reach(&args.answer.cluster.flags()).await?;
         (Source::Cluster(server.client), server.time)
@@ -62,7 +65,39 @@ async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
         objects.iter_mut().for_each(scheduling::identify);
         (Source::Files(objects), None)
     };
+    let mut descheduler = build(&configuration(args, &source).await?.values)?.descheduler;
+    // Whoever asks for a plan wants to know what it leads to, whether the program looks at that or not.
+    for profile in &mut descheduler.profiles {
+        if profile.planning == Planning::Off {
+            profile.planning = Planning::Report;
+        }
+    }
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
     let cluster = snapshot(&descheduler, source.clone(), now).await?;
     Ok(Subject { descheduler, cluster, source, now })
+}
+
+/// The configuration of `--config`, or of the installed descheduler.
+async fn configuration(args: &DeschedulerArgs, source: &Source) -> Result<Configuration> {
+    let (name, text) = match &args.config {
+        Some(file) => {
+            let name = file.display().to_string();
+            let text = read_configuration(file).with_context(|| format!("--config {name} cannot be read"))?;
+            (name, text)
+        }
+        None => {
+            let namespace = &args.system_namespace;
+            let found = history::config_map(source, namespace, CONFIG_MAP).await?;
+            let text = found.as_ref().and_then(|object| object["data"][CONFIG_MAP].as_str());
+            let text = text.ok_or_else(|| {
+                anyhow!(
+                    "there is no ConfigMap {CONFIG_MAP} with an entry of that name in {namespace}; \
+                     name the configuration of the descheduler with --config, or its namespace with --system-namespace"
+                )
+            })?;
+            (format!("ConfigMap {namespace}/{CONFIG_MAP}"), text.to_owned())
+        }
+    };
+    let file = Text::new(&name, &text);
+    Configuration::of_document(file.parse()?, &file)
 }

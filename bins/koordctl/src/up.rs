@@ -3,6 +3,7 @@
 //! The parts communicate only through the API server ([`server`]): [`install`] creates the objects of an installation; koord-manager
 //! and the hollow nodes are clients like any other.
 
+pub mod descheduler;
 pub mod greeting;
 pub mod install;
 pub mod logs;
@@ -22,7 +23,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use envtest::serve::Kubeconfig;
-use hollow::{Fleet, Koordlet, Kubelet, Roster};
+use hollow::{Fleet, Koordlet, Kubelet, ReplicaSets, Roster};
 use koord_program::TerminationSignals;
 use koord_runtime::clock::{SharedClock, SystemClock};
 use kube::Client;
@@ -55,6 +56,7 @@ impl Cluster {
         let place = server::Place { port: args.port, data_dir: args.data_dir.clone() };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
         manager::checked(args)?;
+        descheduler::configuration(args.descheduler_config.as_deref())?;
         let time = Arc::new(ClusterTime::begin(args.speed(), args.data_dir.as_deref())?);
         progress.step("API server");
         let server = Embedded::start(place, Arc::clone(&time.clock), args.seed).await?;
@@ -100,6 +102,7 @@ pub struct Components {
     parts: JoinSet<()>,
     manager: Option<RunningManager>,
     scheduler: Option<JoinHandle<Result<()>>>,
+    descheduler: Option<JoinHandle<Result<()>>>,
 }
 
 impl Components {
@@ -133,6 +136,15 @@ impl Components {
         }
         let scheduler = (!args.no_scheduler)
             .then(|| tokio::spawn(scheduler::run(client.clone(), Arc::clone(clock), args.seed, args.scheduler_addr)));
+        parts.spawn(ReplicaSets::new(client.clone()).run());
+        let descheduler = if args.no_descheduler {
+            None
+        } else {
+            let file = args.descheduler_config.as_deref();
+            let configuration = descheduler::configuration(file)?;
+            install::replace(client, descheduler::config_map(file)?).await?;
+            Some(tokio::spawn(descheduler::run(client.clone(), Arc::clone(clock), args.seed, configuration)))
+        };
         let pods_per_node = args.pods_per_node();
         if pods_per_node > 0 && args.nodes > 0 {
             progress.step("production pods");
@@ -141,7 +153,7 @@ impl Components {
             fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
         }
         progress.finish();
-        Ok(Self { parts, manager, scheduler })
+        Ok(Self { parts, manager, scheduler, descheduler })
     }
 
     /// Waits until a part ends by itself, which means that something is wrong; for ever, if nothing is.
@@ -152,24 +164,28 @@ impl Components {
                 None => std::future::pending().await,
             }
         };
-        let scheduler = async {
-            match &mut self.scheduler {
-                Some(scheduler) => scheduler.await.context("koord-scheduler")?.context("koord-scheduler"),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! { ended = manager => ended, ended = scheduler => ended }
+        let scheduler = ended(&mut self.scheduler, "koord-scheduler");
+        let descheduler = ended(&mut self.descheduler, "koord-descheduler");
+        tokio::select! { ended = manager => ended, ended = scheduler => ended, ended = descheduler => ended }
     }
 
     /// Stops everything: nothing is written any more.
     pub async fn stop(mut self) {
-        if let Some(scheduler) = self.scheduler {
-            scheduler.abort();
+        for program in [self.scheduler, self.descheduler].into_iter().flatten() {
+            program.abort();
         }
         if let Some(manager) = self.manager {
             manager.stop().await;
         }
         self.parts.shutdown().await;
+    }
+}
+
+/// Waits until a program ends by itself; for ever where it does not run.
+async fn ended(program: &mut Option<JoinHandle<Result<()>>>, name: &'static str) -> Result<()> {
+    match program {
+        Some(program) => program.await.context(name)?.context(name),
+        None => std::future::pending().await,
     }
 }
 

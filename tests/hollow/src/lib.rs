@@ -1,7 +1,7 @@
 //! A fleet of machines that are not there.
 //!
 //! Hollow nodes register themselves and renew their leases, a hollow kubelet lets bound pods run and finishes their deletion, a hollow koordlet
-//! reports how busy each node is. What they write is decided by pure functions of a seed and the time: [`node`], [`pod`], [`usage`].
+//! reports how busy each node is, and ReplicaSets keep their number of pods. What they write is decided by pure functions of a seed and the time: [`node`], [`pod`], [`usage`].
 //!
 //! Nothing here knows a server; anything that `kube::Client` can reach will do. Read first: [`Fleet`] (the nodes of a seed),
 //! [`Kubelet`] and [`Koordlet`] (what runs on them).
@@ -15,6 +15,7 @@ pub mod node;
 pub mod orders;
 pub mod pace;
 pub mod pod;
+pub mod replica_sets;
 pub mod report;
 pub mod roster;
 pub mod seed;
@@ -25,6 +26,7 @@ pub use fleet::{Fleet, FleetError};
 pub use koordlet::Koordlet;
 pub use kubelet::Kubelet;
 pub use node::HollowNode;
+pub use replica_sets::ReplicaSets;
 pub use roster::Roster;
 pub use seed::Seed;
 pub use usage::UsageModel;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use jiff::Timestamp;
 use koord_program::{flags::time, output::OutputFormat};
 
@@ -19,7 +19,7 @@ Examples:
 
 A cluster is only read, with one list per collection; nothing is written. Each eviction is followed through: the pod is taken away, its successor is
 scheduled, and the next eviction sees the result. The pass is the first of a descheduler that starts now: what strategies remember of earlier passes,
-such as how long a node has been hot, is not known. Exit code: 0 when every eviction is worth it, 1 when some are not, 2 when it cannot be determined.")]
+such as how long a node has been hot, is not known; --passes 5 shows what the fifth would do if nothing changed. Exit code: 0 when every eviction is worth it, 1 when some are not, 2 when it cannot be determined.")]
     Plan(DeschedulePlanArgs),
     /// Show what has changed since a plan was made: which steps are gone, new, or lead elsewhere
     #[command(after_help = "\
@@ -61,7 +61,7 @@ impl DescheduleCommand {
     pub fn output(&self) -> Option<OutputFormat> {
         let answer = match self {
             Self::Plan(args) => &args.planned.descheduler.answer,
-            Self::Diff(args) => &args.answer,
+            Self::Diff(args) => &args.planned.descheduler.answer,
             Self::Apply(_) => return None,
             Self::Why(args) => &args.descheduler.answer,
             Self::History(args) => &args.answer,
@@ -73,15 +73,21 @@ impl DescheduleCommand {
 /// Which descheduler, and of which cluster.
 #[derive(Clone, Debug, Args)]
 pub struct DeschedulerArgs {
-    /// The configuration of the descheduler: a DeschedulerConfiguration
+    /// The configuration of the descheduler: a DeschedulerConfiguration; without it that of the ConfigMap koord-descheduler-config
     #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    pub config: Option<PathBuf>,
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, visible_alias = "snapshot", value_name = "FILE")]
     pub filename: Vec<PathBuf>,
     /// Evaluate at this time, such as 2026-01-02T03:04:05Z; without it now
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub at: Option<Timestamp>,
+    /// Show the last of this many passes, in all of which the cluster is as it is now: LowNodeLoad evicts from a node that was overloaded for several
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = value_parser!(u32).range(1..=100))]
+    pub passes: u32,
+    /// Namespace of koord-descheduler: of its ConfigMap, and of its Lease, in which it keeps the history of evictions
+    #[arg(long, value_name = "NAME", default_value = "koordinator-system", value_parser = namespace)]
+    pub system_namespace: String,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
@@ -107,9 +113,6 @@ pub struct ForesightArgs {
     /// Feature gates of the scheduler
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
     pub feature_gates: String,
-    /// Namespace of the Lease of koord-descheduler, in which it keeps the history of evictions
-    #[arg(long, value_name = "NAME", default_value = "koordinator-system", value_parser = namespace)]
-    pub system_namespace: String,
 }
 
 /// Options of `deschedule plan`.
@@ -129,33 +132,12 @@ pub struct DescheduleDiffArgs {
     /// A plan that was saved with `deschedule plan -o json`
     #[arg(value_name = "PLAN")]
     pub old: PathBuf,
-    /// Another one; without it the plan of now, for which --config is needed
+    /// Another one; without it the plan of now
     #[arg(value_name = "NEWER", conflicts_with_all = ["config", "filename", "at"])]
     pub new: Option<PathBuf>,
-    /// The configuration of the descheduler: a DeschedulerConfiguration
-    #[arg(long, value_name = "FILE", required_unless_present = "new")]
-    pub config: Option<PathBuf>,
-    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
-    #[arg(short, long, visible_alias = "snapshot", value_name = "FILE")]
-    pub filename: Vec<PathBuf>,
-    /// Evaluate at this time, such as 2026-01-02T03:04:05Z; without it now
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub at: Option<Timestamp>,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub foresight: ForesightArgs,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub answer: AnswerArgs,
-}
-
-impl DescheduleDiffArgs {
-    /// What the plan of now takes; none where both plans are files.
-    pub fn planned(&self) -> Option<PlannedArgs> {
-        let Self { filename, at, foresight, answer, .. } = self.clone();
-        let descheduler = DeschedulerArgs { config: self.config.clone()?, filename, at, answer };
-        Some(PlannedArgs { descheduler, foresight })
-    }
+    pub planned: PlannedArgs,
 }
 
 /// Options of `deschedule apply`.

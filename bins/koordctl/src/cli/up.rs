@@ -48,6 +48,12 @@ pub struct UpArgs {
     /// Do not run koord-scheduler: pods without a node wait
     #[arg(long)]
     pub no_scheduler: bool,
+    /// Do not run koord-descheduler
+    #[arg(long)]
+    pub no_descheduler: bool,
+    /// The configuration of koord-descheduler, a DeschedulerConfiguration; without it nodes that are overloaded lose pods to those that are not
+    #[arg(long, value_name = "FILE", conflicts_with = "no_descheduler")]
+    pub descheduler_config: Option<PathBuf>,
     /// Feature gates of koord-manager, such as ReservationMutatingWebhook=false
     #[arg(
         long,

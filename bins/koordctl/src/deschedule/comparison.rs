@@ -1,6 +1,6 @@
 //! Two plans side by side: what has changed since one was shown.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::pass::{planned, planned_document, saved};
@@ -76,13 +76,12 @@ pub(super) fn differences<'p>(old: &'p Value, new: &'p Value) -> Vec<Difference<
 
 pub(super) async fn diff(args: &DescheduleDiffArgs, screen: Screen) -> Result<Answer> {
     let old = saved(&args.old)?;
-    let new = match (&args.new, args.planned()) {
-        (Some(file), _) => saved(file)?,
-        (None, Some(of_now)) => planned_document(&planned(&of_now).await?),
-        (None, None) => bail!("name a newer plan, or the descheduler's --config"),
+    let new = match &args.new {
+        Some(file) => saved(file)?,
+        None => planned_document(&planned(&args.planned).await?),
     };
     let differences = differences(&old, &new);
-    let text = match args.answer.output {
+    let text = match args.planned.descheduler.answer.output {
         OutputFormat::Table if differences.is_empty() => "the plans have the same steps\n".to_owned(),
         OutputFormat::Table => shown(&differences, screen),
         format => format.document(&json!({

@@ -19,18 +19,19 @@ use crate::{
 
 /// The history of a cluster, or among objects of files; none has no evictions.
 pub(super) async fn of_source(source: &Source, namespace: &str) -> Result<History> {
-    let object = match source {
-        Source::Cluster(client) => {
-            get(client, &format!("/api/v1/namespaces/{namespace}/configmaps/{HISTORY}")).await?
-        }
-        Source::Files(objects) => objects.iter().find(|object| is_history(object, namespace)).cloned(),
-    };
-    of_object(object.as_ref())
+    of_object(config_map(source, namespace, HISTORY).await?.as_ref())
 }
 
-fn is_history(object: &Value, namespace: &str) -> bool {
-    let metadata = &object["metadata"];
-    object["kind"] == "ConfigMap" && metadata["name"] == HISTORY && metadata["namespace"] == namespace
+/// A ConfigMap of a cluster, or among objects of files.
+pub(super) async fn config_map(source: &Source, namespace: &str, name: &str) -> Result<Option<Value>> {
+    let is_wanted = |object: &&Value| {
+        let metadata = &object["metadata"];
+        object["kind"] == "ConfigMap" && metadata["name"] == name && metadata["namespace"] == namespace
+    };
+    match source {
+        Source::Cluster(client) => get(client, &format!("/api/v1/namespaces/{namespace}/configmaps/{name}")).await,
+        Source::Files(objects) => Ok(objects.iter().find(is_wanted).cloned()),
+    }
 }
 
 fn of_object(object: Option<&Value>) -> Result<History> {
@@ -43,7 +44,7 @@ fn of_object(object: Option<&Value>) -> Result<History> {
 }
 
 /// An object, or a list; none where it does not exist.
-async fn get(client: &Client, uri: &str) -> Result<Option<Value>> {
+pub(super) async fn get(client: &Client, uri: &str) -> Result<Option<Value>> {
     match client.request::<Value>(http::Request::get(uri).body(Vec::new())?).await {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),

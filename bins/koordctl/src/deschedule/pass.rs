@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use jiff::Timestamp;
-use koord_descheduler_framework::{Cluster, Eviction, Input, Memory, Plan, Step, Successor};
+use koord_descheduler_framework::{Cluster, Eviction, Input, Plan, Step, Successor};
 use koord_descheduler_planning::{EvictedAgain, Foresight, document, plan as follow, spared_document};
 use koord_program::{files::read_configuration, plan::Source};
 use koord_resource::yaml::parse;
@@ -28,13 +28,14 @@ pub(super) struct Planned {
 
 /// Computes the plan of these options.
 pub(super) async fn planned(args: &PlannedArgs) -> Result<Planned> {
-    let Subject { descheduler, cluster, source, now } = subject(&args.descheduler).await?;
-    let ForesightArgs { scheduler_config, feature_gates, system_namespace } = args.foresight.clone();
+    let subject = subject(&args.descheduler).await?;
+    let memory = subject.memory(args.descheduler.passes);
+    let Subject { descheduler, cluster, source, now } = subject;
+    let ForesightArgs { scheduler_config, feature_gates } = args.foresight.clone();
     let scheduler = SchedulerArgs { config: scheduler_config, feature_gates };
     let (configuration, gates) = scheduling::configuration(&scheduler)?;
     let engine = koord_scheduler_assembly::snapshot(&configuration, &gates, source.clone(), now).await?;
-    let history = history::of_source(&source, &system_namespace).await?;
-    let memory = Memory::default();
+    let history = history::of_source(&source, &args.descheduler.system_namespace).await?;
     let input = Input::new(&cluster, &memory, now);
     let foresight = Foresight { scheduler: Some(&engine), history: &history };
     let plan = follow(&descheduler, &input, foresight, &mut EvictedAgain::default());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
-use koord_descheduler_framework::{Input, Memory, Step, Verdict, VerdictScope};
+use koord_descheduler_framework::{Input, Step, Verdict, VerdictScope};
 use koord_runtime::key::ObjectKey;
 use serde_json::{Value, json};
 
@@ -17,7 +17,9 @@ use crate::{
 };
 
 pub(super) async fn explain(args: &DescheduleWhyArgs, screen: Screen) -> Result<Answer> {
-    let Subject { descheduler, cluster, now, .. } = subject(&args.descheduler).await?;
+    let subject = subject(&args.descheduler).await?;
+    let memory = subject.memory(args.descheduler.passes);
+    let Subject { descheduler, cluster, now, .. } = subject;
     let key = ObjectKey::new(&args.namespace, &args.pod);
     let Some(id) = cluster.pod_id(key.as_str()) else {
         let names = cluster.pods().filter(|(_, pod)| pod.namespace() == args.namespace);
@@ -25,7 +27,6 @@ pub(super) async fn explain(args: &DescheduleWhyArgs, screen: Screen) -> Result<
         let hint = similar.map(|similar| format!("; {similar}")).unwrap_or_default();
         return Err(anyhow!("there is no pod {key}{hint}"));
     };
-    let memory = Memory::default();
     let input = Input { verdicts_of: VerdictScope::Pod(&key), ..Input::new(&cluster, &memory, now) };
     let plan = descheduler.pass(&input);
     let of_pod = plan.steps.iter().filter_map(Step::eviction).find(|eviction| eviction.pod.key == key);

@@ -153,6 +153,12 @@ async fn create(client: &Client, object: Value) -> Result<()> {
     }
 }
 
+/// Creates an object, in place of one that is there.
+pub async fn replace(client: &Client, object: Value) -> Result<()> {
+    remove(client, object.clone()).await?;
+    create(client, object).await
+}
+
 async fn remove(client: &Client, object: Value) -> Result<()> {
     let (api, object) = typed(client, object)?;
     match api.delete(&object.name_any(), &DeleteParams::default()).await {
