@@ -36,6 +36,17 @@ pub fn rbac_rules() -> Vec<RbacRule> {
     read.chain(JOBS.rbac_rules()).chain(WRITES).chain(permissions(&[LEASE])).collect()
 }
 
+/// The same permissions in two parts: what needs the whole cluster, and what is done to single pods, which may be granted in some namespaces
+/// alone where the configuration selects these.
+pub fn rules_by_scope() -> (Vec<RbacRule>, Vec<RbacRule>) {
+    rbac_rules().into_iter().partition(|rule| !is_about_single_pods(rule))
+}
+
+fn is_about_single_pods(rule: &RbacRule) -> bool {
+    let is_read = rule.verbs.contains(&"watch");
+    rule.group.is_empty() && (rule.resource == "pods/eviction" || rule.resource == "pods" && !is_read)
+}
+
 /// A rule about all objects of a kind.
 const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
     RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
@@ -43,6 +54,8 @@ const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'st
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -88,5 +101,20 @@ mod tests {
             !may("scheduling.koordinator.sh", "reservations/status", "patch") && !may("apps", "deployments", "patch")
         );
         assert!(!rules.iter().any(|rule| rule.verbs.contains(&"*") || rule.resource.contains('*')), "no wildcards");
+    }
+
+    #[test]
+    fn what_is_done_to_single_pods_can_be_granted_by_namespace_and_everything_else_is_left() {
+        let (elsewhere, of_pods) = rules_by_scope();
+        let granted = |rules: &[RbacRule]| -> BTreeSet<(&'static str, &'static str)> {
+            rules.iter().flat_map(|rule| rule.verbs.iter().map(|verb| (rule.resource, *verb))).collect()
+        };
+        assert_eq!(
+            granted(&of_pods),
+            BTreeSet::from([("pods", "get"), ("pods", "patch"), ("pods", "delete"), ("pods/eviction", "create")])
+        );
+        let pods: BTreeSet<_> = granted(&elsewhere).into_iter().filter(|(kind, _)| kind.starts_with("pods")).collect();
+        assert_eq!(pods, BTreeSet::from([("pods", "list"), ("pods", "watch")]));
+        assert_eq!(granted(&[elsewhere, of_pods].concat()), granted(&rbac_rules()));
     }
 }
