@@ -169,8 +169,7 @@ fn rules() -> Value {
     found["descheduler"] = by_place(DESCHEDULER_ROLE, &koord_descheduler::rbac_rules());
     let (elsewhere, of_pods) = koord_descheduler::rules_by_scope();
     let in_cluster = |rules: &[RbacRule]| by_place(DESCHEDULER_ROLE, rules)["cluster"].take();
-    found["descheduler"]["byNamespace"] =
-        json!({"cluster": in_cluster(&elsewhere), "evictions": in_cluster(&of_pods)});
+    found["descheduler"]["byNamespace"] = json!({"cluster": in_cluster(&elsewhere), "evictions": in_cluster(&of_pods)});
     found
 }
 
