@@ -65,7 +65,7 @@ fn what_the_roles_grant_is_what_the_program_asks_for() {
     let recorder = Recorder::default();
     run(async {
         let occasions = Occasions::with_roles(installed(&rbac_rules())).await?;
-        occasions.play(&recorder, configuration(&json!({}))).await
+        occasions.play(&recorder, configuration(&json!({}), &["CustomPriority", "ScaleDownBinPack"])).await
     })
     .unwrap();
     leads_and_answers_at_its_secure_port(&recorder);
@@ -85,7 +85,8 @@ fn where_the_configuration_selects_namespaces_rights_on_single_pods_in_these_are
             });
         let occasions = Occasions::with_roles(installed(&elsewhere).into_iter().chain(in_namespace).collect()).await?;
         occasions.add_namespace_with_pods("other").await?;
-        occasions.play(&recorder, configuration(&json!({"include": ["default"]}))).await
+        // ScaleDownBinPack ranks the pods of all namespaces, and writes it to them.
+        occasions.play(&recorder, configuration(&json!({"include": ["default"]}), &["CustomPriority"])).await
     })
     .unwrap();
     is_exactly(granted(&of_pods, "default"), &recorder);

@@ -51,7 +51,7 @@ async fn wrong_after_takeover(case: &Value, moment: Moment<'_>) -> Result<Vec<St
     let end = world.clock.moment() + ENDS_WITHIN;
     let mut jobs = before.clone();
     while world.clock.moment() < end && !jobs.iter().all(|job| has_ended(job) || job["spec"]["paused"] == true) {
-        world.clock.sleep(Duration::from_secs(1)).await;
+        world.clock.sleep(Duration::from_secs(4)).await;
         cluster_goes_on(&mut world).await?;
         jobs = world.list("PodMigrationJob").await?;
     }
