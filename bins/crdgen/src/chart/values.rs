@@ -84,7 +84,7 @@ struct Installation {
     /// Accepted for compatibility, without effect: roles name the API groups that they grant.
     role_list_groups: Vec<String>,
     /// Added. When a release of the original's chart is upgraded, what it has beside the manager (scheduler, descheduler, koordlet, device daemon)
-    /// stays in the release as it is. False removes it.
+    /// stays in the release as it is, unless the chart installs it. False removes it.
     carry_over: bool,
 }
 
