@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     document::{Document, yaml_text},
-    installation::{MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
+    installation::{DESCHEDULER_ROLE, MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
 };
 
 /// The folder of the chart's data.
@@ -151,7 +151,7 @@ fn webhooks() -> Result<Value> {
 }
 
 /// What the programs may do: in the whole cluster and in their own namespace; and what they may do in the whole cluster where one of some
-/// gates is on.
+/// gates is on. What koord-descheduler does to single pods stands apart, too, for installations that name the namespaces of such pods.
 fn rules() -> Value {
     let gates: Vec<_> =
         koord_manager_assembly::optional_controllers().filter_map(|controller| controller.gate).collect();
@@ -166,6 +166,10 @@ fn rules() -> Value {
         json!({"name": name, "gate": gate, "rules": by_place(&name, rules)["cluster"]})
     });
     found["scheduler"]["gated"] = gated.collect();
+    found["descheduler"] = by_place(DESCHEDULER_ROLE, &koord_descheduler::rbac_rules());
+    let (elsewhere, of_pods) = koord_descheduler::rules_by_scope();
+    let in_cluster = |rules: &[RbacRule]| by_place(DESCHEDULER_ROLE, rules)["cluster"].take();
+    found["descheduler"]["byNamespace"] = json!({"cluster": in_cluster(&elsewhere), "evictions": in_cluster(&of_pods)});
     found
 }
 

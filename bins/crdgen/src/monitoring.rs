@@ -36,8 +36,6 @@ struct Component {
     folder: &'static str,
     /// How the metrics are scraped, in a file of this name.
     scrape: (&'static str, fn() -> Vec<Value>),
-    /// Whether the chart installs the rules and the dashboard.
-    in_chart: bool,
     dashboard: dashboard::Names,
 }
 
@@ -51,7 +49,6 @@ const COMPONENTS: [Component; 3] = [
                  dashboard, the alerts below, and a ServiceMonitor.",
         folder: "config/monitoring",
         scrape: ("service_monitor", scrape),
-        in_chart: true,
         dashboard: dashboard::Names {
             uid: "koordinator-manager",
             title: "Koordinator Manager",
@@ -67,7 +64,6 @@ const COMPONENTS: [Component; 3] = [
                  dashboard, the alerts below, and a PodMonitor.",
         folder: "config/scheduler/monitoring",
         scrape: ("pod_monitor", || pod_monitor("koord-scheduler")),
-        in_chart: true,
         dashboard: dashboard::Names {
             uid: "koordinator-scheduling",
             title: "Koordinator Scheduling",
@@ -83,7 +79,6 @@ const COMPONENTS: [Component; 3] = [
                  dashboard, the alerts below, and a PodMonitor.",
         folder: "config/descheduler/monitoring",
         scrape: ("pod_monitor", || pod_monitor("koord-descheduler")),
-        in_chart: false,
         dashboard: dashboard::Names {
             uid: "koordinator-descheduling",
             title: "Koordinator Descheduling",
@@ -119,7 +114,7 @@ impl Component {
             document(&format!("{scrape}.yaml"), generated(yaml::stream(&scraped())?)),
             document("dashboard.json", dashboard),
         ];
-        Ok(chart.into_iter().filter(|_| self.in_chart).chain(config).collect())
+        Ok(chart.into_iter().chain(config).collect())
     }
 }
 

@@ -22,6 +22,6 @@ pub use self::{
     identity::{BUILD, NAME},
     metrics::metrics,
     options::{Checked, Options},
-    permissions::rbac_rules,
+    permissions::{rbac_rules, rules_by_scope},
     run::{Settings, run, run_with},
 };

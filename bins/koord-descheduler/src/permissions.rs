@@ -23,8 +23,8 @@ const WRITES: [RbacRule; 7] = [
 /// The Lease of the configuration that is installed. Where another is configured, the chart names that one.
 const LEASE: &str = "koord-descheduler";
 
-/// Every permission that the program uses, those of the scheduler's engine with which it plans among them, but for the scale subresources of workloads that are not watched: their groups are those of the
-/// cluster's definitions, and `config/descheduler/scales` grants them.
+/// Every permission that the program uses, those of the scheduler's engine with which it plans among them, but for the scale subresources of
+/// workloads that are not watched: their groups are those of the cluster's definitions, and `config/descheduler/scales` grants them.
 pub fn rbac_rules() -> Vec<RbacRule> {
     let read = koord_scheduler_assembly::read_rules(&koord_descheduler_assembly::reads());
     read.into_iter().chain(JOBS.rbac_rules()).chain(WRITES).chain(history()).chain(permissions(&[LEASE])).collect()
@@ -36,8 +36,21 @@ fn history() -> [RbacRule; 2] {
     [rule(&["create"]), RbacRule { names: &[HISTORY], ..rule(&["get", "patch"]) }]
 }
 
+/// The same permissions in two parts: what needs the whole cluster, and what is done to single pods, which may be granted in some namespaces
+/// alone where the configuration selects these.
+pub fn rules_by_scope() -> (Vec<RbacRule>, Vec<RbacRule>) {
+    rbac_rules().into_iter().partition(|rule| !is_about_single_pods(rule))
+}
+
+fn is_about_single_pods(rule: &RbacRule) -> bool {
+    let is_read = rule.verbs.contains(&"watch");
+    rule.group.is_empty() && (rule.resource == "pods/eviction" || rule.resource == "pods" && !is_read)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -83,5 +96,20 @@ mod tests {
             !may("scheduling.koordinator.sh", "reservations/status", "patch") && !may("apps", "deployments", "patch")
         );
         assert!(!rules.iter().any(|rule| rule.verbs.contains(&"*") || rule.resource.contains('*')), "no wildcards");
+    }
+
+    #[test]
+    fn what_is_done_to_single_pods_can_be_granted_by_namespace_and_everything_else_is_left() {
+        let (elsewhere, of_pods) = rules_by_scope();
+        let granted = |rules: &[RbacRule]| -> BTreeSet<(&'static str, &'static str)> {
+            rules.iter().flat_map(|rule| rule.verbs.iter().map(|verb| (rule.resource, *verb))).collect()
+        };
+        assert_eq!(
+            granted(&of_pods),
+            BTreeSet::from([("pods", "get"), ("pods", "patch"), ("pods", "delete"), ("pods/eviction", "create")])
+        );
+        let pods: BTreeSet<_> = granted(&elsewhere).into_iter().filter(|(kind, _)| kind.starts_with("pods")).collect();
+        assert_eq!(pods, BTreeSet::from([("pods", "list"), ("pods", "watch")]));
+        assert_eq!(granted(&[elsewhere, of_pods].concat()), granted(&rbac_rules()));
     }
 }

@@ -20,6 +20,9 @@ Every template begins with this.
 {{- range list "log" "image" "deviceShare" "podDisruptionBudget" "networkPolicy" "prometheusRule" "dashboards" -}}
 {{- include "koordinator.fill" (list (index $.Values.scheduler .) (index $defaults.scheduler .)) -}}
 {{- end -}}
+{{- range list "log" "image" "podDisruptionBudget" "networkPolicy" "prometheusRule" "dashboards" -}}
+{{- include "koordinator.fill" (list (index $.Values.descheduler .) (index $defaults.descheduler .)) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "koordinator.fill" -}}
@@ -33,7 +36,7 @@ Every template begins with this.
 
 {{/*
 Values files of the original name its releases, and so does `--reuse-values`; what they mean is the program of this chart.
-Takes (list $ "manager") or (list $ "scheduler").
+Takes (list $ "manager"), (list $ "scheduler") or (list $ "descheduler").
 */}}
 {{- define "koordinator.namesOriginalOf" -}}
 {{- $image := (index (first .).Values (last .)).image -}}

@@ -7,28 +7,6 @@
 {{- if ternary (get $on .gate) (get $on "AllAlpha") (hasKey $on .gate) -}}true{{- end -}}
 {{- end -}}
 
-{{/* What a flag of koord-scheduler says, which the further flags may have; what is given otherwise. Takes (list $ FLAG OTHERWISE). */}}
-{{- define "koordinator.schedulerFlag" -}}
-{{- $flag := index . 1 -}}
-{{- $found := index . 2 -}}
-{{- $isNext := false -}}
-{{- range $word := (first .).Values.scheduler.extraArgs -}}
-{{- if $isNext -}}{{- $found = $word -}}{{- $isNext = false -}}{{- end -}}
-{{- if regexMatch (printf "^--?%s=" $flag) $word -}}{{- $found = regexReplaceAll "^[^=]*=" $word "" -}}{{- end -}}
-{{- if regexMatch (printf "^--?%s$" $flag) $word -}}{{- $isNext = true -}}{{- end -}}
-{{- end -}}
-{{- $found -}}
-{{- end -}}
-
-{{/* The name of the Lease of koord-scheduler: that of its flags, or of its configuration; without one that of kube-scheduler. */}}
-{{- define "koordinator.schedulerLease" -}}
-{{- $lease := "koord-scheduler" -}}
-{{- with .Values.scheduler.config -}}
-{{- $lease = dig "leaderElection" "resourceName" "" . | default "kube-scheduler" -}}
-{{- end -}}
-{{- include "koordinator.schedulerFlag" (list . "leader-elect-resource-name" $lease) -}}
-{{- end -}}
-
 {{/* The configuration of koord-scheduler: the one that a value gives, or what the other values make of the original's. */}}
 {{- define "koordinator.schedulerConfig" -}}
 {{- $scheduler := .Values.scheduler -}}

@@ -131,7 +131,7 @@ impl Process {
         })
     }
 
-    /// Starts it with a token of its ServiceAccount. `admin` asks for the token, as the kubelet does.
+    /// Starts it with a token of its ServiceAccount.
     pub async fn start(&self, admin: &Client, server: &Config, reach: Reach) -> Result<Installed> {
         let (metrics, health) = (programs::free(), programs::free());
         let options = Options::from_arguments(self.arguments.iter().map(|argument| match argument.split_once('=') {
@@ -139,14 +139,7 @@ impl Process {
             Some((flag @ "--health-probe-addr", _)) => format!("{flag}={health}"),
             _ => argument.clone(),
         }))?;
-        let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}/token", self.namespace, self.account);
-        let ask = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-        let request = http::Request::post(&path).header("content-type", "application/json");
-        let answer: Value = admin.request(request.body(ask.to_string().into_bytes())?).await.context(path)?;
-        let token = answer["status"]["token"].as_str().context("no token")?;
-        let mut config = Config::new(server.cluster_url.clone());
-        config.root_cert.clone_from(&server.root_cert);
-        config.auth_info.token = Some(token.to_owned().into());
+        let config = config_of(admin, server, &self.namespace, &self.account).await?;
         let certificates = TempDir::new()?;
         let dependencies = Dependencies::connected_by(config)?;
         let environment = self.environment(reach, certificates.path())?;
@@ -196,6 +189,19 @@ impl Installed {
         self.stop.cancel();
         self.running.await?
     }
+}
+
+/// How a ServiceAccount connects to a server, with a token that `admin` asks for, as the kubelet does.
+pub async fn config_of(admin: &Client, server: &Config, namespace: &str, account: &str) -> Result<Config> {
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+    let ask = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let request = http::Request::post(&path).header("content-type", "application/json");
+    let answer: Value = admin.request(request.body(ask.to_string().into_bytes())?).await.context(path)?;
+    let token = answer["status"]["token"].as_str().context("no token")?;
+    let mut config = Config::new(server.cluster_url.clone());
+    config.root_cert.clone_from(&server.root_cert);
+    config.auth_info.token = Some(token.to_owned().into());
+    Ok(config)
 }
 
 /// Whether a GET is answered with 200.

@@ -4,8 +4,10 @@
 //! The names are those of the original's chart, so that its values files install. "Added" marks what it lacks.
 
 mod definitions;
+mod descheduler;
 mod files;
 mod forms;
+mod image;
 mod manager;
 mod monitoring;
 mod pods;
@@ -19,6 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use definitions::Definitions;
+use descheduler::Descheduler;
 pub(super) use files::documents;
 use forms::{Object, PullSecrets};
 use manager::Manager;
@@ -62,8 +65,8 @@ struct Values {
     slo_controller_config: BTreeMap<String, String>,
     /// koord-scheduler.
     scheduler: Scheduler,
-    /// koord-descheduler, which this chart does not install: accepted for compatibility, without effect.
-    descheduler: Object,
+    /// koord-descheduler.
+    descheduler: Descheduler,
     /// koordlet, which this chart does not install: accepted for compatibility, without effect.
     koordlet: Object,
     /// koord-device-daemon, which this chart does not install: accepted for compatibility, without effect.
@@ -81,7 +84,7 @@ struct Installation {
     /// Accepted for compatibility, without effect: roles name the API groups that they grant.
     role_list_groups: Vec<String>,
     /// Added. When a release of the original's chart is upgraded, what it has beside the manager (scheduler, descheduler, koordlet, device daemon)
-    /// stays in the release as it is. False removes it.
+    /// stays in the release as it is, unless the chart installs it. False removes it.
     carry_over: bool,
 }
 

@@ -7,8 +7,10 @@
 
 mod compare;
 mod differences;
+mod left;
 mod observe;
 mod play;
+mod taken_over;
 mod world;
 
 use std::{
@@ -49,17 +51,21 @@ fn differences(case: &Value) -> [Vec<String>; 2] {
     }
 }
 
-#[test]
-fn pods_jobs_and_nodes_end_as_under_the_original() {
+/// The folder of the recordings; none where there are none.
+fn recordings(what: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("KOORD_SHARED")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")), PathBuf::from);
     let folder = shared.join("corpus/descheduler/cases");
     if !folder.exists() {
-        return programs::skipped(
-            "recordings of the descheduler",
-            "there are no recordings of the original beside the repository",
-        );
+        programs::skipped(what, "there are no recordings of the original beside the repository");
+        return None;
     }
+    Some(folder)
+}
+
+#[test]
+fn pods_jobs_and_nodes_end_as_under_the_original() {
+    let Some(folder) = recordings("recordings of the descheduler") else { return };
     let (group, one) = (std::env::var("GROUP").ok(), std::env::var("CASE").ok());
     let is_chosen = |name: &str| {
         group.as_ref().is_none_or(|group| name.starts_with(&format!("{group}/")))

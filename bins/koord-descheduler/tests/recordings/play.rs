@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The program, while it runs.
-struct Running {
+pub(crate) struct Running {
     stop: CancellationToken,
     task: JoinHandle<Result<()>>,
 }
@@ -92,7 +92,7 @@ pub(crate) async fn play(case: &Value) -> Result<Value> {
     Ok(seen)
 }
 
-fn items(value: &Value) -> Vec<&Value> {
+pub(crate) fn items(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |items| items.iter().collect())
 }
 
@@ -101,7 +101,7 @@ async fn wait(world: &World, seconds: f64) {
 }
 
 /// Starts the program.
-fn start(case: &Value, world: &World, starts: &mut u64) -> Result<Running> {
+pub(crate) fn start(case: &Value, world: &World, starts: &mut u64) -> Result<Running> {
     *starts += 1;
     let mut document = json!({
         "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "leaderElection": {"leaderElect": false},
@@ -134,7 +134,7 @@ fn gates_of(gates: &[String]) -> Result<Gates> {
     Ok(koord_descheduler::Options::from_arguments(line)?.check()?.gates)
 }
 
-async fn stop(running: Option<Running>) -> Result<()> {
+pub(crate) async fn stop(running: Option<Running>) -> Result<()> {
     match running {
         Some(Running { stop, task }) => {
             stop.cancel();

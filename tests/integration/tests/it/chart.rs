@@ -1,9 +1,11 @@
 //! charts/koordinator with a real helm: what it renders, what it installs, and how a cluster gets from the original's chart to it and back.
 
+mod descheduler;
 mod drills;
+mod evictions;
 mod install;
 mod render;
-mod scheduler_drills;
+mod replaced;
 
 use std::{fs, path::Path};
 

@@ -15,9 +15,10 @@ use crate::suite::on_the_embedded_server;
 
 const MANAGER: &str = "images/koord-manager.Containerfile";
 /// Each Containerfile with the Deployment that starts its image.
-const IMAGES: [(&str, &str); 2] = [
+const IMAGES: [(&str, &str); 3] = [
     (MANAGER, "config/manager/manager.yaml"),
     ("images/koord-scheduler.Containerfile", "config/scheduler/scheduler.yaml"),
+    ("images/koord-descheduler.Containerfile", "config/descheduler/descheduler.yaml"),
 ];
 
 /// Instructions with their arguments; lines that end in a backslash go on.

@@ -68,6 +68,28 @@ const MANAGER: Program = Program {
     ask: |name| ["get", "nodeslo", name, "-o", "name", "--ignore-not-found"].map(str::to_owned).to_vec(),
 };
 
+const DESCHEDULER: Program = Program {
+    lease: "koord-descheduler",
+    start: |scene| {
+        let arguments = [
+            "koord-descheduler".to_owned(),
+            format!("--kubeconfig={}", scene.kubeconfig().display()),
+            format!("--leader-elect-resource-namespace={}", scene.namespace),
+            "--port=0".to_owned(),
+            "--secure-port=0".to_owned(),
+        ];
+        let checked = koord_descheduler::Options::from_arguments(arguments).and_then(koord_descheduler::Options::check);
+        Replica::run(|stop| koord_descheduler::run(checked.unwrap(), stop))
+    },
+    create: |scene, name| {
+        scene.accepts(&format!(
+            "apiVersion: scheduling.koordinator.sh/v1alpha1\nkind: PodMigrationJob\nmetadata: {{name: {name}}}\nspec:\n  \
+             podRef: {{namespace: default, name: none}}\n"
+        ));
+    },
+    ask: |name| ["get", "podmigrationjob", name, "-o", "jsonpath={.status.reason}"].map(str::to_owned).to_vec(),
+};
+
 /// A replica with threads of its own, so that it can die.
 struct Replica {
     threads: Runtime,
@@ -173,4 +195,9 @@ fn a_scheduler_leads_loses_and_takes_over_and_places_a_pod_within_five_seconds_e
 #[test]
 fn a_manager_leads_loses_and_takes_over_and_works_within_five_seconds_each_time() {
     takes_over(&MANAGER);
+}
+
+#[test]
+fn a_descheduler_leads_loses_and_takes_over_and_ends_a_job_within_five_seconds_each_time() {
+    takes_over(&DESCHEDULER);
 }

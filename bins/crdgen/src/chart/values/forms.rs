@@ -29,6 +29,11 @@ pub(super) struct LogLevel(pub(super) &'static str);
 #[serde(transparent)]
 pub(super) struct Mode(pub(super) &'static str);
 
+/// A word of the field `planning` of a profile, or nothing. YAML reads a bare off as false.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Planning(pub(super) &'static str);
+
 /// A number of replicas, at least one, or a percentage of them.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -61,4 +66,5 @@ schema!(PullSecrets => {
 schema!(NumberText => {"type": ["string", "integer"]});
 schema!(LogLevel => {"type": ["string", "integer"], "pattern": "^(10|[0-9])$", "minimum": 0, "maximum": 10});
 schema!(Mode => {"enum": ["", "off", false, "warn", "enforce"]});
+schema!(Planning => {"enum": ["", "off", false, "report", "enforce"]});
 schema!(CountOrPercent => {"type": ["integer", "string"], "minimum": 1, "pattern": "^(100|[1-9]?[0-9])%$"});

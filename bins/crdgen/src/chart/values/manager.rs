@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::{
     forms::{LogLevel, Mode, NumberText, Object},
+    image::ManagerImage,
     monitoring::{Dashboards, PrometheusRule},
     pods::Pods,
 };
@@ -14,7 +15,7 @@ use super::{
 pub(super) struct Manager {
     /// Number of pods. One of them leads; all answer webhooks.
     replicas: u32,
-    image: Image,
+    image: ManagerImage,
     log: Log,
     webhook: Webhook,
     metrics: Metrics,
@@ -45,7 +46,7 @@ impl Default for Manager {
     fn default() -> Self {
         Self {
             replicas: 2,
-            image: Image::default(),
+            image: ManagerImage::default(),
             log: Log::default(),
             webhook: Webhook::default(),
             metrics: Metrics::default(),
@@ -62,37 +63,6 @@ impl Default for Manager {
             dashboards: Dashboards::default(),
         }
     }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct Image {
-    /// Name of the image within the registry.
-    repository: String,
-    /// Tag of the image. When it is empty, or a release of the original as in its values files: the chart's version with the ending -rust, which
-    /// the original never used.
-    tag: String,
-    /// Added. When the image is pulled.
-    pull_policy: PullPolicy,
-}
-
-impl Default for Image {
-    fn default() -> Self {
-        Self {
-            repository: "koordinator-sh/koord-manager".to_owned(),
-            tag: String::new(),
-            pull_policy: PullPolicy::Always,
-        }
-    }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) enum PullPolicy {
-    Always,
-    #[expect(dead_code, reason = "a word of the schema")]
-    IfNotPresent,
-    #[expect(dead_code, reason = "a word of the schema")]
-    Never,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

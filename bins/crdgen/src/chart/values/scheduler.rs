@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{
     forms::{LogLevel, Object},
-    manager::{Log, NetworkPolicy, PullPolicy},
+    image::SchedulerImage,
+    manager::{Log, NetworkPolicy},
     monitoring::{Dashboards, PrometheusRule},
     pods::Pods,
 };
@@ -78,28 +79,6 @@ impl Default for Scheduler {
             monitor_enabled: false,
             prometheus_rule: PrometheusRule::default(),
             dashboards: Dashboards::default(),
-        }
-    }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct SchedulerImage {
-    /// Name of the image within the registry.
-    repository: String,
-    /// Tag of the image. When it is empty, or a release of the original as in its values files: the chart's version with the ending -rust, which
-    /// the original never used.
-    tag: String,
-    /// Added. When the image is pulled.
-    pull_policy: PullPolicy,
-}
-
-impl Default for SchedulerImage {
-    fn default() -> Self {
-        Self {
-            repository: "koordinator-sh/koord-scheduler".to_owned(),
-            tag: String::new(),
-            pull_policy: PullPolicy::Always,
         }
     }
 }

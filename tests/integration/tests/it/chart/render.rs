@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{chart, data, entries, find, rendered, texts};
 use crate::place::folder;
 
-fn helm() -> Option<Helm> {
+pub(super) fn helm() -> Option<Helm> {
     let folder = folder("helm-template");
     Helm::find(&folder.join("none"), &folder).unwrap()
 }
@@ -464,7 +464,7 @@ fn config_default_is_what_the_chart_renders() {
     assert_eq!(ours, theirs);
 }
 
-fn is_rendered(rendered: &[Value], file: &Path) {
+pub(super) fn is_rendered(rendered: &[Value], file: &Path) {
     let written: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(file).unwrap()).unwrap();
     for object in written {
         let name = object["metadata"]["name"].as_str().unwrap();
@@ -527,33 +527,32 @@ fn alerts_and_dashboards_are_those_of_the_folders_of_kustomize_and_come_only_whe
         .collect()
     };
     let wanted = "--set=manager.prometheusRule.enabled=true,manager.dashboards.enabled=true,scheduler.prometheusRule.enabled=true,\
-                  scheduler.dashboards.enabled=true,scheduler.prometheusRule.labels.release=prometheus,scheduler.dashboards.annotations.grafana_folder=K";
-    let with_scheduler = rendered(&helm, &["--set=scheduler.enabled=true", wanted]).unwrap();
-    for (program, folder) in
-        [("koord-manager", "config/monitoring"), ("koord-scheduler", "config/scheduler/monitoring")]
-    {
+                  descheduler.prometheusRule.enabled=true,descheduler.dashboards.enabled=true,scheduler.dashboards.enabled=true,scheduler.prometheusRule.labels.release=prometheus,scheduler.dashboards.annotations.grafana_folder=K";
+    let installed = "--set=scheduler.enabled=true,descheduler.enabled=true";
+    let with_all = rendered(&helm, &[installed, wanted]).unwrap();
+    for (program, folder) in [
+        ("koord-manager", "config/monitoring"),
+        ("koord-scheduler", "config/scheduler/monitoring"),
+        ("koord-descheduler", "config/descheduler/monitoring"),
+    ] {
         let file = |name: &str| std::fs::read_to_string(repository(folder).join(name)).unwrap();
-        let rule = find(&with_scheduler, "PrometheusRule", program).unwrap();
+        let rule = find(&with_all, "PrometheusRule", program).unwrap();
         let written: Value = serde_saphyr::from_str(&file("prometheus_rule.yaml")).unwrap();
         assert_eq!(rule["spec"], written["spec"], "{program}");
         assert_eq!(rule["metadata"]["labels"]["koord-app"], program);
-        let dashboard = find(&with_scheduler, "ConfigMap", &format!("{program}-dashboard")).unwrap();
+        let dashboard = find(&with_all, "ConfigMap", &format!("{program}-dashboard")).unwrap();
         let text = dashboard["data"][format!("{program}.json")].as_str().unwrap();
         let written: Value = serde_json::from_str(&file("dashboard.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), written, "{program}");
         assert_eq!(dashboard["metadata"]["labels"]["grafana_dashboard"], "1");
     }
-    let rule = find(&with_scheduler, "PrometheusRule", "koord-scheduler").unwrap();
+    let rule = find(&with_all, "PrometheusRule", "koord-scheduler").unwrap();
     assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
-    let dashboard = find(&with_scheduler, "ConfigMap", "koord-scheduler-dashboard").unwrap();
+    let dashboard = find(&with_all, "ConfigMap", "koord-scheduler-dashboard").unwrap();
     assert_eq!(dashboard["metadata"]["annotations"]["grafana_folder"], "K");
-    let without_scheduler = rendered(&helm, &[wanted]).unwrap();
-    assert_eq!(kinds(&without_scheduler), ["ConfigMap koord-manager-dashboard", "PrometheusRule koord-manager"]);
-    assert_eq!(
-        kinds(&rendered(&helm, &["--set=scheduler.enabled=true"]).unwrap()),
-        [""; 0],
-        "off unless they are wanted"
-    );
+    let with_manager = rendered(&helm, &[wanted]).unwrap();
+    assert_eq!(kinds(&with_manager), ["ConfigMap koord-manager-dashboard", "PrometheusRule koord-manager"]);
+    assert_eq!(kinds(&rendered(&helm, &[installed]).unwrap()), [""; 0], "off unless they are wanted");
 }
 
 /// The keys of a ConfigMap.
