@@ -412,9 +412,19 @@ fn arguments_of_strategies_of_the_community_are_checked() {
                 "metricsUtilization": {"source": "Prometheus"},
             }),
             vec![
+                "metricsUtilization.source: it is not known where Prometheus is (add {source: Prometheus, prometheus: {url: …}} to metricsProviders)",
                 "metricsUtilization.prometheus.query: must be set where Prometheus measures",
-                "thresholds: must have one entry where Prometheus measures",
+                "thresholds: must have MetricResource alone where Prometheus measures",
             ],
+        ),
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({
+                "thresholds": {"nvidia.com/gpu": 1}, "targetThresholds": {"nvidia.com/gpu": 2},
+                "metricsUtilization": {"source": "KubernetesMetrics"},
+            }),
+            vec!["thresholds[nvidia.com/gpu]: is not measured (the metrics server measures cpu, memory, pods)"],
         ),
         (
             "balance",

@@ -12,6 +12,7 @@ use crate::{
     limits::{Evicted, Limits},
     pass::{Evictor, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
     step::Step,
+    usage::Measured,
 };
 
 /// Plugins that work together.
@@ -155,6 +156,12 @@ impl Descheduler {
         kinds.sort();
         kinds.dedup();
         kinds
+    }
+
+    /// Its strategies that go by measured usage.
+    pub fn measured(&self) -> impl Iterator<Item = &Arc<dyn Measured>> {
+        let measured = self.profiles.iter().flat_map(Profile::plugins).filter_map(|plugin| plugin.measured.as_ref());
+        measured.filter(|strategy| strategy.usage_query().is_some())
     }
 
     /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes.

@@ -49,6 +49,7 @@ mod selection;
 mod snapshot;
 mod step;
 pub mod toleration;
+mod usage;
 
 pub use koord_scheduler_framework::{
     affinity::{PodTerm, SpreadConstraint},
@@ -71,4 +72,5 @@ pub use self::{
     selection::{NamespaceSelection, PodSelection},
     snapshot::SnapshotError,
     step::{EvictedPod, Eviction, Means, Step},
+    usage::{Measured, MeasuredUsage, Measurements, UsageQuery},
 };
