@@ -74,11 +74,18 @@ impl Cluster {
     }
 }
 
-impl std::fmt::Display for UsageQuery {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl UsageQuery {
+    /// Who has measured, as configurations name it.
+    pub fn source(&self) -> &'static str {
+        match self {
             Self::KubernetesMetrics => "KubernetesMetrics",
             Self::Prometheus(_) => "Prometheus",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for UsageQuery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.source())
     }
 }

@@ -12,9 +12,12 @@ mod feed;
 mod jobs;
 mod metrics;
 mod migration;
+mod own_events;
 mod passes;
+mod reconfigure;
 mod scales;
 mod task;
+mod usage;
 mod view;
 
 pub use self::{
@@ -22,6 +25,8 @@ pub use self::{
     jobs::{JOBS, install_jobs},
     metrics::{METRICS, Measures},
     migration::{LateRequester, Migration},
+    own_events::OwnEvents,
     passes::Passes,
-    task::{Worker, install},
+    reconfigure::{ConfigurationChange, ConfigurationChanges, Reconfiguration},
+    task::{Behaviour, Worker, install},
 };

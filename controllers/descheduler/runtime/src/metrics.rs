@@ -29,8 +29,36 @@ pub(crate) const STRATEGY_ERRORS: Description = Description::counter(
 )
 .advice("The log line `the strategy failed` says why.");
 
+pub(crate) const USAGE_MEASUREMENTS: Description = Description::counter(
+    "koord_descheduler_usage_measurements_total",
+    &["source", "result"],
+    "Passes for which usage was fetched from a source, by result: success, partial (some nodes or pods are not known), error.",
+)
+.advice("The events `UsageUnknown` and `UsageIncomplete` of the descheduler's pod, and its log, say what was wrong.");
+
+pub(crate) const CONFIGURATION_CHANGES: Description = Description::counter(
+    "koord_descheduler_configuration_changes_total",
+    &["result"],
+    "Changes of the configuration file, by what became of them: taken, refused, needs_restart.",
+);
+pub(crate) const CONFIGURATION_CURRENT: Description = Description::gauge(
+    "koord_descheduler_configuration_current",
+    &[],
+    "Whether the configuration in effect is that of the file.",
+)
+.unit(Unit::YesNo)
+.advice("0: the events `ConfigurationRefused` and `ConfigurationNeedsRestart` of the descheduler's pod say why the file is not in effect.");
+
 /// All metrics of the descheduler's own.
-pub const METRICS: &[Description] = &[PODS_EVICTED, PASS_DURATION, LAST_PASS, STRATEGY_ERRORS];
+pub const METRICS: &[Description] = &[
+    PODS_EVICTED,
+    PASS_DURATION,
+    LAST_PASS,
+    STRATEGY_ERRORS,
+    USAGE_MEASUREMENTS,
+    CONFIGURATION_CHANGES,
+    CONFIGURATION_CURRENT,
+];
 
 /// The metrics.
 pub struct Measures {
@@ -38,6 +66,9 @@ pub struct Measures {
     pass: Histogram,
     steps: IntGauge,
     pub(crate) errors: IntCounterVec,
+    usage: IntCounterVec,
+    configuration_changes: IntCounterVec,
+    configuration_current: IntGauge,
 }
 
 impl Measures {
@@ -46,11 +77,16 @@ impl Measures {
     /// One of them is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self> {
         let none: [&str; 0] = [];
+        let configuration_current = metrics.gauge(CONFIGURATION_CURRENT)?.with_label_values(&none);
+        configuration_current.set(1);
         Ok(Self {
             evictions: metrics.counter(PODS_EVICTED)?,
             pass: metrics.histogram(PASS_DURATION)?.with_label_values(&none),
             steps: metrics.gauge(LAST_PASS)?.with_label_values(&none),
             errors: metrics.counter(STRATEGY_ERRORS)?,
+            usage: metrics.counter(USAGE_MEASUREMENTS)?,
+            configuration_changes: metrics.counter(CONFIGURATION_CHANGES)?,
+            configuration_current,
         })
     }
 
@@ -59,6 +95,17 @@ impl Measures {
         let result = if is_done { "success" } else { "error" };
         let node = eviction.pod.node.as_deref().unwrap_or_default();
         self.evictions.with_label_values(&[result, eviction.plugin, eviction.pod.key.namespace(), node]).inc();
+    }
+
+    /// Usage was fetched for a pass, or was not.
+    pub(crate) fn measured(&self, source: &str, result: &str) {
+        self.usage.with_label_values(&[source, result]).inc();
+    }
+
+    /// The configuration file has changed.
+    pub(crate) fn configuration_changed(&self, result: &str) {
+        self.configuration_changes.with_label_values(&[result]).inc();
+        self.configuration_current.set(i64::from(result == "taken"));
     }
 
     /// A pass has been computed.
