@@ -7,7 +7,7 @@ use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 const READ: &[&str] = &["list", "watch"];
 
 /// What passes and arbitration write; and what the API server is asked.
-const WRITES: [RbacRule; 7] = [
+const WRITES: [RbacRule; 9] = [
     // Cordons of CustomPriority.
     rule("", "nodes", &["patch"]),
     // Deletion costs of ScaleDownBinPack.
@@ -17,6 +17,9 @@ const WRITES: [RbacRule; 7] = [
     // Evictions of MigrationController, and the verdicts of arbitration.
     rule("scheduling.koordinator.sh", "podmigrationjobs", &["create", "patch"]),
     rule("scheduling.koordinator.sh", "podmigrationjobs/status", &["patch"]),
+    // Usage, for `metricsUtilization` of LowNodeUtilization.
+    rule("metrics.k8s.io", "nodes", &["list"]),
+    rule("metrics.k8s.io", "pods", &["list"]),
     // Who may read what at the secure port.
     rule("authentication.k8s.io", "tokenreviews", &["create"]),
     rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
@@ -80,10 +83,12 @@ mod tests {
             ("scheduling.k8s.io", "priorityclasses", "watch"),
             ("coordination.k8s.io", "leases", "update"),
             ("events.k8s.io", "events", "create"),
+            ("metrics.k8s.io", "nodes", "list"),
+            ("metrics.k8s.io", "pods", "list"),
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");
         }
-        assert!(!may("", "secrets", "list") && !may("", "pods/status", "patch") && !may("", "nodes", "delete"));
+        assert!(!may("", "secrets", "list") && !may("", "secrets", "get") && !may("", "pods/status", "patch") && !may("", "nodes", "delete"));
         assert!(
             !may("scheduling.koordinator.sh", "reservations/status", "patch") && !may("apps", "deployments", "patch")
         );

@@ -1,7 +1,7 @@
 //! What components of Kubernetes have in common that read a configuration file: the flags of leader election beside the file, the connection that the file
 //! names, and the file as the program understood it.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
 use koord_configuration::LeaderElection;
@@ -151,12 +151,23 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 /// `/configz`: the configuration in force, with the names that it has in a file.
 #[cfg(feature = "serving")]
 pub fn configz(effective: &Value) -> axum::Router {
-    let text = json!({"componentconfig": effective}).to_string();
+    let text: Arc<str> = configz_text(effective);
+    changing_configz(move || Arc::clone(&text))
+}
+
+/// The same of a configuration that can change: `text` gives its [`configz_text`].
+#[cfg(feature = "serving")]
+pub fn changing_configz(text: impl Fn() -> Arc<str> + Clone + Send + Sync + 'static) -> axum::Router {
     let answer = move || {
-        let text = text.clone();
+        let text = text().to_string();
         async move { ([("content-type", "application/json")], text) }
     };
     axum::Router::new().route("/configz", axum::routing::get(answer))
+}
+
+/// What `/configz` answers.
+pub fn configz_text(effective: &Value) -> Arc<str> {
+    Arc::from(json!({"componentconfig": effective}).to_string())
 }
 
 #[cfg(test)]
