@@ -157,8 +157,12 @@ impl Plugins {
     }
 }
 
-const CATALOGUE: Catalogue =
-    Catalogue { api_version: DeschedulerConfiguration::API_VERSION, declared: PLUGINS, others: &[] };
+const CATALOGUE: Catalogue = Catalogue {
+    api_version: DeschedulerConfiguration::API_VERSION,
+    declared: PLUGINS,
+    others: &[],
+    names_plugins: true,
+};
 
 impl DeschedulerConfiguration {
     /// A document that [`Kind::check`](crate::Kind::check) finds right, with all that is not set.
@@ -240,7 +244,8 @@ impl DeschedulerConfiguration {
                     let (index, at) = (index.to_string(), at.to_string());
                     let keys = ["profiles", &index, "pluginConfig", &at, "args", "metricsUtilization", "source"];
                     let remedy = "add {source: Prometheus, prometheus: {url: …}} to metricsProviders".to_owned();
-                    problems.suggest(&keys, "it is not known where Prometheus is", Some(remedy));
+                    let message = format!("{}: it is not known where Prometheus is", config.name);
+                    problems.suggest(&keys, message, Some(remedy));
                 }
             }
         }

@@ -49,7 +49,7 @@ fn prometheus_has_a_url_and_a_token_of_a_secret() {
 fn what_is_wrong_with_a_provider_is_reported_with_its_remedy() {
     let at = "profiles[0].pluginConfig[0].args.metricsUtilization.source";
     let unknown = format!(
-        "{at}: it is not known where Prometheus is (add {{source: Prometheus, prometheus: {{url: …}}}} to metricsProviders)"
+        "{at}: LowNodeUtilization: it is not known where Prometheus is (add {{source: Prometheus, prometheus: {{url: …}}}} to metricsProviders)"
     );
     for (providers, expected) in [
         (json!([]), vec![unknown.as_str()]),
