@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use koord_configuration::{Problems, Step, nearest};
+use koord_configuration::{Problem, Problems, Step, nearest};
 use serde_json::json;
 
 use crate::{Plugin, PluginArgs, PluginConfig};
@@ -15,6 +15,8 @@ pub(crate) struct Catalogue {
     pub(crate) declared: &'static [PluginArgs],
     /// All others. Their arguments are not checked.
     pub(crate) others: &'static [&'static str],
+    /// Whether messages about arguments begin with the name of their plugin, as those of the original do.
+    pub(crate) names_plugins: bool,
 }
 
 impl Catalogue {
@@ -55,11 +57,15 @@ impl Catalogue {
         problems: &mut Problems,
     ) {
         for (args, config, at) in self.each_args(profile, configs) {
-            problems.extend(if holds(&config.name) {
+            let found = if holds(&config.name) {
                 args.problems(&config.args, self.api_version, &at)
             } else {
                 args.mistakes_of_form(&config.args, self.api_version, &at)
-            });
+            };
+            problems.extend(found.into_iter().map(|problem| match self.names_plugins {
+                true => Problem { message: format!("{}: {}", config.name, problem.message), ..problem },
+                false => problem,
+            }));
         }
     }
 

@@ -4,6 +4,7 @@ mod balance;
 mod community;
 mod default_evictor;
 mod low_node_load;
+mod metrics;
 mod migration_controller;
 mod shared;
 
@@ -15,7 +16,7 @@ use koord_resource::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::shared::check_selector;
+use self::{metrics::check_providers, shared::check_selector};
 pub use self::{
     balance::{
         BinPackStrategy, CustomPriorityArgs, EvictionLevel, EvictionMode, FragmentationAwareArgs, NamelessPodSelector,
@@ -23,8 +24,7 @@ pub use self::{
     },
     community::{
         ConditionFilter, EvictionLimits, HighNodeEvictionMode, HighNodeUtilizationArgs, LowNodeUtilizationArgs,
-        MetricsSource, MetricsUtilization, OwnerKinds, PodLifeTimeArgs, PrometheusQuery, RemoveDuplicatesArgs,
-        RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs, RemovePodsViolatingInterPodAntiAffinityArgs,
+        OwnerKinds, PodLifeTimeArgs, RemoveDuplicatesArgs, RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs, RemovePodsViolatingInterPodAntiAffinityArgs,
         RemovePodsViolatingNodeAffinityArgs, RemovePodsViolatingNodeTaintsArgs,
         RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint,
     },
@@ -33,12 +33,15 @@ pub use self::{
         ProtectedStorageClass, ProtectionSettings, PvcProtection,
     },
     low_node_load::{AnomalyCondition, LowNodeLoadArgs, NodePool},
+    metrics::{
+        AuthToken, MetricsProvider, MetricsSource, MetricsUtilization, Prometheus, PrometheusQuery, SecretReference,
+    },
     migration_controller::{
         EvictionGate, EvictionPolicy, JobMode, MigrationControllerArgs, ObjectLimiter, PriorityThreshold,
     },
     shared::{Namespaces, PodSelector},
 };
-use crate::{PluginArgs, PluginConfig, PluginSet, catalogue::Catalogue};
+use crate::{Args as _, PluginArgs, PluginConfig, PluginSet, arguments, catalogue::Catalogue};
 
 /// The arguments of each plugin. Those of plugins that come from kubernetes-sigs/descheduler are lenient.
 pub const PLUGINS: &[PluginArgs] = &[
@@ -98,6 +101,8 @@ pub struct DeschedulerConfiguration {
     pub max_no_of_pods_to_evict_per_namespace: Option<u32>,
     /// The most pods to evict in a cycle. 0 evicts nothing.
     pub max_no_of_pods_to_evict_total: Option<u32>,
+    /// Where strategies get measured usage from, each source once.
+    pub metrics_providers: Vec<MetricsProvider>,
 }
 
 /// Plugins that work together.
@@ -191,8 +196,12 @@ impl Plugins {
     }
 }
 
-const CATALOGUE: Catalogue =
-    Catalogue { api_version: DeschedulerConfiguration::API_VERSION, declared: PLUGINS, others: &[] };
+const CATALOGUE: Catalogue = Catalogue {
+    api_version: DeschedulerConfiguration::API_VERSION,
+    declared: PLUGINS,
+    others: &[],
+    names_plugins: true,
+};
 
 impl DeschedulerConfiguration {
     /// A document that [`Kind::check`](crate::Kind::check) finds right, with all that is not set.
@@ -245,8 +254,39 @@ impl DeschedulerConfiguration {
             }
             profile.check(&at, problems);
         }
+        check_providers(&self.metrics_providers, problems);
+        self.check_is_measured(problems);
         for (index, profile) in self.profiles.iter().enumerate() {
             CATALOGUE.check_args(index, &profile.plugin_config, |plugin| profile.checks(plugin), problems);
+        }
+    }
+}
+
+impl DeschedulerConfiguration {
+    /// Where Prometheus is, if it is configured.
+    pub fn prometheus(&self) -> Option<&Prometheus> {
+        self.metrics_providers.iter().find_map(|provider| provider.prometheus.as_ref())
+    }
+
+    /// A strategy that asks Prometheus has to know where it is.
+    fn check_is_measured(&self, problems: &mut Problems) {
+        if self.prometheus().is_some() {
+            return;
+        }
+        for (index, profile) in self.profiles.iter().enumerate() {
+            for (at, config) in profile.plugin_config.iter().enumerate() {
+                if config.name != LowNodeUtilizationArgs::PLUGIN || !profile.checks(&config.name) {
+                    continue;
+                }
+                let args = arguments::<LowNodeUtilizationArgs>(&config.args).ok();
+                if args.and_then(|args| args.metrics_utilization).is_some_and(|metrics| metrics.is_prometheus()) {
+                    let (index, at) = (index.to_string(), at.to_string());
+                    let keys = ["profiles", &index, "pluginConfig", &at, "args", "metricsUtilization", "source"];
+                    let remedy = "add {source: Prometheus, prometheus: {url: …}} to metricsProviders".to_owned();
+                    let message = format!("{}: it is not known where Prometheus is", config.name);
+                    problems.suggest(&keys, message, Some(remedy));
+                }
+            }
         }
     }
 }

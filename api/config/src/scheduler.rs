@@ -174,8 +174,12 @@ impl Plugins {
     }
 }
 
-const CATALOGUE: Catalogue =
-    Catalogue { api_version: SchedulerConfiguration::API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
+const CATALOGUE: Catalogue = Catalogue {
+    api_version: SchedulerConfiguration::API_VERSION,
+    declared: PLUGINS,
+    others: OTHER_PLUGINS,
+    names_plugins: false,
+};
 
 impl SchedulerConfiguration {
     fn complete(&mut self) {

@@ -343,9 +343,9 @@ fn a_descheduler_has_one_evictor_and_thresholds_in_order() {
         problems(&document),
         [
             "profiles[0].plugins.evict.enabled: only one plugin can evict (disable * or MigrationController, which evicts by default)",
-            "profiles[0].pluginConfig[0].args.lowThresholds.cpu: must not exceed highThresholds",
-            "profiles[0].pluginConfig[0].args.nodePools[0].highThresholds.cpu: must be 0 or greater",
-            "profiles[0].pluginConfig[0].args.nodePools[0].lowThresholds.cpu: must not exceed highThresholds",
+            "profiles[0].pluginConfig[0].args.lowThresholds.cpu: LowNodeLoad: must not exceed highThresholds",
+            "profiles[0].pluginConfig[0].args.nodePools[0].highThresholds.cpu: LowNodeLoad: must be 0 or greater",
+            "profiles[0].pluginConfig[0].args.nodePools[0].lowThresholds.cpu: LowNodeLoad: must not exceed highThresholds",
         ]
     );
     let address = |address: &str| {
@@ -361,14 +361,25 @@ fn a_descheduler_has_one_evictor_and_thresholds_in_order() {
     assert_eq!(address("").len(), 1);
 }
 
-/// What is wrong with a profile that enables a strategy with these arguments, without the common part of the path.
+/// What is wrong with a profile that enables a strategy with these arguments, without the common part of the path and the name of the plugin.
 fn of_strategy(set: &str, plugin: &str, args: Value) -> Vec<String> {
     let evictor = json!({"enabled": [{"name": "DefaultEvictor"}], "disabled": [{"name": "*"}]});
     let mut plugins = json!({"evict": evictor, "filter": evictor});
     plugins[set] = json!({"enabled": [{"name": plugin}]});
     let profile = json!({"name": "p", "plugins": plugins, "pluginConfig": [{"name": plugin, "args": args}]});
     let found = problems(&descheduler(json!([profile])));
-    found.iter().map(|problem| problem.replace("profiles[0].pluginConfig[0].args.", "")).collect()
+    found.iter().map(|problem| short(plugin, problem)).collect()
+}
+
+/// A problem without the common part of its path and, if it is about arguments, without the name of their plugin.
+fn short(plugin: &str, problem: &str) -> String {
+    match problem.strip_prefix("profiles[0].pluginConfig[0].args.") {
+        Some(of_args) => {
+            assert_eq!(of_args.matches(&format!(": {plugin}: ")).count(), 1, "{problem}");
+            of_args.replace(&format!(": {plugin}: "), ": ")
+        }
+        None => problem.to_owned(),
+    }
 }
 
 #[test]
@@ -412,9 +423,19 @@ fn arguments_of_strategies_of_the_community_are_checked() {
                 "metricsUtilization": {"source": "Prometheus"},
             }),
             vec![
+                "metricsUtilization.source: it is not known where Prometheus is (add {source: Prometheus, prometheus: {url: …}} to metricsProviders)",
                 "metricsUtilization.prometheus.query: must be set where Prometheus measures",
-                "thresholds: must have one entry where Prometheus measures",
+                "thresholds: must have MetricResource alone where Prometheus measures",
             ],
+        ),
+        (
+            "balance",
+            "LowNodeUtilization",
+            json!({
+                "thresholds": {"nvidia.com/gpu": 1}, "targetThresholds": {"nvidia.com/gpu": 2},
+                "metricsUtilization": {"source": "KubernetesMetrics"},
+            }),
+            vec!["thresholds[nvidia.com/gpu]: is not measured (the metrics server measures cpu, memory, pods)"],
         ),
         (
             "balance",
@@ -518,7 +539,7 @@ fn a_strategy_is_in_its_set_and_one_that_is_off_has_only_to_be_readable() {
     );
     let off = |plugin: &str, args: Value| {
         let found = problems(&descheduler(json!([{"name": "p", "pluginConfig": [{"name": plugin, "args": args}]}])));
-        found.iter().map(|problem| problem.replace("profiles[0].pluginConfig[0].args.", "")).collect::<Vec<_>>()
+        found.iter().map(|problem| short(plugin, problem)).collect::<Vec<_>>()
     };
     assert_eq!(off("LowNodeLoad", json!({"numberOfNodes": -1})), [""; 0]);
     assert_eq!(

@@ -1,5 +1,7 @@
 //! The configuration of the flags: read, checked and completed before anything is contacted.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use koord_config::Kind;
 use koord_configuration::{LeaderElection, Source};
@@ -12,14 +14,30 @@ use crate::options::Options;
 
 /// The configuration of the flags: their file, or one profile with the default plugins.
 pub fn configuration(options: &Options) -> Result<Configuration> {
+    configuration_with_text(options).map(|(configuration, _)| configuration)
+}
+
+/// The same with the text of the file, if there is one.
+pub fn configuration_with_text(options: &Options) -> Result<(Configuration, Option<String>)> {
     let Some(file) = &options.config else {
         let mut document = json!({"apiVersion": Kind::Descheduler.api_version(), "kind": Kind::Descheduler.name()});
         options.apply_to(&mut document, true);
-        return Configuration::of_document(document, &Source::new("the flags", ""));
+        let configuration = Configuration::of_document(document, &Source::new("the flags", ""))?;
+        return Ok((configuration, None));
     };
-    let text = read_configuration(file).with_context(|| format!("--config {} cannot be read", file.display()))?;
+    let text = read(file)?;
+    Ok((of_text(options, file, &text)?, Some(text)))
+}
+
+/// The text of a configuration file.
+pub(crate) fn read(file: &Path) -> Result<String> {
+    read_configuration(file).with_context(|| format!("--config {} cannot be read", file.display()))
+}
+
+/// The configuration that a file has, with the flags laid over it.
+pub(crate) fn of_text(options: &Options, file: &Path, text: &str) -> Result<Configuration> {
     let name = file.display().to_string();
-    let source = Source::new(&name, &text);
+    let source = Source::new(&name, text);
     let mut document = LeaderElection::without_unset(&source.parse()?);
     options.apply_to(&mut document, false);
     Configuration::of_document(document, &source)

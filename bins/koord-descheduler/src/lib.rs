@@ -14,14 +14,16 @@ mod identity;
 mod metrics;
 mod options;
 mod permissions;
+mod reload;
 mod run;
 
 pub use self::{
-    configuration::configuration,
+    configuration::{configuration, configuration_with_text},
     gates::GATES,
     identity::{BUILD, NAME},
     metrics::metrics,
     options::{Checked, Options},
     permissions::{rbac_rules, rules_by_scope},
+    reload::ConfigurationFile,
     run::{Settings, run, run_with},
 };

@@ -5,7 +5,7 @@ use koord_program::permissions;
 use koord_resource::rbac::{OWN_NAMESPACE, RbacRule};
 
 /// What passes and arbitration write; and what the API server is asked.
-const WRITES: [RbacRule; 7] = [
+const WRITES: [RbacRule; 9] = [
     // Cordons of CustomPriority.
     RbacRule::new("", "nodes", &["patch"]),
     // Deletion costs of ScaleDownBinPack.
@@ -15,6 +15,9 @@ const WRITES: [RbacRule; 7] = [
     // Evictions of MigrationController, and the verdicts of arbitration.
     RbacRule::new("scheduling.koordinator.sh", "podmigrationjobs", &["create", "patch"]),
     RbacRule::new("scheduling.koordinator.sh", "podmigrationjobs/status", &["patch"]),
+    // Usage, for `metricsUtilization` of LowNodeUtilization.
+    RbacRule::new("metrics.k8s.io", "nodes", &["list"]),
+    RbacRule::new("metrics.k8s.io", "pods", &["list"]),
     // Who may read what at the secure port.
     RbacRule::new("authentication.k8s.io", "tokenreviews", &["create"]),
     RbacRule::new("authorization.k8s.io", "subjectaccessreviews", &["create"]),
@@ -88,10 +91,12 @@ mod tests {
             ("scheduling.k8s.io", "priorityclasses", "watch"),
             ("coordination.k8s.io", "leases", "update"),
             ("events.k8s.io", "events", "create"),
+            ("metrics.k8s.io", "nodes", "list"),
+            ("metrics.k8s.io", "pods", "list"),
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");
         }
-        assert!(!may("", "secrets", "list") && !may("", "pods/status", "patch") && !may("", "nodes", "delete"));
+        assert!(!may("", "secrets", "list") && !may("", "secrets", "get") && !may("", "pods/status", "patch") && !may("", "nodes", "delete"));
         assert!(
             !may("scheduling.koordinator.sh", "reservations/status", "patch") && !may("apps", "deployments", "patch")
         );

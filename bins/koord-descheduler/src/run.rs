@@ -5,29 +5,36 @@ use std::sync::Arc;
 use anyhow::Result;
 use koord_descheduler_assembly::{Built, Configuration, LiveScheduler, build};
 use koord_descheduler_runtime::{
-    Feed, LateRequester, Measures, Migration, Passes, Planner, Worker, install, install_jobs,
+    ConfigurationChanges, Feed, LateRequester, Measures, Migration, OwnEvents, Passes, Planner, Worker, install,
+    install_jobs,
 };
 use koord_program::{
     ControllerSettings, Dependencies, Program,
-    component::{api_server, configz, election, write_configuration},
+    component::{api_server, changing_configz, election, program_pod, write_configuration},
     debug,
     gates::Gates,
     serving::{SecurePort, TlsFlags},
 };
 use koord_runtime::{
     clock::SharedClock,
+    key::ObjectKey,
     manager::{ListenAddress, Manager},
     metrics::Exposition,
     otlp::Endpoint,
 };
 use koord_scheduler_assembly::{Configuration as SchedulerConfiguration, GATES};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    configuration::{configuration, scheduler_configuration},
+    configuration::{configuration_with_text, scheduler_configuration},
     identity::BUILD,
     options::{Checked, listen},
+    reload::{ConfigurationFile, arbitration_interval, behaviour, follow, shown},
 };
+
+/// Changes of the configuration that wait for the worker, which takes them within a second.
+const CHANGES_MAX: usize = 16;
 
 /// How the descheduler runs.
 #[derive(Clone, Debug)]
@@ -47,6 +54,10 @@ pub struct Settings {
     pub traces: Option<Endpoint>,
     /// Which features are on.
     pub gates: Gates,
+    /// The file whose changes are followed; `None` for a configuration that stays.
+    pub file: Option<ConfigurationFile>,
+    /// The pod in which the program runs; `None` outside of a cluster.
+    pub pod: Option<ObjectKey>,
 }
 
 impl Settings {
@@ -66,6 +77,8 @@ impl Settings {
             secure: None,
             traces: None,
             gates: Gates::new(BUILD.gates),
+            file: None,
+            pod: None,
         })
     }
 }
@@ -83,12 +96,14 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
     for (flag, why) in &options.without_effect {
         tracing::warn!(flag, "the flag has no effect: {why}");
     }
-    let configuration = configuration(&options)?;
+    let (configuration, text) = configuration_with_text(&options)?;
     let scheduler = scheduler_configuration(&options)?;
     if let Some(file) = &options.write_config_to {
         return write_configuration(&configuration.effective()?, file);
     }
     let (health, metrics) = addresses(&configuration)?;
+    // What cannot be built is said before anything is contacted.
+    let built = build(&configuration.values)?;
     let settings = Settings {
         health,
         metrics,
@@ -96,11 +111,11 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         secure: options.secure(policy),
         traces,
         gates,
+        file: ConfigurationFile::of(&options, text, &configuration, &built),
+        pod: program_pod(|variable| std::env::var(variable).ok()),
         configuration,
         scheduler,
     };
-    // What cannot be built is said before anything is contacted.
-    let built = build(&settings.configuration.values)?;
     let kubeconfig = settings.configuration.values.client_connection.kubeconfig.clone();
     let dependencies = Dependencies::connected_by(api_server(None, &kubeconfig).await?)?;
     run_descheduler(built, settings, dependencies, None, stop).await
@@ -134,8 +149,8 @@ async fn run_descheduler(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&settings);
-    let Settings { configuration, scheduler, health, metrics, exposition, secure, traces, gates } = settings;
-    let configz = configz(&configuration.effective()?);
+    let Settings { configuration, scheduler, health, metrics, exposition, secure, traces, gates, file, pod } = settings;
+    let shown = shown(&configuration.effective()?);
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -152,7 +167,8 @@ async fn run_descheduler(
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
     let core = program.core();
     core.metrics().show(exposition)?;
-    let feed = Feed::of(core, &descheduler.reads());
+    let reads = descheduler.reads();
+    let feed = if file.is_some() { Feed::that_grows(core, &reads) } else { Feed::of(core, &reads) };
     let interval = values.descheduling_interval.to_std().unwrap_or_default();
     let planner = if descheduler.is_planning() {
         let scheduler = LiveScheduler::new(core, &scheduler, &Gates::new(GATES))?;
@@ -165,23 +181,33 @@ async fn run_descheduler(
     let requester = LateRequester::default();
     let migration = match migration {
         Some((plugin, args)) => {
-            let interval = args.arbitration_args.interval.to_std().unwrap_or_default();
-            let migration = Migration::new(plugin, interval);
+            let migration = Migration::new(plugin, arbitration_interval(&args));
             let drops_claims = gates.enabled("DisablePVCReservation");
             install_jobs(core, (&args, drops_claims), (&migration, &passes), &requester, &measures)?;
             Some(migration)
         }
         None => None,
     };
-    let namespace = values.leader_election.resource_namespace.as_deref().unwrap_or_default();
-    let worker = Worker::new(passes, migration, feed, core, measures, (values.dry_run, namespace));
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let lease = &values.leader_election;
+    let lease = ObjectKey::new(&text(&lease.resource_namespace), &text(&lease.resource_name));
+    let own_events = OwnEvents::new(Arc::clone(core.events()), pod, lease);
+    let worker = Worker::new(passes, migration, feed, core, measures, own_events, behaviour(&values));
+    let (changed, changes) = mpsc::channel(CHANGES_MAX);
+    let worker = worker.with_changes(ConfigurationChanges { changes, shown: Arc::clone(&shown) });
     let mut manager: Manager = match timed_by {
         Some(clock) => program.manager_timed_by(clock),
         None => program.manager_led_by(|identity| election(&values.leader_election, identity)),
     };
     requester.connect(manager.api().clone());
     install(worker, &mut manager);
-    let further = configz.merge(debug::routes(values.enable_profiling));
+    if let Some(file) = file {
+        let clock = Arc::clone(&clock);
+        manager.on_every_replica("configuration", move |_, end| {
+            follow(file.clone(), Arc::clone(&clock), changed.clone(), end)
+        });
+    }
+    let further = changing_configz(move || Arc::clone(&shown.read())).merge(debug::routes(values.enable_profiling));
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints().merge(further.clone()), clock, &mut manager)?;
     }

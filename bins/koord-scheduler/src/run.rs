@@ -6,7 +6,7 @@ use anyhow::Result;
 use koord_configuration::LeaderElection;
 use koord_program::{
     ControllerSettings, Dependencies, Program,
-    component::{api_server, configz, election, write_configuration},
+    component::{api_server, configz, election, program_pod, write_configuration},
     gates::Gates,
     serving::{SecurePort, TlsFlags},
 };
@@ -25,7 +25,7 @@ use crate::{
     configuration::with_hooks,
     debug,
     hooks::Stopwatch,
-    identity::{BUILD, scheduler_pod},
+    identity::BUILD,
     options::Checked,
     plugins::Plugins,
     resources, services,
@@ -136,7 +136,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         auditor,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
-        scheduler_pod: scheduler_pod(|variable| std::env::var(variable).ok()),
+        scheduler_pod: program_pod(|variable| std::env::var(variable).ok()),
         gates,
         hooks: plugins.hooks.factories().clone(),
     };

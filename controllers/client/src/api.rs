@@ -13,7 +13,7 @@ use std::{
 
 use futures::StreamExt;
 use http::{Request, Response, header};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use koord_core::{
     clock::SharedClock,
     error::{Fault, ReconcileError, in_one_line},
@@ -138,19 +138,20 @@ impl Api {
 
     /// Sends a write. Gives the answer, whatever it says.
     pub(crate) async fn answer(&self, write: &Write, cause: Option<TraceContext>) -> Result<Answer, Failure> {
-        self.call_because(&write.request(self.field_manager), WHOLE, cause).await
+        self.exchange(&write.request(self.field_manager), WHOLE, cause, usize::MAX).await
     }
 
     /// Sends a request and reads the whole answer.
     pub async fn call(&self, request: &WireRequest) -> Result<Answer, Failure> {
-        self.call_because(request, WHOLE, None).await
+        self.exchange(request, WHOLE, None, usize::MAX).await
     }
 
-    async fn call_because(
+    async fn exchange(
         &self,
         request: &WireRequest,
         accept: &'static str,
         cause: Option<TraceContext>,
+        bytes_max: usize,
     ) -> Result<Answer, Failure> {
         let waited = self.limiter.acquire(self.priority).await;
         self.metrics.limited.with_label_values(&[request.method, &self.host]).observe(waited.as_secs_f64());
@@ -160,7 +161,7 @@ impl Api {
         let work = async {
             let response = self.send(request, accept, cause).await?;
             let (code, retry_after) = head(&response);
-            let body = read_all(response).await?;
+            let body = read_all(response, bytes_max).await?;
             Ok(Answer { code, retry_after, body })
         };
         tokio::select! {
@@ -175,9 +176,14 @@ impl Api {
         self.call(&read(uri)).await
     }
 
+    /// The same for an answer that another than the API server may have written: one that is longer is an error.
+    pub async fn get_up_to(&self, bytes_max: usize, uri: String) -> Result<Answer, Failure> {
+        self.exchange(&read(uri), WHOLE, None, bytes_max).await
+    }
+
     /// Fetches a page of a collection.
     pub async fn list(&self, uri: String, part: Part) -> Result<Answer, Failure> {
-        self.call_because(&read(uri), part.of_list(), None).await
+        self.exchange(&read(uri), part.of_list(), None, usize::MAX).await
     }
 
     /// Starts a watch.
@@ -190,7 +196,7 @@ impl Api {
                 let frames = response.into_body().into_data_stream();
                 return Ok(Events { frames, lines: Lines::default(), idle, clock: Arc::clone(&self.clock) });
             }
-            let answer = Answer { code, retry_after, body: read_all(response).await? };
+            let answer = Answer { code, retry_after, body: read_all(response, usize::MAX).await? };
             Err(refused(&answer))
         };
         tokio::select! {
@@ -235,8 +241,7 @@ impl Api {
         self.metrics.requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
         let response = response.map_err(|error| Failure::local(in_one_line(&error)));
         match &response {
-            // Of an eviction 429 says that a budget forbids it.
-            Ok(answer) if Outage::is_sign(answer.status().as_u16()) && !request.uri.ends_with("/eviction") => {
+            Ok(answer) if Outage::is_sign(answer.status().as_u16()) && !is_of_another(&request.uri) => {
                 self.outage.failed();
             }
             Ok(_) => self.outage.served(),
@@ -264,6 +269,11 @@ impl Api {
             );
         }
     }
+}
+
+/// Whether a refusal says nothing of the API server: of an eviction 429 says that a budget forbids it, and metrics come from the metrics server.
+fn is_of_another(uri: &str) -> bool {
+    uri.ends_with("/eviction") || uri.starts_with("/apis/metrics.k8s.io/")
 }
 
 fn read(uri: String) -> WireRequest {
@@ -338,9 +348,13 @@ fn head(response: &Response<Body>) -> (u16, Option<Duration>) {
     (response.status().as_u16(), retry_after.and_then(|text| text.parse().ok()).map(Duration::from_secs))
 }
 
-async fn read_all(response: Response<Body>) -> Result<String, Failure> {
-    let bytes = response.into_body().collect().await.map_err(|error| Failure::local(in_one_line(&error)))?.to_bytes();
-    String::from_utf8(bytes.into()).map_err(|_| Failure::local("the answer is not UTF-8"))
+async fn read_all(response: Response<Body>, bytes_max: usize) -> Result<String, Failure> {
+    let read = Limited::new(response.into_body(), bytes_max).collect().await.map_err(|error| {
+        let is_too_long = error.is::<LengthLimitError>();
+        let too_long = || format!("the answer is longer than {bytes_max} bytes");
+        Failure::local(if is_too_long { too_long() } else { in_one_line(&*error) })
+    })?;
+    String::from_utf8(read.to_bytes().into()).map_err(|_| Failure::local("the answer is not UTF-8"))
 }
 
 #[cfg(test)]

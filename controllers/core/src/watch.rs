@@ -45,6 +45,8 @@ pub struct Watch {
     version: AtomicUsize,
     /// Ends what the driver has open; none while nobody runs it.
     interrupt: Mutex<Option<Interrupt>>,
+    /// Whether nobody reads it yet.
+    is_deferred: AtomicBool,
 }
 
 /// Has the driver of a watch fetch the collection anew.
@@ -94,7 +96,25 @@ impl Watch {
             versions: OnceLock::new(),
             version: AtomicUsize::new(0),
             interrupt: Mutex::default(),
+            is_deferred: AtomicBool::new(false),
         }
+    }
+
+    /// The collection is not fetched before [`Watch::begin`]: a part of the program may need it later.
+    pub fn defer(&self) {
+        self.is_deferred.store(true, Ordering::Relaxed);
+    }
+
+    /// The collection is fetched from now on. Nothing changes where that has begun.
+    pub fn begin(&self) {
+        if self.is_deferred.swap(false, Ordering::Relaxed) {
+            self.list_again();
+        }
+    }
+
+    /// Whether the collection is not fetched yet.
+    pub fn is_deferred(&self) -> bool {
+        self.is_deferred.load(Ordering::Relaxed)
     }
 
     /// What ends the request that the driver has open, and has it fetch the collection anew.

@@ -1,12 +1,12 @@
 //! What components of Kubernetes have in common that read a configuration file: the flags of leader election beside the file, the connection that the file
 //! names, and the file as the program understood it.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
 use koord_configuration::LeaderElection;
 use koord_resource::yaml::to_text;
-use koord_runtime::lease::LeaderElectionConfig;
+use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig};
 use kube::Config;
 use serde_json::{Map, Value, json};
 
@@ -118,6 +118,12 @@ async fn of_kubeconfig(file: Option<&str>) -> Result<Config> {
     config(&selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))
 }
 
+/// The pod in which the program runs, as the environment says by `POD_NAMESPACE` and `POD_NAME`; none where it says nothing.
+pub fn program_pod(environment: impl Fn(&str) -> Option<String>) -> Option<ObjectKey> {
+    let of = |variable| environment(variable).filter(|value| !value.is_empty());
+    Some(ObjectKey::new(&of("POD_NAMESPACE")?, &of("POD_NAME")?))
+}
+
 /// Writes a configuration to the file of `--write-config-to`, as YAML.
 ///
 /// # Errors
@@ -145,17 +151,39 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 /// `/configz`: the configuration in force, with the names that it has in a file.
 #[cfg(feature = "serving")]
 pub fn configz(effective: &Value) -> axum::Router {
-    let text = json!({"componentconfig": effective}).to_string();
+    let text: Arc<str> = configz_text(effective);
+    changing_configz(move || Arc::clone(&text))
+}
+
+/// The same of a configuration that can change: `text` gives its [`configz_text`].
+#[cfg(feature = "serving")]
+pub fn changing_configz(text: impl Fn() -> Arc<str> + Clone + Send + Sync + 'static) -> axum::Router {
     let answer = move || {
-        let text = text.clone();
+        let text = text().to_string();
         async move { ([("content-type", "application/json")], text) }
     };
     axum::Router::new().route("/configz", axum::routing::get(answer))
 }
 
+/// What `/configz` answers.
+pub fn configz_text(effective: &Value) -> Arc<str> {
+    Arc::from(json!({"componentconfig": effective}).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_environment_says_in_which_pod_the_program_runs() {
+        let pod = |set: &[(&str, &str)]| {
+            program_pod(|variable| set.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned()))
+        };
+        let whole = pod(&[("POD_NAMESPACE", "koordinator-system"), ("POD_NAME", "koord-scheduler-0")]);
+        assert_eq!(whole, Some(ObjectKey::new("koordinator-system", "koord-scheduler-0")));
+        assert_eq!(pod(&[("POD_NAMESPACE", "koordinator-system")]), None);
+        assert_eq!(pod(&[("POD_NAMESPACE", "koordinator-system"), ("POD_NAME", "")]), None);
+    }
 
     #[test]
     fn a_device_is_written_to_and_not_replaced() {

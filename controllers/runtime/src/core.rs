@@ -167,9 +167,14 @@ impl Core {
         &self.failures
     }
 
+    /// The watches that are not deferred.
+    fn begun(&self) -> impl Iterator<Item = &Arc<Watch>> {
+        self.watches.iter().filter(|watch| !watch.is_deferred())
+    }
+
     /// Whether every cache is complete.
     pub fn synced(&self) -> bool {
-        self.watches.iter().all(|watch| watch.sink.synced())
+        self.begun().all(|watch| watch.sink.synced())
     }
 
     /// Whether the caches can be trusted: every one is complete ([`Watch::is_complete`]), and none is stale. The reason names the
@@ -179,8 +184,7 @@ impl Core {
         self.kinds(incomplete).map_or(Ok(()), |kinds| {
             let reason = |watch: &Watch| watch.obstacle().or_else(|| self.failures.last(watch.kind, &watch.selection));
             let obstacles = self
-                .watches
-                .iter()
+                .begun()
                 .filter(|watch| incomplete(watch))
                 .filter_map(|watch| Some(format!("{}: {}", watch.kind.kind, reason(watch)?)));
             let reasons = obstacles.fold(String::new(), |reasons, obstacle| reasons + "\n" + &obstacle);
@@ -213,7 +217,7 @@ impl Core {
     /// The kinds of the watches of which something is true; none when it is true of none.
     fn kinds(&self, is_true: impl Fn(&Watch) -> bool) -> Option<String> {
         let kinds: Vec<&str> =
-            self.watches.iter().filter(|watch| is_true(watch)).map(|watch| watch.kind.kind).collect();
+            self.begun().filter(|watch| is_true(watch)).map(|watch| watch.kind.kind).collect();
         (!kinds.is_empty()).then(|| kinds.join(", "))
     }
 
@@ -252,6 +256,7 @@ impl Core {
     fn watch_one(&mut self, kind: ResourceKind, selection: Selection) -> Arc<Watch> {
         let known = self.watches.iter().find(|watch| watch.kind == kind && watch.selection == selection);
         if let Some(watch) = known {
+            watch.begin();
             return Arc::clone(watch);
         }
         let watch = Arc::new(Watch::new(kind, selection, self.initial, self.guard.clone()));
@@ -284,7 +289,7 @@ impl Core {
     /// Brings gauges up to date; before metrics are served.
     pub fn refresh_metrics(&self) {
         let mut kinds: BTreeMap<&str, (Sizes, u64, Duration)> = BTreeMap::new();
-        for watch in &self.watches {
+        for watch in self.begun() {
             let (sizes, restarts) = (watch.sink.sizes(), watch.reflector.lock().restarts());
             let (sum, all_restarts, oldest) = kinds.entry(watch.kind.kind).or_default();
             sum.objects += sizes.objects;

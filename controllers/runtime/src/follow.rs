@@ -40,6 +40,7 @@ impl Follower {
     }
 
     async fn follow(&self) {
+        self.begun().await;
         let part = self.part();
         // The failure of the last request. It counts where the reflector waits because of it.
         let mut failure = None;
@@ -63,6 +64,17 @@ impl Follower {
                     failure = self.watch(format!("{path}?{query}"), part, idle).await.err();
                 }
             }
+        }
+    }
+
+    /// Waits while the watch is deferred.
+    async fn begun(&self) {
+        loop {
+            let again = self.again.notified();
+            if !self.watch.is_deferred() {
+                return;
+            }
+            again.await;
         }
     }
 

@@ -6,9 +6,11 @@
 //! Read first: [`quantity`] (a rule of one function), [`review`] (of a whole webhook), [`scheduler`] (of a cluster).
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+mod descheduling;
 mod extending;
 mod scheduling;
 
+pub use descheduling::descheduler;
 pub use extending::extender;
 pub use scheduling::{configuration, explanation, scheduler};
 use std::{
@@ -316,10 +318,11 @@ mod tests {
     /// The name of a program, and what it calls.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 16] = [
+    const TARGETS: [Target; 17] = [
         ("annotation", super::annotation),
         ("cel", super::cel),
         ("configuration", super::configuration),
+        ("descheduler", super::descheduler),
         ("duration", super::duration),
         ("explanation", super::explanation),
         ("extender", super::extender),

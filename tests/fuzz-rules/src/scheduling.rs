@@ -7,7 +7,7 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-use koord_config::{Kind, scheduler::SchedulerConfiguration};
+use koord_config::{Kind, descheduler::DeschedulerConfiguration, scheduler::SchedulerConfiguration};
 use koord_core::clock::Moment;
 use koord_program::plan::Source;
 use koord_resource::yaml;
@@ -124,6 +124,12 @@ pub fn configuration(data: &[u8]) {
         let effective = kind.effective(&document).expect("it was found right").value;
         assert_eq!(kind.check(&effective), [], "what is in force is right");
         assert_eq!(kind.effective(&effective).expect("it is right").value, effective);
+        if kind == Kind::Descheduler {
+            let configuration = DeschedulerConfiguration::of(&document).expect("it was found right");
+            if let Err(error) = koord_descheduler_assembly::build(&configuration) {
+                assert!(!error.to_string().is_empty());
+            }
+        }
         if kind == Kind::Scheduler {
             let configuration = SchedulerConfiguration::of(&document).expect("it was found right");
             for profile in &configuration.profiles {

@@ -197,7 +197,7 @@ impl Play {
             let controller =
                 Arc::new(WebhookController::new(environment, Served::by(&service), 9443, Arc::clone(core.clock())));
             controller.watch(core);
-            Ok(((service, controller), None))
+            Ok(((service, controller), Vec::new()))
         })?;
         let Some(replica) = self.replicas.newest() else { return Ok(()) };
         let quotas = replica.core().watches().iter().find(|watch| watch.kind.plural == "elasticquotas");

@@ -10,6 +10,7 @@
 
 mod admission;
 mod companion;
+pub mod descheduling;
 pub mod manager;
 pub mod name_cards;
 mod network;

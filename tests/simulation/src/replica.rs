@@ -17,7 +17,6 @@ use koord_runtime::{
     recorder::Recorder,
     reflector::Initial,
 };
-use koord_scheduler_runtime::Scheduler;
 use koord_simulator::parts::FIELD_MANAGER;
 use kube::Client;
 use tokio::task::JoinHandle;
@@ -26,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Fault, Stage,
     network::{Disruptions, Network},
+    scenario::Install,
 };
 
 /// How long nothing may be written after everything is right.
@@ -68,10 +68,10 @@ impl Replicas {
         Self { server, clock, random, disruptions, living: Vec::new(), born: 0 }
     }
 
-    /// Begins a program; `wire` makes its controllers, its scheduler, if it is one, and whatever else works with its caches.
+    /// Begins a program; `wire` makes its controllers, whatever else works with its caches, and what is installed on its manager.
     pub(crate) fn begin<T>(
         &mut self,
-        wire: impl FnOnce(&mut Core, &Arc<dyn EventSink>) -> Result<(T, Option<Scheduler>), String>,
+        wire: impl FnOnce(&mut Core, &Arc<dyn EventSink>) -> Result<(T, Vec<Install>), String>,
     ) -> Result<T, String> {
         self.born += 1;
         let number = self.born;
@@ -83,7 +83,7 @@ impl Replicas {
         let mut core = Core::new(FIELD_MANAGER, Arc::clone(&clock), random, metrics, Arc::clone(&recorder));
         core.set_initial(if self.chance(2) { Initial::Stream } else { Initial::Pages });
         core.inject_panics(self.disruptions.panics.injector());
-        let (wired, scheduler) = wire(&mut core, &recorder)?;
+        let (wired, installs) = wire(&mut core, &recorder)?;
         let leader_election = LeaderElectionConfig {
             lease: Duration::from_mins(2),
             renew: Network::RENEW,
@@ -101,10 +101,8 @@ impl Replicas {
         };
         let network = Network::new(&self.server, Arc::clone(&self.disruptions), number);
         let client = Client::new(network, "default");
-        let mut manager = Manager::timed_by(Arc::clone(&clock), core, client, events, settings);
-        if let Some(scheduler) = scheduler {
-            koord_scheduler_runtime::install(scheduler, clock, &mut manager);
-        }
+        let mut manager = Manager::timed_by(clock, core, client, events, settings);
+        installs.into_iter().for_each(|install| install(&mut manager));
         let (core, api, stop) = (Arc::clone(manager.core()), manager.api().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         self.living.push(Replica { number, core, api, stop, running, beside: Vec::new() });

@@ -2,15 +2,30 @@
 
 use std::sync::Arc;
 
-use koord_runtime::{Core, events::EventSink};
+use envtest::shell::Server;
+use futures::future::BoxFuture;
+use koord_runtime::{Core, clock::SharedClock, events::EventSink, manager::Manager};
 use koord_scheduler_runtime::Scheduler;
 
 use crate::{manager::Manager, name_cards::NameCards, whole_manager::WholeManager};
+
+/// Installs something on the manager of a program.
+pub type Install = Box<dyn FnOnce(&mut Manager)>;
 
 /// A scenario that can also run on the real tasks.
 pub trait Scenario: koord_simulator::Scenario {
     /// Makes the program's scheduler, if it is one.
     fn scheduler(&self, _core: &mut Core, _events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+        None
+    }
+
+    /// Makes what works beside the controllers and the scheduler on the real tasks.
+    fn install(&self, _core: &mut Core, _events: &Arc<dyn EventSink>) -> Result<Vec<Install>, String> {
+        Ok(Vec::new())
+    }
+
+    /// What Kubernetes' own controllers and kubelets do while a run on the real tasks goes on.
+    fn surroundings(&self, _server: &Server, _clock: &SharedClock) -> Option<BoxFuture<'static, ()>> {
         None
     }
 }

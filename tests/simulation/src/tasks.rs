@@ -8,7 +8,10 @@ use koord_simulator::parts::start;
 use tokio::runtime;
 
 use crate::{
-    Disturbance, Failure, Options, Report, Scenario, Simulation, Stage, network::Disruptions, replica::Replicas,
+    Disturbance, Failure, Options, Report, Scenario, Simulation, Stage,
+    network::Disruptions,
+    replica::Replicas,
+    scenario::Install,
 };
 
 /// How long things may take to become right after the last fault; a key's longest delay is 1000 s.
@@ -31,8 +34,12 @@ impl Simulation<'_> {
             let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options);
             let stage = self.steps.stage().fork(seed, Arc::clone(&clock));
             let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&disruptions));
+            let surroundings = self.scenario.surroundings(stage.server(), &clock).map(tokio::spawn);
             let mut play = Play { scenario: self.scenario, stage, random, disruptions, replicas };
             let ended = play.play_out(options).await;
+            if let Some(surroundings) = surroundings {
+                surroundings.abort();
+            }
             let (trace_hash, steps, story, faults) = play.disruptions.story();
             let program_writes = play.disruptions.writes();
             let writes = play.stage.writes() + program_writes;
@@ -78,7 +85,17 @@ impl Play<'_> {
 
     fn begin_life(&mut self) -> Result<(), String> {
         let scenario = self.scenario;
-        self.replicas.begin(|core, events| Ok((scenario.wire(core)?, scenario.scheduler(core, events))))
+        self.replicas.begin(|core, events| {
+            scenario.wire(core)?;
+            let mut installs = scenario.install(core, events)?;
+            if let Some(scheduler) = scenario.scheduler(core, events) {
+                let clock = Arc::clone(core.clock());
+                let install: Install =
+                    Box::new(move |manager| koord_scheduler_runtime::install(scheduler, clock, manager));
+                installs.push(install);
+            }
+            Ok(((), installs))
+        })
     }
 
     /// A while, something that a person does, and what goes wrong with programs and the server as a whole.

@@ -18,7 +18,7 @@ use std::{
 
 use koord_runtime::panics::Place;
 use simulation::{
-    Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, manager::Manager, name_cards::NameCards,
+    Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, descheduling::Descheduling, manager::Manager, name_cards::NameCards,
     parts::Parts, scheduling::Scheduling, whole_manager::WholeManager, workloads::Workloads,
 };
 
@@ -288,6 +288,13 @@ fn two_schedulers_give_out_no_part_twice() {
         Box::new(move |seed, options| simulation.run_tasks(seed, Options { calm: true, ..options }))
     };
     seeds(run, "two_schedulers_give_out", &of_the_schedulers(2, 2), &expected);
+}
+
+/// Two programs, each a scheduler and a descheduler, of which one leads.
+#[test]
+fn tasks_migrate_pods_whatever_happens() {
+    let expected: Vec<Fault> = OF_TASKS.into_iter().chain([Fault::Malformed]).collect();
+    seeds(|| tasks(&Descheduling), "tasks_migrate_pods", &chosen(2, 40), &expected);
 }
 
 #[test]

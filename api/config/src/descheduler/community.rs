@@ -4,7 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_configuration::{Configuration, Problems};
 use serde::{Deserialize, Serialize};
 
-use super::shared::{Namespaces, Thresholds, check_one_list, check_selector};
+use super::{
+    metrics::MetricsUtilization,
+    shared::{Namespaces, Thresholds, check_one_list, check_selector},
+};
 use crate::Args;
 
 /// Arguments of LowNodeUtilization.
@@ -35,37 +38,6 @@ pub struct LowNodeUtilizationArgs {
 pub struct EvictionLimits {
     /// The most pods that are evicted from one node.
     pub node: Option<u32>,
-}
-
-/// Where utilization is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[koord(check = Self::check)]
-pub struct MetricsUtilization {
-    /// Whether the metrics server is asked; `source` says the same.
-    pub metrics_server: bool,
-    /// Who is asked.
-    pub source: Option<MetricsSource>,
-    /// How Prometheus is asked.
-    pub prometheus: Option<PrometheusQuery>,
-}
-
-/// Who measures utilization.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-pub enum MetricsSource {
-    /// The metrics server, by metrics.k8s.io.
-    #[default]
-    KubernetesMetrics,
-    /// Prometheus.
-    Prometheus,
-}
-
-/// How Prometheus is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-#[serde(deny_unknown_fields, default)]
-pub struct PrometheusQuery {
-    /// A query that gives a number from 0 to 1 for each `instance`, which is the name of a node.
-    pub query: String,
 }
 
 /// Arguments of HighNodeUtilization.
@@ -289,6 +261,11 @@ lenient! {
     RemoveFailedPodsArgs "RemoveFailedPods"
 }
 
+/// What the metrics server measures of a node; pods are counted.
+const MEASURED: [&str; 3] = ["cpu", "memory", "pods"];
+/// The name of what a query of Prometheus measures.
+const MEASURED_BY_QUERY: &str = "MetricResource";
+
 impl LowNodeUtilizationArgs {
     fn check(&self, problems: &mut Problems) {
         check_thresholds("thresholds", &self.thresholds, problems);
@@ -304,26 +281,23 @@ impl LowNodeUtilizationArgs {
             }
         }
         check_evictable(self.evictable_namespaces.as_ref(), problems);
-        if let Some(metrics) = &self.metrics_utilization
-            && (self.thresholds.len() > 1 && metrics.source == Some(MetricsSource::Prometheus))
-        {
-            problems.add(&["thresholds"], "must have one entry where Prometheus measures");
+        if let Some(metrics) = &self.metrics_utilization {
+            self.check_measured(metrics, problems);
         }
     }
-}
 
-impl MetricsUtilization {
-    fn check(&self, problems: &mut Problems) {
-        let query = self.prometheus.as_ref().map_or("", |prometheus| &prometheus.query);
-        match self.source {
-            Some(_) if self.metrics_server => {
-                problems.add(&["metricsServer"], "cannot be set together with source, which says the same");
+    /// Thresholds are about what is measured.
+    fn check_measured(&self, metrics: &MetricsUtilization, problems: &mut Problems) {
+        if metrics.is_prometheus() {
+            if self.thresholds.len() != 1 || !self.thresholds.contains_key(MEASURED_BY_QUERY) {
+                let message = format!("must have {MEASURED_BY_QUERY} alone where Prometheus measures");
+                problems.add(&["thresholds"], message);
             }
-            Some(MetricsSource::Prometheus) if query.is_empty() => {
-                problems.add(&["prometheus", "query"], "must be set where Prometheus measures");
-            }
-            None if !self.metrics_server => problems.add(&["source"], "must be set"),
-            Some(_) | None => {}
+            return;
+        }
+        for name in self.thresholds.keys().filter(|name| !MEASURED.contains(&name.as_str())) {
+            let remedy = format!("the metrics server measures {}", MEASURED.join(", "));
+            problems.suggest(&["thresholds", name], "is not measured", Some(remedy));
         }
     }
 }

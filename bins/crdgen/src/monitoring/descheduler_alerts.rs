@@ -41,6 +41,15 @@ pub const DESCHEDULER_ALERTS: &[Alert] = &[
         runbook: "The log line `the strategy failed` has the reason. Compare the arguments of the strategy with docs/reference/descheduler-configuration.md.",
     },
     Alert {
+        name: "KoordDeschedulerConfigurationNotInEffect",
+        expression: "min by (instance) (koord_descheduler_configuration_current) == 0",
+        lasting: "15m",
+        severity: Severity::Warning,
+        summary: "the configuration file of {{ $labels.instance }} is not in effect",
+        meaning: "The configuration that was running before the file changed goes on.",
+        runbook: "The events ConfigurationRefused and ConfigurationNeedsRestart (`kubectl -n koordinator-system get events --field-selector reason=ConfigurationRefused`) and the log name the field and the remedy. `kubectl -n koordinator-system rollout restart deployment koord-descheduler` takes fields that only change when the program starts.",
+    },
+    Alert {
         name: "KoordDeschedulerPassesSlow",
         expression: "sum(rate(koord_descheduler_pass_duration_seconds_sum[30m])) / sum(rate(koord_descheduler_pass_duration_seconds_count[30m])) > 60",
         lasting: "15m",

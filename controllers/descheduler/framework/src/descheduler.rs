@@ -15,6 +15,7 @@ use crate::{
     outlook::{Judge, Planning},
     pass::{Evictor, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
     step::{Eviction, Step},
+    usage::Measured,
 };
 
 /// Plugins that work together.
@@ -172,6 +173,12 @@ impl Descheduler {
     /// Whether any profile wants to know what its evictions lead to.
     pub fn is_planning(&self) -> bool {
         self.profiles.iter().any(|profile| profile.planning != Planning::Off)
+    }
+
+    /// Its strategies that go by measured usage.
+    pub fn measured(&self) -> impl Iterator<Item = &Arc<dyn Measured>> {
+        let measured = self.profiles.iter().flat_map(Profile::plugins).filter_map(|plugin| plugin.measured.as_ref());
+        measured.filter(|strategy| strategy.usage_query().is_some())
     }
 
     /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes. What its evictions lead to is not

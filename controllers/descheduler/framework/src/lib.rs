@@ -51,6 +51,7 @@ mod selection;
 mod snapshot;
 mod step;
 pub mod toleration;
+mod usage;
 
 pub use koord_scheduler_framework::{
     affinity::{PodTerm, SpreadConstraint},
@@ -75,4 +76,5 @@ pub use self::{
     selection::{NamespaceSelection, PodSelection},
     snapshot::SnapshotError,
     step::{EvictedPod, Eviction, Means, Step},
+    usage::{Measured, MeasuredUsage, Measurements, UsageQuery},
 };

@@ -422,13 +422,13 @@ koord_scheduler_framework::reason_codes! {
         }
         /// What the node of the pod uses is not known, or was reported too long ago.
         NodeUsageUnknown {
-            look: "The NodeMetric of the node, its `status.updateTime`, koordlet on the node, `nodeMetricExpirationSeconds`.",
-            remedy: "Let koordlet run and report on the node."
+            look: "The NodeMetric of the node, its `status.updateTime`, koordlet on the node, `nodeMetricExpirationSeconds`; for `metricsUtilization` of LowNodeUtilization `kubectl top node`, or the result of the query.",
+            remedy: "Let koordlet run and report on the node; let the metrics server, or the query, measure it."
         }
         /// What the pod uses is not known, so neither is where it fits.
         PodUsageUnknown {
-            look: "`status.podsMetric` of the NodeMetric.",
-            remedy: "Wait for the next report of koordlet."
+            look: "`status.podsMetric` of the NodeMetric; `kubectl top pod` for `metricsUtilization` of LowNodeUtilization.",
+            remedy: "Wait for the next report of koordlet, or of the metrics server."
         }
         /// The node of the pod is overutilized, but not for enough passes in a row.
         NotOverutilizedLongEnough {

@@ -5,6 +5,8 @@
 
 mod api;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod recorded;
 #[cfg(test)]
 mod stage;

@@ -50,19 +50,32 @@ struct Caches<'c> {
     core: &'c mut Core,
     sender: ChangeSender<Delta>,
     watches: Vec<Arc<Watch>>,
+    /// The kinds that are read now.
+    reads: &'c [ResourceKind],
+    /// Whether other kinds may be read later.
+    defers: bool,
 }
 
 impl Caches<'_> {
     fn follow<P: Projection>(&mut self, delta: impl Fn(&Change<P>) -> Option<Delta> + Send + Sync + 'static) {
+        let known = self.core.watches().len();
         let store: Arc<Store<P>> = self.core.store(&Selection::default());
         self.sender.follow(&store, delta);
         let is_of_kind = |watch: &&Arc<Watch>| watch.kind == P::KIND && watch.selection.fields.is_empty();
         self.watches.extend(self.core.watches().iter().filter(is_of_kind).map(Arc::clone));
+        if !self.reads(P::KIND) {
+            // One that was there before is needed by another part of the program.
+            self.core.watches().iter().skip(known).for_each(|watch| watch.defer());
+        }
+    }
+
+    fn reads(&self, kind: ResourceKind) -> bool {
+        kind == ResourceKind::NODE || kind == ResourceKind::POD || self.reads.contains(&kind)
     }
 
     /// Follows objects of a type, if a plugin reads its kind. Plugins that read a kind which the API server does not serve find none.
-    fn follow_objects<T: ObjectType>(&mut self, reads: &[ResourceKind]) {
-        if !reads.contains(&T::KIND) {
+    fn follow_objects<T: ObjectType>(&mut self) {
+        if !self.defers && !self.reads(T::KIND) {
             return;
         }
         let before = self.watches.len();
@@ -86,8 +99,17 @@ impl Caches<'_> {
 impl Feed {
     /// Asks for the caches of nodes, pods and the kinds that plugins read.
     pub fn of(core: &mut Core, reads: &[ResourceKind]) -> Self {
+        Self::caching(core, reads, false)
+    }
+
+    /// The same where plugins may read further kinds later ([`Feed::require`]).
+    pub fn that_grows(core: &mut Core, reads: &[ResourceKind]) -> Self {
+        Self::caching(core, reads, true)
+    }
+
+    fn caching(core: &mut Core, reads: &[ResourceKind], defers: bool) -> Self {
         let (sender, stream) = changes();
-        let mut caches = Caches { core, sender, watches: Vec::new() };
+        let mut caches = Caches { core, sender, watches: Vec::new(), reads, defers };
         caches.follow(|change: &Change<NodeView>| {
             Some(match &change.new {
                 Some(entry) => Delta::Node(Arc::clone(&entry.value.0)),
@@ -100,23 +122,23 @@ impl Feed {
                 None => Delta::PodGone(change.key.clone()),
             })
         });
-        if reads.contains(&MetricView::KIND) {
+        if defers || caches.reads(MetricView::KIND) {
             caches.follow(|change: &Change<MetricView>| match &change.new {
                 Some(entry) => Some(Delta::Metric(change.key.clone(), entry.value.take()?)),
                 None => Some(Delta::MetricGone(change.key.clone())),
             });
         }
-        caches.follow_objects::<Namespace>(reads);
-        caches.follow_objects::<DisruptionBudget>(reads);
-        caches.follow_objects::<VolumeClaim>(reads);
-        caches.follow_objects::<PriorityClass>(reads);
-        caches.follow_objects::<MigrationJob>(reads);
-        caches.follow_objects::<Workload<ReplicationController>>(reads);
-        caches.follow_objects::<Workload<Deployment>>(reads);
-        caches.follow_objects::<Workload<ReplicaSet>>(reads);
-        caches.follow_objects::<Workload<StatefulSet>>(reads);
-        caches.follow_objects::<Workload<CloneSet>>(reads);
-        caches.follow_objects::<Workload<KruiseStatefulSet>>(reads);
+        caches.follow_objects::<Namespace>();
+        caches.follow_objects::<DisruptionBudget>();
+        caches.follow_objects::<VolumeClaim>();
+        caches.follow_objects::<PriorityClass>();
+        caches.follow_objects::<MigrationJob>();
+        caches.follow_objects::<Workload<ReplicationController>>();
+        caches.follow_objects::<Workload<Deployment>>();
+        caches.follow_objects::<Workload<ReplicaSet>>();
+        caches.follow_objects::<Workload<StatefulSet>>();
+        caches.follow_objects::<Workload<CloneSet>>();
+        caches.follow_objects::<Workload<KruiseStatefulSet>>();
         let Caches { watches, .. } = caches;
         Self { stream, watches }
     }
@@ -126,9 +148,14 @@ impl Feed {
         while !self.catch_up(cluster, DELTAS_MAX) {}
     }
 
-    /// Whether all objects are known.
+    /// Plugins read these kinds from now on.
+    pub(crate) fn require(&self, reads: &[ResourceKind]) {
+        self.watches.iter().filter(|watch| reads.contains(&watch.kind)).for_each(|watch| watch.begin());
+    }
+
+    /// Whether all objects of the kinds that are read are known.
     pub(crate) fn is_complete(&self) -> bool {
-        self.watches.iter().all(|watch| watch.is_complete())
+        self.watches.iter().filter(|watch| !watch.is_deferred()).all(|watch| watch.is_complete())
     }
 
     /// Brings a snapshot to where the caches are, by up to a number of changes. Whether it is there.

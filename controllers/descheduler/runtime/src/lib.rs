@@ -13,10 +13,13 @@ mod history;
 mod jobs;
 mod metrics;
 mod migration;
+mod own_events;
 mod passes;
 mod planner;
+mod reconfigure;
 mod scales;
 mod task;
+mod usage;
 mod view;
 
 pub use self::{
@@ -26,7 +29,9 @@ pub use self::{
     jobs::{JOBS, install_jobs},
     metrics::{METRICS, Measures},
     migration::{LateRequester, Migration},
+    own_events::OwnEvents,
     passes::Passes,
     planner::Planner,
-    task::{Worker, install},
+    reconfigure::{ConfigurationChange, ConfigurationChanges, Reconfiguration},
+    task::{Behaviour, Worker, install},
 };

@@ -42,9 +42,38 @@ pub(crate) const PLANNING: Description = Description::gauge(
 )
 .advice("The log line `what evictions lead to is not foreseen` says why.");
 
+pub(crate) const USAGE_MEASUREMENTS: Description = Description::counter(
+    "koord_descheduler_usage_measurements_total",
+    &["source", "result"],
+    "Passes for which usage was fetched from a source, by result: success, partial (some nodes or pods are not known), error.",
+)
+.advice("The events `UsageUnknown` and `UsageIncomplete` of the descheduler's pod, and its log, say what was wrong.");
+
+pub(crate) const CONFIGURATION_CHANGES: Description = Description::counter(
+    "koord_descheduler_configuration_changes_total",
+    &["result"],
+    "Changes of the configuration file, by what became of them: taken, refused, needs_restart.",
+);
+pub(crate) const CONFIGURATION_CURRENT: Description = Description::gauge(
+    "koord_descheduler_configuration_current",
+    &[],
+    "Whether the configuration in effect is that of the file.",
+)
+.unit(Unit::YesNo)
+.advice("0: the events `ConfigurationRefused` and `ConfigurationNeedsRestart` of the descheduler's pod say why the file is not in effect.");
+
 /// All metrics of the descheduler's own.
-pub const METRICS: &[Description] =
-    &[PODS_EVICTED, PASS_DURATION, LAST_PASS, STRATEGY_ERRORS, OBJECTIONS, PLANNING];
+pub const METRICS: &[Description] = &[
+    PODS_EVICTED,
+    PASS_DURATION,
+    LAST_PASS,
+    STRATEGY_ERRORS,
+    USAGE_MEASUREMENTS,
+    CONFIGURATION_CHANGES,
+    CONFIGURATION_CURRENT,
+    OBJECTIONS,
+    PLANNING,
+];
 
 /// The metrics.
 pub struct Measures {
@@ -54,6 +83,9 @@ pub struct Measures {
     pub(crate) errors: IntCounterVec,
     objections: IntCounterVec,
     planning: IntGauge,
+    usage: IntCounterVec,
+    configuration_changes: IntCounterVec,
+    configuration_current: IntGauge,
 }
 
 impl Measures {
@@ -62,6 +94,8 @@ impl Measures {
     /// One of them is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self> {
         let none: [&str; 0] = [];
+        let configuration_current = metrics.gauge(CONFIGURATION_CURRENT)?.with_label_values(&none);
+        configuration_current.set(1);
         Ok(Self {
             evictions: metrics.counter(PODS_EVICTED)?,
             pass: metrics.histogram(PASS_DURATION)?.with_label_values(&none),
@@ -69,6 +103,9 @@ impl Measures {
             errors: metrics.counter(STRATEGY_ERRORS)?,
             objections: metrics.counter(OBJECTIONS)?,
             planning: metrics.gauge(PLANNING)?.with_label_values(&none),
+            usage: metrics.counter(USAGE_MEASUREMENTS)?,
+            configuration_changes: metrics.counter(CONFIGURATION_CHANGES)?,
+            configuration_current,
         })
     }
 
@@ -77,6 +114,17 @@ impl Measures {
         let result = if is_done { "success" } else { "error" };
         let node = eviction.pod.node.as_deref().unwrap_or_default();
         self.evictions.with_label_values(&[result, eviction.plugin, eviction.pod.key.namespace(), node]).inc();
+    }
+
+    /// Usage was fetched for a pass, or was not.
+    pub(crate) fn measured(&self, source: &str, result: &str) {
+        self.usage.with_label_values(&[source, result]).inc();
+    }
+
+    /// The configuration file has changed.
+    pub(crate) fn configuration_changed(&self, result: &str) {
+        self.configuration_changes.with_label_values(&[result]).inc();
+        self.configuration_current.set(i64::from(result == "taken"));
     }
 
     /// A pass has been computed.

@@ -24,15 +24,18 @@ use koord_runtime::{
     write::{Action, WireRequest, Write},
 };
 use koord_types::pod_migration_job::PodMigrationJob;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde_json::json;
 
 /// The snapshot, which the controller of jobs reads between two changes.
 pub(crate) type SharedCluster = Arc<Mutex<Cluster>>;
 
+/// The plugin, which another configuration replaces.
+type SharedPlugin = Arc<RwLock<Arc<MigrationController>>>;
+
 /// What the plugin MigrationController needs beside passes.
 pub struct Migration {
-    plugin: Arc<MigrationController>,
+    plugin: SharedPlugin,
     limiters: Arc<Mutex<ObjectLimiters>>,
     /// Jobs that have passed in this process, and do not show it yet.
     passed: BTreeSet<Uid>,
@@ -52,7 +55,14 @@ pub(crate) struct Verdict {
 impl Migration {
     /// Arbitration by a plugin, this often.
     pub fn new(plugin: Arc<MigrationController>, interval: Duration) -> Self {
+        let plugin = Arc::new(RwLock::new(plugin));
         Self { plugin, limiters: Arc::default(), passed: BTreeSet::new(), interval, next: None }
+    }
+
+    /// Another configuration is in effect. The limiters know what they knew.
+    pub(crate) fn reconfigure(&mut self, plugin: Arc<MigrationController>, interval: Duration) {
+        *self.plugin.write() = plugin;
+        self.interval = interval;
     }
 
     pub(crate) fn limits(&self, cluster: SharedCluster) -> Arc<dyn ObjectLimits> {
@@ -86,7 +96,8 @@ impl Migration {
             .map(|job| &job.uid)
             .collect();
         self.passed.retain(|uid| seen.contains(uid));
-        let decided = self.plugin.arbitrate(cluster, &self.passed).into_iter();
+        let plugin = Arc::clone(&self.plugin.read());
+        let decided = plugin.arbitrate(cluster, &self.passed).into_iter();
         decided.filter_map(|arbitrated| verdict(arbitrated.job, &arbitrated.decision)).collect()
     }
 
@@ -119,7 +130,7 @@ fn verdict(job: &MigrationJob, decision: &Decision) -> Option<Verdict> {
 
 /// Object limiters over the snapshot.
 struct Limits {
-    plugin: Arc<MigrationController>,
+    plugin: SharedPlugin,
     limiters: Arc<Mutex<ObjectLimiters>>,
     cluster: SharedCluster,
 }
@@ -127,13 +138,13 @@ struct Limits {
 impl ObjectLimits for Limits {
     fn hold_up(&self, pod: &Arc<Pod>, job: &Uid, now: Timestamp) -> Option<Duration> {
         let cluster = self.cluster.lock();
-        let held_up = self.plugin.hold_up(&self.limiters.lock(), &cluster, pod, Some(job), now);
+        let held_up = self.plugin.read().hold_up(&self.limiters.lock(), &cluster, pod, Some(job), now);
         held_up.map(|held_up| held_up.for_)
     }
 
     fn evicted(&self, pod: &Arc<Pod>, job: &Uid, now: Timestamp) {
         let cluster = self.cluster.lock();
-        self.plugin.count_eviction(&mut self.limiters.lock(), &cluster, pod, Some(job), now);
+        self.plugin.read().count_eviction(&mut self.limiters.lock(), &cluster, pod, Some(job), now);
     }
 }
 

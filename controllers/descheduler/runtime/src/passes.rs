@@ -50,6 +50,28 @@ impl Passes {
         }
     }
 
+    pub(crate) fn descheduler(&self) -> &Arc<Descheduler> {
+        &self.descheduler
+    }
+
+    /// Another configuration is in effect: from the next pass on, which begins at once where none was to come. What strategies keep is kept where the
+    /// profiles are the same.
+    pub(crate) fn reconfigure(
+        &mut self,
+        descheduler: Descheduler,
+        (interval, keeps_memory): (Duration, bool),
+        now: Option<Moment>,
+    ) {
+        self.descheduler = Arc::new(descheduler);
+        self.interval = (!interval.is_zero()).then_some(interval);
+        if !keeps_memory {
+            self.memory = Memory::default();
+        }
+        if let (Some(now), Some(interval)) = (now, self.interval) {
+            self.next = Some(self.next.map_or(now, |next| next.min(now + interval)));
+        }
+    }
+
     /// This replica leads from now on: the first pass begins at once.
     pub(crate) fn lead(&mut self, now: Moment) {
         self.next = Some(now);

@@ -3,10 +3,17 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::OptionFuture;
+use koord_config::descheduler::Prometheus;
 use koord_descheduler_framework::{Eviction, Skipped, Step};
 use koord_descheduler_migration::controller::COMPONENT;
 use koord_runtime::{
-    Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, random::Random, uid::Uid,
+    Core,
+    api::Api,
+    clock::{Moment, SharedClock},
+    events::{EventSink, EventType},
+    manager::Manager,
+    random::Random,
+    uid::Uid,
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -17,8 +24,11 @@ use crate::{
     history::HistoryStore,
     metrics::Measures,
     migration::{Migration, Verdict},
+    own_events::OwnEvents,
     passes::{Passes, UnderWay},
+    reconfigure::{ConfigurationChange, ConfigurationChanges, Reconfiguration},
     scales::Scales,
+    usage::{UsageCollector, UsageReport},
 };
 
 /// How long changes are left alone after others came.
@@ -32,14 +42,25 @@ const REPORTED_MAX: usize = 10_000;
 /// How often it is looked whether the caches are complete.
 const INCOMPLETE: Duration = Duration::from_millis(20);
 
+/// What the configuration says beside profiles.
+#[derive(Clone, Debug, Default)]
+pub struct Behaviour {
+    /// Whether nothing is written.
+    pub is_dry_run: bool,
+    /// Where Prometheus is, if it is known.
+    pub prometheus: Option<Prometheus>,
+}
+
 /// The descheduler with its caches, between the program and the framework.
 pub struct Worker {
     passes: Passes,
     migration: Option<Migration>,
     scales: Scales,
+    usage: UsageCollector,
     feed: Feed,
     clock: SharedClock,
     events: Arc<dyn EventSink>,
+    own_events: OwnEvents,
     random: Random,
     measures: Measures,
     /// Whether nothing is written.
@@ -54,6 +75,10 @@ pub struct Worker {
     obstacle: Option<String>,
     /// Pods that stay because of an objection that was reported, with its code.
     reported: BTreeSet<(Uid, &'static str)>,
+    /// Where changes of the configuration come from, if it can change.
+    changes: Option<ConfigurationChanges>,
+    /// Whether caches that a change of the configuration asked for are not known to be complete.
+    is_filling: bool,
 }
 
 impl Worker {
@@ -63,9 +88,11 @@ impl Worker {
         feed: Feed,
         core: &Core,
         measures: Measures,
-        (is_dry_run, history_namespace): (bool, &str),
+        own_events: OwnEvents,
+        Behaviour { is_dry_run, prometheus }: Behaviour,
     ) -> Self {
-        let history = passes.planner.as_ref().map(|_| HistoryStore::new(history_namespace.to_owned()));
+        let usage = UsageCollector::new(passes.descheduler(), prometheus.as_ref());
+        let history = passes.planner.as_ref().map(|_| HistoryStore::new(own_events.namespace().to_owned()));
         Self {
             history,
             obstacle: None,
@@ -73,6 +100,8 @@ impl Worker {
             passes,
             migration,
             scales: Scales::default(),
+            usage,
+            own_events,
             feed,
             clock: Arc::clone(core.clock()),
             events: Arc::clone(core.events()),
@@ -81,6 +110,46 @@ impl Worker {
             is_dry_run,
             process: core.random().uuid(),
             skipped: None,
+            changes: None,
+            is_filling: false,
+        }
+    }
+
+    /// The same with a configuration that can change.
+    #[must_use]
+    pub fn with_changes(mut self, changes: ConfigurationChanges) -> Self {
+        self.changes = Some(changes);
+        self
+    }
+
+    /// Takes the changes of the configuration that have come. `leading_at` is the time on the leader.
+    fn take_changes(&mut self, leading_at: Option<Moment>) {
+        while let Some(change) = self.changes.as_mut().and_then(|changes| changes.changes.try_recv().ok()) {
+            let (type_, reason, message, result) = change.report();
+            match type_ {
+                EventType::Warning => tracing::error!("{message}"),
+                EventType::Normal => tracing::info!("{message}"),
+            }
+            self.measures.configuration_changed(result);
+            self.own_events.record(&self.passes.cluster.lock(), type_, ("Configuring", reason), message);
+            if let ConfigurationChange::Taken(taken) = change {
+                self.reconfigure(*taken, leading_at);
+            }
+        }
+    }
+
+    fn reconfigure(&mut self, taken: Reconfiguration, leading_at: Option<Moment>) {
+        let Reconfiguration { descheduler, interval, behaviour, migration, keeps_memory, shown, .. } = taken;
+        self.feed.require(&descheduler.reads());
+        self.is_filling = true;
+        self.usage.reconfigure(&descheduler, behaviour.prometheus.as_ref());
+        self.passes.reconfigure(descheduler, (interval, keeps_memory), leading_at);
+        self.is_dry_run = behaviour.is_dry_run;
+        if let (Some(running), Some((plugin, interval))) = (&mut self.migration, migration) {
+            running.reconfigure(plugin, interval);
+        }
+        if let Some(changes) = &self.changes {
+            *changes.shown.write() = shown;
         }
     }
 
@@ -119,16 +188,25 @@ impl Worker {
         self.passes.lead(self.clock.moment());
         while !end.is_cancelled() {
             let now = self.clock.moment();
+            self.take_changes(Some(now));
+            if self.is_filling && !self.feed.is_complete() {
+                self.follow(INCOMPLETE).await;
+                continue;
+            }
+            self.is_filling = false;
             if let Some(migration) = &mut self.migration {
                 migration.changed(&self.passes.cluster.lock(), now);
             }
             let arbitration = self.migration.as_ref().and_then(Migration::next);
-            match (self.passes.next(), arbitration) {
-                (Some(next), _) if next <= now => self.pass(api, end).await,
-                (_, Some(next)) if next <= now => self.arbitrate(api, end).await,
-                (pass, arbitration) => {
-                    let next = pass.into_iter().chain(arbitration).min();
-                    self.follow(next.map_or(IDLE, |next| next.since(now))).await;
+            match (self.passes.next(), arbitration, self.usage.next()) {
+                (Some(next), ..) if next <= now => self.pass(api, end).await,
+                (_, Some(next), _) if next <= now => self.arbitrate(api, end).await,
+                (.., Some(next)) if next <= now => self.usage.sample(api, &self.passes.cluster, &*self.clock).await,
+                (pass, arbitration, usage) => {
+                    let next = pass.into_iter().chain(arbitration).chain(usage).min();
+                    let longest = next.map_or(IDLE, |next| next.since(now));
+                    // Changes of the configuration are looked for, too.
+                    self.follow(if self.changes.is_some() { longest.min(IDLE) } else { longest }).await;
                 }
             }
         }
@@ -188,6 +266,7 @@ impl Worker {
             }
         }
         self.prepare_foresight();
+        self.measure_usage(api).await;
         let began = self.clock.moment();
         let mut pass = self.passes.begin(self.clock.now(), began);
         let took = self.clock.moment().since(began);
@@ -246,6 +325,31 @@ impl Worker {
             }
         }
         self.reported = reported;
+    }
+
+    /// Fetches the usage that strategies ask for, and reports what is wrong with its sources once.
+    async fn measure_usage(&mut self, api: &Api) {
+        let seen = (&**self.passes.descheduler(), &self.passes.cluster);
+        for report in self.usage.measure(api, seen, &*self.clock, &self.measures).await {
+            let (query, type_, reason, message) = match report {
+                UsageReport::Failed { query, reason } => {
+                    let message = format!("usage is not known from {query}, and no pods are evicted by it: {reason}");
+                    (query, EventType::Warning, "UsageUnknown", message)
+                }
+                UsageReport::LeftOut { query, count, reason } => {
+                    let message = format!("{count} parts of what {query} measures are left out, the first: {reason}");
+                    (query, EventType::Warning, "UsageIncomplete", message)
+                }
+                UsageReport::Recovered { query } => {
+                    (query.clone(), EventType::Normal, "UsageKnown", format!("usage is known from {query} again"))
+                }
+            };
+            match type_ {
+                EventType::Warning => tracing::warn!(source = %query, "{message}"),
+                EventType::Normal => tracing::info!(source = %query, "{message}"),
+            }
+            self.own_events.record(&self.passes.cluster.lock(), type_, ("MeasuringUsage", reason), message);
+        }
     }
 
     /// Reports what a pass could not do. Why it did nothing is reported once.
@@ -335,6 +439,7 @@ pub fn install(worker: Worker, manager: &mut Manager) {
                     }
                     let mut worker = worker.lock().await;
                     while !*leading.borrow() {
+                        worker.take_changes(None);
                         worker.follow(IDLE).await;
                     }
                 }

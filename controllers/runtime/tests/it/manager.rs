@@ -223,6 +223,30 @@ async fn one_cache_holds_the_objects_of_several_namespaces() {
 }
 
 #[tokio::test]
+async fn a_watch_that_is_deferred_asks_nothing_until_it_begins() {
+    let server = server();
+    send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "n"}}));
+    let (recorder, events) = Recorder::new(SystemClock::shared());
+    let mut core =
+        Core::new("cards", SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
+    let (nodes, _) = (core.store::<NodeView>(&Selection::default()), core.store::<CardView>(&Selection::default()));
+    let watch = Arc::clone(core.watches().iter().find(|watch| watch.kind == ResourceKind::NODE).unwrap());
+    watch.defer();
+    let manager = Manager::new(core, client(&server), events, settings(None));
+    let core = Arc::clone(manager.core());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    eventually("the other cache", || core.synced().then_some(())).await;
+    assert_eq!((core.readiness(), core.liveness(), nodes.read().len()), (Ok(()), Ok(()), 0));
+    watch.begin();
+    assert!(!core.synced(), "it is waited for from now on");
+    eventually("the object", || nodes.read().get("n").map(drop)).await;
+    eventually("all caches", || core.readiness().ok()).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_kind_that_is_not_served_is_named_with_what_helps_and_waited_for() {
     let server = server();
     let (recorder, events) = Recorder::new(SystemClock::shared());

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use koord_resource::controller::ResourceKind;
 
 use super::{Balance, Deschedule, Plugin};
-use crate::evictor::{Evict, Filter, PreEvictionFilter};
+use crate::{
+    evictor::{Evict, Filter, PreEvictionFilter},
+    usage::Measured,
+};
 
 /// Declares [`Registration`]: for each extension point a field that holds who implements it, and a method that registers for it.
 macro_rules! registration {
@@ -46,6 +49,7 @@ registration! {
     filter: Filter,
     pre_eviction_filter: PreEvictionFilter,
     evict: Evict,
+    measured: Measured,
 }
 
 impl Registration {

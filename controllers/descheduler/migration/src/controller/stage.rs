@@ -195,8 +195,8 @@ impl Stage {
         });
         let jobs: Vec<(Name, Value)> = jobs.map(|(name, job)| (name.clone(), job.clone())).collect();
         for (name, job) in jobs {
-            let ttl =
-                job["spec"]["ttl"].as_str().map(|ttl| ttl.parse::<koord_resource::Duration>().unwrap().to_string());
+            let ttl = job["spec"]["ttl"].as_str().and_then(|ttl| ttl.parse::<koord_resource::Duration>().ok());
+            let ttl = ttl.map(|ttl| ttl.to_string());
             let mut patch = json!({"metadata": {"annotations": {PASSED_ARBITRATION: "true"}}});
             if let Some(ttl) = ttl {
                 patch["spec"]["ttl"] = ttl.into();
@@ -287,6 +287,11 @@ impl Stage {
         let status = object["status"].clone();
         let answer = self.world.lock().create(object);
         assert_eq!((answer.code, status.is_null() || status.is_object()), (200, true), "{}", answer.body);
+    }
+
+    /// Creates an object of this kind and name, whatever it says.
+    pub(super) fn put(&mut self, (kind, name): (&str, &str), object: Value) {
+        self.world.lock().put((kind.to_owned(), String::new(), name.to_owned()), object);
     }
 }
 

@@ -45,7 +45,7 @@ impl HighNodeUtilization {
         let cluster = pass.cluster();
         let resources = Resources::new(cluster, &self.args.thresholds);
         let thresholds: Vec<f64> = self.args.thresholds.values().copied().collect();
-        let nodes = pass.nodes().iter().map(|node| resources.measure(cluster, usage, *node));
+        let nodes = pass.nodes().iter().filter_map(|node| usage.of_node(cluster, &resources, *node));
         let (mut sources, others): (Vec<NodeUsage>, Vec<NodeUsage>) =
             nodes.partition(|node| node.is_below(&thresholds));
         let is_schedulable = |node: &&NodeUsage| cluster.node(node.id).is_some_and(|node| !node.is_unschedulable);

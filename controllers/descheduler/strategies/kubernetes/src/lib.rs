@@ -32,7 +32,4 @@ pub use self::{
 pub enum ArgsError {
     #[error("{field}: {error}")]
     Selector { field: &'static str, error: String },
-    /// The metrics that it should go by are not available here.
-    #[error("{0}")]
-    Unsupported(&'static str),
 }

@@ -11,7 +11,7 @@ pub(crate) use self::{
     drain::{Drain, Source},
     measure::{NodeUsage, Resources},
     targets::Targets,
-    usage::{Requests, UsageSource},
+    usage::{Amounts, Requests, Shares, UsageSource},
 };
 
 /// Why nothing is done where so many nodes are underutilized, of all nodes.

@@ -74,11 +74,20 @@ impl World {
         self.store(name, object)
     }
 
+    /// Stores an object as it is, with a uid and a time where it has none.
+    pub(super) fn put(&mut self, name: Name, mut object: Value) {
+        let uid = self.uid(&name);
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = uid.into();
+        }
+        self.store(name, object);
+    }
+
     fn store(&mut self, name: Name, mut object: Value) -> Answer {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         if name.0 == "PodMigrationJob" {
-            let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
             let part = |name: &str| object["status"][name].as_str().filter(|text| !text.is_empty()).unwrap_or("-");
             let line = format!("{}/{}/{}", part("phase"), part("status"), part("reason"));
             let (history, last) = self.courses.entry(uid).or_default();

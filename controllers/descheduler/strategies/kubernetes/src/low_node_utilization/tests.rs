@@ -241,17 +241,11 @@ fn the_reason_has_the_numbers() {
 }
 
 #[test]
-fn measured_utilization_is_not_available() {
-    for measured in [json!({"metricsServer": true}), json!({"source": "Prometheus", "prometheus": {"query": "q"}})] {
-        let arguments = args("LowNodeUtilization", &with(&cpu(), &json!({"metricsUtilization": measured})));
-        assert!(matches!(LowNodeUtilization::new(arguments), Err(ArgsError::Unsupported(_))), "{measured}");
-    }
-}
-
-#[test]
 fn target_thresholds_alone_crash_nothing() {
     // Whoever checks the arguments does not get here.
     let args = LowNodeUtilizationArgs { target_thresholds: [("cpu".to_owned(), 50.0)].into(), ..Default::default() };
     let objects = [vec![ten("n1"), ten("n2")], ones("p", "n1", 6)].concat();
     assert_eq!(evicted(LowNodeUtilization::new(args).unwrap(), &cluster(&objects), 0), [""; 0]);
 }
+
+mod measured;

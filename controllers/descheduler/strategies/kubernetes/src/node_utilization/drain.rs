@@ -5,7 +5,7 @@ use koord_descheduler_framework::{NamespaceSelection, Pass, PodId, Reason, Reaso
 use super::{
     measure::{NodeUsage, Resources},
     targets::Targets,
-    usage::UsageSource,
+    usage::{PodUsage, UsageSource},
 };
 
 /// Pods leave some nodes towards others.
@@ -62,7 +62,14 @@ impl Drain<'_> {
             if !pass.filter(id) {
                 continue;
             }
-            let used = self.resources.amounts(&self.usage.of_pod(cluster, id));
+            let used = match self.usage.of_pod(cluster, self.resources, id) {
+                PodUsage::Amounts(used) => used,
+                PodUsage::NotMeasured => Vec::new(),
+                PodUsage::Unknown => {
+                    pass.leave(id, ReasonCode::PodUsageUnknown);
+                    continue;
+                }
+            };
             let target = match self.targets.find(pod, &used) {
                 Ok(target) => target,
                 Err(code) => {

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use koord_descheduler_framework::{Cluster, NodeId};
 use koord_scheduling::{ResourceId, ResourceVector};
 
-use super::usage::UsageSource;
-
 /// The resources that count: first those that have thresholds, then cpu, memory and pods.
 #[derive(Debug)]
 pub(crate) struct Resources<'a> {
@@ -29,9 +27,23 @@ pub(crate) struct NodeUsage {
 
 impl<'a> Resources<'a> {
     pub(crate) fn new(cluster: &Cluster, thresholds: &'a BTreeMap<String, f64>) -> Self {
+        let others = ["cpu", "memory", "pods"].into_iter().filter(|name| !thresholds.contains_key(*name));
+        Self::of(cluster, thresholds, others)
+    }
+
+    /// Those that have thresholds alone.
+    pub(crate) fn configured_alone(cluster: &Cluster, thresholds: &'a BTreeMap<String, f64>) -> Self {
+        Self::of(cluster, thresholds, [])
+    }
+
+    fn of(
+        cluster: &Cluster,
+        thresholds: &'a BTreeMap<String, f64>,
+        others: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let mut names: Vec<&str> = thresholds.keys().map(String::as_str).collect();
         let configured = names.len();
-        names.extend(["cpu", "memory", "pods"].into_iter().filter(|name| !thresholds.contains_key(*name)));
+        names.extend(others);
         let ids = names.iter().map(|name| cluster.resources().get(name)).collect();
         Self { names, ids, configured }
     }
@@ -50,9 +62,10 @@ impl<'a> Resources<'a> {
         self.ids.iter().map(|id| id.map_or(0, |id| vector.get(id))).collect()
     }
 
-    pub(crate) fn measure(&self, cluster: &Cluster, source: &dyn UsageSource, node: NodeId) -> NodeUsage {
+    /// A node with what it uses.
+    pub(crate) fn measure(&self, cluster: &Cluster, node: NodeId, usage: ResourceVector) -> NodeUsage {
         let reported = cluster.node(node);
-        let usage = self.amounts(&source.of_node(cluster, node));
+        let usage = self.amounts(&usage);
         // A node that does not say what is allocatable lets all of its capacity be used.
         let given = reported.map(|node| if node.allocatable.is_empty() { &node.capacity } else { &node.allocatable });
         let capacity = match reported {
@@ -80,6 +93,11 @@ impl<'a> Resources<'a> {
 }
 
 impl NodeUsage {
+    /// A node of which it is known how much of it is used, and of what not.
+    pub(crate) fn of_percent(id: NodeId, percent: i64) -> Self {
+        Self { id, usage: vec![percent], capacity: vec![100], percent: vec![Some(percent as f64)] }
+    }
+
     /// What pods may use of it at most: these percentages of the resources that have thresholds, and all of the others.
     pub(crate) fn capped(&self, thresholds: &[f64]) -> Vec<i64> {
         let capped = |(index, capacity): (usize, &i64)| match thresholds.get(index) {
