@@ -60,6 +60,9 @@ pub const PLUGINS: &[PluginArgs] = &[
     PluginArgs::of::<RemovePodsViolatingTopologySpreadConstraintArgs>(),
 ];
 
+/// The plugins that come from kubernetes-sigs/descheduler.
+pub const COMMUNITY_PLUGINS: &[PluginArgs] = PLUGINS.split_at(5).1;
+
 /// The plugin that evicts and filters by default.
 const MIGRATION_CONTROLLER: &str = "MigrationController";
 
@@ -281,9 +284,13 @@ impl Profile {
     }
 }
 
+/// The set that a plugin belongs to.
+pub(crate) fn set_of(plugin: &str) -> Option<&'static str> {
+    SETS.iter().find(|(_, plugins)| plugins.contains(&plugin)).map(|(set, _)| *set)
+}
+
 /// A plugin in a set to which it does not belong would fail in every cycle.
 fn check_set(set: &str, enabled: &[crate::Plugin], keys: &[&str], problems: &mut Problems) {
-    let set_of = |plugin: &str| SETS.iter().find(|(_, plugins)| plugins.contains(&plugin)).map(|(set, _)| *set);
     for (index, crate::Plugin { name, .. }) in enabled.iter().enumerate() {
         let is_in = SETS.iter().any(|(other, plugins)| *other == set && plugins.contains(&name.as_str()));
         if let Some(other) = set_of(name).filter(|_| !is_in) {

@@ -43,8 +43,10 @@ fn of_args(plugin: &str, args: Value) -> Vec<String> {
 fn a_document_belongs_to_a_kind_by_its_version_and_kind() {
     assert_eq!(Kind::of(&scheduler(json!([]))), Some(Kind::Scheduler));
     assert_eq!(Kind::of(&descheduler(json!([]))), Some(Kind::Descheduler));
-    let policy = json!({"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"});
-    assert_eq!(Kind::of(&policy), None);
+    let policy = |version: &str| json!({"apiVersion": format!("descheduler/{version}"), "kind": "DeschedulerPolicy"});
+    assert_eq!(Kind::of(&policy("v1alpha1")), Some(Kind::PolicyV1alpha1));
+    assert_eq!(Kind::of(&policy("v1alpha2")), Some(Kind::PolicyV1alpha2));
+    assert_eq!(Kind::of(&policy("v1beta1")), None);
 }
 
 /// Plugins that do not run without arguments.
