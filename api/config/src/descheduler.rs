@@ -264,6 +264,7 @@ impl Profile {
             let keys = ["profiles", at, "plugins", set, "enabled"];
             CATALOGUE.check_plugins(&plugins.enabled, &keys, problems);
             check_set(set, &plugins.enabled, &keys, problems);
+            CATALOGUE.check_unconfigured(&plugins.enabled, &self.plugin_config, &keys, problems);
             match plugins.enabled.len() {
                 0 if set == "evict" => problems.add(&keys, "must have the plugin that evicts"),
                 2.. if set == "evict" => {

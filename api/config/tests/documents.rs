@@ -532,6 +532,24 @@ fn a_strategy_is_in_its_set_and_one_that_is_off_has_only_to_be_readable() {
 }
 
 #[test]
+fn a_strategy_that_needs_arguments_is_refused_without_any() {
+    let of = |set: &str, plugin: &str| {
+        let plugins = json!({set: {"enabled": [{"name": plugin}]}});
+        problems(&descheduler(json!([{"name": "p", "plugins": plugins}])))
+    };
+    assert_eq!(
+        of("deschedule", "RemovePodsHavingTooManyRestarts"),
+        [
+            "profiles[0].plugins.deschedule.enabled[0].name: RemovePodsHavingTooManyRestarts has no arguments, and needs some: podRestartThreshold: must be 1 or greater"
+        ],
+        "it would evict every pod"
+    );
+    assert_eq!(of("deschedule", "PodLifeTime").len(), 1);
+    assert_eq!(of("balance", "LowNodeUtilization").len(), 2);
+    assert_eq!(of("deschedule", "RemovePodsViolatingNodeTaints"), [""; 0]);
+}
+
+#[test]
 fn what_only_the_original_refuses_is_accepted() {
     let mut document = descheduler(json!([{"name": "p"}, {"name": "q"}]));
     document["deschedulingInterval"] = Value::Null;

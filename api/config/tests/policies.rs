@@ -342,7 +342,7 @@ fn a_mistake_is_reported_at_its_place_in_the_policy() {
         ),
         (
             v1alpha1(json!({"strategies": {"RemovePodsHavingTooManyRestarts": {"enabled": true}}})),
-            "strategies.RemovePodsHavingTooManyRestarts: must be 1 or greater",
+            "strategies.RemovePodsHavingTooManyRestarts: RemovePodsHavingTooManyRestarts has no arguments, and needs some: podRestartThreshold: must be 1 or greater",
         ),
         (
             v1alpha1(json!({"strategies": {"RemoveDuplicates": true}})),
