@@ -80,7 +80,13 @@ impl Kind {
             Self::Descheduler => read::<DeschedulerConfiguration>(document).err(),
             Self::PolicyV1alpha1 | Self::PolicyV1alpha2 => translate(document, Evictor::default()).err(),
         };
-        wrong.unwrap_or_default()
+        let mut wrong = wrong.unwrap_or_default();
+        if self == Self::Descheduler && document["kind"] == PolicyV1alpha2::KIND {
+            let versions = format!("{} and {}", PolicyV1alpha1::API_VERSION, PolicyV1alpha2::API_VERSION);
+            let remedy = format!("policies of kubernetes-sigs/descheduler are read in {versions}");
+            wrong.iter_mut().for_each(|problem| problem.suggestion = Some(remedy.clone()));
+        }
+        wrong
     }
 
     /// What of a document has no effect, though nothing is wrong with it: fields that are ignored, for the scheduler names of plugins that do

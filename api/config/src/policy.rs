@@ -110,27 +110,31 @@ pub fn translate(policy: &Value, evictor: Evictor) -> Result<Translation, Vec<Pr
     if problems.is_empty() { Ok(translation) } else { Err(problems) }
 }
 
-/// What is different for the whole process: a policy says nothing of it, and kubernetes-sigs/descheduler takes it from flags. `configuration` is
-/// the translated document, with what flags have set.
-pub fn process_notes(configuration: &Value) -> Vec<Note> {
-    let changed = |message: &str, remedy: &str| Note {
-        consequence: Consequence::Changed,
-        problem: Problem { path: Vec::new(), message: message.to_owned(), suggestion: Some(remedy.to_owned()) },
-    };
-    let mut notes = Vec::new();
-    if configuration["deschedulingInterval"].is_null() {
-        notes.push(changed(
+/// A policy says nothing of the time between passes: kubernetes-sigs/descheduler takes it from a flag. `configuration` is the translated document,
+/// with what flags have set.
+pub fn interval_note(configuration: &Value) -> Option<Note> {
+    configuration["deschedulingInterval"].is_null().then(|| {
+        changed(
             "a policy has no deschedulingInterval: one pass is made, and the process runs on, where that of kubernetes-sigs/descheduler ends",
             "set deschedulingInterval, such as 5m, or run with --descheduling-interval",
-        ));
-    }
-    if configuration["leaderElection"]["leaderElect"].is_null() {
-        notes.push(changed(
+        )
+    })
+}
+
+/// A policy says nothing of leader election either. `configuration` is the translated document, with what flags have set.
+pub fn election_note(configuration: &Value) -> Option<Note> {
+    configuration["leaderElection"]["leaderElect"].is_null().then(|| {
+        changed(
             "leader election is on, with the Lease koord-descheduler in koordinator-system; that of kubernetes-sigs/descheduler is off unless a flag switches it on",
-            "stop kubernetes-sigs/descheduler first; set leaderElection, or run with --leader-elect=false, to change it",
-        ));
-    }
-    notes
+            "to change it, set leaderElection, or run with --leader-elect=false",
+        )
+    })
+}
+
+/// A note about the process.
+fn changed(message: &str, remedy: &str) -> Note {
+    let problem = Problem { path: Vec::new(), message: message.to_owned(), suggestion: Some(remedy.to_owned()) };
+    Note { consequence: Consequence::Changed, problem }
 }
 
 impl Translation {

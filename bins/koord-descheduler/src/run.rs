@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use koord_config::policy::Note;
 use koord_descheduler_assembly::{Built, Configuration, build};
 use koord_descheduler_runtime::{Feed, LateRequester, Measures, Migration, Passes, Worker, install, install_jobs};
 use koord_program::{
@@ -124,6 +125,7 @@ async fn run_descheduler(
     report(&settings);
     let Settings { configuration, health, metrics, exposition, secure, traces, gates } = settings;
     let configz = configz(&configuration.effective()?);
+    let ends_after_a_pass = configuration.ends_after_a_pass();
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -156,6 +158,7 @@ async fn run_descheduler(
         None => None,
     };
     let worker = Worker::new(passes, migration, feed, core, measures, values.dry_run);
+    let worker = if ends_after_a_pass { worker.ending_after_a_pass(stop.clone()) } else { worker };
     let mut manager: Manager = match timed_by {
         Some(clock) => program.manager_timed_by(clock),
         None => program.manager_led_by(|identity| election(&values.leader_election, identity)),
@@ -170,8 +173,15 @@ async fn run_descheduler(
     Ok(manager.run(stop).await?)
 }
 
-/// Says what of the configuration has no effect.
+/// Reports what of the configuration has no effect, or another one than with kubernetes-sigs/descheduler.
 fn report(Settings { configuration, gates, .. }: &Settings) {
+    for Note { consequence, problem } in configuration.notes() {
+        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
+        tracing::warn!(
+            consequence = consequence.name(),
+            "the policy of kubernetes-sigs/descheduler means something else here: {problem}{suggestion}"
+        );
+    }
     for problem in configuration.warnings() {
         let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
         tracing::warn!("the configuration names what has no effect: {problem}{suggestion}");

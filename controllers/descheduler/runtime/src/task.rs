@@ -40,6 +40,8 @@ pub struct Worker {
     process: String,
     /// Why the last pass did nothing, as it was reported.
     skipped: Option<Skipped>,
+    /// Ends the program after the last pass; `None` where it runs on.
+    ends: Option<CancellationToken>,
 }
 
 impl Worker {
@@ -63,7 +65,14 @@ impl Worker {
             is_dry_run,
             process: core.random().uuid(),
             skipped: None,
+            ends: None,
         }
+    }
+
+    /// The same, with a program that ends by this token when no further pass is to come.
+    #[must_use]
+    pub fn ending_after_a_pass(self, program: CancellationToken) -> Self {
+        Self { ends: Some(program), ..self }
     }
 
     /// Follows the cluster for a time, or until changes have come.
@@ -161,6 +170,10 @@ impl Worker {
             self.passes.carried_out(&mut pass, is_done);
         }
         self.passes.end(pass);
+        if let Some(program) = self.ends.as_ref().filter(|_| self.passes.next().is_none()) {
+            tracing::info!("the pass has ended, and no other is to come: the program ends");
+            program.cancel();
+        }
     }
 
     /// Reports what a pass could not do. Why it did nothing is reported once.
