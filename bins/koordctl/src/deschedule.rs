@@ -1,6 +1,6 @@
 //! `koordctl deschedule`: what koord-descheduler would do, and why.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 
 use crate::{
     Answer,
-    cli::{DescheduleCommand, DeschedulePlanArgs, DescheduleWhyArgs, DeschedulerArgs, OutputFormat, SchedulerArgs},
+    cli::{
+        ClusterArgs, DescheduleCommand, DeschedulePlanArgs, DescheduleWhyArgs, DeschedulerArgs, OutputFormat,
+        SchedulerArgs,
+    },
     connect, files,
     names::question,
     screen::Screen,
@@ -43,17 +46,21 @@ async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
     let name = args.config.display().to_string();
     let file = Text::new(&name, &text);
     let descheduler = build(&Configuration::of_document(file.parse()?, &file)?.values)?.descheduler;
-    let (source, time) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster.flags()).await?;
-        (Source::Cluster(server.client), server.time)
-    } else {
-        let mut objects = files::objects(&args.filename)?;
-        objects.iter_mut().for_each(why::identify);
-        (Source::Files(objects), None)
-    };
+    let (source, time) = objects(&args.filename, &args.answer.cluster).await?;
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
     let cluster = snapshot(&descheduler, source.clone(), now).await?;
     Ok(Subject { descheduler, cluster, source, now })
+}
+
+/// The objects of files, or of a cluster where there are none, and the time of its server.
+pub(crate) async fn objects(files: &[PathBuf], cluster: &ClusterArgs) -> Result<(Source, Option<Timestamp>)> {
+    if files.is_empty() {
+        let server = connect::reach(&cluster.flags()).await?;
+        return Ok((Source::Cluster(server.client), server.time));
+    }
+    let mut objects = files::objects(files)?;
+    objects.iter_mut().for_each(why::identify);
+    Ok((Source::Files(objects), None))
 }
 
 async fn plan(args: &DeschedulePlanArgs, screen: Screen) -> Result<Answer> {

@@ -32,7 +32,7 @@ Exit code: 0 when the pod would stay, 1 when it would be evicted, 2 when it cann
 /// Which descheduler, and of which cluster.
 #[derive(Clone, Debug, Args)]
 pub struct DeschedulerArgs {
-    /// The configuration of the descheduler: a DeschedulerConfiguration
+    /// The configuration of the descheduler: a DeschedulerConfiguration, or a DeschedulerPolicy of kubernetes-sigs/descheduler
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
