@@ -20,7 +20,7 @@ pub use self::{
     configuration::configuration,
     gates::GATES,
     identity::{BUILD, NAME},
-    metrics::metrics,
+    metrics::{community_metrics, metrics},
     options::{Checked, Options},
     permissions::rbac_rules,
     run::{Settings, run, run_with},

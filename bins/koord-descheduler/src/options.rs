@@ -81,6 +81,10 @@ pub struct Options {
     /// The metrics.
     #[command(flatten)]
     pub(crate) metrics: MetricFlags,
+    /// Count evictions and passes under the names and labels of kubernetes-sigs/descheduler, for its dashboards and alerts.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, hide_default_value = true, value_parser = switch)]
+    pub(crate) community_metrics: bool,
     /// Which features are on.
     #[command(flatten)]
     features: FeatureGates,

@@ -37,6 +37,8 @@ pub struct Settings {
     pub metrics: Option<ListenAddress>,
     /// Which metrics are shown.
     pub exposition: Exposition,
+    /// Whether evictions and passes are counted under the names of kubernetes-sigs/descheduler.
+    pub community_metrics: bool,
     /// How the same is served with TLS.
     pub secure: Option<SecurePort>,
     /// Where traces are sent.
@@ -54,6 +56,7 @@ impl Settings {
             health: None,
             metrics: None,
             exposition: Exposition::default(),
+            community_metrics: false,
             secure: None,
             traces: None,
             gates: Gates::new(BUILD.gates),
@@ -83,6 +86,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         health,
         metrics,
         exposition: options.metrics.with_manifest(exposition),
+        community_metrics: options.community_metrics,
         secure: options.secure(policy),
         traces,
         gates,
@@ -123,7 +127,7 @@ async fn run_descheduler(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&settings);
-    let Settings { configuration, health, metrics, exposition, secure, traces, gates } = settings;
+    let Settings { configuration, health, metrics, exposition, community_metrics, secure, traces, gates } = settings;
     let configz = configz(&configuration.effective()?);
     let ends_after_a_pass = configuration.ends_after_a_pass();
     let values = configuration.values;
@@ -145,7 +149,11 @@ async fn run_descheduler(
     let feed = Feed::of(core, &descheduler.reads());
     let interval = values.descheduling_interval.to_std().unwrap_or_default();
     let passes = Passes::new(descheduler, interval);
-    let measures = Measures::new(core.metrics())?;
+    let measures = if community_metrics {
+        Measures::with_community_names(core.metrics(), BUILD.version)?
+    } else {
+        Measures::new(core.metrics())?
+    };
     let requester = LateRequester::default();
     let migration = match migration {
         Some((plugin, args)) => {

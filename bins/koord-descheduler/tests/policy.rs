@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use envtest::{
     cluster::standard_core,
@@ -19,9 +19,11 @@ use koord_descheduler_assembly::Configuration;
 use koord_program::Dependencies;
 use koord_runtime::{
     clock::{ScaledClock, SharedClock},
+    manager::ListenAddress,
     random::Random,
 };
 use kube::Client;
+use programs::free;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -144,4 +146,55 @@ async fn a_dry_run_with_an_interval_goes_on_and_evicts_nothing() {
     assert_eq!(pods_and_events(&client).await, (vec!["web-1".to_owned()], Vec::new()));
     stop.cancel();
     run.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn evictions_and_passes_are_counted_under_the_names_of_the_community_where_that_is_wanted() {
+    for is_wanted in [false, true] {
+        let (client, clock) = cluster().await;
+        let dependencies = Dependencies {
+            client: client.clone(),
+            api_host: "cluster".to_owned(),
+            clock: Arc::clone(&clock),
+            random: Random::seeded(2),
+        };
+        let address = ListenAddress { address: free(), set_by: "metricsBindAddress" };
+        let flags = json!({"leaderElection": {"leaderElect": false}, "deschedulingInterval": "1h"});
+        let mut settings = Settings::within(configuration(POLICIES[1], &flags));
+        settings.metrics = Some(address);
+        settings.community_metrics = is_wanted;
+        let stop = CancellationToken::new();
+        let run = tokio::spawn(run_with(settings, dependencies, Some(Arc::clone(&clock)), stop.clone()));
+        clock.sleep(Duration::from_secs(60)).await;
+        let page = metrics_page(address.address).await;
+        stop.cancel();
+        run.await.unwrap().unwrap();
+        let original = "descheduler_pods_evicted{namespace=\"default\",node=\"a\",result=\"success\",strategy=\"RemovePodsViolatingNodeTaints\"} 1";
+        let labels = "namespace=\"default\",node=\"a\",profile=\"default\",result=\"success\",strategy=\"RemovePodsViolatingNodeTaints\"";
+        let strategy = "profile=\"default\",strategy=\"RemovePodsViolatingNodeTaints\"";
+        let community = [
+            format!("descheduler_pods_evicted{{{labels}}} 1"),
+            format!("descheduler_pods_evicted_total{{{labels}}} 1"),
+            "descheduler_loop_duration_seconds_count 1".to_owned(),
+            "descheduler_descheduler_loop_duration_seconds_count 1".to_owned(),
+            format!("descheduler_strategy_duration_seconds_count{{{strategy}}} 1"),
+            format!("descheduler_descheduler_strategy_duration_seconds_count{{{strategy}}} 1"),
+            format!("DeschedulerVersion=\"v{}\"", env!("CARGO_PKG_VERSION")),
+        ];
+        assert_eq!(page.contains(original), !is_wanted, "{page}");
+        for line in community {
+            assert_eq!(page.contains(&line), is_wanted, "{line}\n{page}");
+        }
+    }
+}
+
+/// What `/metrics` serves at an address.
+async fn metrics_page(address: SocketAddr) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
 }

@@ -20,7 +20,7 @@ mod view;
 pub use self::{
     feed::Feed,
     jobs::{JOBS, install_jobs},
-    metrics::{METRICS, Measures},
+    metrics::{COMMUNITY_METRICS, METRICS, Measures},
     migration::{LateRequester, Migration},
     passes::Passes,
     task::{Worker, install},

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Descheduler, Input, Memory, Plan, PodId};
+use koord_descheduler_framework::{Descheduler, Input, Memory, Plan, PodId, Stopwatch};
 use koord_runtime::{clock::Moment, uid::Uid};
 
 use crate::migration::SharedCluster;
@@ -56,11 +56,11 @@ impl Passes {
     }
 
     /// Begins a pass. The next one follows after the interval, or as soon as this one has ended.
-    pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment) -> UnderWay {
+    pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment, stopwatch: Option<Stopwatch<'_>>) -> UnderWay {
         self.next = self.interval.map(|interval| moment + interval);
         self.failed.retain(|_, (until, pause)| *until + *pause > moment);
         let held = self.held(moment);
-        let plan = self.plan(&[], &held, now);
+        let plan = self.plan(&[], &held, now, stopwatch);
         UnderWay { plan, results: Vec::new(), held, now }
     }
 
@@ -68,7 +68,7 @@ impl Passes {
     pub(crate) fn carried_out(&self, pass: &mut UnderWay, is_done: bool) {
         pass.results.push(is_done);
         if !is_done {
-            pass.plan = self.plan(&pass.results, &pass.held, pass.now);
+            pass.plan = self.plan(&pass.results, &pass.held, pass.now, None);
         }
     }
 
@@ -92,8 +92,9 @@ impl Passes {
         self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
     }
 
-    fn plan(&self, results: &[bool], held: &[PodId], now: Timestamp) -> Plan {
-        self.descheduler.pass(&Input { results, held, ..Input::new(&self.cluster.lock(), &self.memory, now) })
+    fn plan(&self, results: &[bool], held: &[PodId], now: Timestamp, stopwatch: Option<Stopwatch<'_>>) -> Plan {
+        let cluster = self.cluster.lock();
+        self.descheduler.pass(&Input { results, held, stopwatch, ..Input::new(&cluster, &self.memory, now) })
     }
 }
 

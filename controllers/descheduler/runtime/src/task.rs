@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use koord_descheduler_framework::{Skipped, Step};
+use koord_descheduler_framework::{Skipped, Step, Stopwatch};
 use koord_descheduler_migration::controller::COMPONENT;
 use koord_runtime::{Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, random::Random};
 use tokio::sync::Mutex;
@@ -158,9 +158,10 @@ impl Worker {
             }
         }
         let began = self.clock.moment();
-        let mut pass = self.passes.begin(self.clock.now(), began);
-        let took = self.clock.moment().since(began);
-        self.measures.computed(took, pass.plan.steps.len());
+        let elapsed = || self.clock.moment().since(began);
+        let stopwatch = self.measures.times_strategies().then_some(Stopwatch(&elapsed));
+        let mut pass = self.passes.begin(self.clock.now(), began, stopwatch);
+        self.measures.computed(elapsed(), pass.plan.steps.len(), &pass.plan.strategy_times);
         self.report(&pass);
         while let Some(step) = pass.plan.steps.get(pass.done()).cloned() {
             if end.is_cancelled() {
@@ -170,6 +171,7 @@ impl Worker {
             self.passes.carried_out(&mut pass, is_done);
         }
         self.passes.end(pass);
+        self.measures.pass_ended(self.clock.moment().since(began));
         if let Some(program) = self.ends.as_ref().filter(|_| self.passes.next().is_none()) {
             tracing::info!("the pass has ended, and no other is to come: the program ends");
             program.cancel();
