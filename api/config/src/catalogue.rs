@@ -69,6 +69,24 @@ impl Catalogue {
         }
     }
 
+    /// Checks that plugins in a list at these keys that nothing is configured of can do without arguments.
+    pub(crate) fn check_unconfigured(
+        &self,
+        plugins: &[Plugin],
+        configs: &[PluginConfig],
+        keys: &[&str],
+        problems: &mut Problems,
+    ) {
+        let is_configured = |plugin: &Plugin| configs.iter().any(|config| config.name == plugin.name);
+        for (index, plugin) in plugins.iter().enumerate().filter(|(_, plugin)| !is_configured(plugin)) {
+            let Some(args) = self.args_of(&plugin.name) else { continue };
+            for problem in args.problems(&json!(null), self.api_version, &[]) {
+                let message = format!("{} has no arguments, and needs some: {problem}", plugin.name);
+                problems.suggest(&name_at(keys, &index.to_string()), message, problem.suggestion);
+            }
+        }
+    }
+
     /// What of the arguments in the profile of this index has no effect.
     pub(crate) fn warn_of_args(&self, profile: usize, configs: &[PluginConfig], problems: &mut Problems) {
         for (args, config, at) in self.each_args(profile, configs) {

@@ -63,6 +63,9 @@ pub const PLUGINS: &[PluginArgs] = &[
     PluginArgs::of::<RemovePodsViolatingTopologySpreadConstraintArgs>(),
 ];
 
+/// The plugins that come from kubernetes-sigs/descheduler.
+pub const COMMUNITY_PLUGINS: &[PluginArgs] = PLUGINS.split_at(5).1;
+
 /// The plugin that evicts and filters by default.
 const MIGRATION_CONTROLLER: &str = "MigrationController";
 
@@ -340,6 +343,7 @@ impl Profile {
             let keys = ["profiles", at, "plugins", set, "enabled"];
             CATALOGUE.check_plugins(&plugins.enabled, &keys, problems);
             check_set(set, &plugins.enabled, &keys, problems);
+            CATALOGUE.check_unconfigured(&plugins.enabled, &self.plugin_config, &keys, problems);
             match plugins.enabled.len() {
                 0 if set == "evict" => problems.add(&keys, "must have the plugin that evicts"),
                 2.. if set == "evict" => {
@@ -360,9 +364,13 @@ impl Profile {
     }
 }
 
+/// The set that a plugin belongs to.
+pub(crate) fn set_of(plugin: &str) -> Option<&'static str> {
+    SETS.iter().find(|(_, plugins)| plugins.contains(&plugin)).map(|(set, _)| *set)
+}
+
 /// A plugin in a set to which it does not belong would fail in every cycle.
 fn check_set(set: &str, enabled: &[crate::Plugin], keys: &[&str], problems: &mut Problems) {
-    let set_of = |plugin: &str| SETS.iter().find(|(_, plugins)| plugins.contains(&plugin)).map(|(set, _)| *set);
     for (index, crate::Plugin { name, .. }) in enabled.iter().enumerate() {
         let is_in = SETS.iter().any(|(other, plugins)| *other == set && plugins.contains(&name.as_str()));
         if let Some(other) = set_of(name).filter(|_| !is_in) {

@@ -1,5 +1,5 @@
 //! Component configurations as declared types: `KubeSchedulerConfiguration` with the arguments of Koordinator's plugins,
-//! and `DeschedulerConfiguration`.
+//! `DeschedulerConfiguration`, and the policies of kubernetes-sigs/descheduler, which are translated into one.
 //!
 //! How a type is a configuration is `koord-configuration`: strict decoding, problems with path and suggestion, schemas, the origin of
 //! each value. Here are the fields of both configurations, their plugins with the [`Args`] of each, and the rules between them:
@@ -27,6 +27,7 @@ mod catalogue;
 pub mod descheduler;
 mod kind;
 mod plugin_set;
+pub mod policy;
 mod published;
 pub mod scheduler;
 

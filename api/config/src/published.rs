@@ -8,7 +8,11 @@ use crate::Kind;
 impl Kind {
     /// The JSON Schema of a whole document, with the arguments of every plugin that has some.
     pub fn published_schema(self) -> Result<Value, serde_json::Error> {
-        let complete = self.effective(&json!({}))?.value;
+        let complete = match self {
+            // What is not set has no default in a policy.
+            Self::PolicyV1alpha1 | Self::PolicyV1alpha2 => json!({}),
+            Self::Scheduler | Self::Descheduler => self.effective(&json!({}))?.value,
+        };
         let mut schema = published(self.schema(), &complete, self.api_version(), self.name());
         schema["required"] = json!(["apiVersion", "kind"]);
         let mut cases = Vec::new();
@@ -30,7 +34,9 @@ impl Kind {
             cases.push(json!({"if": condition, "then": its_args}));
             schema["$defs"][name] = of;
         }
-        schema["$defs"]["PluginConfig"]["allOf"] = cases.into();
+        if !cases.is_empty() {
+            schema["$defs"]["PluginConfig"]["allOf"] = cases.into();
+        }
         Ok(schema)
     }
 }

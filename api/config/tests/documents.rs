@@ -43,8 +43,10 @@ fn of_args(plugin: &str, args: Value) -> Vec<String> {
 fn a_document_belongs_to_a_kind_by_its_version_and_kind() {
     assert_eq!(Kind::of(&scheduler(json!([]))), Some(Kind::Scheduler));
     assert_eq!(Kind::of(&descheduler(json!([]))), Some(Kind::Descheduler));
-    let policy = json!({"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"});
-    assert_eq!(Kind::of(&policy), None);
+    let policy = |version: &str| json!({"apiVersion": format!("descheduler/{version}"), "kind": "DeschedulerPolicy"});
+    assert_eq!(Kind::of(&policy("v1alpha1")), Some(Kind::PolicyV1alpha1));
+    assert_eq!(Kind::of(&policy("v1alpha2")), Some(Kind::PolicyV1alpha2));
+    assert_eq!(Kind::of(&policy("v1beta1")), None);
 }
 
 /// Plugins that do not run without arguments.
@@ -548,6 +550,24 @@ fn a_strategy_is_in_its_set_and_one_that_is_off_has_only_to_be_readable() {
     );
     assert_eq!(off("LowNodeLoad", json!({"numberOfNodes": "x"})).len(), 1);
     assert_eq!(off("MigrationController", json!({"evictBurst": 0})), ["evictBurst: must be 1 or greater"]);
+}
+
+#[test]
+fn a_strategy_that_needs_arguments_is_refused_without_any() {
+    let of = |set: &str, plugin: &str| {
+        let plugins = json!({set: {"enabled": [{"name": plugin}]}});
+        problems(&descheduler(json!([{"name": "p", "plugins": plugins}])))
+    };
+    assert_eq!(
+        of("deschedule", "RemovePodsHavingTooManyRestarts"),
+        [
+            "profiles[0].plugins.deschedule.enabled[0].name: RemovePodsHavingTooManyRestarts has no arguments, and needs some: podRestartThreshold: must be 1 or greater"
+        ],
+        "it would evict every pod"
+    );
+    assert_eq!(of("deschedule", "PodLifeTime").len(), 1);
+    assert_eq!(of("balance", "LowNodeUtilization").len(), 2);
+    assert_eq!(of("deschedule", "RemovePodsViolatingNodeTaints"), [""; 0]);
 }
 
 #[test]

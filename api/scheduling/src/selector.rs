@@ -1,5 +1,6 @@
 //! Selecting objects by their labels, as `metav1.LabelSelectorAsSelector` does.
 
+mod structured;
 mod text;
 
 use std::{collections::BTreeMap, fmt, slice};

@@ -1,4 +1,4 @@
-//! Flags of the original that have no effect: taken, so that existing Deployments keep working, where nothing that a user relies on is
+//! Flags of the original and of kubernetes-sigs/descheduler that have no effect: taken, so that existing Deployments keep working, where nothing that a user relies on is
 //! lost without them.
 
 use koord_program::flags::accepted::AcceptedFlags;
@@ -27,5 +27,18 @@ pub(crate) const ACCEPTED: &[AcceptedFlags] = &[
         switches: "log-json-split-stream log-text-split-stream",
         anyway: &["", "false", "0", "text", "5s"],
         why: "logs are lines of text that are written at once",
+    },
+    AcceptedFlags {
+        values: "",
+        switches: "disable-metrics",
+        anyway: &["false"],
+        why: "metrics are always counted; metricsBindAddress with port 0 and --secure-port=0 serve none",
+    },
+    AcceptedFlags { values: "", switches: "enable-http2", anyway: &["true"], why: "HTTP/2 is always served" },
+    AcceptedFlags {
+        values: "otel-collector-endpoint otel-sample-rate otel-service-name otel-trace-namespace otel-transport-ca-cert",
+        switches: "otel-fallback-no-op-on-error",
+        anyway: &["", "false"],
+        why: "traces are sent to --otlp-endpoint, by HTTP",
     },
 ];

@@ -21,7 +21,7 @@ pub use self::{
     configuration::{configuration, configuration_with_text},
     gates::GATES,
     identity::{BUILD, NAME},
-    metrics::metrics,
+    metrics::{community_metrics, metrics},
     options::{Checked, Options},
     permissions::{rbac_rules, rules_by_scope},
     reload::ConfigurationFile,

@@ -8,3 +8,8 @@ use crate::identity::BUILD_INFO;
 pub fn metrics() -> Vec<Description> {
     koord_program::metrics(&[&[BUILD_INFO], koord_descheduler_runtime::METRICS])
 }
+
+/// What `--community-metrics` adds or changes, by name.
+pub fn community_metrics() -> Vec<Description> {
+    koord_descheduler_runtime::COMMUNITY_METRICS.to_vec()
+}

@@ -3,13 +3,14 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
+    time::Duration,
 };
 
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
 use koord_program::{
     MetricFlags, ShownVersion,
     component::{ElectionFlags, lay_over},
-    flags::{FeatureGates, Klog, accepted, from_go, wrong},
+    flags::{FeatureGates, Klog, accepted, from_go, span, switch, wrong},
     gates::Gates,
     logs,
     serving::{SecurePort, SecureServingFlags, TlsFlags},
@@ -34,13 +35,21 @@ pub struct Options {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
           action = ArgAction::Set, value_name = "raw", hide_default_value = true, value_parser = shown_version)]
     pub(crate) version: ShownVersion,
-    /// The configuration: a DeschedulerConfiguration. Without it one profile has the default plugins, and no strategy.
-    #[arg(long, value_name = "FILE")]
+    /// The configuration: a DeschedulerConfiguration, or a DeschedulerPolicy of kubernetes-sigs/descheduler. Without it one profile has the
+    /// default plugins, and no strategy.
+    #[arg(long, visible_alias = "policy-config-file", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The configuration of the cluster's scheduler: a KubeSchedulerConfiguration. Profiles with planning follow evictions through it; without the flag
     /// through the one that is shipped.
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
+    /// The time from the start of a pass to the start of the next. It counts whatever the configuration says.
+    #[arg(long, value_name = "DURATION", value_parser = span)]
+    descheduling_interval: Option<Duration>,
+    /// Log which pods would be evicted, and evict none. It counts whatever the configuration says.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set,
+          value_parser = switch)]
+    dry_run: Option<bool>,
     /// Write the configuration with all defaults to this file, and end.
     #[arg(long, value_name = "FILE")]
     pub write_config_to: Option<PathBuf>,
@@ -59,8 +68,14 @@ pub struct Options {
     serving: SecureServingFlags,
     /// Kubeconfig of the API server, where the configuration names none. Without any, $KUBECONFIG, ~/.kube/config or the pod's service
     /// account.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "client-connection-kubeconfig", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Requests per second to the API server. It counts whatever the configuration says.
+    #[arg(long, value_name = "NUMBER")]
+    client_connection_qps: Option<f64>,
+    /// Requests that may come at once. It counts whatever the configuration says.
+    #[arg(long, value_name = "NUMBER")]
+    client_connection_burst: Option<i32>,
     /// Leader election.
     #[command(flatten)]
     election: ElectionFlags,
@@ -70,6 +85,10 @@ pub struct Options {
     /// The metrics.
     #[command(flatten)]
     pub(crate) metrics: MetricFlags,
+    /// Count evictions and passes under the names and labels of kubernetes-sigs/descheduler, for its dashboards and alerts.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, hide_default_value = true, value_parser = switch)]
+    pub(crate) community_metrics: bool,
     /// Which features are on.
     #[command(flatten)]
     features: FeatureGates,
@@ -125,10 +144,21 @@ impl Options {
         self.serving.secure_port(self.secure_port, 10258, tls)
     }
 
-    /// Lays the flags over a document. Those of leader election count whatever the document says, the kubeconfig where it names none, the
-    /// others only `without_file`.
+    /// Lays the flags over a document. Those of leader election and those of kubernetes-sigs/descheduler count whatever the document says, the
+    /// kubeconfig where it names none, the others only `without_file`.
     pub(crate) fn apply_to(&self, document: &mut Value, without_file: bool) {
         self.election.apply_to(document);
+        let interval = self.descheduling_interval.map(|interval| json!(koord_resource::Duration::from(interval)));
+        let set = [("deschedulingInterval", interval), ("dryRun", self.dry_run.map(Value::from))];
+        if let Some(members) = document.as_object_mut() {
+            members.extend(set.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))));
+        }
+        let connection = [
+            ("qps", self.client_connection_qps.map(Value::from)),
+            ("burst", self.client_connection_burst.map(Value::from)),
+        ];
+        let connection = connection.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
+        lay_over(document, "clientConnection", connection.collect());
         if let Some(file) = &self.kubeconfig
             && document["clientConnection"]["kubeconfig"].as_str().is_none_or(str::is_empty)
         {
@@ -175,11 +205,21 @@ mod tests {
         parse("--port=0 --kubeconfig=x").unwrap().options.apply_to(&mut file, false);
         let expected = json!({"healthzBindAddress": "127.0.0.1:1", "clientConnection": {"kubeconfig": "x"}});
         assert_eq!(file, expected);
+        let line = "--dry-run=false --descheduling-interval 90s --client-connection-burst=3 --enable-http2=false --disable-metrics";
+        let mut document = json!({"dryRun": true});
+        let checked = parse(line).unwrap();
+        checked.options.apply_to(&mut document, false);
+        let expected = json!({"dryRun": false, "deschedulingInterval": "1m30s", "clientConnection": {"burst": 3}});
+        assert_eq!(document, expected);
+        let without_effect: Vec<&str> = checked.options.without_effect.iter().map(|(flag, _)| *flag).collect();
+        assert_eq!(without_effect, ["disable-metrics", "enable-http2"]);
     }
 
     #[test]
     fn a_wrong_flag_is_refused() {
-        for line in ["positional", "--no-such-flag", "--port=x", "--feature-gates=NoSuchGate=true"] {
+        for line in
+            ["positional", "--no-such-flag", "--port=x", "--feature-gates=NoSuchGate=true", "--descheduling-interval=5"]
+        {
             assert!(parse(line).is_err(), "{line}");
         }
     }

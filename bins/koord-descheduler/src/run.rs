@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use koord_config::policy::Note;
 use koord_descheduler_assembly::{Built, Configuration, LiveScheduler, build};
 use koord_descheduler_runtime::{
     ConfigurationChanges, Feed, LateRequester, Measures, Migration, OwnEvents, Passes, Planner, Worker, install,
@@ -48,6 +49,8 @@ pub struct Settings {
     pub metrics: Option<ListenAddress>,
     /// Which metrics are shown.
     pub exposition: Exposition,
+    /// Whether evictions and passes are counted under the names of kubernetes-sigs/descheduler.
+    pub community_metrics: bool,
     /// How the same is served with TLS.
     pub secure: Option<SecurePort>,
     /// Where traces are sent.
@@ -74,6 +77,7 @@ impl Settings {
             health: None,
             metrics: None,
             exposition: Exposition::default(),
+            community_metrics: false,
             secure: None,
             traces: None,
             gates: Gates::new(BUILD.gates),
@@ -108,6 +112,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         health,
         metrics,
         exposition: options.metrics.with_manifest(exposition),
+        community_metrics: options.community_metrics,
         secure: options.secure(policy),
         traces,
         gates,
@@ -149,8 +154,21 @@ async fn run_descheduler(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&settings);
-    let Settings { configuration, scheduler, health, metrics, exposition, secure, traces, gates, file, pod } = settings;
+    let Settings {
+        configuration,
+        scheduler,
+        health,
+        metrics,
+        exposition,
+        community_metrics,
+        secure,
+        traces,
+        gates,
+        file,
+        pod,
+    } = settings;
     let shown = shown(&configuration.effective()?);
+    let ends_after_a_pass = configuration.ends_after_a_pass();
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -177,7 +195,11 @@ async fn run_descheduler(
         None
     };
     let passes = Passes::new(descheduler, interval, planner);
-    let measures = Measures::new(core.metrics())?;
+    let measures = if community_metrics {
+        Measures::with_community_names(core.metrics(), BUILD.version)?
+    } else {
+        Measures::new(core.metrics())?
+    };
     let requester = LateRequester::default();
     let migration = match migration {
         Some((plugin, args)) => {
@@ -195,6 +217,7 @@ async fn run_descheduler(
     let worker = Worker::new(passes, migration, feed, core, measures, own_events, behaviour(&values));
     let (changed, changes) = mpsc::channel(CHANGES_MAX);
     let worker = worker.with_changes(ConfigurationChanges { changes, shown: Arc::clone(&shown) });
+    let worker = if ends_after_a_pass { worker.ending_after_a_pass(stop.clone()) } else { worker };
     let mut manager: Manager = match timed_by {
         Some(clock) => program.manager_timed_by(clock),
         None => program.manager_led_by(|identity| election(&values.leader_election, identity)),
@@ -215,8 +238,15 @@ async fn run_descheduler(
     Ok(manager.run(stop).await?)
 }
 
-/// Says what of the configuration has no effect.
+/// Reports what of the configuration has no effect, or another one than with kubernetes-sigs/descheduler.
 fn report(Settings { configuration, gates, .. }: &Settings) {
+    for Note { consequence, problem } in configuration.notes() {
+        let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
+        tracing::warn!(
+            consequence = consequence.name(),
+            "the policy of kubernetes-sigs/descheduler means something else here: {problem}{suggestion}"
+        );
+    }
     for problem in configuration.warnings() {
         let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
         tracing::warn!("the configuration names what has no effect: {problem}{suggestion}");

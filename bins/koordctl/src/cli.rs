@@ -3,6 +3,7 @@
 mod bench;
 mod coexist;
 mod config;
+mod convert;
 mod crd;
 mod deschedule;
 mod doctor;
@@ -28,6 +29,7 @@ pub use self::{
     bench::BenchArgs,
     coexist::{CoexistCheckArgs, CoexistCommand},
     config::{ConfigCommand, EffectiveArgs},
+    convert::{ConvertArgs, Evictor as PolicyEvictor},
     crd::{CrdArgs, CrdCommand, Profile},
     deschedule::{
         DescheduleApplyArgs, DescheduleCommand, DescheduleDiffArgs, DescheduleHistoryArgs, DeschedulePlanArgs,
@@ -195,6 +197,20 @@ Exit code: 0 when nothing is wrong (warnings apart), 1 when something is, 2 when
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Make a DeschedulerConfiguration of a policy of kubernetes-sigs/descheduler
+    ///
+    /// Reads a DeschedulerPolicy of descheduler/v1alpha1 or descheduler/v1alpha2. The configuration is printed; what it does not have of the policy, or does
+    /// otherwise, is printed to the standard error, and with -o json it stands beside the configuration.
+    #[command(after_help = "\
+Examples:
+  koordctl convert -f policy.yaml --descheduling-interval 5m > descheduler.yaml
+  koordctl convert -f policy.yaml -o json
+  koordctl convert -f policy.yaml --check --snapshot objects.yaml                            # the pods of one pass with both
+  koordctl convert -f policy.yaml --check --config descheduler.yaml                          # … in this cluster, with a changed configuration
+
+Two deschedulers evict independently of each other: stop that of kubernetes-sigs/descheduler before koord-descheduler runs. Exit code: 0 when
+nothing is lost or changed (with --check: when both evict the same pods), 1 when something is, 2 when it cannot be converted.")]
+    Convert(ConvertArgs),
     /// Begin a project that is made with the library
     New {
         /// What it is.
@@ -224,6 +240,7 @@ impl Command {
             Self::Simulate(args) => Some(args.answer.output),
             Self::Lint(args) => Some(args.output),
             Self::Config { command: ConfigCommand::Effective(args) } => Some(args.answer.output),
+            Self::Convert(args) => Some(args.answer.output),
             Self::Profile { command: ProfileCommand::Test(args) } => Some(args.answer.output),
             Self::Explain { command } => Some(match command {
                 ExplainCommand::Batch(args)

@@ -53,8 +53,7 @@ fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Resu
     let name = args.configuration.slo_config_name.as_str();
     let is = |object: &Value, kind: &str, name: &str| object["kind"] == kind && object["metadata"]["name"] == name;
     let Some((_, found)) = objects().find(|(_, object)| is(object, "ConfigMap", name)) else {
-        let known =
-            [Kind::Scheduler, Kind::Descheduler].map(|kind| format!("{} of {}", kind.name(), kind.api_version()));
+        let known = Kind::ALL.map(|kind| format!("{} of {}", kind.name(), kind.api_version()));
         bail!("{} holds no configuration; one is a ConfigMap {name}, a {}", file.display(), known.join(" or a "));
     };
     let node = match &args.node {

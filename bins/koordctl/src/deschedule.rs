@@ -7,6 +7,8 @@ mod pass;
 mod report;
 mod why;
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use koord_configuration::Source as Text;
@@ -17,7 +19,7 @@ use koord_runtime::clock::SystemClock;
 
 use crate::{
     Answer,
-    cli::{DescheduleCommand, DeschedulerArgs},
+    cli::{ClusterArgs, DescheduleCommand, DeschedulerArgs},
     connect, files,
     screen::Screen,
     why as scheduling,
@@ -57,14 +59,7 @@ impl Subject {
 const CONFIG_MAP: &str = "koord-descheduler-config";
 
 async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
-    let (source, time) = if args.filename.is_empty() {
-        let server = connect::reach(&args.answer.cluster.flags()).await?;
-        (Source::Cluster(server.client), server.time)
-    } else {
-        let mut objects = files::objects(&args.filename)?;
-        objects.iter_mut().for_each(scheduling::identify);
-        (Source::Files(objects), None)
-    };
+    let (source, time) = objects(&args.filename, &args.answer.cluster).await?;
     let mut descheduler = build(&configuration(args, &source).await?.values)?.descheduler;
     // Whoever asks for a plan wants to know what it leads to, whether the program looks at that or not.
     for profile in &mut descheduler.profiles {
@@ -75,6 +70,17 @@ async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
     let cluster = snapshot(&descheduler, source.clone(), now).await?;
     Ok(Subject { descheduler, cluster, source, now })
+}
+
+/// The objects of files, or of a cluster where there are none, and the time of its server.
+pub(crate) async fn objects(files: &[PathBuf], cluster: &ClusterArgs) -> Result<(Source, Option<Timestamp>)> {
+    if files.is_empty() {
+        let server = connect::reach(&cluster.flags()).await?;
+        return Ok((Source::Cluster(server.client), server.time));
+    }
+    let mut objects = files::objects(files)?;
+    objects.iter_mut().for_each(scheduling::identify);
+    Ok((Source::Files(objects), None))
 }
 
 /// The configuration of `--config`, or of the installed descheduler.

@@ -12,6 +12,7 @@ pub mod bench;
 pub mod cli;
 pub mod coexist;
 pub mod config;
+pub mod convert;
 pub mod crd;
 pub mod deschedule;
 pub mod explain;
@@ -68,6 +69,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Simulate(args) => simulate::run(&args, screen).await,
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
+        cli::Command::Convert(args) => convert::run(&args, screen).await,
         cli::Command::Lint(args) => koord_lint::run(&args.options()),
         cli::Command::New { command } => new::run(&command),
         cli::Command::Version(args) => Ok(version::run(&args).await),

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -22,6 +23,9 @@ use crate::api::{Api, Priority, refused};
 
 /// Events that wait to be written; when the API server cannot keep up, further ones are dropped.
 const WAITING_MAX: usize = 1000;
+
+/// How long a program that ends goes on writing events.
+const LAST_EVENTS_MAX: Duration = Duration::from_secs(2);
 
 /// An event, and by which component it was recorded.
 type Recorded = (&'static str, Event);
@@ -82,11 +86,16 @@ impl EventQueue {
     /// The event that waits for longest.
     async fn next(&mut self) -> (Recorded, u32, Timestamp) {
         loop {
-            if let Some(next) = self.0.events.lock().take() {
+            if let Some(next) = self.take() {
                 return next;
             }
             self.0.arrived.notified().await;
         }
+    }
+
+    /// The same, if one waits.
+    fn take(&self) -> Option<(Recorded, u32, Timestamp)> {
+        self.0.events.lock().take()
     }
 }
 
@@ -132,7 +141,7 @@ pub struct EventWriter {
 }
 
 impl EventWriter {
-    /// Writes events until `stop`.
+    /// Writes events until `stop`, and for a short time those that wait then: they say what the program did last.
     pub async fn run(self, stop: CancellationToken) {
         let mut queue = self.queue.lock().await;
         let (mut correlator, mut obstacle) = (Correlator::new(self.host.as_str()), Obstacle::default());
@@ -140,7 +149,7 @@ impl EventWriter {
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => break,
                 () = &mut sweep => {
                     self.sweep(&mut correlator).await;
                     sweep = self.clock.sleep(Correlator::SWEEP);
@@ -150,6 +159,12 @@ impl EventWriter {
                 }
             }
         }
+        let rest = async {
+            while let Some((recorded, count, last)) = queue.take() {
+                self.write(&mut correlator, &mut obstacle, recorded, (count, last)).await;
+            }
+        };
+        tokio::select! { biased; () = rest => {}, () = self.clock.sleep(LAST_EVENTS_MAX) => {} }
     }
 
     /// Writes an event.

@@ -14,7 +14,7 @@ const OF_SCHEDULER: &str = "koord-scheduler";
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
 
 /// The leases of a name in all namespaces; none where they cannot be read.
-async fn leases_of(name: &str, cluster: &Cluster, report: &mut Report) -> Option<Vec<Lease>> {
+pub(crate) async fn leases_of(name: &str, cluster: &Cluster, report: &mut Report) -> Option<Vec<Lease>> {
     let path = ResourceKind::LEASE.url_path("", None);
     let mut leases = Vec::new();
     let query = listing::query(&format!("metadata.name={name}"), "");

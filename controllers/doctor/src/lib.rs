@@ -11,6 +11,7 @@ mod certificates;
 mod cluster;
 mod configuration;
 mod definitions;
+mod descheduler;
 mod lease;
 mod nodes;
 mod objects;
@@ -70,5 +71,6 @@ async fn look(check: Check, cluster: &Cluster, options: &Options<'_>, report: &m
         Check::Objects => objects::look(cluster, options, report).await,
         Check::Nodes => nodes::look(cluster, options, report).await,
         Check::Allocations => allocations::look(cluster, report).await,
+        Check::Descheduler => descheduler::look(cluster, report).await,
     }
 }

@@ -27,11 +27,13 @@ pub enum Check {
     Nodes,
     /// Devices and CPUs of pods: there, healthy, and allocated once
     Allocations,
+    /// Deschedulers: one that evicts, and not from nodes on which koord-scheduler places pods
+    Descheduler,
 }
 
 impl Check {
     /// Every check, in the order in which they are made.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Server,
         Self::Definitions,
         Self::Webhooks,
@@ -42,6 +44,7 @@ impl Check {
         Self::Objects,
         Self::Nodes,
         Self::Allocations,
+        Self::Descheduler,
     ];
 
     /// As the flags `--only` and `--skip` name it.
@@ -57,6 +60,7 @@ impl Check {
             Self::Objects => "objects",
             Self::Nodes => "nodes",
             Self::Allocations => "allocations",
+            Self::Descheduler => "descheduler",
         }
     }
 }

@@ -89,6 +89,9 @@ impl<'t> Document<'t> {
         if let Some(kind) = koord_config::Kind::of(object) {
             return self.component(kind, object);
         }
+        if koord_config::Kind::ALL.iter().any(|known| known.name() == kind) {
+            return self.component_of_another_version(api_version, kind);
+        }
         self.refused.clear();
         self.doubted.clear();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -120,7 +123,7 @@ impl<'t> Document<'t> {
     /// A configuration of a component, which is no object of the API server.
     fn component(&mut self, kind: koord_config::Kind, document: &Value) {
         kind.name().clone_into(&mut self.object);
-        if self.text.len() as u64 > CONFIGURATION_BYTES_MAX && kind == koord_config::Kind::Scheduler {
+        if self.text.len() as u64 > CONFIGURATION_BYTES_MAX {
             return self.unreadable(too_long(CONFIGURATION_BYTES_MAX));
         }
         let document = &LeaderElection::without_unset(document);
@@ -130,6 +133,15 @@ impl<'t> Document<'t> {
         for problem in kind.warnings(document) {
             self.add(&problem.path, false, problem.to_string(), problem.suggestion);
         }
+    }
+
+    /// A configuration of a component in a version that the component does not read.
+    fn component_of_another_version(&mut self, api_version: &str, kind: &str) {
+        kind.clone_into(&mut self.object);
+        let known = koord_config::Kind::ALL.into_iter().filter(|known| known.name() == kind);
+        let known: Vec<&str> = known.map(koord_config::Kind::api_version).collect();
+        let wrong = format!("no component reads a {kind} of {api_version}");
+        self.find(&steps("apiVersion"), wrong, Some(format!("write it in {}", known.join(" or "))));
     }
 
     /// The kind's declaration; a kind of one of our groups that does not exist is a finding.

@@ -49,6 +49,76 @@ deschedulingInterval: 10
 }
 
 #[test]
+fn policies_of_kubernetes_sigs_descheduler_are_checked_in_both_versions() {
+    let v1alpha1 = "\
+apiVersion: descheduler/v1alpha1
+kind: DeschedulerPolicy
+strategies:
+  RemoveDuplicates:
+    enabled: true
+    weight: 2
+    params:
+      nodeFits: true
+  PodLifetime:
+    enabled: true
+";
+    assert_eq!(
+        found(v1alpha1),
+        [
+            "f.yaml:8: DeschedulerPolicy: strategies.RemoveDuplicates.params.nodeFits: unknown field\n    did you mean nodeFit?"
+        ],
+        "what is in the strategies is looked at when all of it can be read"
+    );
+    let mut found_later = found(&v1alpha1.replace("nodeFits", "nodeFit"));
+    found_later.sort();
+    assert_eq!(
+        found_later,
+        [
+            "f.yaml:9: DeschedulerPolicy: strategies.PodLifetime: there is no strategy \"PodLifetime\"\n    did you mean PodLifeTime?"
+        ]
+    );
+    let v1alpha2 = "\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+gracePeriodSeconds: 5
+profiles:
+- name: p
+  pluginConfig:
+  - name: PodLifeTime
+    args:
+      maxPodLifeTimeSeconds: 60
+  plugins:
+    balance:
+      enabled:
+      - PodLifeTime
+";
+    assert_eq!(
+        found(v1alpha2),
+        [
+            "f.yaml:13: DeschedulerPolicy: profiles[0].plugins.balance.enabled[0]: PodLifeTime is no plugin of this set\n    enable it in deschedule"
+        ]
+    );
+    assert_eq!(
+        found(&v1alpha2.replace("balance", "deschedule")),
+        [
+            "f.yaml:3: DeschedulerPolicy: warning: gracePeriodSeconds: DefaultEvictor leaves pods their own grace period\n    evict by MigrationController, whose defaultDeleteOptions have gracePeriodSeconds"
+        ]
+    );
+}
+
+#[test]
+fn a_version_that_no_component_reads_is_an_error() {
+    for (kind, version, known) in [
+        ("DeschedulerPolicy", "descheduler/v1beta1", "descheduler/v1alpha1 or descheduler/v1alpha2"),
+        ("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta3", "kubescheduler.config.k8s.io/v1"),
+    ] {
+        let text = format!("kind: {kind}\napiVersion: {version}\n");
+        let wrong = format!("f.yaml:2: {kind}: no component reads a {kind} of {version}\n    write it in {known}");
+        assert_eq!(found(&text), [wrong]);
+    }
+}
+
+#[test]
 fn a_configuration_stands_alone_in_its_file() {
     let configuration = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";

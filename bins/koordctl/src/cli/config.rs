@@ -12,7 +12,8 @@ pub enum ConfigCommand {
     /// Print the complete configuration that is in force: its values, the defaults of what is left out, and what sets each value
     ///
     /// Without -f: slo-controller-config of the cluster, which koord-manager reads. With -f: a ConfigMap of that name, or the configuration of a component
-    /// (KubeSchedulerConfiguration, DeschedulerConfiguration).
+    /// (KubeSchedulerConfiguration, DeschedulerConfiguration). Of a DeschedulerPolicy of kubernetes-sigs/descheduler it is the configuration that
+    /// koord-descheduler makes of it.
     #[command(after_help = "\
 Examples:
   koordctl config effective                                    # slo-controller-config: each value with the strategy that sets it

@@ -73,7 +73,8 @@ impl DescheduleCommand {
 /// Which descheduler, and of which cluster.
 #[derive(Clone, Debug, Args)]
 pub struct DeschedulerArgs {
-    /// The configuration of the descheduler: a DeschedulerConfiguration; without it that of the ConfigMap koord-descheduler-config
+    /// The configuration of the descheduler: a DeschedulerConfiguration, or a DeschedulerPolicy of kubernetes-sigs/descheduler; without it that of the
+    /// ConfigMap koord-descheduler-config
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input

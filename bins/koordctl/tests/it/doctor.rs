@@ -1,5 +1,6 @@
 //! `koordctl doctor`: nothing to find in a healthy cluster, and each thing that can be wrong is found.
 
+mod descheduler;
 mod installation;
 mod objects;
 mod server;
@@ -149,7 +150,7 @@ fn in_a_healthy_cluster_there_is_nothing_to_find() {
     assert_eq!(findings(&cluster, &[]), (vec![], 0));
     let Answer { text, .. } = cluster.koordctl(&["doctor"]).unwrap();
     let all =
-        "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations";
+        "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations, descheduler";
     let (note, end) = text.split_once("nothing").unwrap();
     assert_eq!(end, format!(" is wrong with: {all}\n"));
     assert!(note.contains(NOT_CHECKED) && note.lines().count() == 3, "{note}");

@@ -8,6 +8,7 @@ mod bench;
 mod cluster;
 mod coexist;
 mod commands;
+mod convert;
 mod data_dir;
 mod descheduler_page;
 mod doctor;

@@ -1,6 +1,6 @@
 //! All profiles, and one pass of them.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
@@ -72,12 +72,24 @@ pub struct Input<'a> {
     pub verdicts_of: VerdictScope<'a>,
     /// When the pass began.
     pub now: Timestamp,
+    /// Measures how long strategies take, where that is wanted.
+    pub stopwatch: Option<Stopwatch<'a>>,
+}
+
+/// The time since some moment: the framework has no clock of its own.
+#[derive(Clone, Copy)]
+pub struct Stopwatch<'a>(pub &'a dyn Fn() -> Duration);
+
+impl fmt::Debug for Stopwatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stopwatch")
+    }
 }
 
 impl<'a> Input<'a> {
     /// A pass of which nothing has been carried out.
     pub fn new(cluster: &'a Cluster, memory: &'a Memory, now: Timestamp) -> Self {
-        Self { cluster, memory, results: &[], held: &[], verdicts_of: VerdictScope::Nothing, now }
+        Self { cluster, memory, results: &[], held: &[], verdicts_of: VerdictScope::Nothing, now, stopwatch: None }
     }
 }
 
@@ -96,6 +108,8 @@ pub struct Plan {
     pub skipped: Option<Skipped>,
     /// Why pods stay, as far as was asked.
     pub verdicts: Vec<Verdict>,
+    /// How long each strategy took, with its profile, where that was wanted.
+    pub strategy_times: Vec<(Arc<str>, &'static str, Duration)>,
 }
 
 /// Why a pass does nothing.
@@ -193,7 +207,7 @@ impl Descheduler {
     }
 
     fn pass_with(&self, input: &Input<'_>, judge: Option<Box<dyn Judge + '_>>) -> Plan {
-        let Input { cluster, memory, results, held, verdicts_of, now } = *input;
+        let Input { cluster, memory, results, held, verdicts_of, now, stopwatch } = *input;
         let nodes = ready_nodes(cluster, self.nodes.as_ref());
         if nodes.len() < 2 {
             let skipped = Some(Skipped::TooFewNodes(nodes.len()));
@@ -215,23 +229,28 @@ impl Descheduler {
             verdicts_of,
             verdicts: Vec::new(),
         };
-        let mut errors = Vec::new();
+        let (mut errors, mut strategy_times) = (Vec::new(), Vec::new());
         for phase in [Phase::Deschedule, Phase::Balance] {
             for (profile_index, (profile, nodes)) in self.profiles.iter().zip(&of_profiles).enumerate() {
                 for plugin in phase.plugins(profile) {
                     let (plugin_name, planning) = (plugin.name, profile.planning);
                     let strategy =
                         Strategy { plugin: plugin_name, profile: &profile.name, profile_index, nodes, planning };
+                    let began = stopwatch.map(|stopwatch| stopwatch.0());
                     let mut pass = Pass::new(cluster, now, strategy, work);
                     if let Err(error) = phase.run(plugin, &mut pass) {
                         errors.push((Arc::clone(&profile.name), plugin.name, error));
                     }
                     work = pass.into_work();
+                    if let (Some(stopwatch), Some(began)) = (stopwatch, began) {
+                        let took = stopwatch.0().saturating_sub(began);
+                        strategy_times.push((Arc::clone(&profile.name), plugin.name, took));
+                    }
                 }
             }
         }
         let Work { steps, spared, memory, verdicts, .. } = work;
-        Plan { steps, spared, memory, errors, skipped: None, verdicts }
+        Plan { steps, spared, memory, errors, skipped: None, verdicts, strategy_times }
     }
 }
 

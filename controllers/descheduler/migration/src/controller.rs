@@ -4,6 +4,7 @@
 //! Evictions are effects, as fast as `evictQPS` and `evictBurst` allow.
 
 mod api;
+mod counter;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -27,7 +28,6 @@ use koord_runtime::{
     error::{Fault, ReconcileError},
     events::{Event, EventType, Regarded},
     key::ObjectKey,
-    metrics::Description,
     outcome::Outcome,
     prometheus,
     store::Store,
@@ -41,6 +41,7 @@ use serde_json::{Map, Value, json};
 use self::api::{Evictions, fetch};
 pub use self::{
     api::{Answered, Requester},
+    counter::{COMMUNITY_PODS_EVICTED, COMMUNITY_PODS_EVICTED_TOTAL, EndedEviction, EvictionCounter, PODS_EVICTED},
     view::{JobView, PodProjection, ReservationView},
 };
 use crate::{
@@ -55,14 +56,6 @@ use crate::{
 pub const COMPONENT: &str = "koord-descheduler";
 /// What its events say that it does.
 const MIGRATING: &str = "Migrating";
-
-/// Evictions that were carried out or refused.
-pub const PODS_EVICTED: Description = Description::counter(
-    "descheduler_pods_evicted",
-    &["result", "strategy", "namespace", "node"],
-    "Evictions of pods, by result: success, error.",
-)
-.advice("error: the condition `Eviction` of the PodMigrationJob says why the pod could not be evicted.");
 
 /// What is looked up is asked for again when the caches do not show it for so long.
 const FETCHES: EffectLimits = EffectLimits {
@@ -106,7 +99,7 @@ fn eviction_limits(args: &MigrationControllerArgs) -> EffectLimits {
     rbac(group = "", resource = "pods/eviction", verbs = [create]),
     rbac(group = "scheduling.koordinator.sh", resource = "reservations", verbs = [get]),
     rate_limit(max_ms = 30000),
-    arguments(args: &MigrationControllerArgs, drops_claims: bool, requester: Arc<dyn Requester>, evicted: prometheus::IntCounterVec),
+    arguments(args: &MigrationControllerArgs, drops_claims: bool, requester: Arc<dyn Requester>, evicted: EvictionCounter),
     init(
         settings = Settings::of(args.default_job_mode, args.eviction_policy, drops_claims),
         fetches = wiring.effects("fetches", FETCHES),

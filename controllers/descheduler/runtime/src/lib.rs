@@ -27,7 +27,7 @@ pub use self::{
     feed::Feed,
     history::{HISTORY, HISTORY_KEY},
     jobs::{JOBS, install_jobs},
-    metrics::{METRICS, Measures},
+    metrics::{COMMUNITY_METRICS, METRICS, Measures},
     migration::{LateRequester, Migration},
     own_events::OwnEvents,
     passes::Passes,

@@ -1,11 +1,16 @@
 //! What is measured of passes and evictions.
 
-use std::time::Duration;
+mod community;
+
+use std::{sync::Arc, time::Duration};
 
 use koord_descheduler_framework::Eviction;
-use koord_descheduler_migration::controller::PODS_EVICTED;
+use koord_descheduler_migration::controller::{EndedEviction, EvictionCounter, PODS_EVICTED};
 use koord_runtime::metrics::{Description, Metrics, Unit, exponential_buckets};
 use prometheus::{Histogram, IntCounterVec, IntGauge, Result};
+
+pub use self::community::COMMUNITY_METRICS;
+use self::community::Community;
 
 const PASS_BUCKETS: &[f64] = &exponential_buckets::<14>(0.0001, 2.5);
 
@@ -77,7 +82,7 @@ pub const METRICS: &[Description] = &[
 
 /// The metrics.
 pub struct Measures {
-    pub(crate) evictions: IntCounterVec,
+    pub(crate) evictions: EvictionCounter,
     pass: Histogram,
     steps: IntGauge,
     pub(crate) errors: IntCounterVec,
@@ -86,6 +91,8 @@ pub struct Measures {
     usage: IntCounterVec,
     configuration_changes: IntCounterVec,
     configuration_current: IntGauge,
+    /// What users of kubernetes-sigs/descheduler know, where it is wanted.
+    community: Option<Community>,
 }
 
 impl Measures {
@@ -93,11 +100,24 @@ impl Measures {
     ///
     /// One of them is registered already.
     pub fn new(metrics: &Metrics) -> Result<Self> {
+        Self::of(metrics, EvictionCounter::original(metrics)?, None)
+    }
+
+    /// The same, with evictions and passes under the names of kubernetes-sigs/descheduler. `version` is that of the program.
+    ///
+    /// # Errors
+    ///
+    /// One of them is registered already.
+    pub fn with_community_names(metrics: &Metrics, version: &str) -> Result<Self> {
+        Self::of(metrics, EvictionCounter::community(metrics)?, Some(Community::new(metrics, version)?))
+    }
+
+    fn of(metrics: &Metrics, evictions: EvictionCounter, community: Option<Community>) -> Result<Self> {
         let none: [&str; 0] = [];
         let configuration_current = metrics.gauge(CONFIGURATION_CURRENT)?.with_label_values(&none);
         configuration_current.set(1);
         Ok(Self {
-            evictions: metrics.counter(PODS_EVICTED)?,
+            evictions,
             pass: metrics.histogram(PASS_DURATION)?.with_label_values(&none),
             steps: metrics.gauge(LAST_PASS)?.with_label_values(&none),
             errors: metrics.counter(STRATEGY_ERRORS)?,
@@ -106,14 +126,31 @@ impl Measures {
             usage: metrics.counter(USAGE_MEASUREMENTS)?,
             configuration_changes: metrics.counter(CONFIGURATION_CHANGES)?,
             configuration_current,
+            community,
         })
+    }
+
+    /// Whether the time of each strategy is wanted.
+    pub(crate) fn times_strategies(&self) -> bool {
+        self.community.is_some()
+    }
+
+    /// A pass has ended, after its evictions.
+    pub(crate) fn pass_ended(&self, took: Duration) {
+        if let Some(community) = &self.community {
+            community.pass_ended(took);
+        }
     }
 
     /// An eviction has ended.
     pub(crate) fn evicted(&self, eviction: &Eviction, is_done: bool) {
-        let result = if is_done { "success" } else { "error" };
-        let node = eviction.pod.node.as_deref().unwrap_or_default();
-        self.evictions.with_label_values(&[result, eviction.plugin, eviction.pod.key.namespace(), node]).inc();
+        self.evictions.count(EndedEviction {
+            is_done,
+            strategy: eviction.plugin,
+            profile: &eviction.profile,
+            namespace: eviction.pod.key.namespace(),
+            node: eviction.pod.node.as_deref().unwrap_or_default(),
+        });
     }
 
     /// Usage was fetched for a pass, or was not.
@@ -127,8 +164,11 @@ impl Measures {
         self.configuration_current.set(i64::from(result == "taken"));
     }
 
-    /// A pass has been computed.
-    pub(crate) fn computed(&self, took: Duration, steps: usize) {
+    /// A pass has been computed, with the time of each strategy, where it was wanted.
+    pub(crate) fn computed(&self, took: Duration, steps: usize, strategies: &[(Arc<str>, &'static str, Duration)]) {
+        if let Some(community) = &self.community {
+            community.computed(strategies);
+        }
         self.pass.observe(took.as_secs_f64());
         self.steps.set(i64::try_from(steps).unwrap_or(i64::MAX));
     }

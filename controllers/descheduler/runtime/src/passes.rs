@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Descheduler, Eviction, History, Input, Memory, Plan, Planning, PodId};
+use koord_descheduler_framework::{Descheduler, Eviction, History, Input, Memory, Plan, Planning, PodId, Stopwatch};
 use koord_runtime::{clock::Moment, uid::Uid};
 
 use crate::{migration::SharedCluster, planner::Planner};
@@ -83,11 +83,11 @@ impl Passes {
     }
 
     /// Begins a pass. The next one follows after the interval, or as soon as this one has ended.
-    pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment) -> UnderWay {
+    pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment, stopwatch: Option<Stopwatch<'_>>) -> UnderWay {
         self.next = self.interval.map(|interval| moment + interval);
         self.failed.retain(|_, (until, pause)| *until + *pause > moment);
         let held = self.held(moment);
-        let plan = self.plan(&[], &held, now);
+        let plan = self.plan(&[], &held, now, stopwatch);
         UnderWay { plan, results: Vec::new(), held, now }
     }
 
@@ -95,7 +95,7 @@ impl Passes {
     pub(crate) fn carried_out(&mut self, pass: &mut UnderWay, is_done: bool) {
         pass.results.push(is_done);
         if !is_done {
-            pass.plan = self.plan(&pass.results, &pass.held, pass.now);
+            pass.plan = self.plan(&pass.results, &pass.held, pass.now, None);
         }
     }
 
@@ -119,9 +119,15 @@ impl Passes {
         self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
     }
 
-    fn plan(&mut self, results: &[bool], held: &[PodId], now: Timestamp) -> Plan {
+    fn plan(
+        &mut self,
+        results: &[bool],
+        held: &[PodId],
+        now: Timestamp,
+        stopwatch: Option<Stopwatch<'_>>,
+    ) -> Plan {
         let cluster = self.cluster.lock();
-        let input = Input { results, held, ..Input::new(&cluster, &self.memory, now) };
+        let input = Input { results, held, stopwatch, ..Input::new(&cluster, &self.memory, now) };
         match &mut self.planner {
             Some(planner) => planner.plan(&self.descheduler, &input, &self.history),
             None => self.descheduler.pass(&input),

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::OptionFuture;
 use koord_config::descheduler::Prometheus;
-use koord_descheduler_framework::{Eviction, Skipped, Step};
+use koord_descheduler_framework::{Eviction, Skipped, Step, Stopwatch};
 use koord_descheduler_migration::controller::COMPONENT;
 use koord_runtime::{
     Core,
@@ -79,6 +79,8 @@ pub struct Worker {
     changes: Option<ConfigurationChanges>,
     /// Whether caches that a change of the configuration asked for are not known to be complete.
     is_filling: bool,
+    /// Ends the program after the last pass; `None` where it runs on.
+    ends: Option<CancellationToken>,
 }
 
 impl Worker {
@@ -111,6 +113,7 @@ impl Worker {
             process: core.random().uuid(),
             skipped: None,
             changes: None,
+            ends: None,
             is_filling: false,
         }
     }
@@ -151,6 +154,12 @@ impl Worker {
         if let Some(changes) = &self.changes {
             *changes.shown.write() = shown;
         }
+    }
+
+    /// The same, with a program that ends by this token when no further pass is to come.
+    #[must_use]
+    pub fn ending_after_a_pass(self, program: CancellationToken) -> Self {
+        Self { ends: Some(program), ..self }
     }
 
     /// Follows the cluster for a time, or until changes have come.
@@ -268,9 +277,10 @@ impl Worker {
         self.prepare_foresight();
         self.measure_usage(api).await;
         let began = self.clock.moment();
-        let mut pass = self.passes.begin(self.clock.now(), began);
-        let took = self.clock.moment().since(began);
-        self.measures.computed(took, pass.plan.steps.len());
+        let elapsed = || self.clock.moment().since(began);
+        let stopwatch = self.measures.times_strategies().then_some(Stopwatch(&elapsed));
+        let mut pass = self.passes.begin(self.clock.now(), began, stopwatch);
+        self.measures.computed(elapsed(), pass.plan.steps.len(), &pass.plan.strategy_times);
         self.report(&pass);
         self.report_spared(&pass.plan.spared);
         while let Some(step) = pass.plan.steps.get(pass.done()).cloned() {
@@ -283,6 +293,11 @@ impl Worker {
         self.passes.end(pass);
         if let Some(history) = &mut self.history {
             history.save(api, &self.passes.history).await;
+        }
+        self.measures.pass_ended(self.clock.moment().since(began));
+        if let Some(program) = self.ends.as_ref().filter(|_| self.passes.next().is_none()) {
+            tracing::info!("the pass has ended, and no other is to come: the program ends");
+            program.cancel();
         }
     }
 

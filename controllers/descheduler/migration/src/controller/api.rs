@@ -7,13 +7,12 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     api::Api,
     effect::EffectError,
-    prometheus::IntCounterVec,
     write::{Answer, WireRequest},
 };
 use koord_types::reservation::Reservation;
 use serde_json::Value;
 
-use super::COMPONENT;
+use super::{COMPONENT, EndedEviction, EvictionCounter};
 use crate::job::{EvictionRequest, Fetch, Fetched, refusal};
 
 /// An answer that has not come yet, or why none came.
@@ -34,11 +33,11 @@ impl Requester for Api {
 /// Carries out evictions and counts them.
 pub(super) struct Evictions {
     requester: Arc<dyn Requester>,
-    counted: IntCounterVec,
+    counted: EvictionCounter,
 }
 
 impl Evictions {
-    pub(super) fn new(requester: Arc<dyn Requester>, counted: IntCounterVec) -> Self {
+    pub(super) fn new(requester: Arc<dyn Requester>, counted: EvictionCounter) -> Self {
         Self { requester, counted }
     }
 
@@ -69,11 +68,16 @@ impl Evictions {
                 }
                 Err(why) => Err(EffectError::new(why)),
             };
-            let label = if result.is_ok() { "success" } else { "error" };
             if let Some(count) = count.filter(|_| result.is_ok()) {
                 count();
             }
-            counted.with_label_values(&[label, &request.trigger, request.pod.namespace(), &request.node]).inc();
+            counted.count(EndedEviction {
+                is_done: result.is_ok(),
+                strategy: &request.trigger,
+                profile: "",
+                namespace: request.pod.namespace(),
+                node: &request.node,
+            });
             result
         }
     }

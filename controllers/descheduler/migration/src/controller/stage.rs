@@ -32,7 +32,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use self::world::Name;
 pub(super) use self::world::World;
-use super::{Answered, JobController, ObjectLimits, PODS_EVICTED, PodProjection, Requester};
+use super::{Answered, EvictionCounter, JobController, ObjectLimits, PodProjection, Requester};
 use crate::jobs::PASSED_ARBITRATION;
 
 /// A pod as the program's cache has it.
@@ -161,7 +161,7 @@ impl Stage {
         let worker = core
             .add(JobController::<PodView>::SPEC, "koord-descheduler", |wiring| {
                 let limits: Arc<dyn ObjectLimits> = Arc::clone(&self.limits) as _;
-                let evicted = wiring.metrics().counter(PODS_EVICTED)?;
+                let evicted = EvictionCounter::original(wiring.metrics())?;
                 let controller =
                     JobController::wire(wiring, &self.args, self.drops_claims, requester, evicted, limits)?;
                 made = Some(Arc::clone(&controller));
