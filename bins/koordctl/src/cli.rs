@@ -70,7 +70,8 @@ Examples:
   koordctl up
   koordctl up --nodes=100 --speed=60
   koordctl up --scenario=tour
-  koordctl up --scenario=scheduling")]
+  koordctl up --scenario=scheduling
+  koordctl up --scenario=descheduling")]
     Up(UpArgs),
     /// Compare the custom resource definitions of a cluster with those of this program, or install them
     Crd {
@@ -129,7 +130,7 @@ Examples:
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is evaluated as if it had
 none. For a pod that waits, the answer lists the smallest changes with which it would be placed, and the pods after whose end it would be; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
-    /// Show what koord-descheduler would do, and why
+    /// Show what koord-descheduler would do and why, carry that out, and show what it has done
     Deschedule {
         /// What to show.
         #[command(subcommand)]

@@ -1,6 +1,7 @@
 {{/*
 koord-scheduler and koord-descheduler: their configuration, Deployment, disruption budget, network policy and PodMonitor. Takes a dict with root,
-component (the key of its values), config (a text), args, env (both lists) and securePort.
+component (the key of its values), config (a text), args, env (both lists), securePort, and schedulerConfig where it reads the scheduler's
+ConfigMap of this name.
 */}}
 {{- define "koordinator.component" -}}
 {{- $root := .root -}}
@@ -127,6 +128,11 @@ spec:
         - name: config
           mountPath: /config
           readOnly: true
+        {{- with .schedulerConfig }}
+        - name: scheduler-config
+          mountPath: /scheduler-config
+          readOnly: true
+        {{- end }}
       volumes:
       - name: config
         configMap:
@@ -135,6 +141,15 @@ spec:
           items:
           - key: {{ $name }}-config
             path: {{ $name }}.config
+      {{- with .schedulerConfig }}
+      - name: scheduler-config
+        configMap:
+          name: {{ . }}
+          defaultMode: 420
+          items:
+          - key: {{ . }}
+            path: koord-scheduler.config
+      {{- end }}
 {{- $budget := $values.podDisruptionBudget }}
 {{- if $budget.enabled }}
 ---
