@@ -86,6 +86,9 @@ impl Scenario {
         if self.moves_pods && (args.no_descheduler || args.descheduler_config.is_some()) {
             bail!("this scenario shows what koord-descheduler does; leave --no-descheduler and --descheduler-config out");
         }
+        if self.moves_pods && args.seed != 1 {
+            bail!("this scenario is about the sizes of the nodes of seed 1; leave --seed out");
+        }
         if args.nodes == 0 || args.pods_per_node() == 0 {
             bail!("a scenario needs a node with a production pod; leave --nodes and --pods-per-node out");
         }
@@ -152,8 +155,10 @@ mod tests {
         }
         let alone = args(&["--no-scheduler"]);
         assert!(tour.arguments(&alone).is_ok());
-        let error = find("scheduling").unwrap().arguments(&alone).unwrap_err().to_string();
-        assert!(error.ends_with("leave --no-scheduler out"), "{error}");
+        let error = |scenario: &str, args| find(scenario).unwrap().arguments(args).unwrap_err().to_string();
+        assert!(error("scheduling", &alone).ends_with("leave --no-scheduler out"));
+        assert!(error("descheduling", &args(&["--no-descheduler"])).contains("leave --no-descheduler"));
+        assert!(error("descheduling", &args(&["--seed=2"])).ends_with("leave --seed out"));
     }
 
     /// At the scenario's own speed; waiting for consequences takes a minute.

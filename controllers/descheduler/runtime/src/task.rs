@@ -1,10 +1,12 @@
 //! The tasks around the passes: the one of the leader, which carries plans out, and the one of every other replica, which only follows the cluster.
 
+mod foresight;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::OptionFuture;
 use koord_config::descheduler::Prometheus;
-use koord_descheduler_framework::{Eviction, Skipped, Step, Stopwatch};
+use koord_descheduler_framework::{Skipped, Step, Stopwatch};
 use koord_descheduler_migration::controller::COMPONENT;
 use koord_runtime::{
     Core,
@@ -35,10 +37,6 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long changes are waited for where nothing else is to be done.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long the first pass waits for what the scheduler knows.
-const FORESIGHT_WITHIN: Duration = Duration::from_secs(10);
-/// How many objections are remembered, so that each is reported once.
-const REPORTED_MAX: usize = 10_000;
 /// How often it is looked whether the caches are complete.
 const INCOMPLETE: Duration = Duration::from_millis(20);
 
@@ -221,18 +219,6 @@ impl Worker {
         }
     }
 
-    /// Reads what was evicted before, and waits a while for what the scheduler knows.
-    async fn foresee(&mut self, api: &Api, end: &CancellationToken) {
-        if let Some(history) = &mut self.history {
-            history.load(api, &mut self.passes.history).await;
-        }
-        let until = self.clock.moment() + FORESIGHT_WITHIN;
-        let waits = |passes: &Passes| passes.planner.as_ref().is_some_and(|planner| planner.obstacle().is_some());
-        while waits(&self.passes) && self.clock.moment() < until && !end.is_cancelled() {
-            self.follow(INCOMPLETE).await;
-        }
-    }
-
     /// Lets jobs start that may, and ends those whose pods may not migrate.
     async fn arbitrate(&mut self, api: &Api, end: &CancellationToken) {
         self.look_up_scales(api).await;
@@ -299,47 +285,6 @@ impl Worker {
             tracing::info!("the pass has ended, and no other is to come: the program ends");
             program.cancel();
         }
-    }
-
-    /// Brings the planner to where the caches are, and reports where it cannot foresee anything.
-    fn prepare_foresight(&mut self) {
-        let now = self.clock.now();
-        let Some(planner) = &mut self.passes.planner else { return };
-        planner.catch_up(now);
-        let obstacle = planner.obstacle();
-        self.measures.plans(obstacle.is_none());
-        if let Some(obstacle) = obstacle.as_ref().filter(|_| self.obstacle != obstacle) {
-            tracing::warn!("what evictions lead to is not foreseen: {obstacle}; profiles with `planning: enforce` evict nothing until it is, and `planning: off` does without");
-        }
-        self.obstacle = obstacle;
-        if self.passes.find_successors(now)
-            && let Some(history) = &mut self.history
-        {
-            history.changed();
-        }
-    }
-
-    /// Reports evictions that are not worth it and do not take place, each once until another reason keeps the pod.
-    fn report_spared(&mut self, spared: &[Eviction]) {
-        let mut reported = BTreeSet::new();
-        for eviction in spared {
-            let Some(objection) = &eviction.outlook.objection else { continue };
-            self.measures.objected(eviction, true);
-            let key = (eviction.pod.uid.clone(), objection.code.as_str());
-            if !self.reported.contains(&key)
-                && let Some(event) = carry_out::objection(eviction, true)
-            {
-                let (pod, strategy) = (eviction.pod.key.as_str(), eviction.plugin);
-                tracing::info!(pod, strategy, "the pod stays: {objection}");
-                if !self.is_dry_run {
-                    self.events.record(COMPONENT, event);
-                }
-            }
-            if reported.len() < REPORTED_MAX {
-                reported.insert(key);
-            }
-        }
-        self.reported = reported;
     }
 
     /// Fetches the usage that strategies ask for, and reports what is wrong with its sources once.
@@ -419,18 +364,6 @@ impl Worker {
             }
         }
         result.is_ok()
-    }
-}
-
-impl Worker {
-    /// Reports an eviction that takes place although it is not worth it.
-    fn report_objection(&self, step: &Step) {
-        if let Some(eviction) = step.eviction()
-            && let Some(event) = carry_out::objection(eviction, false)
-        {
-            self.measures.objected(eviction, false);
-            self.events.record(COMPONENT, event);
-        }
     }
 }
 

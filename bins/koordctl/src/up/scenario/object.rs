@@ -3,6 +3,7 @@
 use std::fmt;
 
 use anyhow::{Result, bail};
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use koord_resource::controller::ResourceKind;
 use kube::Client;
 use serde::Deserialize;
@@ -107,6 +108,7 @@ fn kind(word: &str) -> Result<ResourceKind> {
         "pod" => ResourceKind::POD,
         "configmap" => ResourceKind::CONFIG_MAP,
         "event" => ResourceKind::EVENT,
+        "replicaset" => ResourceKind::typed::<ReplicaSet>(),
         _ => match ours.into_iter().find(|info| info.singular == word) {
             Some(info) => ResourceKind::of(info),
             None => bail!("no scenario knows the kind {word:?}"),
