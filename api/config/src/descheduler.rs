@@ -113,6 +113,45 @@ pub struct Profile {
     pub plugins: Plugins,
     /// The arguments of plugins.
     pub plugin_config: Vec<PluginConfig>,
+    /// What becomes of evictions that are not worth it, because the pod would come back, stay pending, be evicted again or break a
+    /// PodDisruptionBudget. The original has no such field.
+    pub planning: Planning,
+    /// How long pods stay that have replaced ones which were evicted for the same reason. It counts with `planning`.
+    pub cool_down: CoolDown,
+}
+
+/// What becomes of evictions that are not worth it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Configuration)]
+#[serde(rename_all = "lowercase")]
+pub enum Planning {
+    /// It is not looked at.
+    Off,
+    /// They take place, and are reported by an event and a metric.
+    #[default]
+    Report,
+    /// They do not take place.
+    Enforce,
+}
+
+/// How long pods stay that have replaced evicted ones: twice as long after each further eviction for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[koord(check = Self::check)]
+pub struct CoolDown {
+    /// How long after the first eviction.
+    #[koord(default = "10m")]
+    pub initial: Duration,
+    /// The longest time.
+    #[koord(default = "6h")]
+    pub maximum: Duration,
+}
+
+impl CoolDown {
+    fn check(&self, problems: &mut Problems) {
+        if self.maximum < self.initial {
+            problems.add(&["maximum"], "must not be less than initial");
+        }
+    }
 }
 
 /// The plugins by extension point.

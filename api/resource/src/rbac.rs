@@ -20,7 +20,7 @@ pub struct RbacRule {
 }
 
 /// Events of all objects. Where a role of an older installation grants events of the core group alone, that group is used.
-pub const EVENTS: RbacRule = rule("events.k8s.io", "events", &["create", "patch"]);
+pub const EVENTS: RbacRule = RbacRule::new("events.k8s.io", "events", &["create", "patch"]);
 
 /// Leader election in the program's own namespace with a Lease of this name: to create a Lease, and to keep that one. A name cannot be
 /// required of what is created. Where a role does not grant the watch of leases, a replica that waits reads its Lease every retry period.
@@ -28,13 +28,13 @@ pub const fn leader_election(lease: &'static [&'static str]) -> [RbacRule; 2] {
     const GROUP: &str = "coordination.k8s.io";
     let namespace = Some(OWN_NAMESPACE);
     [
-        RbacRule { namespace, ..rule(GROUP, "leases", &["create"]) },
-        RbacRule { namespace, names: lease, ..rule(GROUP, "leases", &["get", "update", "watch"]) },
+        RbacRule { namespace, ..RbacRule::new(GROUP, "leases", &["create"]) },
+        RbacRule { namespace, names: lease, ..RbacRule::new(GROUP, "leases", &["get", "update", "watch"]) },
     ]
 }
 
 /// What a webhook server needs that converts objects, beside [`webhook_server`]: its authority stands in the definitions of their kinds.
-pub const CONVERSIONS: RbacRule = rule("apiextensions.k8s.io", "customresourcedefinitions", OF_ONE);
+pub const CONVERSIONS: RbacRule = RbacRule::new("apiextensions.k8s.io", "customresourcedefinitions", OF_ONE);
 
 /// What a webhook server needs whose Secret and webhook configurations have these names: to create a Secret and to keep its own in its
 /// namespace, and to keep the configurations of both kinds. A name cannot be required of what is created.
@@ -46,21 +46,24 @@ pub const fn webhook_server(
     const GROUP: &str = "admissionregistration.k8s.io";
     let namespace = Some(OWN_NAMESPACE);
     [
-        RbacRule { namespace, ..rule("", "secrets", &["create"]) },
-        RbacRule { namespace, names: secret, ..rule("", "secrets", OF_ONE) },
-        RbacRule { names: mutating, ..rule(GROUP, "mutatingwebhookconfigurations", OF_ONE) },
-        RbacRule { names: validating, ..rule(GROUP, "validatingwebhookconfigurations", OF_ONE) },
+        RbacRule { namespace, ..RbacRule::new("", "secrets", &["create"]) },
+        RbacRule { namespace, names: secret, ..RbacRule::new("", "secrets", OF_ONE) },
+        RbacRule { names: mutating, ..RbacRule::new(GROUP, "mutatingwebhookconfigurations", OF_ONE) },
+        RbacRule { names: validating, ..RbacRule::new(GROUP, "validatingwebhookconfigurations", OF_ONE) },
     ]
 }
 
 /// Stands for the namespace that the program is installed in.
-pub(crate) const OWN_NAMESPACE: &str = ".";
+pub const OWN_NAMESPACE: &str = ".";
 
 /// Lists and watches select the one object by its name, which is why a rule with the name allows them.
 const OF_ONE: &[&str] = &["get", "list", "patch", "watch"];
 
-const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
+impl RbacRule {
+    /// A rule about all objects of a resource.
+    pub const fn new(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> Self {
+        Self { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
+    }
 }
 
 /// The name of a subresource, such as `nodes/status`, put together while compiling.

@@ -5,6 +5,7 @@ use koord_config::Kind;
 use koord_configuration::{LeaderElection, Source};
 use koord_descheduler_assembly::Configuration;
 use koord_program::files::read_configuration;
+use koord_scheduler_assembly::Configuration as SchedulerConfiguration;
 use serde_json::json;
 
 use crate::options::Options;
@@ -22,6 +23,14 @@ pub fn configuration(options: &Options) -> Result<Configuration> {
     let mut document = LeaderElection::without_unset(&source.parse()?);
     options.apply_to(&mut document, false);
     Configuration::of_document(document, &source)
+}
+
+/// The scheduler's configuration of the flags: their file, or the one that is shipped.
+pub fn scheduler_configuration(options: &Options) -> Result<SchedulerConfiguration> {
+    let Some(file) = &options.scheduler_config else { return SchedulerConfiguration::shipped_for_all_pods() };
+    let name = file.display().to_string();
+    let text = read_configuration(file).with_context(|| format!("--scheduler-config {name} cannot be read"))?;
+    SchedulerConfiguration::of_source(&Source::new(&name, &text))
 }
 
 #[cfg(test)]

@@ -37,6 +37,10 @@ pub struct Options {
     /// The configuration: a DeschedulerConfiguration. Without it one profile has the default plugins, and no strategy.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// The configuration of the cluster's scheduler: a KubeSchedulerConfiguration. Profiles with planning follow evictions through it; without the flag
+    /// through the one that is shipped.
+    #[arg(long, value_name = "FILE")]
+    pub scheduler_config: Option<PathBuf>,
     /// Write the configuration with all defaults to this file, and end.
     #[arg(long, value_name = "FILE")]
     pub write_config_to: Option<PathBuf>,

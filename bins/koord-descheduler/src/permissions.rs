@@ -1,39 +1,33 @@
 //! What koord-descheduler may do in a cluster: what its plugins read and write, and what running it takes.
 
-use koord_descheduler_runtime::JOBS;
+use koord_descheduler_runtime::{HISTORY, JOBS};
 use koord_program::permissions;
-use koord_resource::{controller::ResourceKind, rbac::RbacRule};
-
-const READ: &[&str] = &["list", "watch"];
+use koord_resource::rbac::{OWN_NAMESPACE, RbacRule};
 
 /// What passes and arbitration write; and what the API server is asked.
 const WRITES: [RbacRule; 7] = [
     // Cordons of CustomPriority.
-    rule("", "nodes", &["patch"]),
+    RbacRule::new("", "nodes", &["patch"]),
     // Deletion costs of ScaleDownBinPack.
-    rule("", "pods", &["patch"]),
+    RbacRule::new("", "pods", &["patch"]),
     // Evictions of DefaultEvictor.
-    rule("", "pods/eviction", &["create"]),
+    RbacRule::new("", "pods/eviction", &["create"]),
     // Evictions of MigrationController, and the verdicts of arbitration.
-    rule("scheduling.koordinator.sh", "podmigrationjobs", &["create", "patch"]),
-    rule("scheduling.koordinator.sh", "podmigrationjobs/status", &["patch"]),
+    RbacRule::new("scheduling.koordinator.sh", "podmigrationjobs", &["create", "patch"]),
+    RbacRule::new("scheduling.koordinator.sh", "podmigrationjobs/status", &["patch"]),
     // Who may read what at the secure port.
-    rule("authentication.k8s.io", "tokenreviews", &["create"]),
-    rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    RbacRule::new("authentication.k8s.io", "tokenreviews", &["create"]),
+    RbacRule::new("authorization.k8s.io", "subjectaccessreviews", &["create"]),
 ];
 
 /// The Lease of the configuration that is installed. Where another is configured, the chart names that one.
 const LEASE: &str = "koord-descheduler";
 
-/// Every permission that the program uses, but for the scale subresources of workloads that are not watched: their groups are those of the
+/// Every permission that the program uses, those of the scheduler's engine with which it plans among them, but for the scale subresources of workloads that are not watched: their groups are those of the
 /// cluster's definitions, and `config/descheduler/scales` grants them.
 pub fn rbac_rules() -> Vec<RbacRule> {
-    let mut read = koord_descheduler_assembly::reads();
-    read.extend([ResourceKind::POD, ResourceKind::NODE]);
-    read.sort();
-    read.dedup();
-    let read = read.into_iter().map(|kind| rule(kind.group, kind.plural, READ));
-    read.chain(JOBS.rbac_rules()).chain(WRITES).chain(permissions(&[LEASE])).collect()
+    let read = koord_scheduler_assembly::read_rules(&koord_descheduler_assembly::reads());
+    read.into_iter().chain(JOBS.rbac_rules()).chain(WRITES).chain(history()).chain(permissions(&[LEASE])).collect()
 }
 
 /// The same permissions in two parts: what needs the whole cluster, and what is done to single pods, which may be granted in some namespaces
@@ -47,9 +41,10 @@ fn is_about_single_pods(rule: &RbacRule) -> bool {
     rule.group.is_empty() && (rule.resource == "pods/eviction" || rule.resource == "pods" && !is_read)
 }
 
-/// A rule about all objects of a kind.
-const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
+/// Keeping the history of evictions. A name cannot be required of what is created.
+fn history() -> [RbacRule; 2] {
+    let rule = |verbs| RbacRule { namespace: Some(OWN_NAMESPACE), ..RbacRule::new("", "configmaps", verbs) };
+    [rule(&["create"]), RbacRule { names: &[HISTORY], ..rule(&["get", "patch"]) }]
 }
 
 #[cfg(test)]

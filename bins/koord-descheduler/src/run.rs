@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use koord_descheduler_assembly::{Built, Configuration, build};
-use koord_descheduler_runtime::{Feed, LateRequester, Measures, Migration, Passes, Worker, install, install_jobs};
+use koord_descheduler_assembly::{Built, Configuration, LiveScheduler, build};
+use koord_descheduler_runtime::{
+    Feed, LateRequester, Measures, Migration, Passes, Planner, Worker, install, install_jobs,
+};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     component::{api_server, configz, election, write_configuration},
@@ -18,10 +20,11 @@ use koord_runtime::{
     metrics::Exposition,
     otlp::Endpoint,
 };
+use koord_scheduler_assembly::{Configuration as SchedulerConfiguration, GATES};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    configuration::configuration,
+    configuration::{configuration, scheduler_configuration},
     identity::BUILD,
     options::{Checked, listen},
 };
@@ -30,6 +33,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub configuration: Configuration,
+    /// The configuration of the cluster's scheduler, with which it is planned.
+    pub scheduler: SchedulerConfiguration,
     /// Where health is served.
     pub health: Option<ListenAddress>,
     /// Where metrics are served.
@@ -46,17 +51,22 @@ pub struct Settings {
 
 impl Settings {
     /// Of a descheduler beside other programs in one process: nothing is served, and requests have no limit.
-    pub fn within(mut configuration: Configuration) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The scheduler's configuration that is shipped cannot be read.
+    pub fn within(mut configuration: Configuration) -> Result<Self> {
         configuration.values.client_connection.qps = -1.0;
-        Self {
+        Ok(Self {
             configuration,
+            scheduler: SchedulerConfiguration::shipped_for_all_pods()?,
             health: None,
             metrics: None,
             exposition: Exposition::default(),
             secure: None,
             traces: None,
             gates: Gates::new(BUILD.gates),
-        }
+        })
     }
 }
 
@@ -74,6 +84,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         tracing::warn!(flag, "the flag has no effect: {why}");
     }
     let configuration = configuration(&options)?;
+    let scheduler = scheduler_configuration(&options)?;
     if let Some(file) = &options.write_config_to {
         return write_configuration(&configuration.effective()?, file);
     }
@@ -86,6 +97,7 @@ pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
         traces,
         gates,
         configuration,
+        scheduler,
     };
     // What cannot be built is said before anything is contacted.
     let built = build(&settings.configuration.values)?;
@@ -122,7 +134,7 @@ async fn run_descheduler(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&settings);
-    let Settings { configuration, health, metrics, exposition, secure, traces, gates } = settings;
+    let Settings { configuration, scheduler, health, metrics, exposition, secure, traces, gates } = settings;
     let configz = configz(&configuration.effective()?);
     let values = configuration.values;
     let program = ControllerSettings {
@@ -142,7 +154,13 @@ async fn run_descheduler(
     core.metrics().show(exposition)?;
     let feed = Feed::of(core, &descheduler.reads());
     let interval = values.descheduling_interval.to_std().unwrap_or_default();
-    let passes = Passes::new(descheduler, interval);
+    let planner = if descheduler.is_planning() {
+        let scheduler = LiveScheduler::new(core, &scheduler, &Gates::new(GATES))?;
+        Some(Box::new(scheduler) as Box<dyn Planner>)
+    } else {
+        None
+    };
+    let passes = Passes::new(descheduler, interval, planner);
     let measures = Measures::new(core.metrics())?;
     let requester = LateRequester::default();
     let migration = match migration {
@@ -155,7 +173,8 @@ async fn run_descheduler(
         }
         None => None,
     };
-    let worker = Worker::new(passes, migration, feed, core, measures, values.dry_run);
+    let namespace = values.leader_election.resource_namespace.as_deref().unwrap_or_default();
+    let worker = Worker::new(passes, migration, feed, core, measures, (values.dry_run, namespace));
     let mut manager: Manager = match timed_by {
         Some(clock) => program.manager_timed_by(clock),
         None => program.manager_led_by(|identity| election(&values.leader_election, identity)),

@@ -1,7 +1,5 @@
 //! What koord-scheduler may do in a cluster: what its plugins read and write, and what running it takes.
 
-use std::collections::BTreeSet;
-
 use koord_program::permissions;
 use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 use koord_scheduler_runtime::EXPLANATIONS;
@@ -11,30 +9,27 @@ const WRITE: &[&str] = &["patch", "update"];
 
 /// What is written of pods, and of the objects that plugins prepare or keep up to date; and what the API server is asked.
 const WRITES: [RbacRule; 15] = [
-    rule("", "pods", &["delete", "patch"]),
-    rule("", "pods/binding", &["create"]),
-    rule("", "pods/eviction", &["create"]),
-    rule("", "pods/status", &["patch"]),
-    rule("", "persistentvolumes", &["patch"]),
-    rule("", "persistentvolumeclaims", &["patch"]),
-    rule("resource.k8s.io", "resourceclaims", &["patch"]),
-    rule("resource.k8s.io", "resourceclaims/status", &["patch"]),
-    rule("scheduling.koordinator.sh", "clusternetworktopologies/status", &["patch"]),
-    rule("scheduling.koordinator.sh", "reservations", &["delete", "patch"]),
-    rule("scheduling.koordinator.sh", "reservations/status", WRITE),
+    RbacRule::new("", "pods", &["delete", "patch"]),
+    RbacRule::new("", "pods/binding", &["create"]),
+    RbacRule::new("", "pods/eviction", &["create"]),
+    RbacRule::new("", "pods/status", &["patch"]),
+    RbacRule::new("", "persistentvolumes", &["patch"]),
+    RbacRule::new("", "persistentvolumeclaims", &["patch"]),
+    RbacRule::new("resource.k8s.io", "resourceclaims", &["patch"]),
+    RbacRule::new("resource.k8s.io", "resourceclaims/status", &["patch"]),
+    RbacRule::new("scheduling.koordinator.sh", "clusternetworktopologies/status", &["patch"]),
+    RbacRule::new("scheduling.koordinator.sh", "reservations", &["delete", "patch"]),
+    RbacRule::new("scheduling.koordinator.sh", "reservations/status", WRITE),
     // Their definitions have no status of its own.
-    rule("scheduling.sigs.k8s.io", "podgroups", WRITE),
-    rule("scheduling.sigs.k8s.io", "elasticquotas", &["create", "patch"]),
+    RbacRule::new("scheduling.sigs.k8s.io", "podgroups", WRITE),
+    RbacRule::new("scheduling.sigs.k8s.io", "elasticquotas", &["create", "patch"]),
     // Who may read what at the secure port.
-    rule("authentication.k8s.io", "tokenreviews", &["create"]),
-    rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    RbacRule::new("authentication.k8s.io", "tokenreviews", &["create"]),
+    RbacRule::new("authorization.k8s.io", "subjectaccessreviews", &["create"]),
 ];
 
 /// The Lease of the configuration that is installed. Where another is configured, the chart names that one.
 const LEASE: &str = "koord-scheduler";
-
-/// The only ConfigMap that is read.
-const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
 
 /// What the program may do besides where a feature gate is on.
 #[derive(Clone, Copy, Debug)]
@@ -47,11 +42,11 @@ pub struct Gated {
 
 /// What the program may do besides where feature gates are on.
 pub const GATED: [Gated; 2] = [
-    Gated { gate: "DevicePluginAdaption", name: "node-locks", rules: &[rule("", "nodes", &["patch"])] },
+    Gated { gate: "DevicePluginAdaption", name: "node-locks", rules: &[RbacRule::new("", "nodes", &["patch"])] },
     Gated {
         gate: "DRADeviceTaintRules",
         name: "device-taint-rules",
-        rules: &[rule("resource.k8s.io", "devicetaintrules", READ)],
+        rules: &[RbacRule::new("resource.k8s.io", "devicetaintrules", READ)],
     },
 ];
 
@@ -62,19 +57,9 @@ pub fn rbac_rules() -> Vec<RbacRule> {
 
 /// The same for a program whose further plugins read these kinds.
 pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
-    let read = koord_scheduler_assembly::reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
-    let read: BTreeSet<ResourceKind> = read.chain(further.iter().copied()).collect();
-    let read = read.into_iter().map(|kind| {
-        let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
-        RbacRule { names, ..rule(kind.group, kind.plural, READ) }
-    });
+    let read = koord_scheduler_assembly::read_rules(further);
     let explanations = EXPLANATIONS.rbac_rules();
-    read.chain(WRITES).chain(explanations).chain(permissions(&[LEASE])).collect()
-}
-
-/// A rule about all objects of a kind.
-const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
+    read.into_iter().chain(WRITES).chain(explanations).chain(permissions(&[LEASE])).collect()
 }
 
 #[cfg(test)]

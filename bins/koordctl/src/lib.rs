@@ -15,6 +15,7 @@ pub mod config;
 pub mod crd;
 pub mod deschedule;
 pub mod explain;
+mod html;
 pub mod new;
 pub mod plan;
 pub mod profile;

@@ -55,6 +55,11 @@ impl Obstacle {
     pub fn is_absence(&self) -> bool {
         self.0.as_ref().is_some_and(|met| met.code == 404)
     }
+
+    /// Whether the API server does not permit what is asked for.
+    pub fn is_forbidden(&self) -> bool {
+        self.0.as_ref().is_some_and(|met| met.code == 403)
+    }
 }
 
 impl Refused<'_> {

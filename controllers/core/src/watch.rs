@@ -4,7 +4,7 @@ use std::{
     any::{Any, TypeId},
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -37,6 +37,8 @@ pub struct Watch {
     obstacle: Mutex<Obstacle>,
     /// What is idle where the API server does not serve the kind; none where the program does not work without it.
     idle_without: OnceLock<String>,
+    /// Whether the program works where it may not watch the kind, too.
+    is_dispensable: AtomicBool,
     /// Further versions in which the kind may be served.
     versions: OnceLock<&'static [&'static str]>,
     /// Which version is asked for: 0 for that of the kind.
@@ -88,6 +90,7 @@ impl Watch {
             sinks,
             obstacle: Mutex::default(),
             idle_without: OnceLock::new(),
+            is_dispensable: AtomicBool::new(false),
             versions: OnceLock::new(),
             version: AtomicUsize::new(0),
             interrupt: Mutex::default(),
@@ -172,17 +175,32 @@ impl Watch {
         let _ = self.idle_without.set(idle);
     }
 
+    /// The program works where it may not watch the kind, too: this part of it is idle then.
+    pub fn set_dispensable(&self, idle: String) {
+        self.set_optional(idle);
+        self.is_dispensable.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the program may not watch it, and what helps; none where it may.
+    pub fn forbidden(&self) -> Option<String> {
+        let obstacle = self.obstacle.lock();
+        obstacle.reason().filter(|_| obstacle.is_forbidden()).map(ToOwned::to_owned)
+    }
+
     /// Whether the program works where the API server does not serve the kind.
     pub fn is_optional(&self) -> bool {
         self.idle_without.get().is_some()
     }
 
-    /// What is idle because the API server does not serve the kind; none while it does, or where the program does not work without.
+    /// What is idle because the API server does not serve the kind, or does not permit to watch one that is dispensable; none while it does, or where the
+    /// program does not work without.
     pub fn idle(&self) -> Option<&str> {
-        self.idle_without.get().filter(|_| self.obstacle.lock().is_absence()).map(String::as_str)
+        let obstacle = self.obstacle.lock();
+        let is_idle = obstacle.is_absence() || obstacle.is_forbidden() && self.is_dispensable.load(Ordering::Relaxed);
+        self.idle_without.get().filter(|_| is_idle).map(String::as_str)
     }
 
-    /// Whether all objects are known: what it feeds is complete, or the program works without the kind and it is not served.
+    /// Whether all objects are known: what it feeds is complete, or the program works without the kind ([`Watch::idle`]).
     pub fn is_complete(&self) -> bool {
         self.sink.synced() || self.idle().is_some()
     }

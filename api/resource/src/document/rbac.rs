@@ -156,10 +156,6 @@ fn policy_rule(key: &Key, verbs: &Verbs) -> Value {
 mod tests {
     use super::*;
 
-    const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-        RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None, role: None }
-    }
-
     fn shown(rules: &[RbacRule]) -> Vec<String> {
         let document = roles("r", rules, "here").remove(0);
         let rules = document["rules"].as_array().unwrap().clone();
@@ -183,13 +179,13 @@ mod tests {
     fn rules_are_joined_by_verbs_then_by_resources_then_by_groups() {
         assert_eq!(
             shown(&[
-                rule("apps", "deployments", &["watch", "get"]),
-                rule("", "pods", &["list"]),
-                rule("core", "pods", &["get", "watch"]),
-                rule("", "nodes", &["watch", "list", "get"]),
-                rule("batch", "jobs", &["get", "watch"]),
-                rule("batch", "deployments", &["get", "watch"]),
-                rule("b", "x", &["*", "get"]),
+                RbacRule::new("apps", "deployments", &["watch", "get"]),
+                RbacRule::new("", "pods", &["list"]),
+                RbacRule::new("core", "pods", &["get", "watch"]),
+                RbacRule::new("", "nodes", &["watch", "list", "get"]),
+                RbacRule::new("batch", "jobs", &["get", "watch"]),
+                RbacRule::new("batch", "deployments", &["get", "watch"]),
+                RbacRule::new("b", "x", &["*", "get"]),
                 RbacRule { urls: &["/metrics"], ..rule("", "", &["get"]) },
                 RbacRule { urls: &["/healthz"], ..rule("", "", &["get"]) },
             ]),
@@ -207,7 +203,7 @@ mod tests {
     fn a_namespace_gets_a_role_of_its_own() {
         let documents = roles(
             "r",
-            &[rule("", "pods", &["get"]), RbacRule { namespace: Some("."), ..rule("", "secrets", &["get"]) }],
+            &[RbacRule::new("", "pods", &["get"]), RbacRule { namespace: Some("."), ..rule("", "secrets", &["get"]) }],
             "here",
         );
         let named: Vec<_> = documents.iter().map(|d| (d["kind"].clone(), d["metadata"].clone())).collect();
@@ -221,7 +217,7 @@ mod tests {
     fn a_rule_that_names_a_role_stands_in_it() {
         let viewer = RbacRule { role: Some("viewer"), ..rule("", "pods", &["get"]) };
         let documents =
-            roles("r", &[rule("", "nodes", &["get"]), viewer, RbacRule { namespace: Some("shop"), ..viewer }], "here");
+            roles("r", &[RbacRule::new("", "nodes", &["get"]), viewer, RbacRule { namespace: Some("shop"), ..viewer }], "here");
         let named = |document: &Value| (document["metadata"].clone(), document["rules"][0]["resources"].clone());
         assert_eq!(
             documents.iter().map(named).collect::<Vec<_>>(),

@@ -147,7 +147,7 @@ impl Occasions {
             random: Random::seeded(1),
         };
         let stop = CancellationToken::new();
-        let settings = Settings::within(configuration);
+        let settings = Settings::within(configuration)?;
         let running = tokio::spawn(run_with(settings, dependencies, Some(Arc::clone(clock)), stop.clone()));
         self.cluster.pass(Duration::from_mins(1)).await;
         // Nothing is to be moved there any more.

@@ -2,20 +2,15 @@
 
 mod chart;
 mod nodes;
-mod table;
 
 use koord_scheduler_simulator::outcome::{Sample, Served};
 
-use self::{
-    chart::{Chart, Line, bars},
-    table::table,
-};
+use self::chart::{Chart, Line, bars};
 use super::{
     Played, Run,
     summary::{compared, percent, reasons, seconds, shown},
 };
-
-const STYLE: &str = include_str!("report/style.css");
+use crate::html::{self, escaped, section, table};
 
 pub(super) fn page(played: &Played, runs: &[Run]) -> String {
     let Played { nodes, pods, seed } = played;
@@ -31,20 +26,8 @@ pub(super) fn page(played: &Played, runs: &[Run]) -> String {
         fairness(runs),
         refused(runs),
     ];
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n\
-         <p>Seed {seed}. Configurations: {}.</p>\n</header>\n<main>\n{}</main>\n</body>\n</html>\n",
-        escaped(&names.join(", ")),
-        sections.concat(),
-    )
-}
-
-fn section(title: &str, words: &str, content: &str) -> String {
-    let words = if words.is_empty() { String::new() } else { format!("<p>{words}</p>\n") };
-    format!("<section>\n<h2>{}</h2>\n{words}{content}</section>\n", escaped(title))
+    let about = format!("Seed {seed}. Configurations: {}.", escaped(&names.join(", ")));
+    html::page(&title, &about, &sections.concat())
 }
 
 /// One line for each run.
@@ -163,9 +146,4 @@ fn refused(runs: &[Run]) -> String {
         if rows.len() > 1 { table(&title, &rows) } else { format!("<p>{}: no pod waits.</p>\n", escaped(&run.config)) }
     };
     section("Pods that wait", "", &runs.iter().map(of).collect::<String>())
-}
-
-/// Text as HTML shows it.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -4,12 +4,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod configuration;
+mod foresight;
 mod plugins;
 mod profiles;
 mod snapshot;
 
 pub use self::{
     configuration::Configuration,
+    foresight::LiveScheduler,
     plugins::{PluginError, reads},
     profiles::{BuildError, Built, build},
     snapshot::snapshot,

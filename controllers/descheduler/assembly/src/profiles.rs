@@ -6,7 +6,7 @@ use koord_config::{
     Args as _, arguments,
     descheduler::{DeschedulerConfiguration, MigrationControllerArgs, Profile as Configured},
 };
-use koord_descheduler_framework::{Descheduler, Limits, Profile, ProfileError, Registration};
+use koord_descheduler_framework::{CoolDown, Descheduler, Limits, Planning, Profile, ProfileError, Registration};
 use koord_descheduler_migration::MigrationController;
 use koord_scheduling::{Selector, SelectorError};
 use serde_json::{Value, json};
@@ -118,5 +118,14 @@ fn profile(configured: &Configured, interval: Duration) -> Result<Profile, Build
             set.push(made.entry(plugin_name).or_insert(registration).clone());
         }
     }
-    Profile::new(name.as_str(), nodes, sets).map_err(|error| BuildError::Profile { profile: name, error })
+    let mut made = Profile::new(name.as_str(), nodes, sets).map_err(|error| BuildError::Profile { profile: name, error })?;
+    made.planning = match configured.planning {
+        koord_config::descheduler::Planning::Off => Planning::Off,
+        koord_config::descheduler::Planning::Report => Planning::Report,
+        koord_config::descheduler::Planning::Enforce => Planning::Enforce,
+    };
+    let span = |duration: koord_resource::Duration| duration.to_std().unwrap_or_default();
+    made.cool_down =
+        CoolDown { initial: span(configured.cool_down.initial), maximum: span(configured.cool_down.maximum) };
+    Ok(made)
 }

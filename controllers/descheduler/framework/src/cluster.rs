@@ -300,6 +300,27 @@ impl Cluster {
         self.free_pods.push(id);
     }
 
+    /// A pod is replaced by another one, which uses as much: what its NodeMetric reports moves with it.
+    pub fn replace_pod(&mut self, key: &ObjectKey, successor: Arc<Pod>) {
+        let metric = |cluster: &mut Self, name: &Arc<str>, change: &mut dyn FnMut(&mut NodeMetric)| {
+            let id = cluster.node_ids.get(name).copied();
+            let slot = id.and_then(|id| cluster.nodes.get_mut(id.index()));
+            if let Some(metric) = slot.and_then(|slot| slot.metric.as_mut()) {
+                change(metric);
+            }
+        };
+        let from = self.pod_id(key.as_str()).and_then(|id| self.pod(id)?.node.clone());
+        let mut usage = None;
+        if let Some(from) = from {
+            metric(self, &from, &mut |metric| usage = metric.take_pod(key));
+        }
+        if let (Some(usage), Some(to)) = (usage, successor.node.clone()) {
+            metric(self, &to, &mut |metric| metric.add_pod(successor.key.clone(), usage.clone()));
+        }
+        self.remove_pod(key.as_str());
+        self.set_pod(successor);
+    }
+
     /// An object of another kind was added or changed.
     pub fn set_object(&mut self, object: Object) {
         self.objects.set(object);

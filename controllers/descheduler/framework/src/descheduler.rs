@@ -9,9 +9,12 @@ use koord_scheduling::Selector;
 use crate::{
     cluster::{Cluster, NodeId, PodId},
     extension_points::{Registration, StrategyError},
+    history::CoolDown,
     limits::{Evicted, Limits},
+    objects::{DisruptionBudget, ObjectType as _},
+    outlook::{Judge, Planning},
     pass::{Evictor, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
-    step::Step,
+    step::{Eviction, Step},
 };
 
 /// Plugins that work together.
@@ -20,6 +23,10 @@ pub struct Profile {
     pub name: Arc<str>,
     /// The nodes whose pods are descheduled, of those of the configuration; `None` for all of them.
     pub nodes: Option<Selector>,
+    /// What becomes of evictions that are not worth it.
+    pub planning: Planning,
+    /// How long pods stay that have replaced evicted ones.
+    pub cool_down: CoolDown,
     /// Strategies that look at each pod, in their order.
     deschedule: Vec<Registration>,
     /// Strategies that look at all nodes, in their order.
@@ -78,6 +85,8 @@ impl<'a> Input<'a> {
 pub struct Plan {
     /// What is to be done, in this order.
     pub steps: Vec<Step>,
+    /// Evictions that are not worth it, of profiles in which such pods stay.
+    pub spared: Vec<Eviction>,
     /// What strategies keep, if the pass is carried out.
     pub memory: Memory,
     /// Strategies that could not do their work, with their profiles.
@@ -127,7 +136,7 @@ impl Profile {
         check("evict", &evict, |plugin| plugin.evict.is_some())?;
         let found = evict.len();
         let evict = evict.pop().filter(|_| found == 1).ok_or(ProfileError::Evictors { found })?;
-        Ok(Self { name: name.into(), nodes, deschedule, balance, filter, evict })
+        Ok(Self { name: name.into(), nodes, planning: Planning::Off, cool_down: CoolDown::default(), deschedule, balance, filter, evict })
     }
 
     fn plugins(&self) -> impl Iterator<Item = &Registration> {
@@ -152,13 +161,31 @@ impl Descheduler {
     pub fn reads(&self) -> Vec<ResourceKind> {
         let mut kinds: Vec<ResourceKind> =
             self.profiles.iter().flat_map(Profile::plugins).flat_map(|plugin| plugin.reads).copied().collect();
+        if self.is_planning() {
+            kinds.push(DisruptionBudget::KIND);
+        }
         kinds.sort();
         kinds.dedup();
         kinds
     }
 
-    /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes.
+    /// Whether any profile wants to know what its evictions lead to.
+    pub fn is_planning(&self) -> bool {
+        self.profiles.iter().any(|profile| profile.planning != Planning::Off)
+    }
+
+    /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes. What its evictions lead to is not
+    /// foreseen.
     pub fn pass(&self, input: &Input<'_>) -> Plan {
+        self.pass_with(input, None)
+    }
+
+    /// One pass, whose evictions are foreseen by a judge, one after the other.
+    pub fn foreseen_pass(&self, input: &Input<'_>, judge: Box<dyn Judge + '_>) -> Plan {
+        self.pass_with(input, Some(judge))
+    }
+
+    fn pass_with(&self, input: &Input<'_>, judge: Option<Box<dyn Judge + '_>>) -> Plan {
         let Input { cluster, memory, results, held, verdicts_of, now } = *input;
         let nodes = ready_nodes(cluster, self.nodes.as_ref());
         if nodes.len() < 2 {
@@ -172,6 +199,8 @@ impl Descheduler {
             limits: self.limits,
             evictors,
             steps: Vec::new(),
+            spared: Vec::new(),
+            judge,
             results,
             evicted: Evicted::default(),
             tried: tried(cluster, held),
@@ -183,7 +212,9 @@ impl Descheduler {
         for phase in [Phase::Deschedule, Phase::Balance] {
             for (profile_index, (profile, nodes)) in self.profiles.iter().zip(&of_profiles).enumerate() {
                 for plugin in phase.plugins(profile) {
-                    let strategy = Strategy { plugin: plugin.name, profile: &profile.name, profile_index, nodes };
+                    let (plugin_name, planning) = (plugin.name, profile.planning);
+                    let strategy =
+                        Strategy { plugin: plugin_name, profile: &profile.name, profile_index, nodes, planning };
                     let mut pass = Pass::new(cluster, now, strategy, work);
                     if let Err(error) = phase.run(plugin, &mut pass) {
                         errors.push((Arc::clone(&profile.name), plugin.name, error));
@@ -192,8 +223,8 @@ impl Descheduler {
                 }
             }
         }
-        let Work { steps, memory, verdicts, .. } = work;
-        Plan { steps, memory, errors, skipped: None, verdicts }
+        let Work { steps, spared, memory, verdicts, .. } = work;
+        Plan { steps, spared, memory, errors, skipped: None, verdicts }
     }
 }
 

@@ -36,11 +36,13 @@ mod descheduler;
 mod evictor;
 mod extension_points;
 pub mod fit;
+mod history;
 mod limits;
 mod metric;
 mod node;
 pub mod objects;
 pub mod order;
+mod outlook;
 mod pass;
 pub mod pod;
 mod reason;
@@ -60,10 +62,12 @@ pub use self::{
     descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped},
     evictor::{Evict, Filter, PreEvictionFilter, PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
     extension_points::{Balance, Deschedule, Plugin, Registration, StrategyError},
+    history::{CoolDown, History, PastEviction, PastOwner},
     limits::Limits,
     metric::{NodeMetric, UsageReport},
     node::Node,
     objects::ObjectType,
+    outlook::{Judge, Outlook, Planning, Successor},
     pass::{Memory, Pass, Verdict, VerdictScope},
     pod::Pod,
     reason::{Reason, ReasonCode},

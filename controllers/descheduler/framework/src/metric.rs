@@ -57,6 +57,23 @@ impl NodeMetric {
         self.pods.get(at).map(|(_, usage)| usage)
     }
 
+    /// Takes out what a pod uses.
+    pub(crate) fn take_pod(&mut self, key: &ObjectKey) -> Option<ResourceVector> {
+        let at = self.pods.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+        let mut pods = std::mem::take(&mut self.pods).into_vec();
+        let (_, usage) = pods.remove(at);
+        self.pods = pods.into();
+        Some(usage)
+    }
+
+    /// Adds what a pod uses.
+    pub(crate) fn add_pod(&mut self, key: ObjectKey, usage: ResourceVector) {
+        let mut pods = std::mem::take(&mut self.pods).into_vec();
+        let at = pods.partition_point(|(known, _)| *known < key);
+        pods.insert(at, (key, usage));
+        self.pods = pods.into();
+    }
+
     /// What all reported pods use, be they still on the node or not.
     pub fn pods(&self) -> impl Iterator<Item = (&ObjectKey, &ResourceVector)> {
         self.pods.iter().map(|(key, usage)| (key, usage))

@@ -12,6 +12,7 @@ use crate::{
     cluster::{Cluster, NodeId, PodId},
     evictor::{PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
     limits::{Evicted, Limits},
+    outlook::{Judge, Outlook, Planning},
     pod::Pod,
     reason::{Reason, ReasonCode},
     refusal::Refusal,
@@ -34,6 +35,7 @@ pub(crate) struct Strategy<'a> {
     pub(crate) profile_index: usize,
     /// The nodes of the profile that are ready, by name.
     pub(crate) nodes: &'a [NodeId],
+    pub(crate) planning: Planning,
 }
 
 /// What a pass has come to so far, over all profiles.
@@ -41,6 +43,10 @@ pub(crate) struct Work<'a> {
     pub(crate) limits: Limits,
     pub(crate) evictors: Vec<Evictor<'a>>,
     pub(crate) steps: Vec<Step>,
+    /// Evictions that are not worth it, of profiles in which such pods stay.
+    pub(crate) spared: Vec<Eviction>,
+    /// Whoever foresees what evictions lead to.
+    pub(crate) judge: Option<Box<dyn Judge + 'a>>,
     /// Whether the first steps succeeded.
     pub(crate) results: &'a [bool],
     pub(crate) evicted: Evicted,
@@ -179,11 +185,12 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Evicts a pod, if limits, filters and the plugin that evicts let it go. Whether it is evicted: where it is not, the strategy goes on with the
-    /// next pod. `recorded_reason` is what the original writes into jobs and events.
+    /// Evicts a pod, if limits, filters, the plugin that evicts and what is foreseen let it go. Whether it is evicted: where it is not, the strategy
+    /// goes on with the next pod. `recorded_reason` is what the original writes into jobs and events.
     pub fn evict(&mut self, pod: PodId, reason: Reason, recorded_reason: impl Into<String>) -> bool {
-        match self.means(pod, &reason) {
-            Ok(means) => self.step(pod, reason, recorded_reason.into(), means),
+        let eviction = self.means(pod, &reason).and_then(|means| self.eviction(pod, reason, recorded_reason.into(), means));
+        match eviction.and_then(|eviction| self.foreseen(eviction)) {
+            Ok(eviction) => self.step(pod, eviction),
             Err(refusal) => {
                 self.leave(pod, refusal);
                 false
@@ -193,7 +200,11 @@ impl<'a> Pass<'a> {
 
     /// What [`Pass::evict`] would do, for a strategy that is in dry run: the step is in the plan, is not carried out, and counts for no limit.
     pub fn evict_in_dry_run(&mut self, pod: PodId, reason: Reason, recorded_reason: impl Into<String>) {
-        self.push(pod, reason, recorded_reason.into(), Means::DryRun);
+        if let Ok(eviction) = self.eviction(pod, reason, recorded_reason.into(), Means::DryRun)
+            && let Ok(eviction) = self.foreseen(eviction)
+        {
+            self.carried_out(Step::Evict(Box::new(eviction)));
+        }
     }
 
     /// Cordons a node. Whether that succeeds.
@@ -249,9 +260,43 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn step(&mut self, id: PodId, reason: Reason, recorded_reason: String, means: Means) -> bool {
-        let is_done = self.push(id, reason, recorded_reason, means);
+    fn eviction(
+        &self,
+        pod: PodId,
+        reason: Reason,
+        recorded_reason: String,
+        means: Means,
+    ) -> Result<Eviction, Refusal> {
+        let pod = self.cluster.pod(pod).map(|pod| EvictedPod::of(pod)).ok_or(ReasonCode::EvictionFailed)?;
+        let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);
+        Ok(Eviction { pod, profile, plugin, reason, recorded_reason, means, outlook: Outlook::default() })
+    }
+
+    /// An eviction with what it leads to, or why it is not worth it where the profile heeds that.
+    fn foreseen(&mut self, mut eviction: Eviction) -> Result<Eviction, Refusal> {
         let work = &mut self.work;
+        let Some(judge) = work.judge.as_deref_mut().filter(|_| self.strategy.planning != Planning::Off) else {
+            return Ok(eviction);
+        };
+        eviction.outlook = judge.outlook(self.cluster, &eviction);
+        match &eviction.outlook.objection {
+            Some(objection) if self.strategy.planning == Planning::Enforce => {
+                judge.take_back();
+                let refusal = objection.clone();
+                work.spared.push(eviction);
+                Err(refusal)
+            }
+            _ => Ok(eviction),
+        }
+    }
+
+    fn step(&mut self, id: PodId, eviction: Eviction) -> bool {
+        let is_foreseen = eviction.outlook != Outlook::default();
+        let is_done = self.carried_out(Step::Evict(Box::new(eviction)));
+        let work = &mut self.work;
+        if let Some(judge) = work.judge.as_deref_mut().filter(|_| is_foreseen && !is_done) {
+            judge.take_back();
+        }
         if let Some(tried) = work.tried.get_mut(id.index()) {
             *tried = if is_done { Tried::Evicted } else { Tried::Failed };
         }
@@ -262,13 +307,6 @@ impl<'a> Pass<'a> {
             }
         }
         is_done
-    }
-
-    fn push(&mut self, id: PodId, reason: Reason, recorded_reason: String, means: Means) -> bool {
-        let Some(pod) = self.cluster.pod(id) else { return false };
-        let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);
-        let pod = EvictedPod::of(pod);
-        self.carried_out(Step::Evict(Box::new(Eviction { pod, profile, plugin, reason, recorded_reason, means })))
     }
 
     /// Adds a step, and says whether it succeeds as far as is known.

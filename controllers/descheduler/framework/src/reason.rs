@@ -275,6 +275,39 @@ koord_scheduler_framework::reason_codes! {
             remedy: "Set it to false."
         }
 
+        // --- why a pod stays: what its eviction would lead to ---
+
+        /// The successor of the pod would get the same node again.
+        ComesBack {
+            look: "`koordctl deschedule why`, the free resources and labels of the other nodes, the scores of the scheduler's plugins.",
+            remedy: "Make another node fit it better: add a node, or let the strategy and the scheduler agree, such as by a taint with the effect `NoSchedule`."
+        }
+        /// No node takes the successor of the pod.
+        StaysPending {
+            look: "What the scheduler says, in the operand `why`.",
+            remedy: "Add a node that it fits, or free what it requests."
+        }
+        /// A PodDisruptionBudget lets no further pod go.
+        BreaksBudget {
+            look: "`kubectl get poddisruptionbudgets`: the column ALLOWED DISRUPTIONS of the one that is named.",
+            remedy: "Wait until its pods are healthy, scale the workload up, or relax the budget."
+        }
+        /// The successor of the pod would be evicted from its node, too, by the same strategy.
+        RelievesNothing {
+            look: "The node that is named, and what the strategy demands of nodes.",
+            remedy: "Let scheduler and strategy agree: what the strategy evicts for has to keep the scheduler from placing the pod there."
+        }
+        /// The pod has replaced one that was evicted for the same reason not long ago.
+        CoolingDown {
+            look: "`koordctl deschedule history`: the evictions of the pod's controller.",
+            remedy: "Wait, or repair what makes its pods be evicted again and again."
+        }
+        /// More evictions were to be followed through the scheduler than one pass follows.
+        NotFollowed {
+            look: "The number of evictions that the pass plans.",
+            remedy: "Wait for the next pass, or limit what a pass evicts with `maxNoOfPodsToEvictTotal`."
+        }
+
         // --- why a pod stays: what a strategy says ---
 
         /// The pod is not in the state that the strategy is about.

@@ -6,7 +6,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_types::pod_migration_job::PodMigrationJobMode;
 use serde_json::Value;
 
-use crate::reason::Reason;
+use crate::{outlook::Outlook, reason::Reason};
 
 /// One thing that a pass does. A failure matters to the steps that follow.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Eviction {
     /// The reason as the original writes it into jobs and events; empty for strategies of kubernetes-sigs/descheduler.
     pub recorded_reason: String,
     pub means: Means,
+    /// What it leads to, as far as that was foreseen.
+    pub outlook: Outlook,
 }
 
 /// Which pod is meant.

@@ -48,4 +48,15 @@ impl<'a> Budgets<'a> {
         }
         Ok(())
     }
+
+    /// A pod stays after all.
+    pub(crate) fn give_back(&mut self, pod: &Pod) {
+        if !pod.is_active() || !pod.is_ready() {
+            return;
+        }
+        let budgets = self.by_namespace.get_mut(pod.namespace()).into_iter().flatten();
+        for budget in budgets.filter(|budget| budget.selector.selects(|key| pod.label(key))) {
+            budget.left += 1;
+        }
+    }
 }

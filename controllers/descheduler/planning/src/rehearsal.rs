@@ -3,50 +3,52 @@
 use std::sync::Arc;
 
 use koord_core::{clock::Moment, key::ObjectKey, uid::Uid};
-use koord_descheduler_framework::{EvictedPod, Eviction, Means};
+use koord_descheduler_framework::{EvictedPod, Eviction, Means, Successor};
 use koord_scheduler_engine::{Engine, Outcome};
 use koord_scheduler_framework::{labels::Labels, node::Node, pod::Pod};
 use koord_types::pod_migration_job::PodMigrationJobMode;
 
 /// A cluster in which evictions are tried, one after the other.
-pub struct Rehearsal {
+pub(crate) struct Rehearsal {
     engine: Engine,
     /// How many successors there have been, for their names.
     successors: u64,
-}
-
-/// What comes instead of a pod that is evicted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Successor {
-    /// Its workload makes another pod, which gets this node.
-    On(Arc<str>),
-    /// Its workload makes another pod, which gets the node of the evicted one.
-    ComesBack(Arc<str>),
-    /// Its workload makes another pod, which no node takes.
-    Pending(String),
-    /// Nothing makes another pod.
-    None,
-    /// The scheduler's engine does not know the pod, or cannot say.
-    Unknown(&'static str),
+    /// The last pod that was taken away, and its successor.
+    last: Option<(Arc<Pod>, Option<Uid>)>,
 }
 
 impl Rehearsal {
     /// Evictions are tried on a copy of the engine.
-    pub fn of(engine: &Engine) -> Self {
-        Self { engine: engine.copy(), successors: 0 }
+    pub(crate) fn of(engine: &Engine) -> Self {
+        Self { engine: engine.copy(), successors: 0, last: None }
+    }
+
+    /// Brings the last pod back that was taken away.
+    pub(crate) fn take_back(&mut self) {
+        let Some((old, successor)) = self.last.take() else { return };
+        let now = Moment::default();
+        if let Some(successor) = successor {
+            self.engine.remove_pod(&successor, now);
+        }
+        self.engine.set_pod(old, now);
     }
 
     /// Takes a pod away and schedules its successor. What follows sees the result.
-    pub fn evict(&mut self, eviction: &Eviction) -> Successor {
+    pub(crate) fn evict(&mut self, eviction: &Eviction) -> Successor {
+        self.last = None;
         let now = Moment::default();
         let EvictedPod { uid, .. } = &eviction.pod;
         let Some(placed) = self.engine.cluster().pod(uid) else {
             return Successor::Unknown("the scheduler does not know the pod");
         };
         let old = Arc::clone(&placed.pod);
+        if self.engine.profile(&old.template.scheduler).is_none() {
+            return Successor::Unknown("another scheduler places it");
+        }
         let row = placed.row;
         let node = self.engine.cluster().node(row).map(Arc::clone);
         self.engine.remove_pod(uid, now);
+        self.last = Some((Arc::clone(&old), None));
         if old.controller.is_none() {
             return Successor::None;
         }
@@ -57,6 +59,7 @@ impl Rehearsal {
         }
         let successor = self.successor(&old);
         let new = successor.uid.clone();
+        self.last = Some((old, Some(new.clone())));
         self.engine.set_pod(Arc::new(successor), now);
         let outcome = self.engine.attempt_for(&new, now);
         if let Some(node) = left_out {

@@ -14,7 +14,7 @@ use koord_types::pod_migration_job::PodMigrationJob;
 use serde_json::{Map, Value, json};
 
 /// What a step writes; `None` where it writes nothing. A new PodMigrationJob gets this name, and the id of the process.
-pub(crate) fn write(step: &Step, name: impl FnOnce() -> String, process: &str) -> Option<Write> {
+pub fn write(step: &Step, name: impl FnOnce() -> String, process: &str) -> Option<Write> {
     let node = |node: &Arc<str>, is_unschedulable: bool| Write {
         kind: ResourceKind::NODE,
         key: ObjectKey::cluster(node),
@@ -90,6 +90,16 @@ pub(crate) fn event(eviction: &Eviction) -> Option<Event> {
 pub(crate) fn failure(eviction: &Eviction, error: &str) -> Event {
     let message = format!("could not be evicted by {} ({}): {error}", eviction.plugin, eviction.reason);
     about(eviction, EventType::Warning, "EvictionFailed", message)
+}
+
+/// What is reported of an eviction that is not worth it, whether it takes place or not.
+pub(crate) fn objection(eviction: &Eviction, is_spared: bool) -> Option<Event> {
+    let objection = eviction.outlook.objection.as_ref()?.reason();
+    let (strategy, remedy) = (eviction.plugin, objection.code.remedy());
+    let what = if is_spared { "stays, although" } else { "is evicted because" };
+    let why = &eviction.reason.text;
+    let message = format!("{what} {strategy} wants that ({why}); not worth it: {}. {remedy}", objection.text);
+    Some(about(eviction, EventType::Warning, "EvictionNotWorthIt", message))
 }
 
 fn about(eviction: &Eviction, type_: EventType, reason: &'static str, message: String) -> Event {

@@ -9,19 +9,24 @@
 
 mod carry_out;
 mod feed;
+mod history;
 mod jobs;
 mod metrics;
 mod migration;
 mod passes;
+mod planner;
 mod scales;
 mod task;
 mod view;
 
 pub use self::{
+    carry_out::write,
     feed::Feed,
+    history::{HISTORY, HISTORY_KEY},
     jobs::{JOBS, install_jobs},
     metrics::{METRICS, Measures},
     migration::{LateRequester, Migration},
     passes::Passes,
+    planner::Planner,
     task::{Worker, install},
 };

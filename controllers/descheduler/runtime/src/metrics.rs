@@ -29,8 +29,22 @@ pub(crate) const STRATEGY_ERRORS: Description = Description::counter(
 )
 .advice("The log line `the strategy failed` says why.");
 
+pub(crate) const OBJECTIONS: Description = Description::counter(
+    "koord_descheduler_objections_total",
+    &["profile", "strategy", "objection", "result"],
+    "Evictions that planning found not to be worth it: `evicted` with `planning: report`, `spared` with `planning: enforce`. A pod that stays is counted in each pass.",
+)
+.advice("`koordctl deschedule plan` shows them one by one, with what would help.");
+pub(crate) const PLANNING: Description = Description::gauge(
+    "koord_descheduler_planning_ready",
+    &[],
+    "Whether it can be foreseen what evictions lead to: 1 where the scheduler's objects are known, 0 where they are not.",
+)
+.advice("The log line `what evictions lead to is not foreseen` says why.");
+
 /// All metrics of the descheduler's own.
-pub const METRICS: &[Description] = &[PODS_EVICTED, PASS_DURATION, LAST_PASS, STRATEGY_ERRORS];
+pub const METRICS: &[Description] =
+    &[PODS_EVICTED, PASS_DURATION, LAST_PASS, STRATEGY_ERRORS, OBJECTIONS, PLANNING];
 
 /// The metrics.
 pub struct Measures {
@@ -38,6 +52,8 @@ pub struct Measures {
     pass: Histogram,
     steps: IntGauge,
     pub(crate) errors: IntCounterVec,
+    objections: IntCounterVec,
+    planning: IntGauge,
 }
 
 impl Measures {
@@ -51,6 +67,8 @@ impl Measures {
             pass: metrics.histogram(PASS_DURATION)?.with_label_values(&none),
             steps: metrics.gauge(LAST_PASS)?.with_label_values(&none),
             errors: metrics.counter(STRATEGY_ERRORS)?,
+            objections: metrics.counter(OBJECTIONS)?,
+            planning: metrics.gauge(PLANNING)?.with_label_values(&none),
         })
     }
 
@@ -65,5 +83,17 @@ impl Measures {
     pub(crate) fn computed(&self, took: Duration, steps: usize) {
         self.pass.observe(took.as_secs_f64());
         self.steps.set(i64::try_from(steps).unwrap_or(i64::MAX));
+    }
+
+    /// An eviction was found not to be worth it.
+    pub(crate) fn objected(&self, eviction: &Eviction, is_spared: bool) {
+        let Some(objection) = &eviction.outlook.objection else { return };
+        let result = if is_spared { "spared" } else { "evicted" };
+        let labels = [&*eviction.profile, eviction.plugin, objection.code.as_str(), result];
+        self.objections.with_label_values(&labels).inc();
+    }
+
+    pub(crate) fn plans(&self, is_ready: bool) {
+        self.planning.set(i64::from(is_ready));
     }
 }

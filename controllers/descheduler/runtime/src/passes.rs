@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Descheduler, Input, Memory, Plan, PodId};
+use koord_descheduler_framework::{Descheduler, Eviction, History, Input, Memory, Plan, Planning, PodId};
 use koord_runtime::{clock::Moment, uid::Uid};
 
-use crate::migration::SharedCluster;
+use crate::{migration::SharedCluster, planner::Planner};
 
 /// The first pause after an eviction failed, and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -17,6 +17,9 @@ pub struct Passes {
     descheduler: Arc<Descheduler>,
     pub(crate) cluster: SharedCluster,
     memory: Memory,
+    /// Who foresees what evictions lead to; `None` where no profile asks.
+    pub(crate) planner: Option<Box<dyn Planner>>,
+    pub(crate) history: History,
     /// The time from the start of a pass to the start of the next; `None` for a single pass.
     interval: Option<Duration>,
     /// When the next pass begins; `None` where there is none to come.
@@ -34,11 +37,13 @@ pub(crate) struct UnderWay {
 }
 
 impl Passes {
-    pub fn new(descheduler: Descheduler, interval: Duration) -> Self {
+    pub fn new(descheduler: Descheduler, interval: Duration, planner: Option<Box<dyn Planner>>) -> Self {
         Self {
             descheduler: Arc::new(descheduler),
             cluster: SharedCluster::default(),
             memory: Memory::default(),
+            planner,
+            history: History::default(),
             interval: (!interval.is_zero()).then_some(interval),
             next: None,
             failed: BTreeMap::new(),
@@ -65,7 +70,7 @@ impl Passes {
     }
 
     /// What has become of the next step. A failure changes what follows.
-    pub(crate) fn carried_out(&self, pass: &mut UnderWay, is_done: bool) {
+    pub(crate) fn carried_out(&mut self, pass: &mut UnderWay, is_done: bool) {
         pass.results.push(is_done);
         if !is_done {
             pass.plan = self.plan(&pass.results, &pass.held, pass.now);
@@ -92,8 +97,32 @@ impl Passes {
         self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
     }
 
-    fn plan(&self, results: &[bool], held: &[PodId], now: Timestamp) -> Plan {
-        self.descheduler.pass(&Input { results, held, ..Input::new(&self.cluster.lock(), &self.memory, now) })
+    fn plan(&mut self, results: &[bool], held: &[PodId], now: Timestamp) -> Plan {
+        let cluster = self.cluster.lock();
+        let input = Input { results, held, ..Input::new(&cluster, &self.memory, now) };
+        match &mut self.planner {
+            Some(planner) => planner.plan(&self.descheduler, &input, &self.history),
+            None => self.descheduler.pass(&input),
+        }
+    }
+
+    /// A pod has been evicted, or a job for that was made, in a profile that plans: that is remembered.
+    pub(crate) fn remember(&mut self, eviction: &Eviction, now: Timestamp) -> bool {
+        let profiles = self.descheduler.profiles.iter();
+        let mut planning = profiles.filter(|profile| profile.planning != Planning::Off);
+        let Some(profile) = planning.find(|profile| profile.name == eviction.profile) else { return false };
+        let cool_down = profile.cool_down;
+        let cluster = self.cluster.lock();
+        let pod = cluster.pod_id(eviction.pod.key.as_str()).and_then(|id| cluster.pod(id));
+        // The cache may show already that it is gone.
+        let Some(pod) = pod.filter(|pod| pod.uid == eviction.pod.uid) else { return false };
+        self.history.add(pod, eviction, cool_down, now);
+        true
+    }
+
+    /// Looks for the pods that have replaced evicted ones. Whether one was found.
+    pub(crate) fn find_successors(&mut self, now: Timestamp) -> bool {
+        self.history.find_successors(&self.cluster.lock(), now)
     }
 }
 

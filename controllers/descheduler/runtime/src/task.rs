@@ -1,16 +1,20 @@
 //! The tasks around the passes: the one of the leader, which carries plans out, and the one of every other replica, which only follows the cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use koord_descheduler_framework::{Skipped, Step};
+use futures::future::OptionFuture;
+use koord_descheduler_framework::{Eviction, Skipped, Step};
 use koord_descheduler_migration::controller::COMPONENT;
-use koord_runtime::{Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, random::Random};
+use koord_runtime::{
+    Core, api::Api, clock::SharedClock, events::EventSink, manager::Manager, random::Random, uid::Uid,
+};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     carry_out,
     feed::{DELTAS_MAX, Feed},
+    history::HistoryStore,
     metrics::Measures,
     migration::{Migration, Verdict},
     passes::{Passes, UnderWay},
@@ -21,6 +25,10 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long changes are waited for where nothing else is to be done.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long the first pass waits for what the scheduler knows.
+const FORESIGHT_WITHIN: Duration = Duration::from_secs(10);
+/// How many objections are remembered, so that each is reported once.
+const REPORTED_MAX: usize = 10_000;
 /// How often it is looked whether the caches are complete.
 const INCOMPLETE: Duration = Duration::from_millis(20);
 
@@ -40,6 +48,12 @@ pub struct Worker {
     process: String,
     /// Why the last pass did nothing, as it was reported.
     skipped: Option<Skipped>,
+    /// Where the history of evictions is kept; `None` where no profile plans.
+    history: Option<HistoryStore>,
+    /// Why nothing can be foreseen, as it was reported.
+    obstacle: Option<String>,
+    /// Pods that stay because of an objection that was reported, with its code.
+    reported: BTreeSet<(Uid, &'static str)>,
 }
 
 impl Worker {
@@ -49,9 +63,13 @@ impl Worker {
         feed: Feed,
         core: &Core,
         measures: Measures,
-        is_dry_run: bool,
+        (is_dry_run, history_namespace): (bool, &str),
     ) -> Self {
+        let history = passes.planner.as_ref().map(|_| HistoryStore::new(history_namespace.to_owned()));
         Self {
+            history,
+            obstacle: None,
+            reported: BTreeSet::new(),
             passes,
             migration,
             scales: Scales::default(),
@@ -69,19 +87,27 @@ impl Worker {
     /// Follows the cluster for a time, or until changes have come.
     async fn follow(&mut self, longest: Duration) {
         let clock = Arc::clone(&self.clock);
+        let foresight: OptionFuture<_> = self.passes.planner.as_mut().map(|planner| planner.follow()).into();
+        let mut deltas = Vec::new();
         tokio::select! {
             biased;
-            deltas = self.feed.stream.next(DELTAS_MAX) => {
-                {
-                    let mut cluster = self.passes.cluster.lock();
-                    for delta in deltas {
-                        delta.apply(&mut cluster);
-                    }
-                }
-                clock.sleep(PAUSE.min(longest)).await;
-            }
-            () = clock.sleep(longest) => {}
+            next = self.feed.stream.next(DELTAS_MAX) => deltas = next,
+            Some(()) = foresight => {}
+            () = clock.sleep(longest) => return,
         }
+        // What the scheduler reads may have come alone, or with more of what the descheduler reads.
+        if deltas.is_empty() {
+            deltas = self.feed.stream.take(DELTAS_MAX);
+        } else if let Some(planner) = &mut self.passes.planner {
+            planner.catch_up(self.clock.now());
+        }
+        {
+            let mut cluster = self.passes.cluster.lock();
+            for delta in deltas {
+                delta.apply(&mut cluster);
+            }
+        }
+        clock.sleep(PAUSE.min(longest)).await;
     }
 
     /// Makes passes until `end`.
@@ -89,6 +115,7 @@ impl Worker {
         while !self.feed.is_complete() && !end.is_cancelled() {
             self.follow(INCOMPLETE).await;
         }
+        self.foresee(api, end).await;
         self.passes.lead(self.clock.moment());
         while !end.is_cancelled() {
             let now = self.clock.moment();
@@ -104,6 +131,18 @@ impl Worker {
                     self.follow(next.map_or(IDLE, |next| next.since(now))).await;
                 }
             }
+        }
+    }
+
+    /// Reads what was evicted before, and waits a while for what the scheduler knows.
+    async fn foresee(&mut self, api: &Api, end: &CancellationToken) {
+        if let Some(history) = &mut self.history {
+            history.load(api, &mut self.passes.history).await;
+        }
+        let until = self.clock.moment() + FORESIGHT_WITHIN;
+        let waits = |passes: &Passes| passes.planner.as_ref().is_some_and(|planner| planner.obstacle().is_some());
+        while waits(&self.passes) && self.clock.moment() < until && !end.is_cancelled() {
+            self.follow(INCOMPLETE).await;
         }
     }
 
@@ -148,11 +187,13 @@ impl Worker {
                 migration.prepare(&mut cluster);
             }
         }
+        self.prepare_foresight();
         let began = self.clock.moment();
         let mut pass = self.passes.begin(self.clock.now(), began);
         let took = self.clock.moment().since(began);
         self.measures.computed(took, pass.plan.steps.len());
         self.report(&pass);
+        self.report_spared(&pass.plan.spared);
         while let Some(step) = pass.plan.steps.get(pass.done()).cloned() {
             if end.is_cancelled() {
                 return;
@@ -161,6 +202,50 @@ impl Worker {
             self.passes.carried_out(&mut pass, is_done);
         }
         self.passes.end(pass);
+        if let Some(history) = &mut self.history {
+            history.save(api, &self.passes.history).await;
+        }
+    }
+
+    /// Brings the planner to where the caches are, and reports where it cannot foresee anything.
+    fn prepare_foresight(&mut self) {
+        let now = self.clock.now();
+        let Some(planner) = &mut self.passes.planner else { return };
+        planner.catch_up(now);
+        let obstacle = planner.obstacle();
+        self.measures.plans(obstacle.is_none());
+        if let Some(obstacle) = obstacle.as_ref().filter(|_| self.obstacle != obstacle) {
+            tracing::warn!("what evictions lead to is not foreseen: {obstacle}; profiles with `planning: enforce` evict nothing until it is, and `planning: off` does without");
+        }
+        self.obstacle = obstacle;
+        if self.passes.find_successors(now)
+            && let Some(history) = &mut self.history
+        {
+            history.changed();
+        }
+    }
+
+    /// Reports evictions that are not worth it and do not take place, each once until another reason keeps the pod.
+    fn report_spared(&mut self, spared: &[Eviction]) {
+        let mut reported = BTreeSet::new();
+        for eviction in spared {
+            let Some(objection) = &eviction.outlook.objection else { continue };
+            self.measures.objected(eviction, true);
+            let key = (eviction.pod.uid.clone(), objection.code.as_str());
+            if !self.reported.contains(&key)
+                && let Some(event) = carry_out::objection(eviction, true)
+            {
+                let (pod, strategy) = (eviction.pod.key.as_str(), eviction.plugin);
+                tracing::info!(pod, strategy, "the pod stays: {objection}");
+                if !self.is_dry_run {
+                    self.events.record(COMPONENT, event);
+                }
+            }
+            if reported.len() < REPORTED_MAX {
+                reported.insert(key);
+            }
+        }
+        self.reported = reported;
     }
 
     /// Reports what a pass could not do. Why it did nothing is reported once.
@@ -187,6 +272,7 @@ impl Worker {
         }
         let write = carry_out::write(step, || self.random.uuid(), &self.process);
         let Some(write) = write.filter(|_| !self.is_dry_run) else { return true };
+        self.report_objection(step);
         let result = api.write(&write).await;
         let Step::Evict(eviction) = step else {
             if let Err(error) = &result {
@@ -196,6 +282,11 @@ impl Worker {
         };
         match &result {
             Ok(_) => {
+                if self.passes.remember(eviction, self.clock.now())
+                    && let Some(history) = &mut self.history
+                {
+                    history.changed();
+                }
                 if let Some(event) = carry_out::event(eviction) {
                     self.measures.evicted(eviction, true);
                     self.events.record(COMPONENT, event);
@@ -209,6 +300,18 @@ impl Worker {
             }
         }
         result.is_ok()
+    }
+}
+
+impl Worker {
+    /// Reports an eviction that takes place although it is not worth it.
+    fn report_objection(&self, step: &Step) {
+        if let Some(eviction) = step.eviction()
+            && let Some(event) = carry_out::objection(eviction, false)
+        {
+            self.measures.objected(eviction, false);
+            self.events.record(COMPONENT, event);
+        }
     }
 }
 

@@ -32,6 +32,11 @@ impl Configuration {
         Self::of_document(document, &Source::new("the shipped configuration", SHIPPED), &HookFactories::new())
     }
 
+    /// The configuration of a source, for a program that has no hooks of quotas. Mistakes are named with their lines.
+    pub fn of_source(source: &Source<'_>) -> Result<Self> {
+        Self::of_document(source.parse()?, source, &HookFactories::new())
+    }
+
     pub fn profiles(&self) -> &[Profile] {
         &self.values.profiles
     }

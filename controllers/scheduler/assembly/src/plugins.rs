@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{ElasticQuotaArgs, Point, Resolved, SchedulerConfiguration};
-use koord_resource::controller::ResourceKind;
+use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 use koord_scheduler_framework::{FeatureGates, Plugin, Profile, Registration, extender::Extender};
 use koord_scheduler_plugins_koordinator::{
     Coscheduling, DeviceShare, NodeNumaResource, NodeResourcesFitPlus, Reservation, ScarceResourceAvoidance,
@@ -227,6 +227,20 @@ pub fn reads() -> BTreeSet<ResourceKind> {
         InEngine | NotBuilt => None,
     });
     plugins.flat_map(|plugin| plugin.register().reads).copied().collect()
+}
+
+/// The only ConfigMap that plugins read.
+const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
+
+/// What an engine may read whose further plugins read these kinds.
+pub fn read_rules(further: &[ResourceKind]) -> Vec<RbacRule> {
+    let kinds = reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
+    let kinds: BTreeSet<ResourceKind> = kinds.chain(further.iter().copied()).collect();
+    let rule = |kind: ResourceKind| {
+        let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
+        RbacRule { names, ..kind.rule(&["list", "watch"]) }
+    };
+    kinds.into_iter().map(rule).collect()
 }
 
 #[cfg(test)]

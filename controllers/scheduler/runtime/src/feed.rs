@@ -11,7 +11,7 @@ use koord_runtime::{
     Core, Watch,
     cache::Change,
     changes::{ChangeSender, ChangeStream, changes},
-    clock::Moment,
+    clock::{Moment, SharedClock},
     key::ObjectKey,
     reflector::Selection,
     store::{Sink, Store},
@@ -25,6 +25,9 @@ use self::object::{Kind, Whole};
 pub(crate) use self::pods::{PodStatus, Pods};
 pub(crate) use self::shown::Objects;
 use crate::{extender::Webhook, transform::Transformers, view::NodeView};
+
+/// Changes that are taken at a time.
+const DELTAS_MAX: usize = 4096;
 
 /// A change of the cluster.
 #[derive(Clone, Debug)]
@@ -164,6 +167,27 @@ impl Feed {
         }
     }
 
+    /// Waits for changes, and brings an engine there that knows what came before.
+    pub async fn follow(&mut self, engine: &mut Engine, clock: &SharedClock) {
+        let deltas = self.stream.next(DELTAS_MAX).await;
+        apply(deltas, engine, clock.moment());
+    }
+
+    /// Brings an engine that knows what came before to where the caches are.
+    pub fn catch_up(&mut self, engine: &mut Engine, now: Moment) {
+        loop {
+            apply(self.stream.take(DELTAS_MAX), engine, now);
+            if self.stream.backlog() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// A kind of these that may not be watched, and what helps.
+    pub fn forbidden(&self) -> Option<String> {
+        self.watches().find_map(|watch| Some(format!("{}: {}", watch.kind.kind, watch.forbidden()?)))
+    }
+
     /// All objects, as if they were new.
     fn everything(&self) -> Vec<Delta> {
         let nodes = self.nodes.read();
@@ -201,6 +225,12 @@ impl Feed {
 
     fn watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
         self.others.iter().flat_map(|followed| &followed.watches)
+    }
+}
+
+fn apply(deltas: Vec<Delta>, engine: &mut Engine, now: Moment) {
+    for delta in deltas {
+        delta.apply(engine, now);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Plots of SVG, each with a title, a description and its numbers as a table.
 
-use super::{escaped, table::table};
+use crate::html::{LOOKS, escaped, figure, table};
 
 /// A line of a plot.
 pub(super) struct Line {
@@ -26,8 +26,6 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 30.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
-/// Colours and patterns that the style has.
-const LOOKS: usize = 6;
 /// Where an axis is marked.
 const STEPS: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Rows of a table of numbers, about.
@@ -133,37 +131,6 @@ pub(super) fn bars(title: &str, labels: &[String], series: &[(String, Vec<usize>
         &content.concat(),
         &names,
         &table(title, &rows),
-    )
-}
-
-/// A picture with its legend, and its numbers where a reader asks for them.
-pub(super) fn figure(
-    title: &str,
-    description: &str,
-    (width, height): (f64, f64),
-    content: &str,
-    names: &[&str],
-    numbers: &str,
-) -> String {
-    let legend = |(index, name): (usize, &&str)| {
-        let look = index % LOOKS;
-        format!(
-            "<li><svg class=\"key\" viewBox=\"0 0 28 10\" aria-hidden=\"true\"><polyline class=\"c{look}\" points=\"0,5 28,5\"/></svg>{}</li>",
-            escaped(name)
-        )
-    };
-    let legend: String = names.iter().enumerate().map(legend).collect();
-    let legend = if names.is_empty() { String::new() } else { format!("<ul class=\"legend\">{legend}</ul>\n") };
-    let (title, description) = (escaped(title), escaped(description));
-    let numbers = if numbers.is_empty() {
-        String::new()
-    } else {
-        format!("<details><summary>Numbers</summary>\n{numbers}</details>\n")
-    };
-    format!(
-        "<figure>\n<figcaption>{title}</figcaption>\n{legend}\
-         <svg class=\"plot\" role=\"img\" viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<desc>{description}</desc>\n\
-         {content}</svg>\n{numbers}</figure>\n"
     )
 }
 

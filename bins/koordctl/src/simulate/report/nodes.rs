@@ -2,7 +2,8 @@
 
 use koord_scheduler_simulator::outcome::NodeState;
 
-use super::{Run, chart::figure, escaped, percent};
+use super::{Run, percent};
+use crate::html::{escaped, figure};
 
 /// More cells are not told apart: nodes that follow each other share one.
 const CELLS_MAX: usize = 1600;
@@ -12,7 +13,7 @@ const COLUMNS: usize = 45;
 pub(super) fn section(runs: &[Run]) -> String {
     let words = "Each cell is a node, by name from left to right and from top to bottom. Its shade is the largest share of its cpu, \
                  memory and GPUs that is requested: empty ones are light.";
-    super::section("Nodes at the end", words, &(scale() + &runs.iter().map(strip).collect::<String>()))
+    crate::html::section("Nodes at the end", words, &(scale() + &runs.iter().map(strip).collect::<String>()))
 }
 
 /// What the shades mean.

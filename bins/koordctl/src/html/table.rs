@@ -3,7 +3,7 @@
 use super::escaped;
 
 /// Rows of words, of which the first has the headings and each first word is one.
-pub(super) fn table(caption: &str, rows: &[Vec<String>]) -> String {
+pub(crate) fn table(caption: &str, rows: &[Vec<String>]) -> String {
     let mut rows = rows.iter();
     let head: String = rows.next().into_iter().flatten().map(|word| cell("th scope=\"col\"", "th", word)).collect();
     let row = |row: &Vec<String>| {
