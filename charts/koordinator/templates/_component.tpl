@@ -1,6 +1,7 @@
 {{/*
 koord-scheduler and koord-descheduler: their configuration, Deployment, disruption budget, network policy and PodMonitor. Takes a dict with root,
-component (the key of its values), config (a text), args, env (both lists) and securePort.
+component (the key of its values), config (a text), args, env (both lists), securePort, and beside: the configurations of other components that it reads,
+by component; each is mounted in a folder of that name.
 */}}
 {{- define "koordinator.component" -}}
 {{- $root := .root -}}
@@ -41,6 +42,9 @@ spec:
       annotations:
         # The configuration is read at the start.
         checksum/config: {{ sha256sum .config }}
+        {{- range $component, $config := .beside }}
+        checksum/{{ $component }}-config: {{ sha256sum $config }}
+        {{- end }}
     spec:
       serviceAccountName: {{ $name }}
       terminationGracePeriodSeconds: 10
@@ -127,6 +131,11 @@ spec:
         - name: config
           mountPath: /config
           readOnly: true
+        {{- range $component, $_ := .beside }}
+        - name: {{ $component }}-config
+          mountPath: /{{ $component }}
+          readOnly: true
+        {{- end }}
       volumes:
       - name: config
         configMap:
@@ -135,6 +144,15 @@ spec:
           items:
           - key: {{ $name }}-config
             path: {{ $name }}.config
+      {{- range $component, $_ := .beside }}
+      - name: {{ $component }}-config
+        configMap:
+          name: koord-{{ $component }}-config
+          defaultMode: 420
+          items:
+          - key: koord-{{ $component }}-config
+            path: koord-{{ $component }}.config
+      {{- end }}
 {{- $budget := $values.podDisruptionBudget }}
 {{- if $budget.enabled }}
 ---

@@ -35,7 +35,7 @@ pub(crate) fn configuration(namespaces: &Value, strategies: &[&str]) -> Configur
     let plugin = |name: &str, args: Value| json!({"name": name, "args": args});
     let level = |name: &str| json!({"name": name, "nodeSelector": {"matchLabels": {"price": name}}});
     let document = json!({
-        "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "deschedulingInterval": "10s",
+        "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "deschedulingInterval": "30s",
         "profiles": [
             {
                 "name": "migrates",

@@ -26,7 +26,8 @@ pub(super) struct Descheduler {
     /// Feature gates of the descheduler, such as "DisablePVCReservation=true".
     feature_gates: String,
     /// Added. Whether evictions are followed through the scheduler before they are made: off, report, or enforce, which leaves out those that
-    /// are not worth it. Empty: what the program does by itself. A `config` says so in its profiles instead.
+    /// are not worth it. Empty: enforce in a new installation, else what the configuration in the cluster says, and report where it says
+    /// nothing, as the original's. A `config` says so in its profiles instead.
     planning: Planning,
     /// Added. The namespaces whose pods may be evicted; empty for all but kube-system and that of the installation. Where they are named, the
     /// roles permit evictions in these namespaces alone. A `config` has to name them, too.

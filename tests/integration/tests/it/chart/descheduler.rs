@@ -121,6 +121,11 @@ fn the_configuration_is_the_originals_and_follows_the_values() {
     let excluded = json!({"exclude": ["kube-system", "colocation"]});
     assert_eq!(arguments(&document, "MigrationController")["namespaces"], excluded);
     assert_eq!(arguments(&document, "LowNodeLoad")["evictableNamespaces"], excluded);
+    assert_eq!(profile["planning"], "enforce", "in a new installation");
+    let planning = |set: &str| configuration(&with(&helm, &[set]))["profiles"][0]["planning"].clone();
+    assert_eq!(planning("--set=descheduler.planning=report"), "report");
+    // Helm reads a bare off in a values file as false.
+    assert_eq!(planning("--set-json=descheduler.planning=false"), "off");
     let own = configuration(&with(
         &helm,
         &["--set=descheduler.config.apiVersion=descheduler/v1alpha2,descheduler.config.kind=DeschedulerConfiguration,\
