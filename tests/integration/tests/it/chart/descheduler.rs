@@ -93,7 +93,9 @@ fn it_can_be_reached_at_its_ports_alone_and_keeps_the_lease_that_it_is_configure
     let lease = |sets: &[&str]| {
         let objects = with(&helm, sets);
         let role = find(&objects, "Role", "koord-descheduler-role").unwrap();
-        role["rules"][1]["resourceNames"].clone()
+        let mut rules = role["rules"].as_array().unwrap().iter();
+        let named = rules.find(|rule| texts(&rule["resources"]) == ["leases"] && rule["resourceNames"].is_array());
+        named.unwrap()["resourceNames"].clone()
     };
     assert_eq!(lease(&[]), json!(["koord-descheduler"]));
     // A configuration without a name has the one of the program.
