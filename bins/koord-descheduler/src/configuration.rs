@@ -26,7 +26,7 @@ pub fn configuration(options: &Options) -> Result<Configuration> {
 }
 
 /// The scheduler's configuration of the flags: their file, or the one that is shipped.
-pub fn scheduler_configuration(options: &Options) -> Result<SchedulerConfiguration> {
+pub(crate) fn scheduler_configuration(options: &Options) -> Result<SchedulerConfiguration> {
     let Some(file) = &options.scheduler_config else { return SchedulerConfiguration::shipped_for_all_pods() };
     let name = file.display().to_string();
     let text = read_configuration(file).with_context(|| format!("--scheduler-config {name} cannot be read"))?;
