@@ -292,7 +292,9 @@ fn the_installation_of_the_descheduler_is_whole_and_starts_it_with_the_configura
     let values = &configuration.values;
     let address = format!("0.0.0.0:{}", container["ports"][0]["containerPort"]);
     assert_eq!((&values.healthz_bind_address, &values.metrics_bind_address), (&address, &address));
-    let lease = &find("Role", "koord-descheduler-role")["rules"].as_array().unwrap()[1]["resourceNames"];
+    let mut rules = find("Role", "koord-descheduler-role")["rules"].as_array().unwrap().iter();
+    let is_of_lease = |rule: &&Value| rule["resources"][0] == "leases" && rule["resourceNames"].is_array();
+    let lease = &rules.find(is_of_lease).unwrap()["resourceNames"];
     assert_eq!(lease[0], values.leader_election.resource_name.as_deref().unwrap());
     assert_eq!(
         find("Deployment", name)["metadata"]["namespace"],

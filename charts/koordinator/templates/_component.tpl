@@ -1,7 +1,7 @@
 {{/*
 koord-scheduler and koord-descheduler: their configuration, Deployment, disruption budget, network policy and PodMonitor. Takes a dict with root,
-component (the key of its values), config (a text), args, env (both lists), securePort, and schedulerConfig where it reads the scheduler's
-ConfigMap of this name.
+component (the key of its values), config (a text), args, env (both lists), securePort, and beside: the configurations of other components that it reads,
+by component; each is mounted in a folder of that name.
 */}}
 {{- define "koordinator.component" -}}
 {{- $root := .root -}}
@@ -42,6 +42,9 @@ spec:
       annotations:
         # The configuration is read at the start.
         checksum/config: {{ sha256sum .config }}
+        {{- range $component, $config := .beside }}
+        checksum/{{ $component }}-config: {{ sha256sum $config }}
+        {{- end }}
     spec:
       serviceAccountName: {{ $name }}
       terminationGracePeriodSeconds: 10
@@ -128,9 +131,9 @@ spec:
         - name: config
           mountPath: /config
           readOnly: true
-        {{- with .schedulerConfig }}
-        - name: scheduler-config
-          mountPath: /scheduler-config
+        {{- range $component, $_ := .beside }}
+        - name: {{ $component }}-config
+          mountPath: /{{ $component }}
           readOnly: true
         {{- end }}
       volumes:
@@ -141,14 +144,14 @@ spec:
           items:
           - key: {{ $name }}-config
             path: {{ $name }}.config
-      {{- with .schedulerConfig }}
-      - name: scheduler-config
+      {{- range $component, $_ := .beside }}
+      - name: {{ $component }}-config
         configMap:
-          name: {{ . }}
+          name: koord-{{ $component }}-config
           defaultMode: 420
           items:
-          - key: {{ . }}
-            path: koord-scheduler.config
+          - key: koord-{{ $component }}-config
+            path: koord-{{ $component }}.config
       {{- end }}
 {{- $budget := $values.podDisruptionBudget }}
 {{- if $budget.enabled }}

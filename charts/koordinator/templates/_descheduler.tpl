@@ -1,7 +1,18 @@
-{{/* How far evictions are planned before they are made: a word of the field `planning` of a profile, or nothing. */}}
+{{/*
+How far evictions are planned before they are made: the field `planning` of a profile. Where no value says it, what is in the cluster stays: a
+configuration without the field, as those of the original, has the program's default; a new installation enforces.
+*/}}
 {{- define "koordinator.planning" -}}
+{{- $planning := toString .Values.descheduler.planning -}}
+{{- if not $planning -}}
+{{- $planning = "enforce" -}}
+{{- with lookup "v1" "ConfigMap" .Values.installation.namespace "koord-descheduler-config" -}}
+{{- $document := get (default dict .data) "koord-descheduler-config" | fromYaml -}}
+{{- $planning = dig "planning" "report" (first (default (list dict) $document.profiles)) -}}
+{{- end -}}
+{{- end -}}
 {{- /* YAML reads a bare off as false. */ -}}
-{{- toString .Values.descheduler.planning | replace "false" "off" -}}
+{{- toString $planning | replace "false" "off" -}}
 {{- end -}}
 
 {{/* Which namespaces the pods may be in that are evicted. */}}
@@ -35,9 +46,7 @@ deschedulingInterval: 10s
 dryRun: false
 profiles:
 - name: koord-descheduler
-  {{- with include "koordinator.planning" . }}
-  planning: {{ quote . }}
-  {{- end }}
+  planning: {{ include "koordinator.planning" . | quote }}
   plugins:
     deschedule:
       disabled: [{name: "*"}]

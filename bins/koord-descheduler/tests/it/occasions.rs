@@ -35,7 +35,7 @@ pub(crate) fn configuration(namespaces: &Value, strategies: &[&str]) -> Configur
     let plugin = |name: &str, args: Value| json!({"name": name, "args": args});
     let level = |name: &str| json!({"name": name, "nodeSelector": {"matchLabels": {"price": name}}});
     let document = json!({
-        "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "deschedulingInterval": "10s",
+        "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "deschedulingInterval": "30s",
         "profiles": [
             {
                 "name": "migrates",
@@ -147,7 +147,7 @@ impl Occasions {
             random: Random::seeded(1),
         };
         let stop = CancellationToken::new();
-        let settings = Settings::within(configuration);
+        let settings = Settings::within(configuration)?;
         let running = tokio::spawn(run_with(settings, dependencies, Some(Arc::clone(clock)), stop.clone()));
         self.cluster.pass(Duration::from_mins(1)).await;
         // Nothing is to be moved there any more.

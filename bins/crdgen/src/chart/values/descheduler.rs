@@ -25,9 +25,9 @@ pub(super) struct Descheduler {
     port: u16,
     /// Feature gates of the descheduler, such as "DisablePVCReservation=true".
     feature_gates: String,
-    /// Added. Whether evictions are followed through the scheduler before they are made: enforce leaves out those that are not worth it, report
-    /// only reports them, off does not look. Empty: what the program does by itself, report. A `config` says so in its profiles instead. With
-    /// scheduler.enabled the scheduler's configuration is that of the chart, else the one that is shipped.
+    /// Added. Whether evictions are followed through the scheduler before they are made: off, report, or enforce, which leaves out those that
+    /// are not worth it. Empty: enforce in a new installation, else what the configuration in the cluster says, and report where it says
+    /// nothing, as the original's. A `config` says so in its profiles instead.
     planning: Planning,
     /// Added. The namespaces whose pods may be evicted; empty for all but kube-system and that of the installation. Where they are named, the
     /// roles permit evictions in these namespaces alone. A `config` has to name them, too.
@@ -60,7 +60,7 @@ impl Default for Descheduler {
             log: Log { level: LogLevel("4") },
             port: 10251,
             feature_gates: String::new(),
-            planning: Planning("enforce"),
+            planning: Planning(""),
             eviction_namespaces: Vec::new(),
             read_scales: false,
             config: Object::new(),

@@ -93,7 +93,9 @@ fn it_can_be_reached_at_its_ports_alone_and_keeps_the_lease_that_it_is_configure
     let lease = |sets: &[&str]| {
         let objects = with(&helm, sets);
         let role = find(&objects, "Role", "koord-descheduler-role").unwrap();
-        role["rules"][1]["resourceNames"].clone()
+        let mut rules = role["rules"].as_array().unwrap().iter();
+        let named = rules.find(|rule| texts(&rule["resources"]) == ["leases"] && rule["resourceNames"].is_array());
+        named.unwrap()["resourceNames"].clone()
     };
     assert_eq!(lease(&[]), json!(["koord-descheduler"]));
     // A configuration without a name has the one of the program.
@@ -121,6 +123,11 @@ fn the_configuration_is_the_originals_and_follows_the_values() {
     let excluded = json!({"exclude": ["kube-system", "colocation"]});
     assert_eq!(arguments(&document, "MigrationController")["namespaces"], excluded);
     assert_eq!(arguments(&document, "LowNodeLoad")["evictableNamespaces"], excluded);
+    assert_eq!(profile["planning"], "enforce", "in a new installation");
+    let planning = |set: &str| configuration(&with(&helm, &[set]))["profiles"][0]["planning"].clone();
+    assert_eq!(planning("--set=descheduler.planning=report"), "report");
+    // Helm reads a bare off in a values file as false.
+    assert_eq!(planning("--set-json=descheduler.planning=false"), "off");
     let own = configuration(&with(
         &helm,
         &["--set=descheduler.config.apiVersion=descheduler/v1alpha2,descheduler.config.kind=DeschedulerConfiguration,\

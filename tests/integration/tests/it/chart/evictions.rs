@@ -77,7 +77,8 @@ async fn evicts_in_its_namespaces_alone(place: &Place, helm: &Helm) {
     let client = Client::try_from(config.clone()).unwrap();
     let stop = CancellationToken::new();
     let dependencies = Dependencies::connected_by(config).unwrap();
-    let running = tokio::spawn(run_with(Settings::within(configuration(place)), dependencies, None, stop.clone()));
+    let running =
+        tokio::spawn(run_with(Settings::within(configuration(place)).unwrap(), dependencies, None, stop.clone()));
     until("the job in the namespace succeeds", || job(place, "in-shop")["phase"] == "Succeeded").await;
     assert!(place.get("/api/v1/namespaces/shop/pods/web").is_err(), "it is evicted");
     until("the other job ends", || job(place, "elsewhere")["phase"] == "Failed").await;

@@ -150,6 +150,9 @@ impl Component {
         // Both programs run for the same Lease, so that one of them works at a time.
         assert_eq!(configuration["leaderElection"]["resourceName"], self.name);
         assert_eq!(configuration["leaderElection"]["resourceNamespace"], NAMESPACE);
+        // Whoever replaces the original's descheduler notices nothing of planning until he chooses it.
+        let planning = configuration["profiles"][0].get("planning");
+        assert_eq!(planning, (self.values == "descheduler").then_some(&"report".into()));
     }
 }
 
