@@ -60,7 +60,8 @@ impl ConfigurationFile {
         let effective = configuration.effective()?;
         let values = configuration.values;
         let args = migration.as_ref().map(|(_, args)| args.clone());
-        let fixed = [fixed_fields(&self.in_effect, &values), fixed_args(self.migration.as_ref(), args.as_ref())].concat();
+        let fixed =
+            [fixed_fields(&self.in_effect, &values), fixed_args(self.migration.as_ref(), args.as_ref())].concat();
         if !fixed.is_empty() {
             return Ok(ConfigurationChange::NeedsRestart(fixed));
         }
@@ -218,21 +219,39 @@ mod tests {
 
     #[test]
     fn what_counts_from_the_start_on_needs_a_restart_and_nothing_of_the_file_is_taken() {
-        let migration = |args: &str| format!("profiles: [{{name: p, pluginConfig: [{{name: MigrationController, args: {args}}}]}}]\n");
+        let migration = |args: &str| {
+            format!("profiles: [{{name: p, pluginConfig: [{{name: MigrationController, args: {args}}}]}}]\n")
+        };
         let without = "profiles: [{name: p, plugins: {evict: {disabled: [{name: '*'}], enabled: [{name: DefaultEvictor}]}, filter: {disabled: [{name: '*'}]}}}]\n";
         let mut stage = Stage::new(&migration("{maxMigratingPerNode: 1}"));
         for (text, fields) in [
             ("dryRun: true\nleaderElection: {leaseDuration: 30s}\n".to_owned(), "leaderElection"),
-            ("healthzBindAddress: 0.0.0.0:1\nmetricsBindAddress: 0.0.0.0:1\n".to_owned(), "healthzBindAddress, metricsBindAddress"),
-            ("clientConnection: {qps: 1}\nenableProfiling: false\n".to_owned(), "clientConnection, enableProfiling, enableContentionProfiling"),
-            (migration("{evictionPolicy: Delete, defaultJobMode: EvictDirectly}"), "defaultJobMode of MigrationController, evictionPolicy of MigrationController"),
-            (migration("{evictQPS: 1, evictBurst: 2}"), "evictQPS of MigrationController, evictBurst of MigrationController"),
+            (
+                "healthzBindAddress: 0.0.0.0:1\nmetricsBindAddress: 0.0.0.0:1\n".to_owned(),
+                "healthzBindAddress, metricsBindAddress",
+            ),
+            (
+                "clientConnection: {qps: 1}\nenableProfiling: false\n".to_owned(),
+                "clientConnection, enableProfiling, enableContentionProfiling",
+            ),
+            (
+                migration("{evictionPolicy: Delete, defaultJobMode: EvictDirectly}"),
+                "defaultJobMode of MigrationController, evictionPolicy of MigrationController",
+            ),
+            (
+                migration("{evictQPS: 1, evictBurst: 2}"),
+                "evictQPS of MigrationController, evictBurst of MigrationController",
+            ),
             (without.to_owned(), "whether MigrationController is enabled"),
         ] {
             assert_eq!(stage.change(&text), said("needs_restart", fields), "{text}");
             assert_eq!(stage.look(), None, "once");
         }
-        assert_eq!(stage.change(&migration("{maxMigratingPerNode: 2}")), said("taken", "profiles"), "limits of migrations can change");
+        assert_eq!(
+            stage.change(&migration("{maxMigratingPerNode: 2}")),
+            said("taken", "profiles"),
+            "limits of migrations can change"
+        );
     }
 
     #[test]
@@ -244,7 +263,8 @@ mod tests {
         std::fs::remove_file(stage.folder.path().join("config.yaml")).unwrap();
         let (result, reason) = stage.look().unwrap();
         assert!(result == "refused" && reason.starts_with("--config config.yaml cannot be read: "), "{reason}");
-        let unbuildable = "profiles: [{name: p, pluginConfig: [{name: MigrationController, args: {nodeSelector: 'a in b'}}]}]\n";
+        let unbuildable =
+            "profiles: [{name: p, pluginConfig: [{name: MigrationController, args: {nodeSelector: 'a in b'}}]}]\n";
         assert_eq!(stage.change(unbuildable).unwrap().0, "refused");
         assert_eq!(stage.change("dryRun: true\n"), said("taken", "nothing but its text"));
     }

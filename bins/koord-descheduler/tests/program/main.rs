@@ -51,7 +51,8 @@ impl Stage {
         let environment = Box::new(SeededEnvironment::new(1, START));
         let core = standard_core(environment, HistoryLimits::default(), None).unwrap();
         let parts = Parts { pages: vec![Box::new(StandardPages::default())], ..Parts::default() };
-        let stage = Self { server: Server::new(core, parts), clock, folder: tempfile::tempdir().unwrap(), running: None };
+        let stage =
+            Self { server: Server::new(core, parts), clock, folder: tempfile::tempdir().unwrap(), running: None };
         for kind in KINDS {
             stage.create(DEFINITIONS, &custom_resource_definition(kind, Profile::Compatible)).await;
         }
@@ -85,7 +86,8 @@ impl Stage {
 
     /// A pod of a ReplicaSet on a node.
     async fn pod(&self, name: &str, node: &str, phase: &str) {
-        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": true});
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": true});
         let containers = json!([{"name": "c", "image": "i"}]);
         let spec = json!({"nodeName": node, "containers": containers, "terminationGracePeriodSeconds": 0});
         self.create(PODS, &json!({"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})).await;
@@ -130,10 +132,13 @@ impl Stage {
 
     /// The last event of the descheduler about itself with this reason.
     async fn event(&self, reason: &str) -> Option<String> {
-        let (_, list) = self.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/koordinator-system/events", &Value::Null).await;
+        let (_, list) =
+            self.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/koordinator-system/events", &Value::Null).await;
         let events = list["items"].as_array().unwrap().iter().rev();
         let mut about = events.filter(|event| {
-            event["reason"] == reason && event["regarding"]["kind"] == "Lease" && event["regarding"]["name"] == "koord-descheduler"
+            event["reason"] == reason
+                && event["regarding"]["kind"] == "Lease"
+                && event["regarding"]["name"] == "koord-descheduler"
         });
         about.next().map(|event| event["note"].as_str().unwrap().to_owned())
     }

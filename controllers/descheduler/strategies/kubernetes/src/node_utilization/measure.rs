@@ -36,11 +36,7 @@ impl<'a> Resources<'a> {
         Self::of(cluster, thresholds, [])
     }
 
-    fn of(
-        cluster: &Cluster,
-        thresholds: &'a BTreeMap<String, f64>,
-        others: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
+    fn of(cluster: &Cluster, thresholds: &'a BTreeMap<String, f64>, others: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names: Vec<&str> = thresholds.keys().map(String::as_str).collect();
         let configured = names.len();
         names.extend(others);
