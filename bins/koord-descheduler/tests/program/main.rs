@@ -29,6 +29,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 const START: Timestamp = Timestamp::constant(1_790_000_000, 0);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -121,7 +122,7 @@ impl Stage {
             clock: Arc::clone(&self.clock),
             random: Random::seeded(1),
         };
-        let run = run_with(settings, dependencies, Some(Arc::clone(&self.clock)), Default::default());
+        let run = run_with(settings, dependencies, Some(Arc::clone(&self.clock)), CancellationToken::new());
         self.running = Some(tokio::spawn(run));
     }
 

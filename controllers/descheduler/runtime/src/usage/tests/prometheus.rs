@@ -19,6 +19,8 @@ use tokio_rustls::{
 
 use super::*;
 
+const SECRET: &str = "/api/v1/namespaces/monitoring/secrets/prometheus";
+
 fn query() -> UsageQuery {
     UsageQuery::Prometheus(Arc::from("1 - avg by (instance) (rate(idle[5m])) & x"))
 }
@@ -206,7 +208,6 @@ async fn with_tls_the_token_of_the_secret_or_of_the_service_account_is_sent() {
 
     let secret = json!({"secretReference": {"namespace": "monitoring", "name": "prometheus"}});
     let mut stage = Stage::new(query(), Some(&json!({"url": url, "authToken": secret})), account);
-    const SECRET: &str = "/api/v1/namespaces/monitoring/secrets/prometheus";
     stage.server.set(SECRET, 403, json!({"kind": "Status", "message": "secrets \"prometheus\" is forbidden"}));
     let reason = "the token of Secret monitoring/prometheus cannot be read: secrets \"prometheus\" is forbidden; grant get on this Secret, and let it have the key prometheusAuthToken";
     assert_eq!(stage.measure().await, [UsageReport::Failed { query: query(), reason: Arc::from(reason) }]);
