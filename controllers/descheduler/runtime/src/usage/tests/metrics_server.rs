@@ -23,15 +23,18 @@ fn pod_metrics(name: &str, containers: &[&str]) -> Value {
     json!({"metadata": {"namespace": "default", "name": name}, "containers": containers})
 }
 
-/// Cpu of nodes and pods, in thousandths of a core.
-fn cpu(stage: &Stage) -> Result<(Vec<(String, i64)>, Vec<(String, i64)>), String> {
+/// Names, with cpu in thousandths of a core.
+type Cpu = Vec<(String, i64)>;
+
+/// Cpu of nodes and pods.
+fn cpu(stage: &Stage) -> Result<(Cpu, Cpu), String> {
     let MeasuredUsage::Amounts { nodes, pods } = stage.measured()? else { panic!() };
     let of = |usage: &koord_scheduling::ResourceVector| usage.get(ResourceId::CPU);
     let nodes = nodes.iter().map(|(name, usage)| (name.to_string(), of(usage))).collect();
     Ok((nodes, pods.iter().map(|(key, usage)| (key.to_string(), of(usage))).collect()))
 }
 
-fn named(values: &[(&str, i64)]) -> Vec<(String, i64)> {
+fn named(values: &[(&str, i64)]) -> Cpu {
     values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 

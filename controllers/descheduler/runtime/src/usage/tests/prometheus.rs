@@ -63,6 +63,7 @@ impl Fake {
         address
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "texts and objects alike")]
     fn says(&self, code: u16, body: impl ToString) {
         *self.answer.lock() = (code, body.to_string());
     }
