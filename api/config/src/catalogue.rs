@@ -62,10 +62,11 @@ impl Catalogue {
             } else {
                 args.mistakes_of_form(&config.args, self.api_version, &at)
             };
-            problems.extend(found.into_iter().map(|problem| match self.names_plugins {
-                true => Problem { message: format!("{}: {}", config.name, problem.message), ..problem },
-                false => problem,
-            }));
+            let named = |problem: Problem| {
+                let name = if self.names_plugins { format!("{}: ", config.name) } else { String::new() };
+                Problem { message: name + &problem.message, ..problem }
+            };
+            problems.extend(found.into_iter().map(named));
         }
     }
 

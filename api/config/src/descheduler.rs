@@ -16,7 +16,6 @@ use koord_resource::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::{metrics::check_providers, shared::check_selector};
 pub use self::{
     balance::{
         BinPackStrategy, CustomPriorityArgs, EvictionLevel, EvictionMode, FragmentationAwareArgs, NamelessPodSelector,
@@ -24,9 +23,9 @@ pub use self::{
     },
     community::{
         ConditionFilter, EvictionLimits, HighNodeEvictionMode, HighNodeUtilizationArgs, LowNodeUtilizationArgs,
-        OwnerKinds, PodLifeTimeArgs, RemoveDuplicatesArgs, RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs, RemovePodsViolatingInterPodAntiAffinityArgs,
-        RemovePodsViolatingNodeAffinityArgs, RemovePodsViolatingNodeTaintsArgs,
-        RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint,
+        OwnerKinds, PodLifeTimeArgs, RemoveDuplicatesArgs, RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs,
+        RemovePodsViolatingInterPodAntiAffinityArgs, RemovePodsViolatingNodeAffinityArgs,
+        RemovePodsViolatingNodeTaintsArgs, RemovePodsViolatingTopologySpreadConstraintArgs, SpreadConstraint,
     },
     default_evictor::{
         DefaultEvictorArgs, DefaultProtection, ExtraProtection, NoEvictionPolicy, PodProtections,
@@ -41,6 +40,7 @@ pub use self::{
     },
     shared::{Namespaces, PodSelector},
 };
+use self::{metrics::check_providers, shared::check_selector};
 use crate::{Args as _, PluginArgs, PluginConfig, PluginSet, arguments, catalogue::Catalogue};
 
 /// The arguments of each plugin. Those of plugins that come from kubernetes-sigs/descheduler are lenient.

@@ -39,7 +39,8 @@ fn prometheus_has_a_url_and_a_token_of_a_secret() {
     ] {
         assert_eq!(problems(&right), [""; 0], "{right}");
     }
-    let configured = DeschedulerConfiguration::of(&document(&prometheus(json!({"url": "https://p", "authToken": secret}))));
+    let configured =
+        DeschedulerConfiguration::of(&document(&prometheus(json!({"url": "https://p", "authToken": secret}))));
     let configured = configured.unwrap();
     let token = configured.prometheus().unwrap().auth_token.clone().unwrap().secret_reference;
     assert_eq!((token.namespace.as_str(), token.name.as_str()), ("monitoring", "token"));

@@ -96,7 +96,12 @@ mod tests {
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");
         }
-        assert!(!may("", "secrets", "list") && !may("", "secrets", "get") && !may("", "pods/status", "patch") && !may("", "nodes", "delete"));
+        assert!(
+            !may("", "secrets", "list")
+                && !may("", "secrets", "get")
+                && !may("", "pods/status", "patch")
+                && !may("", "nodes", "delete")
+        );
         assert!(
             !may("scheduling.koordinator.sh", "reservations/status", "patch") && !may("apps", "deployments", "patch")
         );

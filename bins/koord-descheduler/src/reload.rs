@@ -60,7 +60,8 @@ impl ConfigurationFile {
         let effective = configuration.effective()?;
         let values = configuration.values;
         let args = migration.as_ref().map(|(_, args)| args.clone());
-        let fixed = [fixed_fields(&self.in_effect, &values), fixed_args(self.migration.as_ref(), args.as_ref())].concat();
+        let fixed =
+            [fixed_fields(&self.in_effect, &values), fixed_args(self.migration.as_ref(), args.as_ref())].concat();
         if !fixed.is_empty() {
             return Ok(ConfigurationChange::NeedsRestart(fixed));
         }
@@ -199,8 +200,8 @@ mod tests {
         }
     }
 
-    fn said(result: &'static str, text: &str) -> Option<(&'static str, String)> {
-        Some((result, text.to_owned()))
+    fn said(result: &'static str, text: &str) -> (&'static str, String) {
+        (result, text.to_owned())
     }
 
     #[test]
@@ -215,41 +216,60 @@ mod tests {
             ("nodeSelector: {matchLabels: {a: b}}\nprofiles: [{name: p}]\n", "profiles"),
             ("# the same\nnodeSelector: {matchLabels: {a: b}}\nprofiles: [{name: p}]\n", "nothing but its text"),
         ] {
-            assert_eq!(stage.change(text), said("taken", changed), "{text}");
+            assert_eq!(stage.change(text), Some(said("taken", changed)), "{text}");
             assert_eq!(stage.look(), None, "once");
         }
     }
 
     #[test]
     fn what_counts_from_the_start_on_needs_a_restart_and_nothing_of_the_file_is_taken() {
-        let migration = |args: &str| format!("profiles: [{{name: p, pluginConfig: [{{name: MigrationController, args: {args}}}]}}]\n");
+        let migration = |args: &str| {
+            format!("profiles: [{{name: p, pluginConfig: [{{name: MigrationController, args: {args}}}]}}]\n")
+        };
         let without = "profiles: [{name: p, plugins: {evict: {disabled: [{name: '*'}], enabled: [{name: DefaultEvictor}]}, filter: {disabled: [{name: '*'}]}}}]\n";
         let mut stage = Stage::new(&migration("{maxMigratingPerNode: 1}"));
         for (text, fields) in [
             ("dryRun: true\nleaderElection: {leaseDuration: 30s}\n".to_owned(), "leaderElection"),
-            ("healthzBindAddress: 0.0.0.0:1\nmetricsBindAddress: 0.0.0.0:1\n".to_owned(), "healthzBindAddress, metricsBindAddress"),
-            ("clientConnection: {qps: 1}\nenableProfiling: false\n".to_owned(), "clientConnection, enableProfiling, enableContentionProfiling"),
-            (migration("{evictionPolicy: Delete, defaultJobMode: EvictDirectly}"), "defaultJobMode of MigrationController, evictionPolicy of MigrationController"),
-            (migration("{evictQPS: 1, evictBurst: 2}"), "evictQPS of MigrationController, evictBurst of MigrationController"),
+            (
+                "healthzBindAddress: 0.0.0.0:1\nmetricsBindAddress: 0.0.0.0:1\n".to_owned(),
+                "healthzBindAddress, metricsBindAddress",
+            ),
+            (
+                "clientConnection: {qps: 1}\nenableProfiling: false\n".to_owned(),
+                "clientConnection, enableProfiling, enableContentionProfiling",
+            ),
+            (
+                migration("{evictionPolicy: Delete, defaultJobMode: EvictDirectly}"),
+                "defaultJobMode of MigrationController, evictionPolicy of MigrationController",
+            ),
+            (
+                migration("{evictQPS: 1, evictBurst: 2}"),
+                "evictQPS of MigrationController, evictBurst of MigrationController",
+            ),
             (without.to_owned(), "whether MigrationController is enabled"),
         ] {
-            assert_eq!(stage.change(&text), said("needs_restart", fields), "{text}");
+            assert_eq!(stage.change(&text), Some(said("needs_restart", fields)), "{text}");
             assert_eq!(stage.look(), None, "once");
         }
-        assert_eq!(stage.change(&migration("{maxMigratingPerNode: 2}")), said("taken", "profiles"), "limits of migrations can change");
+        assert_eq!(
+            stage.change(&migration("{maxMigratingPerNode: 2}")),
+            Some(said("taken", "profiles")),
+            "limits of migrations can change"
+        );
     }
 
     #[test]
     fn a_file_that_is_wrong_or_gone_is_refused_once_and_taken_when_it_is_right_again() {
         let mut stage = Stage::new("dryRun: true\n");
         let wrong = "config.yaml:3: dryRuns: unknown field; did you mean dryRun?";
-        assert_eq!(stage.change("dryRuns: true\n"), said("refused", wrong));
+        assert_eq!(stage.change("dryRuns: true\n"), Some(said("refused", wrong)));
         assert_eq!(stage.look(), None, "once");
         std::fs::remove_file(stage.folder.path().join("config.yaml")).unwrap();
         let (result, reason) = stage.look().unwrap();
         assert!(result == "refused" && reason.starts_with("--config config.yaml cannot be read: "), "{reason}");
-        let unbuildable = "profiles: [{name: p, pluginConfig: [{name: MigrationController, args: {nodeSelector: 'a in b'}}]}]\n";
+        let unbuildable =
+            "profiles: [{name: p, pluginConfig: [{name: MigrationController, args: {nodeSelector: 'a in b'}}]}]\n";
         assert_eq!(stage.change(unbuildable).unwrap().0, "refused");
-        assert_eq!(stage.change("dryRun: true\n"), said("taken", "nothing but its text"));
+        assert_eq!(stage.change("dryRun: true\n"), Some(said("taken", "nothing but its text")));
     }
 }

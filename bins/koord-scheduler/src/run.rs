@@ -21,14 +21,8 @@ use koord_scheduler_runtime::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Exposition,
-    configuration::with_hooks,
-    debug,
-    hooks::Stopwatch,
-    identity::BUILD,
-    options::Checked,
-    plugins::Plugins,
-    resources, services,
+    Exposition, configuration::with_hooks, debug, hooks::Stopwatch, identity::BUILD, options::Checked,
+    plugins::Plugins, resources, services,
 };
 
 /// How long a new leader waits for its caches to agree with the API server, where it can read all of them.

@@ -216,8 +216,7 @@ impl Core {
 
     /// The kinds of the watches of which something is true; none when it is true of none.
     fn kinds(&self, is_true: impl Fn(&Watch) -> bool) -> Option<String> {
-        let kinds: Vec<&str> =
-            self.begun().filter(|watch| is_true(watch)).map(|watch| watch.kind.kind).collect();
+        let kinds: Vec<&str> = self.begun().filter(|watch| is_true(watch)).map(|watch| watch.kind.kind).collect();
         (!kinds.is_empty()).then(|| kinds.join(", "))
     }
 

@@ -84,6 +84,12 @@ impl crate::Scenario for Descheduling {
     fn surroundings(&self, server: &Server, clock: &SharedClock) -> Option<BoxFuture<'static, ()>> {
         Some(Box::pin(cluster::run(server.clone(), Arc::clone(clock))))
     }
+
+    /// How many pods were evicted before the last fault.
+    fn judged(&self, stage: &mut Stage) -> u64 {
+        let calm = stage.object(&format!("{CONFIG_MAPS}/{CALM}")).unwrap_or_default();
+        calm["data"]["evicted"].as_str().and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
 }
 
 impl Scenario for Descheduling {
@@ -124,7 +130,9 @@ impl Scenario for Descheduling {
                 let taint = json!({"key": "maintenance", "value": "true", "effect": "NoSchedule"});
                 ("taints a node", stage.person(&Method::PATCH, &node, &json!({"spec": {"taints": [taint]}})), None)
             }
-            9..=11 => ("takes taints away", stage.person(&Method::PATCH, &node, &json!({"spec": {"taints": null}})), None),
+            9..=11 => {
+                ("takes taints away", stage.person(&Method::PATCH, &node, &json!({"spec": {"taints": null}})), None)
+            }
             12 => ("deletes a job", stage.person(&Method::DELETE, &job_path, &Value::Null), None),
             13 => ("deletes a pod", stage.person(&Method::DELETE, &format!("{PODS}/{pod}"), &now()), None),
             14 => match reservations.first().map(name_of) {
@@ -178,8 +186,11 @@ impl Scenario for Descheduling {
 
     fn check(&self, stage: &mut Stage) -> Result<(), String> {
         self.always(stage)?;
-        let left: Vec<String> =
-            [JOBS, RESERVATIONS].into_iter().flat_map(|path| stage.objects(path)).map(|object| object.to_string()).collect();
+        let left: Vec<String> = [JOBS, RESERVATIONS]
+            .into_iter()
+            .flat_map(|path| stage.objects(path))
+            .map(|object| object.to_string())
+            .collect();
         if !left.is_empty() {
             return Err(format!("jobs and Reservations are left: {left:?}"));
         }

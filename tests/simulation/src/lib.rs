@@ -31,5 +31,5 @@ pub use admission::Admission;
 use koord_simulator::people;
 pub use koord_simulator::{Disturbance, Failure, Fault, Rounds, Stage, State};
 pub use quiet::{Quiet, quiet};
-pub use scenario::Scenario;
+pub use scenario::{Install, Scenario};
 pub use simulation::{Options, Report, Simulation};

@@ -102,7 +102,9 @@ impl Replicas {
         let network = Network::new(&self.server, Arc::clone(&self.disruptions), number);
         let client = Client::new(network, "default");
         let mut manager = Manager::timed_by(clock, core, client, events, settings);
-        installs.into_iter().for_each(|install| install(&mut manager));
+        for install in installs {
+            install(&mut manager);
+        }
         let (core, api, stop) = (Arc::clone(manager.core()), manager.api().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         self.living.push(Replica { number, core, api, stop, running, beside: Vec::new() });

@@ -32,7 +32,7 @@ pub struct Report {
     pub program_writes: u64,
     /// How often several quotas were compared with what they were promised.
     pub promises: u64,
-    /// Bindings that were judged by what their author knew.
+    /// Bindings that were judged by what their author knew, or evictions.
     pub bindings: u64,
     /// What went wrong, and how often.
     pub faults: BTreeMap<Fault, u64>,

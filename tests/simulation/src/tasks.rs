@@ -8,9 +8,7 @@ use koord_simulator::parts::start;
 use tokio::runtime;
 
 use crate::{
-    Disturbance, Failure, Options, Report, Scenario, Simulation, Stage,
-    network::Disruptions,
-    replica::Replicas,
+    Disturbance, Failure, Options, Report, Scenario, Simulation, Stage, network::Disruptions, replica::Replicas,
     scenario::Install,
 };
 
@@ -43,8 +41,9 @@ impl Simulation<'_> {
             let (trace_hash, steps, story, faults) = play.disruptions.story();
             let program_writes = play.disruptions.writes();
             let writes = play.stage.writes() + program_writes;
+            let bindings = play.scenario.judged(&mut play.stage);
             match ended {
-                Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: 0, bindings: 0, faults }),
+                Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: 0, bindings, faults }),
                 Err(what) => Err(Failure { seed, what, story }),
             }
         })

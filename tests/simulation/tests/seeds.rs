@@ -18,8 +18,9 @@ use std::{
 
 use koord_runtime::panics::Place;
 use simulation::{
-    Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, descheduling::Descheduling, manager::Manager, name_cards::NameCards,
-    parts::Parts, scheduling::Scheduling, whole_manager::WholeManager, workloads::Workloads,
+    Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, descheduling::Descheduling,
+    manager::Manager, name_cards::NameCards, parts::Parts, scheduling::Scheduling, whole_manager::WholeManager,
+    workloads::Workloads,
 };
 
 /// People also write nonsense.
@@ -294,7 +295,19 @@ fn two_schedulers_give_out_no_part_twice() {
 #[test]
 fn tasks_migrate_pods_whatever_happens() {
     let expected: Vec<Fault> = OF_TASKS.into_iter().chain([Fault::Malformed]).collect();
-    seeds(|| tasks(&Descheduling), "tasks_migrate_pods", &chosen(2, 40), &expected);
+    let (chosen, evictions) = (chosen(2, 40), AtomicU64::new(0));
+    let run = || -> Run<'_> {
+        let (run, evictions) = (tasks(&Descheduling), &evictions);
+        Box::new(move |seed, options| {
+            let report = run(seed, options)?;
+            evictions.fetch_add(report.bindings, Ordering::Relaxed);
+            Ok(report)
+        })
+    };
+    seeds(run, "tasks_migrate_pods", &chosen, &expected);
+    let evictions = evictions.into_inner();
+    println!("  evictions seen: {evictions}");
+    assert!(evictions >= chosen.len() as u64, "only {evictions} evictions were seen");
 }
 
 #[test]

@@ -68,7 +68,9 @@ pub struct AuthToken {
 #[serde(deny_unknown_fields, default)]
 #[koord(check = Self::check)]
 pub struct SecretReference {
+    /// Its namespace.
     pub namespace: String,
+    /// Its name.
     pub name: String,
 }
 

@@ -26,7 +26,10 @@ async fn a_change_is_in_effect_from_the_next_pass_on_and_one_that_is_wrong_chang
     stage.configure(&removing_failed("dryRuns: true\n"));
     stage.pass(20).await;
     let refused = stage.event("ConfigurationRefused").await.unwrap();
-    assert!(refused.starts_with("the configuration has changed and cannot be used; the one before goes on: "), "{refused}");
+    assert!(
+        refused.starts_with("the configuration has changed and cannot be used; the one before goes on: "),
+        "{refused}"
+    );
     assert!(refused.ends_with("config.yaml:4: dryRuns: unknown field; did you mean dryRun?"), "{refused}");
     stage.pod("b", "n1", "Failed").await;
     stage.pass(15).await;
@@ -56,17 +59,23 @@ async fn a_strategy_that_reads_further_kinds_finds_their_objects() {
     }
     let metric = |node: &str, cpu: &str| {
         let usage = json!({"resources": {"cpu": cpu, "memory": "1Gi"}});
-        let pod = json!({"namespace": "default", "name": "a", "podUsage": {"resources": {"cpu": "2", "memory": "1Gi"}}});
+        let pod =
+            json!({"namespace": "default", "name": "a", "podUsage": {"resources": {"cpu": "1", "memory": "1Gi"}}});
         let pods = if node == "n1" { vec![pod] } else { vec![] };
         let status = json!({
             "updateTime": (START + jiff::SignedDuration::from_secs(60)).to_string(),
             "nodeMetric": {"nodeUsage": usage, "systemUsage": usage}, "podsMetric": pods,
         });
-        json!({"metadata": {"name": node}, "spec": {}, "status": status})
+        json!({
+            "apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": node}, "spec": {}, "status": status,
+        })
     };
     for (node, cpu) in [("n1", "2"), ("n2", "100m")] {
         let object = stage.create("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", &metric(node, cpu)).await;
-        let path = format!("/apis/slo.koordinator.sh/v1alpha1/nodemetrics/{}/status", object["metadata"]["name"].as_str().unwrap());
+        let path = format!(
+            "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/{}/status",
+            object["metadata"]["name"].as_str().unwrap()
+        );
         stage.send(Method::PATCH, &path, &json!({"status": metric(node, cpu)["status"]})).await;
     }
     stage.start();

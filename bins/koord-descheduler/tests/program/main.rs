@@ -29,6 +29,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 const START: Timestamp = Timestamp::constant(1_790_000_000, 0);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -51,7 +52,8 @@ impl Stage {
         let environment = Box::new(SeededEnvironment::new(1, START));
         let core = standard_core(environment, HistoryLimits::default(), None).unwrap();
         let parts = Parts { pages: vec![Box::new(StandardPages::default())], ..Parts::default() };
-        let stage = Self { server: Server::new(core, parts), clock, folder: tempfile::tempdir().unwrap(), running: None };
+        let stage =
+            Self { server: Server::new(core, parts), clock, folder: tempfile::tempdir().unwrap(), running: None };
         for kind in KINDS {
             stage.create(DEFINITIONS, &custom_resource_definition(kind, Profile::Compatible)).await;
         }
@@ -85,7 +87,8 @@ impl Stage {
 
     /// A pod of a ReplicaSet on a node.
     async fn pod(&self, name: &str, node: &str, phase: &str) {
-        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": true});
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "rs", "controller": true});
         let containers = json!([{"name": "c", "image": "i"}]);
         let spec = json!({"nodeName": node, "containers": containers, "terminationGracePeriodSeconds": 0});
         self.create(PODS, &json!({"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})).await;
@@ -119,7 +122,7 @@ impl Stage {
             clock: Arc::clone(&self.clock),
             random: Random::seeded(1),
         };
-        let run = run_with(settings, dependencies, Some(Arc::clone(&self.clock)), Default::default());
+        let run = run_with(settings, dependencies, Some(Arc::clone(&self.clock)), CancellationToken::new());
         self.running = Some(tokio::spawn(run));
     }
 
@@ -130,10 +133,13 @@ impl Stage {
 
     /// The last event of the descheduler about itself with this reason.
     async fn event(&self, reason: &str) -> Option<String> {
-        let (_, list) = self.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/koordinator-system/events", &Value::Null).await;
+        let (_, list) =
+            self.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/koordinator-system/events", &Value::Null).await;
         let events = list["items"].as_array().unwrap().iter().rev();
         let mut about = events.filter(|event| {
-            event["reason"] == reason && event["regarding"]["kind"] == "Lease" && event["regarding"]["name"] == "koord-descheduler"
+            event["reason"] == reason
+                && event["regarding"]["kind"] == "Lease"
+                && event["regarding"]["name"] == "koord-descheduler"
         });
         about.next().map(|event| event["note"].as_str().unwrap().to_owned())
     }

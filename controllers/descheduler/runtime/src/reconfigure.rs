@@ -49,11 +49,13 @@ impl ConfigurationChange {
         match self {
             Self::Taken(taken) => {
                 let changed = taken.changed.join(", ");
-                let message = format!("the configuration has changed, and is in effect from the next pass on: {changed}");
+                let message =
+                    format!("the configuration has changed, and is in effect from the next pass on: {changed}");
                 (EventType::Normal, "ConfigurationTaken", message, "taken")
             }
             Self::Refused(reason) => {
-                let message = format!("the configuration has changed and cannot be used; the one before goes on: {reason}");
+                let message =
+                    format!("the configuration has changed and cannot be used; the one before goes on: {reason}");
                 (EventType::Warning, "ConfigurationRefused", message, "refused")
             }
             Self::NeedsRestart(fields) => {

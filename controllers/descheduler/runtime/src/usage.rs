@@ -92,7 +92,9 @@ pub(crate) enum MeasureError {
     Request(String),
     #[error("the answer cannot be read: {0}")]
     Form(String),
-    #[error("the token of Secret {secret} cannot be read: {reason}; grant get on this Secret, and let it have the key prometheusAuthToken")]
+    #[error(
+        "the token of Secret {secret} cannot be read: {reason}; grant get on this Secret, and let it have the key prometheusAuthToken"
+    )]
     Token { secret: String, reason: String },
 }
 
@@ -300,7 +302,10 @@ impl<T> Measured<T> {
 }
 
 impl Measured<MeasuredUsage> {
-    fn with_pods(mut self, of_pods: Measured<BTreeMap<koord_runtime::key::ObjectKey, koord_scheduling::ResourceVector>>) -> Self {
+    fn with_pods(
+        mut self,
+        of_pods: Measured<BTreeMap<koord_runtime::key::ObjectKey, koord_scheduling::ResourceVector>>,
+    ) -> Self {
         if let MeasuredUsage::Amounts { pods, .. } = &mut self.value {
             *pods = of_pods.value;
         }

@@ -45,7 +45,8 @@ fn metric(node: &str, cpu: &str) -> Value {
 }
 
 fn job(name: &str, pod: &str) -> Value {
-    let spec = json!({"podRef": {"namespace": "default", "name": pod, "uid": pod}, "mode": "ReservationFirst", "ttl": "5m"});
+    let spec =
+        json!({"podRef": {"namespace": "default", "name": pod, "uid": pod}, "mode": "ReservationFirst", "ttl": "5m"});
     object("scheduling.koordinator.sh/v1alpha1", "PodMigrationJob", ("", name), &json!({ "spec": spec }))
 }
 
@@ -60,7 +61,11 @@ pub(super) fn cluster() -> Vec<Value> {
         node("n2", &taint),
         pod(("default", "p1"), "n1", &json!({"spec": {"affinity": {"podAntiAffinity": terms}}})),
         pod(("default", "p2"), "n1", &restarts),
-        pod(("default", "p3"), "n2", &json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}})),
+        pod(
+            ("default", "p3"),
+            "n2",
+            &json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}}),
+        ),
         pod(("default", "p4"), "n1", &json!({"status": {"phase": "Failed", "reason": "Evicted"}})),
         metric("n1", "4"),
         metric("n2", "100m"),
@@ -68,7 +73,12 @@ pub(super) fn cluster() -> Vec<Value> {
         job("j2", "p2"),
         object("v1", "Namespace", ("", "default"), &json!({"metadata": {"labels": {"team": "x"}}})),
         object("apps/v1", "ReplicaSet", ("default", "rs"), &json!({"spec": {"replicas": 4, "selector": selector}})),
-        object("policy/v1", "PodDisruptionBudget", ("default", "b"), &json!({"spec": {"minAvailable": 1, "selector": selector}})),
+        object(
+            "policy/v1",
+            "PodDisruptionBudget",
+            ("default", "b"),
+            &json!({"spec": {"minAvailable": 1, "selector": selector}}),
+        ),
         object("v1", "PersistentVolumeClaim", ("default", "c"), &json!({"spec": {"storageClassName": "s"}})),
         object("scheduling.k8s.io/v1", "PriorityClass", ("", "high"), &json!({"value": 1000})),
         node("apart-1", &json!({})),

@@ -12,6 +12,8 @@ use crate::{people::name_of, scheduling::PODS};
 
 /// How often they look.
 const EVERY: Duration = Duration::from_secs(1);
+/// The same when everything has long been right.
+const SELDOM: Duration = Duration::from_secs(20);
 /// How long jobs may live when nothing goes wrong any more.
 const RECOVERY: Duration = Duration::from_mins(5);
 
@@ -27,17 +29,12 @@ struct Cluster {
 
 /// Works until it is ended.
 pub(super) async fn run(server: Server, clock: SharedClock) {
-    let mut cluster = Cluster {
-        server,
-        clock,
-        created: 0,
-        named: BTreeSet::new(),
-        evicted: BTreeSet::new(),
-        calm_since: None,
-    };
+    let mut cluster =
+        Cluster { server, clock, created: 0, named: BTreeSet::new(), evicted: BTreeSet::new(), calm_since: None };
     loop {
         cluster.look().await;
-        cluster.clock.sleep(EVERY).await;
+        let is_quiet = cluster.calm_since.is_some_and(|calm| cluster.clock.moment().since(calm) > 2 * RECOVERY);
+        cluster.clock.sleep(if is_quiet { SELDOM } else { EVERY }).await;
     }
 }
 
@@ -52,7 +49,9 @@ impl Cluster {
             self.replicate(&set, &pods).await;
         }
         let is_ready = |pod: &&Value| {
-            pod["metadata"]["labels"]["app"] == "rs0" && pod["metadata"]["deletionTimestamp"].is_null() && pod["status"]["phase"] == "Running"
+            pod["metadata"]["labels"]["app"] == "rs0"
+                && pod["metadata"]["deletionTimestamp"].is_null()
+                && pod["status"]["phase"] == "Running"
         };
         let ready = pods.iter().filter(is_ready).count();
         self.allow(ready.saturating_sub(2)).await;
@@ -72,11 +71,15 @@ impl Cluster {
             self.violated(violation).await;
         }
         let now = self.clock.moment();
-        if self.calm_since.is_none() && self.object(&format!("{CONFIG_MAPS}/{CALM}")).await.is_some() {
+        let calm = format!("{CONFIG_MAPS}/{CALM}");
+        if self.calm_since.is_none() && self.object(&calm).await.is_some() {
             self.calm_since = Some(now);
+            let seen = json!({"evicted": self.evicted.len().to_string()});
+            self.send(Method::PATCH, &calm, &json!({ "data": seen })).await;
         }
         let is_late = self.calm_since.is_some_and(|calm| now.since(calm) > RECOVERY);
-        let is_live = |job: &&Value| !matches!(job["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"));
+        let is_live =
+            |job: &&Value| !matches!(job["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"));
         if let Some(job) = jobs.iter().find(is_live).filter(|_| is_late) {
             let violation = format!("five minutes after the last fault a job goes on: {job}");
             self.violated(violation).await;
@@ -98,9 +101,8 @@ impl Cluster {
     /// What the controller of ReplicaSets does.
     async fn replicate(&mut self, set: &Value, pods: &[Value]) {
         let name = name_of(set);
-        let is_own = |pod: &&Value| {
-            pod["metadata"]["labels"]["app"] == *name && pod["metadata"]["deletionTimestamp"].is_null()
-        };
+        let is_own =
+            |pod: &&Value| pod["metadata"]["labels"]["app"] == *name && pod["metadata"]["deletionTimestamp"].is_null();
         let wanted = set["spec"]["replicas"].as_u64().unwrap_or(0);
         for _ in pods.iter().filter(is_own).count() as u64..wanted {
             self.created += 1;

@@ -92,11 +92,17 @@ fn good_jobs_end_beside(changes: &[(&str, Value)]) {
         stage.create(pod(name));
     }
     let (before, after) = names.split_at(2);
-    before.iter().for_each(|name| stage.create(job(name, "EvictDirectly")));
+    for name in before {
+        stage.create(job(name, "EvictDirectly"));
+    }
     let mut hostile = job("hostile", "ReservationFirst");
-    changes.iter().for_each(|(path, value)| set(&mut hostile, path, value));
+    for (path, value) in changes {
+        set(&mut hostile, path, value);
+    }
     stage.put(("PodMigrationJob", "hostile"), hostile);
-    after.iter().for_each(|name| stage.create(job(name, "EvictDirectly")));
+    for name in after {
+        stage.create(job(name, "EvictDirectly"));
+    }
     stage.start();
     stage.pass(SignedDuration::from_mins(5));
     let world = stage.world.lock();

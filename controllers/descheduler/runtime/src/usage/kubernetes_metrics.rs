@@ -5,17 +5,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use koord_descheduler_framework::{Cluster, NodeId};
 use koord_resource::Quantity;
-use koord_runtime::{
-    api::Api,
-    clock::Clock,
-    key::ObjectKey,
-    write::Answer,
-};
+use koord_runtime::{api::Api, clock::Clock, key::ObjectKey, write::Answer};
 use koord_scheduling::{ResourceId, ResourceVector};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Measured, MeasureError, within};
+use super::{MeasureError, Measured, within};
 
 const NODES: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
 const PODS: &str = "/apis/metrics.k8s.io/v1beta1/pods";

@@ -233,6 +233,7 @@ fn share(sample: Value) -> Result<(Arc<str>, f64), String> {
         return Err("a sample has no label instance, which names the node".to_owned());
     };
     let share = value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    let share = share.ok_or_else(|| format!("instance {instance:?} has {}, not a number from 0 to 1", excerpt(&value)))?;
+    let share =
+        share.ok_or_else(|| format!("instance {instance:?} has {}, not a number from 0 to 1", excerpt(&value)))?;
     Ok((Arc::from(&**instance), share))
 }

@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn how_often_it_is_measured_makes_no_difference() {
-        let every_five: Vec<(u64, i64)> = (0..=12).map(|step| (step * 5, if step == 0 { 0 } else { 1_000_000 })).collect();
+        let every_five: Vec<(u64, i64)> =
+            (0..=12).map(|step| (step * 5, if step == 0 { 0 } else { 1_000_000 })).collect();
         let (often, seldom) = (smoothed(&every_five), smoothed(&[(0, 0), (60, 1_000_000)]));
         assert!((often[12] - seldom[1]).abs() < 20, "{often:?} {seldom:?}");
     }

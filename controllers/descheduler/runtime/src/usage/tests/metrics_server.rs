@@ -23,31 +23,46 @@ fn pod_metrics(name: &str, containers: &[&str]) -> Value {
     json!({"metadata": {"namespace": "default", "name": name}, "containers": containers})
 }
 
-/// Cpu of nodes and pods, in thousandths of a core.
-fn cpu(stage: &Stage) -> Result<(Vec<(String, i64)>, Vec<(String, i64)>), String> {
+/// Names, with cpu in thousandths of a core.
+type Cpu = Vec<(String, i64)>;
+
+/// Cpu of nodes and pods.
+fn cpu(stage: &Stage) -> Result<(Cpu, Cpu), String> {
     let MeasuredUsage::Amounts { nodes, pods } = stage.measured()? else { panic!() };
     let of = |usage: &koord_scheduling::ResourceVector| usage.get(ResourceId::CPU);
     let nodes = nodes.iter().map(|(name, usage)| (name.to_string(), of(usage))).collect();
     Ok((nodes, pods.iter().map(|(key, usage)| (key.to_string(), of(usage))).collect()))
 }
 
-fn named(values: &[(&str, i64)]) -> Vec<(String, i64)> {
+fn named(values: &[(&str, i64)]) -> Cpu {
     values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_measured_only_on_nodes_that_strategies_want_to_relieve() {
     let mut stage = stage();
-    stage.server.set(NODES, 200, list(&[node_metrics("n1", "1500m"), node_metrics("n2", "250123456n"), node_metrics("gone", "1")]));
+    stage.server.set(
+        NODES,
+        200,
+        list(&[node_metrics("n1", "1500m"), node_metrics("n2", "250123456n"), node_metrics("gone", "1")]),
+    );
     assert_eq!(stage.measure().await, []);
     assert_eq!(cpu(&stage), Ok((named(&[("n1", 1500), ("n2", 251)]), vec![])));
     assert_eq!(stage.server.asked(), [NODES], "of nodes alone");
     tokio::time::sleep(Duration::from_mins(10)).await;
-    stage.server.set(NODES, 200, list(&[
-        json!({"metadata": {"name": "n1"}, "usage": {"cpu": "6", "memory": "1Gi"}}),
-        json!({"metadata": {"name": "n2"}, "usage": {"cpu": "1", "memory": "1Gi"}}),
-    ]));
-    stage.server.set(PODS, 200, list(&[pod_metrics("p1", &["1", "500m"]), pod_metrics("p2", &["1"]), pod_metrics("p3", &["1"])]));
+    stage.server.set(
+        NODES,
+        200,
+        list(&[
+            json!({"metadata": {"name": "n1"}, "usage": {"cpu": "6", "memory": "1Gi"}}),
+            json!({"metadata": {"name": "n2"}, "usage": {"cpu": "1", "memory": "1Gi"}}),
+        ]),
+    );
+    stage.server.set(
+        PODS,
+        200,
+        list(&[pod_metrics("p1", &["1", "500m"]), pod_metrics("p2", &["1"]), pod_metrics("p3", &["1"])]),
+    );
     assert_eq!(stage.measure().await, []);
     assert_eq!(cpu(&stage), Ok((named(&[("n1", 6000), ("n2", 1000)]), named(&[("default/p1", 1500)]))));
     assert_eq!(stage.server.asked(), [NODES, PODS]);
@@ -100,7 +115,11 @@ async fn a_server_that_fails_is_left_alone_for_a_while() {
     for (code, body, reason) in [
         (404, "404 page not found", "the API server does not serve metrics.k8s.io; install the metrics server"),
         (503, "service unavailable", "the API server answered 503: service unavailable"),
-        (403, r#"{"kind": "Status", "message": "nodes.metrics.k8s.io is forbidden"}"#, "nodes.metrics.k8s.io is forbidden"),
+        (
+            403,
+            r#"{"kind": "Status", "message": "nodes.metrics.k8s.io is forbidden"}"#,
+            "nodes.metrics.k8s.io is forbidden",
+        ),
         (200, "<html>", "the answer cannot be read: expected value at line 1 column 1"),
         (0, "", "no answer within 5 s"),
     ] {

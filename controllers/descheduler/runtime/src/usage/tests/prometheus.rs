@@ -19,6 +19,8 @@ use tokio_rustls::{
 
 use super::*;
 
+const SECRET: &str = "/api/v1/namespaces/monitoring/secrets/prometheus";
+
 fn query() -> UsageQuery {
     UsageQuery::Prometheus(Arc::from("1 - avg by (instance) (rate(idle[5m])) & x"))
 }
@@ -61,6 +63,7 @@ impl Fake {
         address
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "texts and objects alike")]
     fn says(&self, code: u16, body: impl ToString) {
         *self.answer.lock() = (code, body.to_string());
     }
@@ -143,7 +146,11 @@ async fn an_answer_that_is_no_vector_is_a_failure_with_its_reason() {
     for (code, body, reason) in [
         (400, r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#, "400 Bad Request: parse error"),
         (502, "bad gateway", "502 Bad Gateway: bad gateway"),
-        (200, r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#, "the answer cannot be read: the query gives a scalar, not a vector: a number for each instance"),
+        (
+            200,
+            r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#,
+            "the answer cannot be read: the query gives a scalar, not a vector: a number for each instance",
+        ),
         (200, "{}", "the answer cannot be read: missing field `status` at line 1 column 2"),
     ] {
         let mut stage = Stage::new(query(), Some(&json!({ "url": url })), no_account());
@@ -181,7 +188,8 @@ async fn with_tls(folder: &Path, body: String) -> (String, Arc<Mutex<String>>) {
             let mut bytes = vec![0; 4096];
             let count = connection.read(&mut bytes).await.unwrap_or(0);
             *kept.lock() = String::from_utf8_lossy(&bytes[..count]).into_owned();
-            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+            let answer =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
             let _ = connection.write_all(answer.as_bytes()).await;
             let _ = connection.shutdown().await;
         }
@@ -201,7 +209,6 @@ async fn with_tls_the_token_of_the_secret_or_of_the_service_account_is_sent() {
 
     let secret = json!({"secretReference": {"namespace": "monitoring", "name": "prometheus"}});
     let mut stage = Stage::new(query(), Some(&json!({"url": url, "authToken": secret})), account);
-    const SECRET: &str = "/api/v1/namespaces/monitoring/secrets/prometheus";
     stage.server.set(SECRET, 403, json!({"kind": "Status", "message": "secrets \"prometheus\" is forbidden"}));
     let reason = "the token of Secret monitoring/prometheus cannot be read: secrets \"prometheus\" is forbidden; grant get on this Secret, and let it have the key prometheusAuthToken";
     assert_eq!(stage.measure().await, [UsageReport::Failed { query: query(), reason: Arc::from(reason) }]);

@@ -36,11 +36,7 @@ impl<'a> Resources<'a> {
         Self::of(cluster, thresholds, [])
     }
 
-    fn of(
-        cluster: &Cluster,
-        thresholds: &'a BTreeMap<String, f64>,
-        others: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
+    fn of(cluster: &Cluster, thresholds: &'a BTreeMap<String, f64>, others: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names: Vec<&str> = thresholds.keys().map(String::as_str).collect();
         let configured = names.len();
         names.extend(others);
@@ -63,9 +59,9 @@ impl<'a> Resources<'a> {
     }
 
     /// A node with what it uses.
-    pub(crate) fn measure(&self, cluster: &Cluster, node: NodeId, usage: ResourceVector) -> NodeUsage {
+    pub(crate) fn measure(&self, cluster: &Cluster, node: NodeId, usage: &ResourceVector) -> NodeUsage {
         let reported = cluster.node(node);
-        let usage = self.amounts(&usage);
+        let usage = self.amounts(usage);
         // A node that does not say what is allocatable lets all of its capacity be used.
         let given = reported.map(|node| if node.allocatable.is_empty() { &node.capacity } else { &node.allocatable });
         let capacity = match reported {

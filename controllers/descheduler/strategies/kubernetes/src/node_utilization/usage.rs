@@ -43,7 +43,7 @@ pub(crate) struct Shares<'a>(pub(crate) &'a BTreeMap<Arc<str>, f64>);
 
 impl UsageSource for Requests {
     fn of_node(&self, cluster: &Cluster, resources: &Resources<'_>, node: NodeId) -> Option<NodeUsage> {
-        Some(resources.measure(cluster, node, counted(cluster, node, cluster.requested(node))))
+        Some(resources.measure(cluster, node, &counted(cluster, node, cluster.requested(node))))
     }
 
     fn of_pod(&self, cluster: &Cluster, resources: &Resources<'_>, pod: PodId) -> PodUsage {
@@ -54,7 +54,7 @@ impl UsageSource for Requests {
 impl UsageSource for Amounts<'_> {
     fn of_node(&self, cluster: &Cluster, resources: &Resources<'_>, node: NodeId) -> Option<NodeUsage> {
         let usage = self.nodes.get(cluster.node_name(node))?;
-        Some(resources.measure(cluster, node, counted(cluster, node, usage)))
+        Some(resources.measure(cluster, node, &counted(cluster, node, usage)))
     }
 
     fn of_pod(&self, cluster: &Cluster, resources: &Resources<'_>, pod: PodId) -> PodUsage {

@@ -61,9 +61,14 @@ fn code_of(plan: &Plan, name: &str) -> Vec<ReasonCode> {
 #[test]
 fn measured_usage_counts_and_not_what_pods_request() {
     let nodes = [ten("n1"), ten("n2")];
-    let pods = [requesting("p1", "n1", &json!({})), requesting("p2", "n1", &json!({})), requesting("p3", "n1", &json!({}))];
+    let pods =
+        [requesting("p1", "n1", &json!({})), requesting("p2", "n1", &json!({})), requesting("p3", "n1", &json!({}))];
     let usage = measured_amounts(&[("n1", 8000), ("n2", 500)], &[("p1", 2000), ("p2", 2000), ("p3", 100)]);
-    assert_eq!(names(&planned(&by_metrics_server(), &[&nodes, &pods], Ok(usage))), ["p1", "p2"], "80 % to 60 % to 40 %");
+    assert_eq!(
+        names(&planned(&by_metrics_server(), &[&nodes, &pods], Ok(usage))),
+        ["p1", "p2"],
+        "80 % to 60 % to 40 %"
+    );
     // Much is requested, and little used.
     let usage = measured_amounts(&[("n1", 3000), ("n2", 500)], &[]);
     assert_eq!(names(&planned(&by_metrics_server(), &[&nodes, &ones("p", "n1", 9)], Ok(usage))), [""; 0]);
@@ -74,7 +79,8 @@ fn what_is_not_known_of_a_node_makes_it_neither_full_nor_empty() {
     let nodes = [ten("n1"), ten("n2"), ten("n3")];
     let pods = [ones("p", "n1", 9), ones("q", "n2", 9)].concat();
     let of_pods = &[("p1", 1000), ("q1", 1000)];
-    let plan = planned(&by_metrics_server(), &[&nodes, &pods], Ok(measured_amounts(&[("n1", 6000), ("n3", 500)], of_pods)));
+    let plan =
+        planned(&by_metrics_server(), &[&nodes, &pods], Ok(measured_amounts(&[("n1", 6000), ("n3", 500)], of_pods)));
     assert_eq!(names(&plan), ["p1"], "n2 is not relieved");
     assert_eq!(code_of(&plan, "q1"), [ReasonCode::NodeUsageUnknown]);
     let plan = planned(&by_metrics_server(), &[&nodes, &pods], Ok(measured_amounts(&[("n1", 6000)], of_pods)));
