@@ -127,6 +127,8 @@ async fn run_descheduler(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&settings);
+    // The program may end by itself, beside others in one process.
+    let stop = stop.child_token();
     let Settings { configuration, health, metrics, exposition, community_metrics, secure, traces, gates } = settings;
     let configz = configz(&configuration.effective()?);
     let ends_after_a_pass = configuration.ends_after_a_pass();
