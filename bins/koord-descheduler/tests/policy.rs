@@ -124,7 +124,8 @@ async fn a_policy_without_an_interval_evicts_by_the_eviction_api_and_the_program
         let configured = configuration(policy, &json!({"leaderElection": {"leaderElect": false}}));
         let run = run_with(Settings::within(configured), dependencies, Some(clock), CancellationToken::new());
         tokio::time::timeout(Duration::from_secs(60), run).await.expect("it runs on").unwrap();
-        assert_eq!(pods_and_events(&client).await, (Vec::new(), vec!["Descheduled".to_owned()]), "{policy}");
+        let (pods, events) = pods_and_events(&client).await;
+        assert!(pods.is_empty() && events.contains(&"Descheduled".to_owned()), "{policy}{pods:?} {events:?}");
     }
 }
 
