@@ -12,7 +12,7 @@ mod from_v1alpha2;
 mod v1alpha1;
 mod v1alpha2;
 
-use koord_configuration::{Configuration as _, Effective, Origin, Problem, Step, nearest, read};
+use koord_configuration::{Configuration, Effective, Origin, Problem, Step, nearest, read, schema};
 use serde_json::Value;
 
 use self::{
@@ -25,12 +25,9 @@ pub use self::{
         FailedPods, NodeResourceUtilizationThresholds, Parameters, PodLifeTime, PodsHavingTooManyRestarts,
         PolicyV1alpha1, RemoveDuplicates, Strategy,
     },
-    v1alpha2::{
-        AuthToken, MetricsCollector, MetricsProvider, PolicyPluginSet, PolicyPlugins, PolicyProfile, PolicyV1alpha2,
-        PrometheusServer, SecretReference,
-    },
+    v1alpha2::{MetricsCollector, PolicyPluginSet, PolicyPlugins, PolicyProfile, PolicyV1alpha2},
 };
-use crate::{Kind, descheduler::DeschedulerConfiguration};
+use crate::descheduler::{self, DeschedulerConfiguration};
 
 /// A policy as a configuration.
 #[derive(Clone, Debug)]
@@ -81,26 +78,16 @@ impl Consequence {
 /// refuse.
 pub fn translate(policy: &Value, evictor: Evictor) -> Result<Translation, Vec<Problem>> {
     let mut builder = Builder::new(evictor);
-    match Kind::of(policy) {
-        Some(Kind::PolicyV1alpha1) => {
-            from_v1alpha1::translate(
-                &read(policy).map_err(|found| explained(found, Kind::PolicyV1alpha1))?,
-                policy,
-                &mut builder,
-            );
-        }
-        Some(Kind::PolicyV1alpha2) => {
-            from_v1alpha2::translate(
-                &read(policy).map_err(|found| explained(found, Kind::PolicyV1alpha2))?,
-                &mut builder,
-            );
-        }
-        // Says which kind it is, and which it must be.
-        _ => return Err(read::<PolicyV1alpha2>(policy).err().unwrap_or_default()),
+    if is::<PolicyV1alpha1>(policy) {
+        let read = read(policy).map_err(explained::<PolicyV1alpha1, PolicyV1alpha2>)?;
+        from_v1alpha1::translate(&read, policy, &mut builder);
+    } else {
+        let read = read(policy).map_err(explained::<PolicyV1alpha2, PolicyV1alpha1>)?;
+        from_v1alpha2::translate(&read, &mut builder);
     }
     let (translation, mut problems) = builder.finish();
-    let of_configuration = Kind::Descheduler.check(&translation.document).into_iter();
-    for problem in of_configuration.chain(check_migration(&translation.document)) {
+    let of_configuration = read::<DeschedulerConfiguration>(&translation.document).err().unwrap_or_default();
+    for problem in of_configuration.into_iter().chain(check_migration(&translation.document)) {
         let problem = translation.placed(problem);
         // What the translation reports itself it says better.
         if problems.iter().all(|known| known.path != problem.path) {
@@ -151,8 +138,7 @@ impl Translation {
 
     /// What the configuration does otherwise, and what of it has no effect, at their places in the policy.
     pub(crate) fn warnings(&self) -> Vec<Problem> {
-        let of_configuration =
-            Kind::Descheduler.warnings(&self.document).into_iter().map(|problem| self.placed(problem));
+        let of_configuration = descheduler::warnings(&self.document).into_iter().map(|problem| self.placed(problem));
         self.notes.iter().map(|note| note.problem.clone()).chain(of_configuration).collect()
     }
 
@@ -170,34 +156,37 @@ impl Translation {
     }
 }
 
+/// Whether a document is of the version and kind of a type.
+fn is<T: Configuration>(document: &Value) -> bool {
+    document["apiVersion"] == T::API_VERSION && document["kind"] == T::KIND
+}
+
 /// Problems of a policy with what users of kubernetes-sigs/descheduler may have meant: fields of the other version, and of flags.
-fn explained(mut problems: Vec<Problem>, kind: Kind) -> Vec<Problem> {
+fn explained<T: Configuration, Other: Configuration>(mut problems: Vec<Problem>) -> Vec<Problem> {
     for problem in &mut problems {
         let [Step::Key(field)] = problem.path.as_slice() else { continue };
-        if problem.message != "unknown field" {
-            continue;
+        if problem.message == "unknown field" {
+            let suggestion = of_other_version::<T, Other>(field).or_else(|| of_flag(field));
+            problem.suggestion = suggestion.or(problem.suggestion.take());
         }
-        problem.suggestion = of_other_version(field, kind).or_else(|| of_flag(field)).or(problem.suggestion.take());
     }
     problems
 }
 
-fn of_other_version(field: &str, kind: Kind) -> Option<String> {
-    let other = if kind == Kind::PolicyV1alpha1 { Kind::PolicyV1alpha2 } else { Kind::PolicyV1alpha1 };
-    let is_field = other.schema()["properties"].get(field).is_some();
-    is_field.then(|| {
-        let (here, there) = (kind.api_version(), other.api_version());
-        format!(
-            "{field} is a field of {there}, and this is {here}: a policy is of one version; write all of it in {there}"
-        )
-    })
+fn of_other_version<T: Configuration, Other: Configuration>(field: &str) -> Option<String> {
+    schema::<Other>()["properties"].get(field)?;
+    let (here, there) = (T::API_VERSION, Other::API_VERSION);
+    Some(format!(
+        "{field} is a field of {there}, and this is {here}: a policy is of one version; write all of it in {there}"
+    ))
 }
 
 fn of_flag(field: &str) -> Option<String> {
-    let configuration = Kind::Descheduler.schema();
-    let known = configuration["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-    let is_field = configuration["properties"].get(field).is_some();
-    is_field.then(|| format!("a policy has no {field}; a DeschedulerConfiguration has: koordctl convert -f FILE makes one of the policy")).or_else(
-        || nearest(field, known.filter(|known| known.eq_ignore_ascii_case(field))),
-    )
+    let configuration = schema::<DeschedulerConfiguration>();
+    if configuration["properties"].get(field).is_some() {
+        let remedy = "koordctl convert -f FILE makes one of the policy";
+        return Some(format!("a policy has no {field}; a DeschedulerConfiguration has: {remedy}"));
+    }
+    let mut known = configuration["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    known.find(|known| known.eq_ignore_ascii_case(field)).and_then(|known| nearest(field, [known]))
 }

@@ -154,6 +154,8 @@ async fn run_descheduler(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&settings);
+    // The program may end by itself, beside others in one process.
+    let stop = stop.child_token();
     let Settings {
         configuration,
         scheduler,
