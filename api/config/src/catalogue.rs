@@ -62,9 +62,12 @@ impl Catalogue {
             } else {
                 args.mistakes_of_form(&config.args, self.api_version, &at)
             };
-            problems.extend(found.into_iter().map(|problem| match self.names_plugins {
-                true => Problem { message: format!("{}: {}", config.name, problem.message), ..problem },
-                false => problem,
+            problems.extend(found.into_iter().map(|problem| {
+                if self.names_plugins {
+                    Problem { message: format!("{}: {}", config.name, problem.message), ..problem }
+                } else {
+                    problem
+                }
             }));
         }
     }

@@ -53,7 +53,7 @@ fn with_head(api_version: &str, mut members: Value) -> Value {
 }
 
 /// A profile of v1alpha2 with one strategy.
-fn profile(set: &str, plugin: &str, args: Value) -> Value {
+fn profile(set: &str, plugin: &str, args: &Value) -> Value {
     json!({
         "name": "p", "plugins": {set: {"enabled": [plugin]}}, "pluginConfig": [{"name": plugin, "args": args}],
     })
@@ -278,24 +278,24 @@ fn a_mistake_is_reported_at_its_place_in_the_policy() {
             "profiles[0].pluginConfig[0].name: kubernetes-sigs/descheduler has no plugin \"Pod\"",
         ),
         (
-            v1alpha2(json!({"profiles": [profile("balance", "PodLifeTime", json!({"maxPodLifeTimeSeconds": 5}))]})),
+            v1alpha2(json!({"profiles": [profile("balance", "PodLifeTime", &json!({"maxPodLifeTimeSeconds": 5}))]})),
             "profiles[0].plugins.balance.enabled[0]: PodLifeTime is no plugin of this set (enable it in deschedule)",
         ),
         (
             v1alpha2(
-                json!({"profiles": [profile("deschedule", "PodLifeTime", json!({"maxPodLifeTimeSecond": 5, "states": ["Running"]}))]}),
+                json!({"profiles": [profile("deschedule", "PodLifeTime", &json!({"maxPodLifeTimeSecond": 5, "states": ["Running"]}))]}),
             ),
             "profiles[0].pluginConfig[0].args.maxPodLifeTimeSecond: PodLifeTime: unknown field (did you mean maxPodLifeTimeSeconds?)",
         ),
         (
             v1alpha2(
-                json!({"profiles": [profile("deschedule", "PodLifeTime", json!({"maxPodLifeTimeSeconds": "5"}))]}),
+                json!({"profiles": [profile("deschedule", "PodLifeTime", &json!({"maxPodLifeTimeSeconds": "5"}))]}),
             ),
             "profiles[0].pluginConfig[0].args.maxPodLifeTimeSeconds: PodLifeTime: must be a whole number, not a text",
         ),
         (
             v1alpha2(
-                json!({"profiles": [profile("deschedule", "PodLifeTime", json!({"kind": "PodArgs", "maxPodLifeTimeSeconds": 5}))]}),
+                json!({"profiles": [profile("deschedule", "PodLifeTime", &json!({"kind": "PodArgs", "maxPodLifeTimeSeconds": 5}))]}),
             ),
             "profiles[0].pluginConfig[0].args.kind: must be \"PodLifeTimeArgs\"",
         ),
