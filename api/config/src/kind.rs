@@ -84,7 +84,9 @@ impl Kind {
         if self == Self::Descheduler && document["kind"] == PolicyV1alpha2::KIND {
             let versions = format!("{} and {}", PolicyV1alpha1::API_VERSION, PolicyV1alpha2::API_VERSION);
             let remedy = format!("policies of kubernetes-sigs/descheduler are read in {versions}");
-            wrong.iter_mut().for_each(|problem| problem.suggestion = Some(remedy.clone()));
+            for problem in &mut wrong {
+                problem.suggestion = Some(remedy.clone());
+            }
         }
         wrong
     }

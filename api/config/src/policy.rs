@@ -25,10 +25,7 @@ pub use self::{
         FailedPods, NodeResourceUtilizationThresholds, Parameters, PodLifeTime, PodsHavingTooManyRestarts,
         PolicyV1alpha1, RemoveDuplicates, Strategy,
     },
-    v1alpha2::{
-        AuthToken, MetricsCollector, MetricsProvider, PolicyPluginSet, PolicyPlugins, PolicyProfile, PolicyV1alpha2,
-        PrometheusServer, SecretReference,
-    },
+    v1alpha2::{MetricsCollector, PolicyPluginSet, PolicyPlugins, PolicyProfile, PolicyV1alpha2},
 };
 use crate::descheduler::{self, DeschedulerConfiguration};
 

@@ -122,7 +122,7 @@ async fn a_policy_without_an_interval_evicts_by_the_eviction_api_and_the_program
             random: Random::seeded(2),
         };
         let configured = configuration(policy, &json!({"leaderElection": {"leaderElect": false}}));
-        let run = run_with(Settings::within(configured), dependencies, Some(clock), CancellationToken::new());
+        let run = run_with(Settings::within(configured).unwrap(), dependencies, Some(clock), CancellationToken::new());
         tokio::time::timeout(Duration::from_secs(60), run).await.expect("it runs on").unwrap();
         let (pods, events) = pods_and_events(&client).await;
         assert!(pods.is_empty() && events.contains(&"Descheduled".to_owned()), "{policy}{pods:?} {events:?}");
@@ -140,7 +140,7 @@ async fn a_dry_run_with_an_interval_goes_on_and_evicts_nothing() {
     };
     let flags = json!({"leaderElection": {"leaderElect": false}, "dryRun": true, "deschedulingInterval": "10s"});
     let stop = CancellationToken::new();
-    let settings = Settings::within(configuration(POLICIES[1], &flags));
+    let settings = Settings::within(configuration(POLICIES[1], &flags)).unwrap();
     let run = tokio::spawn(run_with(settings, dependencies, Some(Arc::clone(&clock)), stop.clone()));
     clock.sleep(Duration::from_secs(60)).await;
     assert!(!run.is_finished());
@@ -161,7 +161,7 @@ async fn evictions_and_passes_are_counted_under_the_names_of_the_community_where
         };
         let address = ListenAddress { address: free(), set_by: "metricsBindAddress" };
         let flags = json!({"leaderElection": {"leaderElect": false}, "deschedulingInterval": "1h"});
-        let mut settings = Settings::within(configuration(POLICIES[1], &flags));
+        let mut settings = Settings::within(configuration(POLICIES[1], &flags)).unwrap();
         settings.metrics = Some(address);
         settings.community_metrics = is_wanted;
         let stop = CancellationToken::new();

@@ -7,7 +7,12 @@ mod switches;
 #[cfg(test)]
 mod tests;
 
-use koord_config::{Kind, descheduler::DeschedulerConfiguration, scheduler::SchedulerConfiguration};
+use koord_config::{
+    Kind,
+    descheduler::DeschedulerConfiguration,
+    policy::{Evictor, translate},
+    scheduler::SchedulerConfiguration,
+};
 use koord_core::clock::Moment;
 use koord_program::plan::Source;
 use koord_resource::yaml;
@@ -122,6 +127,15 @@ pub fn configuration(data: &[u8]) {
             return;
         }
         let effective = kind.effective(&document).expect("it was found right").value;
+        if matches!(kind, Kind::PolicyV1alpha1 | Kind::PolicyV1alpha2) {
+            // What is in force with a policy is a document of another kind.
+            let translation = translate(&document, Evictor::default()).expect("it was found right");
+            let configuration = DeschedulerConfiguration::of(&translation.document).expect("it was found right");
+            if let Err(error) = koord_descheduler_assembly::build(&configuration) {
+                assert!(!error.to_string().is_empty());
+            }
+            return;
+        }
         assert_eq!(kind.check(&effective), [], "what is in force is right");
         assert_eq!(kind.effective(&effective).expect("it is right").value, effective);
         if kind == Kind::Descheduler {

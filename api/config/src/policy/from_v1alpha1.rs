@@ -200,7 +200,7 @@ fn args_of_evictor(name: &str, strategy: &Strategy, policy: &PolicyV1alpha1, bui
             builder.problem(source("thresholdPriority"), message, Some("keep one of them".to_owned()));
         }
         (Some(value), _) => {
-            args.set(&["priorityThreshold"], json!({"value": value}), source("thresholdPriority"), false)
+            args.set(&["priorityThreshold"], json!({"value": value}), source("thresholdPriority"), false);
         }
         (None, "") => {}
         (None, class) => {

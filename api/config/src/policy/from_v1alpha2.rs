@@ -24,6 +24,10 @@ pub(super) fn translate(policy: &PolicyV1alpha2, builder: &mut Builder) {
     builder.copy("maxNoOfPodsToEvictPerNode", policy.max_no_of_pods_to_evict_per_node);
     builder.copy("maxNoOfPodsToEvictPerNamespace", policy.max_no_of_pods_to_evict_per_namespace);
     builder.copy("maxNoOfPodsToEvictTotal", policy.max_no_of_pods_to_evict_total);
+    builder.copy(
+        "metricsProviders",
+        Some(json!(policy.metrics_providers)).filter(|_| !policy.metrics_providers.is_empty()),
+    );
     of_process(policy, builder);
     let mut names = BTreeSet::new();
     for (index, profile) in policy.profiles.iter().enumerate() {
@@ -39,7 +43,8 @@ pub(super) fn translate(policy: &PolicyV1alpha2, builder: &mut Builder) {
     }
 }
 
-/// What the policy says of the whole process, and the configuration has no field for.
+/// What the policy says of the whole process, and the configuration has no field for. The metrics server, of which `metricsCollector` speaks, is asked
+/// wherever a strategy goes by it.
 fn of_process(policy: &PolicyV1alpha2, builder: &mut Builder) {
     if policy.eviction_failure_event_notification == Some(false) {
         let message = "evictions that fail are always reported in events";
@@ -49,15 +54,6 @@ fn of_process(policy: &PolicyV1alpha2, builder: &mut Builder) {
         let message = "DefaultEvictor leaves pods their own grace period";
         let remedy = "evict by MigrationController, whose defaultDeleteOptions have gracePeriodSeconds";
         builder.note(Consequence::Lost, path(&["gracePeriodSeconds"]), message, Some(remedy));
-    }
-    let remedy = "use LowNodeLoad, which reads the usage of nodes from NodeMetrics";
-    if policy.metrics_collector.as_ref().is_some_and(|collector| collector.enabled) {
-        let message = "usage is not read from the metrics server";
-        builder.note(Consequence::Lost, path(&["metricsCollector"]), message, Some(remedy));
-    }
-    for (index, _) in policy.metrics_providers.iter().enumerate() {
-        let message = "usage is not read from there";
-        builder.note(Consequence::Lost, path(&["metricsProviders", &index.to_string()]), message, Some(remedy));
     }
 }
 
@@ -188,8 +184,9 @@ fn stated(plugin: &str, written: &Value, at: &[Step], builder: &mut Builder) -> 
     }
     if let Some(known) = args_of(plugin) {
         let schema = known.schema();
-        let unknown: Vec<Problem> = unknown_fields(&schema, &schema, &args, at);
-        builder.problems(unknown);
+        let unknown = unknown_fields(&schema, &schema, &args, at).into_iter();
+        builder
+            .problems(unknown.map(|problem| Problem { message: format!("{plugin}: {}", problem.message), ..problem }));
     }
     Arguments::whole(args, at.to_vec())
 }

@@ -3,7 +3,7 @@
 use koord_configuration::Configuration;
 use serde::{Deserialize, Serialize};
 
-use crate::{PluginConfig, descheduler::MetricsSource};
+use crate::{PluginConfig, descheduler::MetricsProvider};
 
 /// A policy of kubernetes-sigs/descheduler from version 0.27 on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Configuration)]
@@ -83,42 +83,4 @@ pub struct PolicyPluginSet {
 pub struct MetricsCollector {
     /// Whether it is.
     pub enabled: bool,
-}
-
-/// Where usage is read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-#[serde(deny_unknown_fields, default)]
-pub struct MetricsProvider {
-    /// Who measures it.
-    pub source: Option<MetricsSource>,
-    /// How Prometheus is reached.
-    pub prometheus: Option<PrometheusServer>,
-}
-
-/// How Prometheus is reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct PrometheusServer {
-    /// Its address.
-    pub url: String,
-    /// The token that is sent; that of the ServiceAccount where none is named.
-    pub auth_token: Option<AuthToken>,
-}
-
-/// A token.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct AuthToken {
-    /// The Secret that holds it.
-    pub secret_reference: Option<SecretReference>,
-}
-
-/// A Secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Configuration)]
-#[serde(deny_unknown_fields, default)]
-pub struct SecretReference {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
 }

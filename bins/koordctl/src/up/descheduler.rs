@@ -27,9 +27,9 @@ fn text(file: Option<&Path>) -> Result<(String, String)> {
 pub fn configuration(file: Option<&Path>) -> Result<Configuration> {
     let (name, text) = text(file)?;
     let source = Source::new(&name, &text);
-    let mut document = source.parse()?;
-    document["leaderElection"] = json!({"leaderElect": false});
-    Configuration::of_document(document, &source)
+    Configuration::with_flags(source.parse()?, &source, |document| {
+        document["leaderElection"] = json!({"leaderElect": false});
+    })
 }
 
 /// The ConfigMap with the configuration, where `koordctl deschedule` looks for it.

@@ -149,8 +149,7 @@ fn in_a_healthy_cluster_there_is_nothing_to_find() {
     let cluster = healthy("doctor-healthy");
     assert_eq!(findings(&cluster, &[]), (vec![], 0));
     let Answer { text, .. } = cluster.koordctl(&["doctor"]).unwrap();
-    let all =
-        "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations, descheduler";
+    let all = "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations, descheduler";
     let (note, end) = text.split_once("nothing").unwrap();
     assert_eq!(end, format!(" is wrong with: {all}\n"));
     assert!(note.contains(NOT_CHECKED) && note.lines().count() == 3, "{note}");

@@ -66,7 +66,8 @@ profiles:
 
     let job = "/apis/batch/v1/namespaces/default/cronjobs";
     let template = json!({"spec": {"template": pod("descheduler", "registry.k8s.io/descheduler/descheduler:v0.35.1")}});
-    let mut cron_job = json!({"metadata": {"name": "descheduler"}, "spec": {"schedule": "* * * * *", "jobTemplate": template}});
+    let mut cron_job =
+        json!({"metadata": {"name": "descheduler"}, "spec": {"schedule": "* * * * *", "jobTemplate": template}});
     cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
     cluster.create(job, &cron_job);
     let both = "CronJob default/descheduler, Deployment koordinator-system/koord-descheduler";
