@@ -22,8 +22,7 @@ pub fn configuration_with_text(options: &Options) -> Result<(Configuration, Opti
     let Some(file) = &options.config else {
         let document = json!({"apiVersion": Kind::Descheduler.api_version(), "kind": Kind::Descheduler.name()});
         let source = Source::new("the flags", "");
-        let configuration =
-            Configuration::with_flags(document, &source, |document| options.apply_to(document, true))?;
+        let configuration = Configuration::with_flags(document, &source, |document| options.apply_to(document, true))?;
         return Ok((configuration, None));
     };
     let text = read(file)?;

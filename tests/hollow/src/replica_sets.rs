@@ -71,12 +71,20 @@ impl ReplicaSets {
     /// Works for as long as it is polled.
     pub async fn run(self) {
         let (seen, mut waiting) = mpsc::channel(WAITING_MAX);
-        let sets = follow::<ReplicaSet>(&self.client, &seen, Seen::Sets, |set| Seen::Set(Box::new(set)), |set| {
-            Seen::SetGone(set.uid().unwrap_or_default())
-        });
-        let pods = follow::<Pod>(&self.client, &seen, Seen::Pods, |pod| Seen::Pod(Box::new(pod)), |pod| {
-            Seen::PodGone(Box::new(pod))
-        });
+        let sets = follow::<ReplicaSet>(
+            &self.client,
+            &seen,
+            Seen::Sets,
+            |set| Seen::Set(Box::new(set)),
+            |set| Seen::SetGone(set.uid().unwrap_or_default()),
+        );
+        let pods = follow::<Pod>(
+            &self.client,
+            &seen,
+            Seen::Pods,
+            |pod| Seen::Pod(Box::new(pod)),
+            |pod| Seen::PodGone(Box::new(pod)),
+        );
         let working = async {
             let mut known = Known::default();
             while let Some(first) = waiting.recv().await {
@@ -235,7 +243,8 @@ fn first_to_go(members: &BTreeMap<String, Member>, wanted: usize) -> Vec<Member>
 }
 
 fn pod_of(set: &ReplicaSet) -> Pod {
-    let PodTemplateSpec { metadata, spec } = set.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
+    let PodTemplateSpec { metadata, spec } =
+        set.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
     let template = metadata.unwrap_or_default();
     Pod {
         metadata: ObjectMeta {
@@ -264,7 +273,9 @@ fn status(set: &ReplicaSet, members: &BTreeMap<String, Member>) -> Value {
 /// Whether an object has these members already; what is 0 may be left out.
 fn covers(known: &Value, wanted: &Value) -> bool {
     let members = wanted.as_object().into_iter().flatten();
-    members.into_iter().all(|(name, value)| known[name] == *value || known[name].is_null() && (*value == 0 || value.is_null()))
+    members
+        .into_iter()
+        .all(|(name, value)| known[name] == *value || known[name].is_null() && (*value == 0 || value.is_null()))
 }
 
 #[cfg(test)]
@@ -272,7 +283,8 @@ mod tests {
     use super::*;
 
     fn pod(name: &str, change: &Value) -> Pod {
-        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "set", "controller": true});
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "set", "controller": true});
         let mut pod = json!({
             "metadata": {"name": name, "uid": name, "ownerReferences": [owner], "creationTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"containers": [], "nodeName": "n1"},

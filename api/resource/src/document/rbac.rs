@@ -216,8 +216,11 @@ mod tests {
     #[test]
     fn a_rule_that_names_a_role_stands_in_it() {
         let viewer = RbacRule { role: Some("viewer"), ..rule("", "pods", &["get"]) };
-        let documents =
-            roles("r", &[RbacRule::new("", "nodes", &["get"]), viewer, RbacRule { namespace: Some("shop"), ..viewer }], "here");
+        let documents = roles(
+            "r",
+            &[RbacRule::new("", "nodes", &["get"]), viewer, RbacRule { namespace: Some("shop"), ..viewer }],
+            "here",
+        );
         let named = |document: &Value| (document["metadata"].clone(), document["rules"][0]["resources"].clone());
         assert_eq!(
             documents.iter().map(named).collect::<Vec<_>>(),

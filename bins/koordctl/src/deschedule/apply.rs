@@ -36,12 +36,8 @@ pub(super) async fn apply(args: &DescheduleApplyArgs, screen: Screen) -> Result<
     }
     let Source::Cluster(client) = &planned.source else { bail!("a plan is applied to a cluster") };
     let random = Random::from_os();
-    let steps: Vec<(&Step, Write)> = planned
-        .plan
-        .steps
-        .iter()
-        .filter_map(|step| Some((step, write(step, || random.uuid(), MAKER)?)))
-        .collect();
+    let steps: Vec<(&Step, Write)> =
+        planned.plan.steps.iter().filter_map(|step| Some((step, write(step, || random.uuid(), MAKER)?))).collect();
     let mut text = String::new();
     for (index, (step, write)) in steps.iter().enumerate() {
         match send(client, write).await {
@@ -64,7 +60,9 @@ fn done(step: &Step) -> String {
         Step::Evict(eviction) => {
             let (pod, node) = (&eviction.pod.key, eviction.pod.node.as_deref().unwrap_or("no node"));
             match &eviction.means {
-                koord_descheduler_framework::Means::Job { .. } => format!("{pod} on {node}: a PodMigrationJob was created"),
+                koord_descheduler_framework::Means::Job { .. } => {
+                    format!("{pod} on {node}: a PodMigrationJob was created")
+                }
                 _ => format!("{pod} on {node}: evicted"),
             }
         }

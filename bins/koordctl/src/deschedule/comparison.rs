@@ -114,7 +114,8 @@ fn words(difference: &Difference<'_>) -> String {
         Some(successor) if !successor["unknown"].is_null() => "unknown".to_owned(),
         _ => "gone".to_owned(),
     };
-    let why = |step: Option<&Value>| step.and_then(|step| step["reason"]["text"].as_str()).unwrap_or_default().to_owned();
+    let why =
+        |step: Option<&Value>| step.and_then(|step| step["reason"]["text"].as_str()).unwrap_or_default().to_owned();
     let action = |step: Option<&Value>| step.and_then(|step| step["action"].as_str()).unwrap_or_default().to_owned();
     match difference.change {
         Change::Removed => format!("{} no more (was: {})", action(difference.was), why(difference.was)),

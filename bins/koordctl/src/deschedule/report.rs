@@ -81,8 +81,10 @@ fn nodes(Planned { cluster, .. }: &Planned, evictions: &[&Eviction]) -> String {
     if changed.is_empty() {
         return section("Nodes before and after", "No node changes.", "");
     }
-    let charts: String =
-        [("cpu", ResourceId::CPU), ("memory", ResourceId::MEMORY)].iter().map(|(name, id)| bars(name, *id, &changed)).collect();
+    let charts: String = [("cpu", ResourceId::CPU), ("memory", ResourceId::MEMORY)]
+        .iter()
+        .map(|(name, id)| bars(name, *id, &changed))
+        .collect();
     section("Nodes before and after", words, &charts)
 }
 
@@ -101,13 +103,15 @@ fn bars(resource: &str, id: ResourceId, nodes: &[Changed]) -> String {
         let [before, after] = [&node.before, &node.after].map(|vector| share(vector, &node.allocatable, id));
         let mut bar = |at: f64, share: f64, look: usize| {
             let (look, width) = (look % LOOKS, share.clamp(0.0, 1.2) * FULL);
-            content += &format!("<rect class=\"c{look}\" x=\"{LEFT}\" y=\"{at}\" width=\"{width:.1}\" height=\"11\"/>\n");
+            content +=
+                &format!("<rect class=\"c{look}\" x=\"{LEFT}\" y=\"{at}\" width=\"{width:.1}\" height=\"11\"/>\n");
             let x = LEFT + width + 6.0;
             content += &format!("<text x=\"{x:.1}\" y=\"{}\">{}</text>\n", at + 10.0, percent(share));
         };
         bar(y + 3.0, before, 0);
         bar(y + 16.0, after, 1);
-        content += &format!("<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>\n", LEFT - 8.0, y + 19.0, escaped(&node.name));
+        content +=
+            &format!("<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>\n", LEFT - 8.0, y + 19.0, escaped(&node.name));
         rows.push(vec![
             node.name.clone(),
             percent(before),
@@ -117,7 +121,8 @@ fn bars(resource: &str, id: ResourceId, nodes: &[Changed]) -> String {
         ]);
     }
     let title = format!("{resource} requested");
-    let mut description = format!("{resource} that is requested of {} nodes, before and after; the numbers follow.", shown.len());
+    let mut description =
+        format!("{resource} that is requested of {} nodes, before and after; the numbers follow.", shown.len());
     if shown.len() < nodes.len() {
         description += &format!(" {} more nodes change.", nodes.len() - shown.len());
     }
@@ -149,7 +154,8 @@ fn spared(spared: &[Eviction]) -> String {
     if spared.is_empty() {
         return String::new();
     }
-    let head = ["Pod", "Node", "Strategy", "Why it would be evicted", "Not worth it because"].map(str::to_owned).to_vec();
+    let head =
+        ["Pod", "Node", "Strategy", "Why it would be evicted", "Not worth it because"].map(str::to_owned).to_vec();
     let row = |eviction: &Eviction| {
         vec![
             eviction.pod.key.to_string(),

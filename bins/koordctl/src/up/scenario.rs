@@ -84,7 +84,9 @@ impl Scenario {
             bail!("this scenario shows what koord-scheduler does; leave --no-scheduler out");
         }
         if self.moves_pods && (args.no_descheduler || args.descheduler_config.is_some()) {
-            bail!("this scenario shows what koord-descheduler does; leave --no-descheduler and --descheduler-config out");
+            bail!(
+                "this scenario shows what koord-descheduler does; leave --no-descheduler and --descheduler-config out"
+            );
         }
         if self.moves_pods && args.seed != 1 {
             bail!("this scenario is about the sizes of the nodes of seed 1; leave --seed out");

@@ -31,7 +31,15 @@ fn every_command_has_an_example_that_is_understood() {
         let is_example =
             ["Example:", "koordctl "].iter().any(|start| line.starts_with(start)) || line.contains("| koordctl");
         let Some(at) = line.find("koordctl ").filter(|_| is_example) else { continue };
-        let words = line[at..].split(" #").next().unwrap_or_default().split(" > ").next().unwrap_or_default().trim_end().trim_end_matches(')');
+        let words = line[at..]
+            .split(" #")
+            .next()
+            .unwrap_or_default()
+            .split(" > ")
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .trim_end_matches(')');
         Cli::try_parse_from(words.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"));
         examples += 1;
     }

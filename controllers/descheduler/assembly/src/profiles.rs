@@ -118,7 +118,8 @@ fn profile(configured: &Configured, interval: Duration) -> Result<Profile, Build
             set.push(made.entry(plugin_name).or_insert(registration).clone());
         }
     }
-    let mut made = Profile::new(name.as_str(), nodes, sets).map_err(|error| BuildError::Profile { profile: name, error })?;
+    let mut made =
+        Profile::new(name.as_str(), nodes, sets).map_err(|error| BuildError::Profile { profile: name, error })?;
     made.planning = match configured.planning {
         koord_config::descheduler::Planning::Off => Planning::Off,
         koord_config::descheduler::Planning::Report => Planning::Report,

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use koord_configuration::Source as Text;
 use koord_descheduler_assembly::{Configuration, build};
-use koord_descheduler_framework::{Cluster, CoolDown, Descheduler, History, Input, Memory, PastEviction, Planning, Step};
+use koord_descheduler_framework::{
+    Cluster, CoolDown, Descheduler, History, Input, Memory, PastEviction, Planning, Step,
+};
 use koord_descheduler_planning::{EvictedAgain, Foresight, plan};
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{clock::Moment, uid::Uid};
@@ -113,7 +115,8 @@ impl World {
         let mut pods = BTreeMap::new();
         for index in 0..WORKLOADS * REPLICAS {
             // Uneven from the start on: workloads with equal hours share nodes.
-            let replica = Replica { workload: index / REPLICAS, node: index * NODES / (WORKLOADS * REPLICAS), created: at(-600) };
+            let replica =
+                Replica { workload: index / REPLICAS, node: index * NODES / (WORKLOADS * REPLICAS), created: at(-600) };
             pods.insert(format!("p{index:05}"), replica);
         }
         let bound = pods.iter().map(|(name, replica)| pod(name, replica, true));
@@ -138,7 +141,8 @@ impl World {
         let usage_of = |milli: f64| json!({"resources": {"cpu": format!("{}m", milli.round()), "memory": "1Gi"}});
         let metric = |index: usize| {
             let mine = self.pods.iter().filter(|(_, replica)| replica.node == index);
-            let used: Vec<(&String, f64)> = mine.map(|(name, replica)| (name, usage(replica.workload, minute))).collect();
+            let used: Vec<(&String, f64)> =
+                mine.map(|(name, replica)| (name, usage(replica.workload, minute))).collect();
             let all: f64 = 500.0 + used.iter().map(|(_, used)| used).sum::<f64>();
             let pods: Vec<Value> = used
                 .iter()
@@ -219,7 +223,9 @@ impl World {
         let is_too_early = |(index, later): (usize, &&PastEviction)| {
             let key = |past: &PastEviction| (past.owner.name.clone(), past.reason.clone(), past.strategy.clone());
             let before = past[..index].iter().rev().find(|before| key(before) == key(later));
-            before.is_some_and(|before| later.round > before.round && later.at < before.cools_down_until(CoolDown::default()))
+            before.is_some_and(|before| {
+                later.round > before.round && later.at < before.cools_down_until(CoolDown::default())
+            })
         };
         past.iter().enumerate().filter(|(index, later)| is_too_early((*index, later))).count()
     }
@@ -237,7 +243,10 @@ async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_ove
     };
     let planned = World::two_days(Planning::Enforce).await;
     let evictions = planned.history.evictions().count();
-    println!("hot minutes of nodes: {} without a descheduler, {} with; {evictions} evictions", nothing.hot_minutes, planned.hot_minutes);
+    println!(
+        "hot minutes of nodes: {} without a descheduler, {} with; {evictions} evictions",
+        nothing.hot_minutes, planned.hot_minutes
+    );
     assert!(evictions > 0);
     assert!(planned.hot_minutes * 4 < nothing.hot_minutes, "{} {}", planned.hot_minutes, nothing.hot_minutes);
     assert_eq!(planned.too_early(), 0);

@@ -151,7 +151,16 @@ impl Profile {
         check("evict", &evict, |plugin| plugin.evict.is_some())?;
         let found = evict.len();
         let evict = evict.pop().filter(|_| found == 1).ok_or(ProfileError::Evictors { found })?;
-        Ok(Self { name: name.into(), nodes, planning: Planning::Off, cool_down: CoolDown::default(), deschedule, balance, filter, evict })
+        Ok(Self {
+            name: name.into(),
+            nodes,
+            planning: Planning::Off,
+            cool_down: CoolDown::default(),
+            deschedule,
+            balance,
+            filter,
+            evict,
+        })
     }
 
     fn plugins(&self) -> impl Iterator<Item = &Registration> {

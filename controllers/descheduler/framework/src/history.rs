@@ -158,11 +158,7 @@ impl History {
             at: now,
             namespace: pod.namespace().to_owned(),
             pod: pod.key.name().to_owned(),
-            owner: PastOwner {
-                kind: owner.kind.to_string(),
-                name: owner.name.to_string(),
-                uid: owner.uid.to_string(),
-            },
+            owner: PastOwner { kind: owner.kind.to_string(), name: owner.name.to_string(), uid: owner.uid.to_string() },
             from: pod.node.as_deref().unwrap_or_default().to_owned(),
             expected: expected.map(|node| node.to_string()),
             to: None,
@@ -186,9 +182,9 @@ impl History {
         let mut is_found = false;
         for past in self.evictions.iter_mut().filter(|past| past.to.is_none() && past.at >= oldest) {
             let uid = Uid::from(past.owner.uid.as_str());
-            let candidates = cluster.pods_of(&uid).filter(|(_, pod)| {
-                past.is_replaced_by(pod) && pod.node.is_some() && !taken.contains(&pod.uid)
-            });
+            let candidates = cluster
+                .pods_of(&uid)
+                .filter(|(_, pod)| past.is_replaced_by(pod) && pod.node.is_some() && !taken.contains(&pod.uid));
             let Some((_, pod)) = candidates.min_by_key(|(_, pod)| (pod.created, pod.key.clone())) else { continue };
             past.to = pod.node.as_deref().map(str::to_owned);
             past.successor = Some(pod.uid.to_string());

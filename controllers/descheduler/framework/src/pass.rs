@@ -188,7 +188,8 @@ impl<'a> Pass<'a> {
     /// Evicts a pod, if limits, filters, the plugin that evicts and what is foreseen let it go. Whether it is evicted: where it is not, the strategy
     /// goes on with the next pod. `recorded_reason` is what the original writes into jobs and events.
     pub fn evict(&mut self, pod: PodId, reason: Reason, recorded_reason: impl Into<String>) -> bool {
-        let eviction = self.means(pod, &reason).and_then(|means| self.eviction(pod, reason, recorded_reason.into(), means));
+        let eviction =
+            self.means(pod, &reason).and_then(|means| self.eviction(pod, reason, recorded_reason.into(), means));
         match eviction.and_then(|eviction| self.foreseen(eviction)) {
             Ok(eviction) => self.step(pod, eviction),
             Err(refusal) => {
@@ -260,13 +261,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn eviction(
-        &self,
-        pod: PodId,
-        reason: Reason,
-        recorded_reason: String,
-        means: Means,
-    ) -> Result<Eviction, Refusal> {
+    fn eviction(&self, pod: PodId, reason: Reason, recorded_reason: String, means: Means) -> Result<Eviction, Refusal> {
         let pod = self.cluster.pod(pod).map(|pod| EvictedPod::of(pod)).ok_or(ReasonCode::EvictionFailed)?;
         let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);
         Ok(Eviction { pod, profile, plugin, reason, recorded_reason, means, outlook: Outlook::default() })

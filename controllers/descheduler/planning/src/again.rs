@@ -21,7 +21,8 @@ impl EvictedAgain {
 
     /// Computes the pass after a plan, on the cluster as it would be. Whether that has shown more evictions in vain.
     pub(crate) fn look(&mut self, descheduler: &Descheduler, input: &Input<'_>, plan: &Plan) -> bool {
-        let moves: Vec<(&Eviction, &Arc<str>)> = plan.steps.iter().filter_map(Step::eviction).filter_map(moved).collect();
+        let moves: Vec<(&Eviction, &Arc<str>)> =
+            plan.steps.iter().filter_map(Step::eviction).filter_map(moved).collect();
         if moves.is_empty() {
             return false;
         }
@@ -60,11 +61,8 @@ fn moved(eviction: &Eviction) -> Option<(&Eviction, &Arc<str>)> {
 fn successor(cluster: &Cluster, eviction: &Eviction, node: &Arc<str>, now: Timestamp) -> Option<Pod> {
     let old = cluster.pod(cluster.pod_id(eviction.pod.key.as_str())?)?;
     let name = format!("{}-successor", old.key.name());
-    let conditions = ["PodScheduled", "Ready"].map(|kind| Condition {
-        kind: kind.into(),
-        status: "True".into(),
-        reason: "".into(),
-    });
+    let conditions =
+        ["PodScheduled", "Ready"].map(|kind| Condition { kind: kind.into(), status: "True".into(), reason: "".into() });
     let state = State { phase: Phase::Running, conditions: conditions.into(), ..State::default() };
     Some(Pod {
         key: ObjectKey::new(old.key.namespace(), &name),

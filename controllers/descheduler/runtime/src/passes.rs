@@ -119,13 +119,7 @@ impl Passes {
         self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
     }
 
-    fn plan(
-        &mut self,
-        results: &[bool],
-        held: &[PodId],
-        now: Timestamp,
-        stopwatch: Option<Stopwatch<'_>>,
-    ) -> Plan {
+    fn plan(&mut self, results: &[bool], held: &[PodId], now: Timestamp, stopwatch: Option<Stopwatch<'_>>) -> Plan {
         let cluster = self.cluster.lock();
         let input = Input { results, held, stopwatch, ..Input::new(&cluster, &self.memory, now) };
         match &mut self.planner {

@@ -64,8 +64,7 @@ fn admission(args: &LoadAwareSchedulingArgs) -> Admission {
     };
     let aggregated = &args.aggregated;
     let usage = if aggregated.usage_aggregation_type.is_some() && !aggregated.usage_thresholds.is_empty() {
-        let mut thresholds =
-            aggregated.usage_thresholds.iter().map(|(name, percent)| (name, percent.0 as f64));
+        let mut thresholds = aggregated.usage_thresholds.iter().map(|(name, percent)| (name, percent.0 as f64));
         ("aggregated.usageThresholds", bounds(&mut thresholds))
     } else {
         let mut thresholds = args.usage_thresholds.iter().map(|(name, percent)| (name, percent.0 as f64));

@@ -15,8 +15,7 @@ pub use engine::{engine, extended_profiles, profiles, timings};
 pub use extenders::webhooks;
 pub use gates::{GATES, transformers};
 pub use plugins::{
-    ArgsError, BuiltProfile, Dependencies, Idle, ProfileError, build, build_with, default_profile, read_rules,
-    reads,
+    ArgsError, BuiltProfile, Dependencies, Idle, ProfileError, build, build_with, default_profile, read_rules, reads,
 };
 pub use snapshot::{amend, objects, snapshot};
 

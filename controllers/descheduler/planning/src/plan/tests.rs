@@ -53,7 +53,9 @@ impl Plugin for FromLabelled {
 impl Balance for FromLabelled {
     fn balance(&self, pass: &mut Pass<'_>) -> Result<(), StrategyError> {
         let cluster = pass.cluster();
-        let labelled = |id| cluster.node_of(id).and_then(|node| cluster.node(node)).is_some_and(|node| node.label(self.0).is_some());
+        let labelled = |id| {
+            cluster.node_of(id).and_then(|node| cluster.node(node)).is_some_and(|node| node.label(self.0).is_some())
+        };
         for id in cluster.pods().map(|(id, _)| id).filter(|id| labelled(*id)).collect::<Vec<_>>() {
             pass.evict(id, ReasonCode::FailedPod.reason("test"), "");
         }
@@ -135,7 +137,8 @@ fn room_for_one() -> Vec<Value> {
 async fn each_eviction_sees_what_became_of_those_before() {
     let world = World::of(&room_for_one()).await;
     let plan = world.plan(Planning::Report, &["a", "b"]);
-    let successors: Vec<_> = evictions(&plan).iter().map(|eviction| eviction.outlook.successor.clone().unwrap()).collect();
+    let successors: Vec<_> =
+        evictions(&plan).iter().map(|eviction| eviction.outlook.successor.clone().unwrap()).collect();
     assert!(successors.contains(&Successor::On("n2".into())), "{successors:?}");
     assert!(successors.contains(&Successor::ComesBack("n1".into())), "{successors:?}");
     assert!(objections(evictions(&plan)).contains(&Some(ReasonCode::ComesBack)));

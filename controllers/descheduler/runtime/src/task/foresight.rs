@@ -36,7 +36,9 @@ impl Worker {
         let obstacle = planner.obstacle();
         self.measures.plans(obstacle.is_none());
         if let Some(obstacle) = obstacle.as_ref().filter(|_| self.obstacle != obstacle) {
-            tracing::warn!("what evictions lead to is not foreseen: {obstacle}; profiles with `planning: enforce` evict nothing until it is, and `planning: off` does without");
+            tracing::warn!(
+                "what evictions lead to is not foreseen: {obstacle}; profiles with `planning: enforce` evict nothing until it is, and `planning: off` does without"
+            );
         }
         self.obstacle = obstacle;
         if self.passes.find_successors(now)
