@@ -10,7 +10,7 @@ use crate::{
     cluster::{Cluster, NodeId, PodId},
     extension_points::{Registration, StrategyError},
     limits::{Evicted, Limits},
-    pass::{Evictor, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
+    pass::{Evictor, Expected, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
     step::Step,
 };
 
@@ -56,8 +56,10 @@ pub struct Input<'a> {
     pub cluster: &'a Cluster,
     /// What strategies have kept of the last pass that was carried out.
     pub memory: &'a Memory,
-    /// Whether the first steps of the pass succeeded. The others are taken for successful.
+    /// Whether the first steps of the pass succeeded.
     pub results: &'a [bool],
+    /// What is taken for the results of the others.
+    pub expected: Expected<'a>,
     /// Pods whose eviction failed not long ago. They are not tried.
     pub held: &'a [PodId],
     /// Whose verdicts are kept.
@@ -69,7 +71,8 @@ pub struct Input<'a> {
 impl<'a> Input<'a> {
     /// A pass of which nothing has been carried out.
     pub fn new(cluster: &'a Cluster, memory: &'a Memory, now: Timestamp) -> Self {
-        Self { cluster, memory, results: &[], held: &[], verdicts_of: VerdictScope::Nothing, now }
+        let (expected, verdicts_of) = (Expected::Success, VerdictScope::Nothing);
+        Self { cluster, memory, results: &[], expected, held: &[], verdicts_of, now }
     }
 }
 
@@ -78,6 +81,8 @@ impl<'a> Input<'a> {
 pub struct Plan {
     /// What is to be done, in this order.
     pub steps: Vec<Step>,
+    /// Whether each step was taken to succeed: by its result, or by what was expected.
+    pub assumed: Vec<bool>,
     /// What strategies keep, if the pass is carried out.
     pub memory: Memory,
     /// Strategies that could not do their work, with their profiles.
@@ -159,7 +164,7 @@ impl Descheduler {
 
     /// One pass: first the strategies of all profiles that look at each pod, then those that look at all nodes.
     pub fn pass(&self, input: &Input<'_>) -> Plan {
-        let Input { cluster, memory, results, held, verdicts_of, now } = *input;
+        let Input { cluster, memory, results, expected, held, verdicts_of, now } = *input;
         let nodes = ready_nodes(cluster, self.nodes.as_ref());
         if nodes.len() < 2 {
             let skipped = Some(Skipped::TooFewNodes(nodes.len()));
@@ -172,7 +177,9 @@ impl Descheduler {
             limits: self.limits,
             evictors,
             steps: Vec::new(),
+            assumed: Vec::new(),
             results,
+            expected,
             evicted: Evicted::default(),
             tried: tried(cluster, held),
             memory: memory.clone(),
@@ -192,8 +199,8 @@ impl Descheduler {
                 }
             }
         }
-        let Work { steps, memory, verdicts, .. } = work;
-        Plan { steps, memory, errors, skipped: None, verdicts }
+        let Work { steps, assumed, memory, verdicts, .. } = work;
+        Plan { steps, assumed, memory, errors, skipped: None, verdicts }
     }
 }
 

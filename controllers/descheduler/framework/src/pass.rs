@@ -2,10 +2,10 @@
 
 mod memory;
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
-use koord_core::key::ObjectKey;
+use koord_core::{key::ObjectKey, uid::Uid};
 
 pub use self::memory::Memory;
 use crate::{
@@ -41,8 +41,11 @@ pub(crate) struct Work<'a> {
     pub(crate) limits: Limits,
     pub(crate) evictors: Vec<Evictor<'a>>,
     pub(crate) steps: Vec<Step>,
+    /// Whether each step was taken to succeed.
+    pub(crate) assumed: Vec<bool>,
     /// Whether the first steps succeeded.
     pub(crate) results: &'a [bool],
+    pub(crate) expected: Expected<'a>,
     pub(crate) evicted: Evicted,
     /// By the number of the pod: what has become of it in this pass.
     pub(crate) tried: Vec<Tried>,
@@ -64,6 +67,19 @@ pub(crate) enum Tried {
     Not,
     Evicted,
     Failed,
+}
+
+/// What is taken for the result of a step that was not carried out. It has no effect on which steps are carried out: where the result is another, the pass
+/// is computed again.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Expected<'a> {
+    /// Every step succeeds.
+    #[default]
+    Success,
+    /// No pod of these controllers is evicted, as a PodDisruptionBudget forbids it.
+    Refused(&'a BTreeSet<Uid>),
+    /// No pod is evicted.
+    NoEvictions,
 }
 
 /// Whose verdicts a plan shows.
@@ -199,19 +215,19 @@ impl<'a> Pass<'a> {
     /// Cordons a node. Whether that succeeds.
     pub fn cordon(&mut self, node: NodeId) -> bool {
         let node = self.cluster.node_name(node).into();
-        self.carried_out(Step::Cordon { node })
+        self.carried_out(Step::Cordon { node }, true)
     }
 
     /// Uncordons a node that this pass has cordoned. Whether that succeeds.
     pub fn uncordon(&mut self, node: NodeId) -> bool {
         let node = self.cluster.node_name(node).into();
-        self.carried_out(Step::Uncordon { node })
+        self.carried_out(Step::Uncordon { node }, true)
     }
 
     /// Sets what the deletion of a pod costs. Whether that succeeds.
     pub fn set_deletion_cost(&mut self, pod: PodId, cost: i32) -> bool {
         let Some(pod) = self.cluster.pod(pod).map(|pod| EvictedPod::of(pod)) else { return false };
-        self.carried_out(Step::SetDeletionCost { pod, cost })
+        self.carried_out(Step::SetDeletionCost { pod, cost }, true)
     }
 
     /// Records why the strategy leaves a pod. It costs next to nothing unless somebody asked.
@@ -267,16 +283,29 @@ impl<'a> Pass<'a> {
     fn push(&mut self, id: PodId, reason: Reason, recorded_reason: String, means: Means) -> bool {
         let Some(pod) = self.cluster.pod(id) else { return false };
         let (profile, plugin) = (Arc::clone(self.strategy.profile), self.strategy.plugin);
-        let pod = EvictedPod::of(pod);
-        self.carried_out(Step::Evict(Box::new(Eviction { pod, profile, plugin, reason, recorded_reason, means })))
+        let (is_expected, pod) = (self.work.expected.lets_go(pod), EvictedPod::of(pod));
+        let eviction = Box::new(Eviction { pod, profile, plugin, reason, recorded_reason, means });
+        self.carried_out(Step::Evict(eviction), is_expected)
     }
 
-    /// Adds a step, and says whether it succeeds as far as is known.
-    fn carried_out(&mut self, step: Step) -> bool {
+    /// Adds a step, and says whether it succeeds as far as is known, or expected.
+    fn carried_out(&mut self, step: Step, is_expected: bool) -> bool {
         let work = &mut self.work;
-        let is_done = work.results.get(work.steps.len()).copied().unwrap_or(true);
+        let is_done = work.results.get(work.steps.len()).copied().unwrap_or(is_expected);
+        work.assumed.push(is_done);
         work.steps.push(step);
         is_done
+    }
+}
+
+impl Expected<'_> {
+    /// Whether a pod is evicted.
+    fn lets_go(self, pod: &Pod) -> bool {
+        match self {
+            Self::Success => true,
+            Self::Refused(controllers) => pod.controller().is_none_or(|owner| !controllers.contains(&owner.uid)),
+            Self::NoEvictions => false,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod jobs;
 mod metrics;
 mod migration;
 mod passes;
+mod refusals;
 mod scales;
 mod task;
 mod view;

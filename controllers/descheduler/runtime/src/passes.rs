@@ -1,16 +1,12 @@
 //! When passes are made, and what is kept between them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Descheduler, Input, Memory, Plan, PodId};
+use koord_descheduler_framework::{Descheduler, Input, Memory, Plan, PodId, Step};
 use koord_runtime::{clock::Moment, uid::Uid};
 
-use crate::migration::SharedCluster;
-
-/// The first pause after an eviction failed, and the longest.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_mins(10);
+use crate::{migration::SharedCluster, refusals::Refusals};
 
 /// The descheduler between its passes.
 pub struct Passes {
@@ -21,8 +17,7 @@ pub struct Passes {
     interval: Option<Duration>,
     /// When the next pass begins; `None` where there is none to come.
     next: Option<Moment>,
-    /// Pods whose eviction failed: until when they are not tried, and the pause after the next failure.
-    failed: BTreeMap<Uid, (Moment, Duration)>,
+    refusals: Refusals,
 }
 
 /// A pass under way.
@@ -31,6 +26,8 @@ pub(crate) struct UnderWay {
     results: Vec<bool>,
     held: Vec<PodId>,
     now: Timestamp,
+    /// How often the plan was computed.
+    pub(crate) computed: usize,
 }
 
 impl Passes {
@@ -41,7 +38,7 @@ impl Passes {
             memory: Memory::default(),
             interval: (!interval.is_zero()).then_some(interval),
             next: None,
-            failed: BTreeMap::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -58,24 +55,36 @@ impl Passes {
     /// Begins a pass. The next one follows after the interval, or as soon as this one has ended.
     pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment) -> UnderWay {
         self.next = self.interval.map(|interval| moment + interval);
-        self.failed.retain(|_, (until, pause)| *until + *pause > moment);
+        self.refusals.forget(moment);
         let held = self.held(moment);
         let plan = self.plan(&[], &held, now);
-        UnderWay { plan, results: Vec::new(), held, now }
+        UnderWay { plan, results: Vec::new(), held, now, computed: 1 }
     }
 
-    /// What has become of the next step. A failure changes what follows.
-    pub(crate) fn carried_out(&self, pass: &mut UnderWay, is_done: bool) {
+    /// What has become of the next step. Where it is not what the plan assumed, what follows is computed again.
+    pub(crate) fn carried_out(&mut self, pass: &mut UnderWay, is_done: bool) {
+        let assumed = pass.plan.assumed.get(pass.done()).copied();
+        if let Some(eviction) = pass.plan.steps.get(pass.done()).and_then(Step::eviction) {
+            let controller = self.controller(eviction.pod.key.as_str());
+            self.refusals.ended(controller, is_done);
+        }
         pass.results.push(is_done);
-        if !is_done {
+        if assumed != Some(is_done) {
             pass.plan = self.plan(&pass.results, &pass.held, pass.now);
+            pass.computed += 1;
         }
     }
 
     /// The eviction of a pod failed: it is left alone for a while, for longer after each failure.
     pub(crate) fn eviction_failed(&mut self, pod: &Uid, moment: Moment) {
-        let pause = self.failed.get(pod).map_or(PAUSE_MIN, |(_, pause)| *pause);
-        self.failed.insert(pod.clone(), (moment + pause, (pause * 2).min(PAUSE_MAX)));
+        self.refusals.failed(pod, moment);
+    }
+
+    /// The controller of a pod; `None` where it has none, or is gone.
+    fn controller(&self, pod: &str) -> Option<Uid> {
+        let cluster = self.cluster.lock();
+        let owner = cluster.pod(cluster.pod_id(pod)?)?.controller()?;
+        Some(owner.uid.clone())
     }
 
     /// A pass has ended: strategies remember it.
@@ -85,15 +94,16 @@ impl Passes {
 
     /// The pods whose eviction failed not long ago.
     fn held(&self, now: Moment) -> Vec<PodId> {
-        if self.failed.is_empty() {
+        if self.refusals.is_empty() {
             return Vec::new();
         }
-        let is_held = |uid: &Uid| self.failed.get(uid).is_some_and(|(until, _)| *until > now);
-        self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
+        let cluster = self.cluster.lock();
+        cluster.pods().filter(|(_, pod)| self.refusals.holds(&pod.uid, now)).map(|(id, _)| id).collect()
     }
 
     fn plan(&self, results: &[bool], held: &[PodId], now: Timestamp) -> Plan {
-        self.descheduler.pass(&Input { results, held, ..Input::new(&self.cluster.lock(), &self.memory, now) })
+        let expected = self.refusals.expected();
+        self.descheduler.pass(&Input { results, expected, held, ..Input::new(&self.cluster.lock(), &self.memory, now) })
     }
 }
 
@@ -103,3 +113,6 @@ impl UnderWay {
         self.results.len()
     }
 }
+
+#[cfg(test)]
+mod tests;
