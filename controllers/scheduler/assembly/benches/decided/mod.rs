@@ -1,4 +1,5 @@
 //! How many pods of a scenario are decided about in a second.
+#![allow(dead_code)]
 
 use goals::{Chosen, clock};
 
