@@ -101,7 +101,9 @@ impl Worker {
                 (_, Some(next)) if next <= now => self.arbitrate(api, end).await,
                 (pass, arbitration) => {
                     let next = pass.into_iter().chain(arbitration).min();
-                    self.follow(next.map_or(IDLE, |next| next.since(now))).await;
+                    let follow = self.follow(next.map_or(IDLE, |next| next.since(now)));
+                    // The next pass may be hours away.
+                    tokio::select! { biased; () = end.cancelled() => return, () = follow => {} }
                 }
             }
         }
