@@ -5,8 +5,12 @@
 //! [`Goals::at_most`].
 //!
 //! Goals of time are those of one machine. On a slower one they are as many times longer as a fixed piece of work takes longer there (`machine`).
+//!
+//! [`Chosen`] is a bench with such goals.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
+mod chosen;
+mod clock;
 mod machine;
 
 use std::{fmt::Write as _, fs, path::PathBuf, thread, time::Duration};
@@ -14,6 +18,10 @@ use std::{fmt::Write as _, fs, path::PathBuf, thread, time::Duration};
 use serde::Deserialize;
 
 use self::machine::slowness;
+pub use self::{
+    chosen::{Chosen, Floor},
+    clock::clock,
+};
 
 /// How many times a bench measures at most what misses its goal.
 const ROUNDS: u32 = 5;

@@ -179,6 +179,11 @@ impl Cluster {
         pods.filter_map(|id| Some((*id, self.pod(*id)?)))
     }
 
+    /// The objects that own pods.
+    pub fn owners(&self) -> impl Iterator<Item = &Uid> {
+        self.by_owner.keys()
+    }
+
     /// The number of a pod's template, which pods of one template share: the place in a table of what depends on the template alone.
     pub fn template_index(&self, id: PodId) -> usize {
         self.pod_slot(id).map_or(0, |slot| slot.class.index())

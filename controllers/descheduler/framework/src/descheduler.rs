@@ -13,7 +13,7 @@ use crate::{
     limits::{Evicted, Limits},
     objects::{DisruptionBudget, ObjectType as _},
     outlook::{Judge, Planning},
-    pass::{Evictor, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
+    pass::{Evictor, Expected, Memory, Pass, Strategy, Tried, Verdict, VerdictScope, Work},
     step::{Eviction, Step},
     usage::Measured,
 };
@@ -64,8 +64,10 @@ pub struct Input<'a> {
     pub cluster: &'a Cluster,
     /// What strategies have kept of the last pass that was carried out.
     pub memory: &'a Memory,
-    /// Whether the first steps of the pass succeeded. The others are taken for successful.
+    /// Whether the first steps of the pass succeeded.
     pub results: &'a [bool],
+    /// What is taken for the results of the others.
+    pub expected: Expected<'a>,
     /// Pods whose eviction failed not long ago. They are not tried.
     pub held: &'a [PodId],
     /// Whose verdicts are kept.
@@ -89,7 +91,8 @@ impl fmt::Debug for Stopwatch<'_> {
 impl<'a> Input<'a> {
     /// A pass of which nothing has been carried out.
     pub fn new(cluster: &'a Cluster, memory: &'a Memory, now: Timestamp) -> Self {
-        Self { cluster, memory, results: &[], held: &[], verdicts_of: VerdictScope::Nothing, now, stopwatch: None }
+        let (expected, verdicts_of) = (Expected::Success, VerdictScope::Nothing);
+        Self { cluster, memory, results: &[], expected, held: &[], verdicts_of, now, stopwatch: None }
     }
 }
 
@@ -100,6 +103,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Evictions that are not worth it, of profiles in which such pods stay.
     pub spared: Vec<Eviction>,
+    /// Whether each step was taken to succeed: by its result, or by what was expected.
+    pub assumed: Vec<bool>,
     /// What strategies keep, if the pass is carried out.
     pub memory: Memory,
     /// Strategies that could not do their work, with their profiles.
@@ -216,7 +221,7 @@ impl Descheduler {
     }
 
     fn pass_with(&self, input: &Input<'_>, judge: Option<Box<dyn Judge + '_>>) -> Plan {
-        let Input { cluster, memory, results, held, verdicts_of, now, stopwatch } = *input;
+        let Input { cluster, memory, results, expected, held, verdicts_of, now, stopwatch } = *input;
         let nodes = ready_nodes(cluster, self.nodes.as_ref());
         if nodes.len() < 2 {
             let skipped = Some(Skipped::TooFewNodes(nodes.len()));
@@ -231,7 +236,9 @@ impl Descheduler {
             steps: Vec::new(),
             spared: Vec::new(),
             judge,
+            assumed: Vec::new(),
             results,
+            expected,
             evicted: Evicted::default(),
             tried: tried(cluster, held),
             memory: memory.clone(),
@@ -258,8 +265,8 @@ impl Descheduler {
                 }
             }
         }
-        let Work { steps, spared, memory, verdicts, .. } = work;
-        Plan { steps, spared, memory, errors, skipped: None, verdicts, strategy_times }
+        let Work { steps, spared, assumed, memory, verdicts, .. } = work;
+        Plan { steps, spared, assumed, memory, errors, skipped: None, verdicts, strategy_times }
     }
 }
 

@@ -6,9 +6,9 @@
 //! # A pass
 //!
 //! [`Descheduler::pass`] is a function: the snapshot, what the plugins remember, the results of steps that were carried out and the time give a
-//! [`Plan`], the ordered [`Step`]s of the pass. A step whose result is not known is taken for successful. Whoever carries the plan out and sees a step
-//! fail calls the function again with the results so far: it gives the same steps up to there, and goes on as the strategies do after a failure.
-//! So a dry run names exactly the pods that a real run evicts.
+//! [`Plan`], the ordered [`Step`]s of the pass. A step whose result is not known is taken for successful, or for what is [`Expected`]. Whoever carries the
+//! plan out and sees a step end otherwise calls the function again with the results so far: it gives the same steps up to there, and goes on as the
+//! strategies do after that result. So a dry run names exactly the pods that a real run evicts.
 //!
 //! # Extension points
 //!
@@ -69,7 +69,7 @@ pub use self::{
     node::Node,
     objects::ObjectType,
     outlook::{Judge, Outlook, Planning, Successor},
-    pass::{Memory, Pass, Verdict, VerdictScope},
+    pass::{Expected, Memory, Pass, Verdict, VerdictScope},
     pod::Pod,
     reason::{Reason, ReasonCode},
     refusal::{Operand, Refusal},

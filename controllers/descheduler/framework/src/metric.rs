@@ -14,6 +14,8 @@ pub struct NodeMetric {
     pub system: Option<ResourceVector>,
     /// What each pod uses, by namespace and name.
     pods: Box<[(ObjectKey, ResourceVector)]>,
+    /// The sum of that, which every pass asks for.
+    pods_total: ResourceVector,
 }
 
 /// What a NodeMetric reports, as it was read.
@@ -48,7 +50,9 @@ impl NodeMetric {
             report.pods.into_iter().map(|(key, usage)| (key, resources.vector(&usage))).collect();
         pods.sort_by(|(one, _), (other, _)| one.cmp(other));
         let system = report.system.map(|usage| resources.vector(&usage));
-        Self { updated_ms: report.updated_ms, system, pods: pods.into() }
+        let mut pods_total = ResourceVector::default();
+        pods.iter().for_each(|(_, usage)| pods_total.add(usage));
+        Self { updated_ms: report.updated_ms, system, pods: pods.into(), pods_total }
     }
 
     /// What a pod uses; `None` where it is not reported.
@@ -63,6 +67,7 @@ impl NodeMetric {
         let mut pods = std::mem::take(&mut self.pods).into_vec();
         let (_, usage) = pods.remove(at);
         self.pods = pods.into();
+        self.pods_total.subtract(&usage);
         Some(usage)
     }
 
@@ -70,8 +75,14 @@ impl NodeMetric {
     pub(crate) fn add_pod(&mut self, key: ObjectKey, usage: ResourceVector) {
         let mut pods = std::mem::take(&mut self.pods).into_vec();
         let at = pods.partition_point(|(known, _)| *known < key);
+        self.pods_total.add(&usage);
         pods.insert(at, (key, usage));
         self.pods = pods.into();
+    }
+
+    /// What all reported pods use together, be they still on the node or not.
+    pub fn pods_total(&self) -> &ResourceVector {
+        &self.pods_total
     }
 
     /// What all reported pods use, be they still on the node or not.

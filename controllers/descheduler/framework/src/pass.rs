@@ -2,10 +2,10 @@
 
 mod memory;
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
-use koord_core::key::ObjectKey;
+use koord_core::{key::ObjectKey, uid::Uid};
 
 pub use self::memory::Memory;
 use crate::{
@@ -47,8 +47,11 @@ pub(crate) struct Work<'a> {
     pub(crate) spared: Vec<Eviction>,
     /// Whoever foresees what evictions lead to.
     pub(crate) judge: Option<Box<dyn Judge + 'a>>,
+    /// Whether each step was taken to succeed.
+    pub(crate) assumed: Vec<bool>,
     /// Whether the first steps succeeded.
     pub(crate) results: &'a [bool],
+    pub(crate) expected: Expected<'a>,
     pub(crate) evicted: Evicted,
     /// By the number of the pod: what has become of it in this pass.
     pub(crate) tried: Vec<Tried>,
@@ -70,6 +73,19 @@ pub(crate) enum Tried {
     Not,
     Evicted,
     Failed,
+}
+
+/// What is taken for the result of a step that was not carried out. It has no effect on which steps are carried out: where the result is another, the pass
+/// is computed again.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Expected<'a> {
+    /// Every step succeeds.
+    #[default]
+    Success,
+    /// No pod of these controllers is evicted, as a PodDisruptionBudget forbids it.
+    Refused(&'a BTreeSet<Uid>),
+    /// No pod is evicted.
+    NoEvictions,
 }
 
 /// Whose verdicts a plan shows.
@@ -204,26 +220,27 @@ impl<'a> Pass<'a> {
         if let Ok(eviction) = self.eviction(pod, reason, recorded_reason.into(), Means::DryRun)
             && let Ok(eviction) = self.foreseen(eviction)
         {
-            self.carried_out(Step::Evict(Box::new(eviction)));
+            let is_expected = self.cluster.pod(pod).is_some_and(|pod| self.work.expected.lets_go(pod));
+            self.carried_out(Step::Evict(Box::new(eviction)), is_expected);
         }
     }
 
     /// Cordons a node. Whether that succeeds.
     pub fn cordon(&mut self, node: NodeId) -> bool {
         let node = self.cluster.node_name(node).into();
-        self.carried_out(Step::Cordon { node })
+        self.carried_out(Step::Cordon { node }, true)
     }
 
     /// Uncordons a node that this pass has cordoned. Whether that succeeds.
     pub fn uncordon(&mut self, node: NodeId) -> bool {
         let node = self.cluster.node_name(node).into();
-        self.carried_out(Step::Uncordon { node })
+        self.carried_out(Step::Uncordon { node }, true)
     }
 
     /// Sets what the deletion of a pod costs. Whether that succeeds.
     pub fn set_deletion_cost(&mut self, pod: PodId, cost: i32) -> bool {
         let Some(pod) = self.cluster.pod(pod).map(|pod| EvictedPod::of(pod)) else { return false };
-        self.carried_out(Step::SetDeletionCost { pod, cost })
+        self.carried_out(Step::SetDeletionCost { pod, cost }, true)
     }
 
     /// Records why the strategy leaves a pod. It costs next to nothing unless somebody asked.
@@ -287,7 +304,8 @@ impl<'a> Pass<'a> {
 
     fn step(&mut self, id: PodId, eviction: Eviction) -> bool {
         let is_foreseen = eviction.outlook != Outlook::default();
-        let is_done = self.carried_out(Step::Evict(Box::new(eviction)));
+        let is_expected = self.cluster.pod(id).is_some_and(|pod| self.work.expected.lets_go(pod));
+        let is_done = self.carried_out(Step::Evict(Box::new(eviction)), is_expected);
         let work = &mut self.work;
         if let Some(judge) = work.judge.as_deref_mut().filter(|_| is_foreseen && !is_done) {
             judge.take_back();
@@ -304,12 +322,24 @@ impl<'a> Pass<'a> {
         is_done
     }
 
-    /// Adds a step, and says whether it succeeds as far as is known.
-    fn carried_out(&mut self, step: Step) -> bool {
+    /// Adds a step, and says whether it succeeds as far as is known, or expected.
+    fn carried_out(&mut self, step: Step, is_expected: bool) -> bool {
         let work = &mut self.work;
-        let is_done = work.results.get(work.steps.len()).copied().unwrap_or(true);
+        let is_done = work.results.get(work.steps.len()).copied().unwrap_or(is_expected);
+        work.assumed.push(is_done);
         work.steps.push(step);
         is_done
+    }
+}
+
+impl Expected<'_> {
+    /// Whether a pod is evicted.
+    fn lets_go(self, pod: &Pod) -> bool {
+        match self {
+            Self::Success => true,
+            Self::Refused(controllers) => pod.controller().is_none_or(|owner| !controllers.contains(&owner.uid)),
+            Self::NoEvictions => false,
+        }
     }
 }
 

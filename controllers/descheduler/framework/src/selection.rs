@@ -31,6 +31,12 @@ impl NamespaceSelection {
     pub fn selects(&self, namespace: &str) -> bool {
         if self.include.is_empty() { !self.exclude.contains(namespace) } else { self.include.contains(namespace) }
     }
+
+    /// Whether it selects the namespace of a pod.
+    pub fn selects_pod(&self, pod: &Pod) -> bool {
+        let is_everything = self.include.is_empty() && self.exclude.is_empty();
+        is_everything || self.selects(pod.namespace())
+    }
 }
 
 impl PodSelection {
@@ -47,7 +53,7 @@ impl PodSelection {
 
     /// Whether it selects a pod, and else why not.
     pub fn check(&self, pod: &Pod) -> Result<(), ReasonCode> {
-        if !self.namespaces.selects(pod.namespace()) {
+        if !self.namespaces.selects_pod(pod) {
             return Err(ReasonCode::NamespaceNotSelected);
         }
         match &self.labels {

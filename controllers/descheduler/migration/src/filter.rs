@@ -75,7 +75,7 @@ impl Rules {
 
     /// Whether the arguments let a pod go, whatever else migrates.
     fn check(&self, pod: &Pod, threshold: i32) -> Result<(), Refusal> {
-        if !self.namespaces.selects(pod.namespace()) {
+        if !self.namespaces.selects_pod(pod) {
             return Err(ReasonCode::NamespaceNotSelected.into());
         }
         let is_bare = match self.bare {

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     marker::PhantomData,
     rc::Rc,
     sync::Arc,
@@ -158,7 +158,7 @@ pub struct Workloads<'a> {
     /// The ReplicaSets of each Deployment.
     replica_sets: OnceCell<BTreeMap<&'a Uid, Vec<&'a Uid>>>,
     /// By the address of the controller in the owner references of pods, which equal ones share.
-    resolved: RefCell<HashMap<usize, Rc<Resolution>>>,
+    resolved: RefCell<BTreeMap<usize, Rc<Resolution>>>,
 }
 
 impl Scale {
@@ -271,20 +271,23 @@ pub(crate) fn expected_replicas(
 
 /// The controllers of pods whose scale subresource is not known and would be of use, each with the namespace of its pods.
 pub fn controllers_to_look_up(cluster: &Cluster) -> BTreeMap<Uid, (String, Arc<Owner>)> {
-    let mut controllers = BTreeMap::new();
-    for (_, pod) in cluster.pods() {
-        let Some(OwnerReference { owner, .. }) = pod.owners.iter().find(|reference| reference.is_controller) else {
-            continue;
-        };
+    let is_wanted = |owner: &Owner| {
         let group = group_of(&owner.api_version);
         let is_watched = WORKLOAD_KINDS.iter().any(|kind| (kind.group, kind.kind) == (group, &*owner.kind));
         // Pods of these kinds are never evicted, or cannot be scaled.
         let is_useless = group == "batch" || matches!(&*owner.kind, "DaemonSet" | "Node");
-        if is_watched || is_useless || controllers.contains_key(&owner.uid) {
-            continue;
-        }
-        if cluster.objects().get::<Scale>(&owner.uid.to_string()).is_none() {
-            controllers.insert(owner.uid.clone(), (pod.namespace().to_owned(), Arc::clone(owner)));
+        !is_watched && !is_useless && cluster.objects().get::<Scale>(&owner.uid.to_string()).is_none()
+    };
+    let mut controllers = BTreeMap::new();
+    for uid in cluster.owners() {
+        let as_controller = |(_, pod): (_, &Arc<Pod>)| {
+            let first = pod.owners.iter().find(|reference| reference.is_controller)?;
+            (first.owner.uid == *uid).then(|| (pod.namespace().to_owned(), Arc::clone(&first.owner)))
+        };
+        if let Some((namespace, owner)) =
+            cluster.pods_of(uid).find_map(as_controller).filter(|(_, owner)| is_wanted(owner))
+        {
+            controllers.insert(uid.clone(), (namespace, owner));
         }
     }
     controllers

@@ -17,6 +17,7 @@ mod own_events;
 mod passes;
 mod planner;
 mod reconfigure;
+mod refusals;
 mod scales;
 mod task;
 mod usage;

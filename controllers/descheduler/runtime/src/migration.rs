@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use koord_descheduler_framework::{Cluster, Pod};
 use koord_descheduler_migration::{
     MigrationController, MigrationJob, ObjectLimiters,
-    arbitration::{Decision, forbidden_message, is_waiting},
+    arbitration::{Decision, forbidden_message},
     controller::{Answered, ObjectLimits, Requester},
     jobs::PASSED_ARBITRATION,
 };
@@ -40,8 +40,10 @@ pub struct Migration {
     /// Jobs that have passed in this process, and do not show it yet.
     passed: BTreeSet<Uid>,
     interval: Duration,
-    /// When jobs are arbitrated next; `None` while none waits.
+    /// When jobs are arbitrated next; `None` while none waits and none has changed.
     next: Option<Moment>,
+    /// How often jobs had changed when they were arbitrated last.
+    arbitrated: u64,
 }
 
 /// What becomes of a job that has waited.
@@ -56,7 +58,7 @@ impl Migration {
     /// Arbitration by a plugin, this often.
     pub fn new(plugin: Arc<MigrationController>, interval: Duration) -> Self {
         let plugin = Arc::new(RwLock::new(plugin));
-        Self { plugin, limiters: Arc::default(), passed: BTreeSet::new(), interval, next: None }
+        Self { plugin, limiters: Arc::default(), passed: BTreeSet::new(), interval, next: None, arbitrated: 0 }
     }
 
     /// Another configuration is in effect. The limiters know what they knew.
@@ -78,33 +80,37 @@ impl Migration {
         self.next
     }
 
-    /// Jobs may have come, or changed: those that wait are arbitrated one interval after the last time, or at once.
+    /// Where jobs have come or changed since the last time, they are arbitrated after an interval. Which of them wait is looked at then: as many jobs as
+    /// there are would otherwise be looked at for each change of one.
     pub(crate) fn changed(&mut self, cluster: &Cluster, now: Moment) {
-        let waits = MigrationJob::all(cluster).any(|job| is_waiting(job, &self.passed));
-        self.next = match self.next {
-            Some(next) if waits => Some(next),
-            None if waits => Some(now + self.interval),
-            _ => None,
-        };
+        if self.next.is_none() && self.arbitrated != changes(cluster) {
+            self.next = Some(now + self.interval);
+        }
     }
 
     /// Decides about all jobs that wait. Those that stay are not among the verdicts.
     pub(crate) fn arbitrate(&mut self, cluster: &Cluster, now: Moment) -> Vec<Verdict> {
-        self.next = Some(now + self.interval);
+        self.arbitrated = changes(cluster);
         let seen: BTreeSet<&Uid> = MigrationJob::all(cluster)
             .filter(|job| job.is_live() && !job.has_passed_arbitration)
             .map(|job| &job.uid)
             .collect();
         self.passed.retain(|uid| seen.contains(uid));
         let plugin = Arc::clone(&self.plugin.read());
-        let decided = plugin.arbitrate(cluster, &self.passed).into_iter();
-        decided.filter_map(|arbitrated| verdict(arbitrated.job, &arbitrated.decision)).collect()
+        let decided = plugin.arbitrate(cluster, &self.passed);
+        self.next = (!decided.is_empty()).then(|| now + self.interval);
+        decided.into_iter().filter_map(|arbitrated| verdict(arbitrated.job, &arbitrated.decision)).collect()
     }
 
     /// A job has passed, though the snapshot does not show it yet.
     pub(crate) fn passed(&mut self, job: Uid) {
         self.passed.insert(job);
     }
+}
+
+/// How often jobs have changed.
+fn changes(cluster: &Cluster) -> u64 {
+    cluster.objects().changes::<MigrationJob>()
 }
 
 fn verdict(job: &MigrationJob, decision: &Decision) -> Option<Verdict> {

@@ -1,16 +1,14 @@
 //! When passes are made, and what is kept between them.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_descheduler_framework::{Descheduler, Eviction, History, Input, Memory, Plan, Planning, PodId, Stopwatch};
+use koord_descheduler_framework::{
+    Descheduler, Eviction, History, Input, Memory, Plan, Planning, PodId, Step, Stopwatch,
+};
 use koord_runtime::{clock::Moment, uid::Uid};
 
-use crate::{migration::SharedCluster, planner::Planner};
-
-/// The first pause after an eviction failed, and the longest.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_mins(10);
+use crate::{migration::SharedCluster, planner::Planner, refusals::Refusals};
 
 /// The descheduler between its passes.
 pub struct Passes {
@@ -24,8 +22,7 @@ pub struct Passes {
     interval: Option<Duration>,
     /// When the next pass begins; `None` where there is none to come.
     next: Option<Moment>,
-    /// Pods whose eviction failed: until when they are not tried, and the pause after the next failure.
-    failed: BTreeMap<Uid, (Moment, Duration)>,
+    refusals: Refusals,
 }
 
 /// A pass under way.
@@ -34,6 +31,8 @@ pub(crate) struct UnderWay {
     results: Vec<bool>,
     held: Vec<PodId>,
     now: Timestamp,
+    /// How often the plan was computed.
+    pub(crate) computed: usize,
 }
 
 impl Passes {
@@ -46,7 +45,7 @@ impl Passes {
             history: History::default(),
             interval: (!interval.is_zero()).then_some(interval),
             next: None,
-            failed: BTreeMap::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -85,24 +84,36 @@ impl Passes {
     /// Begins a pass. The next one follows after the interval, or as soon as this one has ended.
     pub(crate) fn begin(&mut self, now: Timestamp, moment: Moment, stopwatch: Option<Stopwatch<'_>>) -> UnderWay {
         self.next = self.interval.map(|interval| moment + interval);
-        self.failed.retain(|_, (until, pause)| *until + *pause > moment);
+        self.refusals.forget(moment);
         let held = self.held(moment);
         let plan = self.plan(&[], &held, now, stopwatch);
-        UnderWay { plan, results: Vec::new(), held, now }
+        UnderWay { plan, results: Vec::new(), held, now, computed: 1 }
     }
 
-    /// What has become of the next step. A failure changes what follows.
+    /// What has become of the next step. Where it is not what the plan assumed, what follows is computed again.
     pub(crate) fn carried_out(&mut self, pass: &mut UnderWay, is_done: bool) {
+        let assumed = pass.plan.assumed.get(pass.done()).copied();
+        if let Some(eviction) = pass.plan.steps.get(pass.done()).and_then(Step::eviction) {
+            let controller = self.controller(eviction.pod.key.as_str());
+            self.refusals.ended(controller, is_done);
+        }
         pass.results.push(is_done);
-        if !is_done {
+        if assumed != Some(is_done) {
             pass.plan = self.plan(&pass.results, &pass.held, pass.now, None);
+            pass.computed += 1;
         }
     }
 
     /// The eviction of a pod failed: it is left alone for a while, for longer after each failure.
     pub(crate) fn eviction_failed(&mut self, pod: &Uid, moment: Moment) {
-        let pause = self.failed.get(pod).map_or(PAUSE_MIN, |(_, pause)| *pause);
-        self.failed.insert(pod.clone(), (moment + pause, (pause * 2).min(PAUSE_MAX)));
+        self.refusals.failed(pod, moment);
+    }
+
+    /// The controller of a pod; `None` where it has none, or is gone.
+    fn controller(&self, pod: &str) -> Option<Uid> {
+        let cluster = self.cluster.lock();
+        let owner = cluster.pod(cluster.pod_id(pod)?)?.controller()?;
+        Some(owner.uid.clone())
     }
 
     /// A pass has ended: strategies remember it.
@@ -112,16 +123,17 @@ impl Passes {
 
     /// The pods whose eviction failed not long ago.
     fn held(&self, now: Moment) -> Vec<PodId> {
-        if self.failed.is_empty() {
+        if self.refusals.is_empty() {
             return Vec::new();
         }
-        let is_held = |uid: &Uid| self.failed.get(uid).is_some_and(|(until, _)| *until > now);
-        self.cluster.lock().pods().filter(|(_, pod)| is_held(&pod.uid)).map(|(id, _)| id).collect()
+        let cluster = self.cluster.lock();
+        cluster.pods().filter(|(_, pod)| self.refusals.holds(&pod.uid, now)).map(|(id, _)| id).collect()
     }
 
     fn plan(&mut self, results: &[bool], held: &[PodId], now: Timestamp, stopwatch: Option<Stopwatch<'_>>) -> Plan {
         let cluster = self.cluster.lock();
-        let input = Input { results, held, stopwatch, ..Input::new(&cluster, &self.memory, now) };
+        let expected = self.refusals.expected();
+        let input = Input { results, expected, held, stopwatch, ..Input::new(&cluster, &self.memory, now) };
         match &mut self.planner {
             Some(planner) => planner.plan(&self.descheduler, &input, &self.history),
             None => self.descheduler.pass(&input),
@@ -154,3 +166,6 @@ impl UnderWay {
         self.results.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

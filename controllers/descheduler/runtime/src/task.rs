@@ -213,7 +213,9 @@ impl Worker {
                     let next = pass.into_iter().chain(arbitration).chain(usage).min();
                     let longest = next.map_or(IDLE, |next| next.since(now));
                     // Changes of the configuration are looked for, too.
-                    self.follow(if self.changes.is_some() { longest.min(IDLE) } else { longest }).await;
+                    let follow = self.follow(if self.changes.is_some() { longest.min(IDLE) } else { longest });
+                    // The next pass may be hours away.
+                    tokio::select! { biased; () = end.cancelled() => return, () = follow => {} }
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! Nodes and pods for the tests of strategies, and what a strategy evicts of them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+mod measured;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,6 +12,8 @@ use koord_descheduler_framework::{
     PreparedFilter, Profile, Reason, ReasonCode, Refusal, Registration, Step, VerdictScope,
 };
 use serde_json::{Value, json};
+
+pub use self::measured::{Load, MeasuredCluster, NAMESPACE, REPORTED};
 
 /// Arguments of a plugin as a configuration has them.
 pub fn args<T: Args>(plugin: &str, args: &Value) -> T {

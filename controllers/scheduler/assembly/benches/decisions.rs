@@ -4,15 +4,14 @@
 //! machine matters little.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
-mod chosen;
-mod clock;
+mod decided;
 #[path = "../tests/scenarios/mod.rs"]
 mod scenarios;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use chosen::{Chosen, Floor};
-use clock::clock;
+use decided::Decided as _;
+use goals::{Chosen, Floor, clock};
 use koord_scheduler_framework::{cluster::Turn, pod::Template};
 use scenarios::{
     Scenario, among_others, batch, cpu_bound, gangs, labelled, on_gpus, owners, plain, preferring, sizes, spec,

@@ -6,15 +6,14 @@
 //! choosing the largest of one number of each node. Each part is asked for what it answers in the tests too; that it answers at all is asserted here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
-mod chosen;
-mod clock;
+mod decided;
 #[path = "../tests/scenarios/mod.rs"]
 mod scenarios;
 
 use std::{hint::black_box, process::ExitCode, sync::Arc, time::Duration};
 
-use chosen::{Chosen, Floor};
-use clock::clock;
+use decided::Decided as _;
+use goals::{Chosen, Floor, clock};
 use k8s_openapi::api::core::v1::Namespace;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_quota::Quota;

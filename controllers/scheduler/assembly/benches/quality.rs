@@ -8,7 +8,6 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss, missing_docs)]
 
-mod clock;
 #[path = "../tests/openb/mod.rs"]
 mod openb;
 
@@ -52,7 +51,7 @@ fn main() -> ExitCode {
     for trace in &traces {
         let pods = openb::requests(&folder, trace);
         for (strategy, goal) in STRATEGIES {
-            let replay = |seed| openb::replay(&whole, &pods, seed, strategy, clock::clock);
+            let replay = |seed| openb::replay(&whole, &pods, seed, strategy, goals::clock);
             let ms = |time: Duration| time.as_secs_f64() * 1e3;
             let judged =
                 |each| goals.at_most(&format!("openb {trace}, {strategy}: a replay"), "ms", ms(each), ms(goal));

@@ -61,7 +61,7 @@ fn decisions_with_all_plugins() {
 
 /// How many decisions `tests/scheduler-instructions` wants to be made; few otherwise.
 fn wanted() -> usize {
-    std::env::var("DECISIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+    std::env::var("TIMES").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
 }
 
 #[test]

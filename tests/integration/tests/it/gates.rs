@@ -60,7 +60,7 @@ fn a_count_of_instructions_fails_where_its_test_is_not_found() {
         tool(
             "valgrind",
             &format!(
-                "echo 'test result: ok. {tests} passed; 0 failed;'; echo \"==1== Collected : $(({instructions} * DECISIONS))\" >&2"
+                "echo 'test result: ok. {tests} passed; 0 failed;'; echo \"==1== Collected : $(({instructions} * TIMES))\" >&2"
             ),
         );
         run(folder.path())

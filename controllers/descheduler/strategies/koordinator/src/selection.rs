@@ -30,7 +30,7 @@ impl Movable {
     /// Whether a pod may be moved, and else why not. A DaemonSet would make another pod on the same node, so its pods are never movable, whatever the
     /// evictor allows.
     pub(crate) fn check(&self, pod: &Pod) -> Result<(), ReasonCode> {
-        if !self.namespaces.selects(pod.namespace()) {
+        if !self.namespaces.selects_pod(pod) {
             return Err(ReasonCode::NamespaceNotSelected);
         }
         if !self.selects_labels(pod) {

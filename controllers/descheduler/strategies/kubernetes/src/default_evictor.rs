@@ -7,7 +7,7 @@ use koord_config::descheduler::{
     DefaultEvictorArgs, DefaultProtection, ExtraProtection, NoEvictionPolicy, PriorityThreshold,
 };
 use koord_descheduler_framework::{
-    Cluster, Evict, Filter, Means, NodeId, Plugin, Pod, PodId, PreEvictionFilter, PreparedEvict, PreparedFilter,
+    Cluster, Evict, Filter, Means, Node, NodeId, Plugin, Pod, PodId, PreEvictionFilter, PreparedEvict, PreparedFilter,
     PreparedPreEvictionFilter, Reason, ReasonCode, Refusal, Registration,
     fit::Rule,
     objects::{DisruptionBudget, Namespace, ObjectType as _, PriorityClass, VolumeClaim},
@@ -123,8 +123,8 @@ impl Plugin for DefaultEvictor {
     }
 }
 
-/// The checks of one pass.
-struct Prepared<'a> {
+/// Which pods may be evicted in one pass.
+struct Checks<'a> {
     evictor: &'a DefaultEvictor,
     cluster: &'a Cluster,
     now: i64,
@@ -132,11 +132,17 @@ struct Prepared<'a> {
     threshold: Result<i32, Arc<str>>,
     /// The budgets of each namespace, where pods without one stay.
     budgets: BTreeMap<&'a str, Vec<&'a Selector>>,
-    /// The nodes that count where a pod has to fit another one.
-    nodes: Vec<NodeId>,
 }
 
-impl<'a> Prepared<'a> {
+/// What is asked once more in one pass.
+struct LastChecks<'a> {
+    evictor: &'a DefaultEvictor,
+    cluster: &'a Cluster,
+    /// The nodes of which a pod has to fit another one; `None` where it need not.
+    nodes: Option<Vec<NodeId>>,
+}
+
+impl<'a> Checks<'a> {
     fn new(evictor: &'a DefaultEvictor, cluster: &'a Cluster, now: Timestamp) -> Self {
         let mut budgets = BTreeMap::<&str, Vec<&Selector>>::new();
         if evictor.protections.without_budget {
@@ -144,15 +150,8 @@ impl<'a> Prepared<'a> {
                 budgets.entry(key.namespace()).or_default().extend(&budget.selector);
             }
         }
-        let nodes = cluster.nodes().filter(|(_, node)| node.is_ready && evictor.nodes.selects(|key| node.label(key)));
-        Self {
-            evictor,
-            cluster,
-            now: now.as_second(),
-            threshold: threshold(evictor.threshold.as_ref(), cluster),
-            budgets,
-            nodes: nodes.map(|(id, _)| id).collect(),
-        }
+        let threshold = threshold(evictor.threshold.as_ref(), cluster);
+        Self { evictor, cluster, now: now.as_second(), threshold, budgets }
     }
 
     fn check(&self, pod: &Pod) -> Result<(), Refusal> {
@@ -261,11 +260,11 @@ fn threshold(threshold: Option<&PriorityThreshold>, cluster: &Cluster) -> Result
 
 impl Filter for DefaultEvictor {
     fn prepare_filter<'a>(&'a self, cluster: &'a Cluster, now: Timestamp) -> Box<dyn PreparedFilter + 'a> {
-        Box::new(Prepared::new(self, cluster, now))
+        Box::new(Checks::new(self, cluster, now))
     }
 }
 
-impl PreparedFilter for Prepared<'_> {
+impl PreparedFilter for Checks<'_> {
     fn filter(&self, pod: PodId) -> Result<(), Refusal> {
         self.cluster.pod(pod).map_or(Ok(()), |pod| self.check(pod))
     }
@@ -275,16 +274,18 @@ impl PreEvictionFilter for DefaultEvictor {
     fn prepare_pre_eviction_filter<'a>(
         &'a self,
         cluster: &'a Cluster,
-        now: Timestamp,
+        _: Timestamp,
     ) -> Box<dyn PreparedPreEvictionFilter + 'a> {
-        Box::new(Prepared::new(self, cluster, now))
+        let counts = |(_, node): &(NodeId, &Arc<Node>)| node.is_ready && self.nodes.selects(|key| node.label(key));
+        let nodes = || cluster.nodes().filter(counts).map(|(id, _)| id).collect();
+        Box::new(LastChecks { evictor: self, cluster, nodes: self.has_node_fit.then(nodes) })
     }
 }
 
-impl PreparedPreEvictionFilter for Prepared<'_> {
+impl PreparedPreEvictionFilter for LastChecks<'_> {
     fn pre_eviction_filter(&self, id: PodId) -> Result<(), Refusal> {
-        if self.evictor.has_node_fit {
-            Rule::Kubernetes.fits_other(self.cluster, id, self.nodes.iter().copied())?;
+        if let Some(nodes) = &self.nodes {
+            Rule::Kubernetes.fits_other(self.cluster, id, nodes.iter().copied())?;
         }
         let (Some(selector), Some(pod)) = (&self.evictor.namespace_labels, self.cluster.pod(id)) else { return Ok(()) };
         let namespace = self.cluster.objects().get::<Namespace>(pod.namespace());

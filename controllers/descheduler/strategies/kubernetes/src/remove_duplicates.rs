@@ -56,7 +56,7 @@ impl RemoveDuplicates {
 
     /// Whether a pod is looked at.
     fn check(&self, pod: &Pod) -> Result<(), Refusal> {
-        if !self.namespaces.selects(pod.namespace()) {
+        if !self.namespaces.selects_pod(pod) {
             return Err(ReasonCode::NamespaceNotSelected.into());
         }
         if pod.owners.is_empty() {

@@ -9,16 +9,17 @@ use super::{
 
 /// The reason for people and programs, and the one that the original records.
 pub(super) fn reason(node: &NodeUsage<'_>, scope: Scope, bounds: &[Bounds<'_>]) -> (Reason, String) {
-    let (mut usages, mut thresholds, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
-    for (bounds, id) in node.over(scope, bounds) {
+    let (mut usage, mut threshold, mut recorded) = (String::new(), String::new(), "node is overutilized, ".to_owned());
+    for (place, (bounds, id)) in node.over(scope, bounds).enumerate() {
         let used = node.usage(scope).used.get(id) as f64 / node.capacity.get(id) as f64 * 100.0;
-        let threshold = scope.percent(bounds).high;
-        usages.push(format!("{} {used:.2}%", bounds.name));
-        thresholds.push(format!("{} {threshold:.2}%", bounds.name));
-        recorded.push(format!("{} {} usage({used:.2}%)>threshold({threshold:.2}%)", scope.as_str(), bounds.name));
+        let (used, most) = (format!("{used:.2}%"), format!("{:.2}%", scope.percent(bounds).high));
+        let separator = if place > 0 { ", " } else { "" };
+        for (text, amount) in [(&mut usage, &used), (&mut threshold, &most)] {
+            [separator, bounds.name, " ", amount].into_iter().for_each(|part| text.push_str(part));
+        }
+        let parts = [separator, scope.as_str(), " ", bounds.name, " usage(", &used, ")>threshold(", &most, ")"];
+        parts.into_iter().for_each(|part| recorded.push_str(part));
     }
-    let recorded = format!("node is overutilized, {}", recorded.join(", "));
-    let (usage, threshold) = (usages.join(", "), thresholds.join(", "));
     let whose = match scope {
         Scope::Node => "its node uses",
         Scope::Prod => "the production pods of its node use",

@@ -73,7 +73,7 @@ impl<'a> NodeUsage<'a> {
         }
         // What pods use that are gone counts until it is no longer reported.
         let mut used = system.clone();
-        metric.pods().for_each(|(_, usage)| used.add(usage));
+        used.add(metric.pods_total());
         used.set(ResourceId::PODS, count(cluster.active_pods(id)));
         let prod = production.map(|production| prod_usage(cluster, id, metric, production)).unwrap_or_default();
         let total = Usage { used, ..Usage::default() };

@@ -1,7 +1,6 @@
 //! Which measurements are made, whether they reach their goals, and how far they are above their floors.
 //!
 //! A floor is the least work that must be done for what is measured, made by the same program on the same machine.
-#![allow(dead_code)]
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,19 +10,19 @@ use std::{
     time::Duration,
 };
 
-use goals::{Goals, Rounds, Verdict};
-
-use super::{clock::clock, scenarios::Scenario};
+use crate::{Goals, Rounds, Verdict, clock::clock};
 
 /// The least work that something needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Floor {
+pub enum Floor {
     /// Choosing the largest of so many numbers, one of a node each: what is kept of every node is read once.
     Largest(usize),
     /// Adding so many numbers up: each of them must be read.
     Sum(usize),
     /// Copying a word of 64 CPUs, and counting them.
     Mask,
+    /// What the bench has measured itself.
+    Measured(Duration),
 }
 
 impl Floor {
@@ -45,6 +44,7 @@ impl Floor {
                     black_box(copy.count_ones());
                 })
             }
+            Self::Measured(taken) => taken.as_secs_f64() * 1e9,
         }
     }
 }
@@ -67,7 +67,8 @@ fn mean(mut call: impl FnMut()) -> f64 {
 
 /// The measurements whose names have the argument of the program in them, and the names of those that failed: missed a goal that is not known to be
 /// missed, or its bound.
-pub(crate) struct Chosen {
+#[derive(Debug)]
+pub struct Chosen {
     part: String,
     goals: Goals,
     failed: RefCell<BTreeSet<String>>,
@@ -78,7 +79,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Measures, and again what failed. The exit code is a failure where no round held.
-    pub(crate) fn run(measure: impl Fn(&Self)) -> ExitCode {
+    pub fn run(measure: impl Fn(&Self)) -> ExitCode {
         let part = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or_default();
         let mut chosen =
             Self { part, goals: Goals::load(), failed: RefCell::default(), is_again: false, floor: Cell::new(None) };
@@ -94,43 +95,41 @@ impl Chosen {
     }
 
     /// The next measurement is held against this floor.
-    pub(crate) fn above(&self, floor: Floor) -> &Self {
+    pub fn above(&self, floor: Floor) -> &Self {
         self.floor.set(Some(floor));
         self
     }
 
     /// Whether a measurement is made, or some of those whose names begin so.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         name.contains(&self.part)
             && (!self.is_again || self.failed.borrow().iter().any(|failed| failed.starts_with(name)))
     }
 
-    /// Prints how many pods a second of CPU are decided about, from the queue to the assumed node.
-    pub(crate) fn measure(&self, name: &str, scenario: impl FnOnce() -> Scenario) {
-        self.measure_for(None, name, scenario);
-    }
-
-    /// The same, with a goal.
-    pub(crate) fn measure_for(&self, goal: impl Into<Option<f64>>, name: &str, scenario: impl FnOnce() -> Scenario) {
+    /// Prints how many things a second of CPU are done: `act` gives their number and the time that they took.
+    pub fn rate(
+        &self,
+        goal: impl Into<Option<f64>>,
+        (name, unit): (&str, &str),
+        act: impl FnOnce() -> (usize, Duration),
+    ) {
         let floor = self.floor.take();
         if !self.has(name) {
             return;
         }
-        let mut scenario = scenario();
-        let (pods, start) = (scenario.waiting(), clock());
-        scenario.decide(pods);
-        let rate = pods as f64 / clock().saturating_sub(start).as_secs_f64();
-        let taken = Duration::from_secs_f64(rate.recip());
+        let (things, taken) = act();
+        let rate = things as f64 / taken.as_secs_f64();
+        let each = Duration::from_secs_f64(rate.recip());
         let judged = |goal: f64| {
-            let verdict = self.goals.at_least(name, "pods/s", rate, goal);
-            self.judged(name, &verdict, &format!("{goal:.0}"), taken, floor)
+            let verdict = self.goals.at_least(name, unit, rate, goal);
+            self.judged(name, &verdict, &format!("{goal:.0}"), Some((each, floor)))
         };
         let goal = goal.into().map_or_else(String::new, judged);
-        println!("{name}: {rate:.0} pods/s{goal}");
+        println!("{name}: {rate:.0} {unit}{goal}");
     }
 
     /// Prints how long each of so many things takes that one call does. It is called for half a second.
-    pub(crate) fn time(&self, goal: impl Into<Option<Duration>>, name: &str, things: usize, mut call: impl FnMut()) {
+    pub fn time(&self, goal: impl Into<Option<Duration>>, name: &str, things: usize, mut call: impl FnMut()) {
         const ENOUGH: Duration = Duration::from_millis(500);
         call();
         let (mut calls, start) = (0_u32, clock());
@@ -146,23 +145,35 @@ impl Chosen {
     }
 
     /// Prints how long something took.
-    pub(crate) fn took(&self, goal: impl Into<Option<Duration>>, name: &str, taken: Duration) {
+    pub fn took(&self, goal: impl Into<Option<Duration>>, name: &str, taken: Duration) {
         let floor = self.floor.take();
         let judged = |goal: Duration| {
             let (unit, nanos) = unit(goal);
             let of = |time: Duration| time.as_secs_f64() * 1e9 / nanos;
             let verdict = self.goals.at_most(name, unit, of(taken), of(goal));
-            self.judged(name, &verdict, &format!("{goal:?}"), taken, floor)
+            self.judged(name, &verdict, &format!("{goal:?}"), Some((taken, floor)))
         };
         let goal = goal.into().map_or_else(String::new, judged);
         println!("{name}: {taken:?}{goal}");
     }
 
-    fn judged(&self, name: &str, verdict: &Verdict, goal: &str, taken: Duration, floor: Option<Floor>) -> String {
-        let floor = floor.map_or_else(String::new, |floor| {
-            let least = floor.nanos();
-            format!("; floor {least:.1}ns, ×{:.1}", taken.as_secs_f64() * 1e9 / least)
+    /// Prints how much memory something holds.
+    pub fn holds(&self, goal_mb: impl Into<Option<f64>>, name: &str, megabytes: f64) {
+        let judged = |goal: f64| {
+            self.judged(name, &self.goals.at_most(name, "MB", megabytes, goal), &format!("{goal} MB"), None)
+        };
+        let goal = goal_mb.into().map_or_else(String::new, judged);
+        println!("{name}: {megabytes:.1} MB{goal}");
+    }
+
+    /// In brackets: the goal, and the floor of what took so long.
+    fn judged(&self, name: &str, verdict: &Verdict, goal: &str, taken: Option<(Duration, Option<Floor>)>) -> String {
+        let floor = taken.and_then(|(taken, floor)| {
+            let least = floor?.nanos();
+            let shown = Duration::from_secs_f64(least / 1e9);
+            Some(format!("; floor {shown:?}, ×{:.1}", taken.as_secs_f64() * 1e9 / least))
         });
+        let floor = floor.unwrap_or_default();
         let mut failed = self.failed.borrow_mut();
         if !verdict.is_failure() {
             failed.remove(name);
