@@ -61,7 +61,8 @@ fn caches_are_filled() {
 /// Passes allocate at most so often, and not so seldom that the bound says nothing.
 #[test]
 fn allocations_of_passes() {
-    let rows = [("LowNodeLoad", 800, LOW_NODE_LOAD), ("calm", 30, CALM), ("spread", 1500, SPREAD), ("five", 3800, FIVE)];
+    let rows =
+        [("LowNodeLoad", 800, LOW_NODE_LOAD), ("calm", 30, CALM), ("spread", 1500, SPREAD), ("five", 3800, FIVE)];
     let wrong = rows.into_iter().filter_map(|(what, most, strategies)| {
         let filled = filled(&strategies);
         let found = allocations(|| filled.pass()).0;

@@ -18,7 +18,8 @@ use std::{
 use filled::{FIVE, Filled, Strategies};
 use goals::{Chosen, Floor, clock};
 use koord_core::clock::Moment;
-use koord_descheduler_planning::{Rehearsal, Successor, follow};
+use koord_descheduler_framework::{History, Input, Memory, Plan, Planning, Step, Successor};
+use koord_descheduler_planning::{EvictedAgain, Foresight, plan};
 use koord_descheduler_testing::MeasuredCluster;
 use koord_program::gates::Gates;
 use koord_runtime::{Core, clock::SystemClock, events::NoopSink, metrics::Metrics, random::Random};
@@ -35,7 +36,7 @@ const FILL: &str = "fill";
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(FILL) {
         let (filled, scheduler) = (Filled::of(OF, &LIMITED, clock).0, Scheduler::filled());
-        black_box(follow(filled.pass(), &filled.cluster, Some(Rehearsal::of(&scheduler.engine))));
+        black_box(planned(&filled, &scheduler));
         println!("{}", resident_bytes());
         return ExitCode::SUCCESS;
     }
@@ -51,10 +52,11 @@ fn time(chosen: &Chosen) {
         return;
     }
     let (filled, scheduler) = (Filled::of(OF, &LIMITED, clock).0, Scheduler::filled());
-    let followed = follow(filled.pass(), &filled.cluster, Some(Rehearsal::of(&scheduler.engine)));
-    let placed = followed.iter().filter(|step| matches!(step.successor, Some(Successor::On(_)))).count();
-    println!("{} evictions, of {placed} the successor gets another node", followed.len());
-    assert!(followed.len() == EVICTIONS as usize && placed > 0);
+    let steps = planned(&filled, &scheduler).steps;
+    let evictions = steps.iter().filter_map(Step::eviction);
+    let placed = evictions.filter(|eviction| matches!(eviction.outlook.successor, Some(Successor::On(_)))).count();
+    println!("{} evictions, of {placed} the successor gets another node", steps.len());
+    assert!(steps.len() == EVICTIONS as usize && placed > 0);
     let scores: Vec<i64> = (0..100).cycle().take(OF.nodes).collect();
     let start = clock();
     for _ in 0..EVICTIONS {
@@ -62,8 +64,18 @@ fn time(chosen: &Chosen) {
     }
     let floor = clock().saturating_sub(start);
     chosen.above(Floor::Measured(floor)).time(Duration::from_millis(200), NAME, 1, || {
-        black_box(follow(filled.pass(), &filled.cluster, Some(Rehearsal::of(&scheduler.engine))));
+        black_box(planned(&filled, &scheduler));
     });
+}
+
+/// The pass that [`Filled::pass`] makes, with each eviction followed through.
+fn planned(filled: &Filled, scheduler: &Scheduler) -> Plan {
+    let mut descheduler = filled.descheduler.clone();
+    descheduler.profiles.iter_mut().for_each(|profile| profile.planning = Planning::Report);
+    let (memory, history) = (Memory::default(), History::default());
+    let now = jiff::Timestamp::from_second(koord_descheduler_testing::REPORTED + 10).unwrap();
+    let foresight = Foresight { scheduler: Some(&scheduler.engine), history: &history };
+    plan(&descheduler, &Input::new(&filled.cluster, &memory, now), foresight, &mut EvictedAgain::default())
 }
 
 /// In a process of its own: memory that was given back may stay resident.

@@ -21,8 +21,8 @@ impl EvictedAgain {
 
     /// Computes the pass after a plan, on the cluster as it would be. Whether that has shown more evictions in vain.
     pub(crate) fn look(&mut self, descheduler: &Descheduler, input: &Input<'_>, plan: &Plan) -> bool {
-        let moves: Vec<(&Eviction, &Arc<str>)> =
-            plan.steps.iter().filter_map(Step::eviction).filter_map(moved).collect();
+        let assumed = plan.steps.iter().zip(&plan.assumed).filter(|(_, is_done)| **is_done).map(|(step, _)| step);
+        let moves: Vec<(&Eviction, &Arc<str>)> = assumed.filter_map(Step::eviction).filter_map(moved).collect();
         if moves.is_empty() {
             return false;
         }

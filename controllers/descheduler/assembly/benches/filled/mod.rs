@@ -80,7 +80,7 @@ impl Strategies<'_> {
             "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration",
             "leaderElection": {"leaderElect": false}, "maxNoOfPodsToEvictTotal": self.total,
             "profiles": [{
-                "name": "koord-descheduler", "pluginConfig": configured,
+                "name": "koord-descheduler", "planning": "off", "pluginConfig": configured,
                 "plugins": {
                     "balance": set(self.balance), "deschedule": set(self.deschedule), "filter": set(&evictor),
                     "evict": set(&evictor),
