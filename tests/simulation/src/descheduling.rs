@@ -11,11 +11,13 @@ use envtest::shell::Server;
 use futures::future::BoxFuture;
 use http::Method;
 use koord_configuration::Source;
-use koord_descheduler_assembly::{Built, Configuration, build};
+use koord_descheduler_assembly::{Built, Configuration, LiveScheduler, build};
 use koord_descheduler_runtime::{
     Behaviour, Feed, LateRequester, Measures, Migration, OwnEvents, Passes, Worker, install_jobs,
 };
+use koord_program::gates::Gates;
 use koord_runtime::{Core, clock::SharedClock, events::EventSink, key::ObjectKey, random::Random};
+use koord_scheduler_assembly::{Configuration as SchedulerConfiguration, GATES};
 use koord_scheduler_runtime::Scheduler;
 use koord_simulator::{Scenario, people};
 use serde_json::{Value, json};
@@ -66,7 +68,10 @@ impl crate::Scenario for Descheduling {
         let values = configuration.map_err(|error| format!("{error:#}"))?.values;
         let Built { descheduler, migration } = build(&values).map_err(|error| error.to_string())?;
         let feed = Feed::of(core, &descheduler.reads());
-        let passes = Passes::new(descheduler, values.descheduling_interval.to_std().unwrap_or_default());
+        let scheduler = SchedulerConfiguration::shipped_for_all_pods().map_err(|error| format!("{error:#}"))?;
+        let planner = LiveScheduler::new(core, &scheduler, &Gates::new(GATES)).map_err(|error| format!("{error:#}"))?;
+        let interval = values.descheduling_interval.to_std().unwrap_or_default();
+        let passes = Passes::new(descheduler, interval, Some(Box::new(planner)));
         let measures = Measures::new(core.metrics()).map_err(|error| error.to_string())?;
         let (plugin, args) = migration.ok_or("MigrationController is enabled")?;
         let migration = Migration::new(plugin, args.arbitration_args.interval.to_std().unwrap_or_default());

@@ -29,7 +29,7 @@ pub(super) fn page(planned: &Planned) -> String {
     let Planned { plan, now, .. } = planned;
     let evictions: Vec<&Eviction> = plan.steps.iter().filter_map(Step::eviction).collect();
     let title = format!("Descheduling plan: {} evictions", evictions.len());
-    let mut about = format!("The first pass at {now}.");
+    let mut about = format!("A pass at {}.", now.strftime("%Y-%m-%d %H:%M:%S UTC"));
     if let Some(skipped) = &plan.skipped {
         about += &format!(" Nothing is descheduled: {}.", escaped(&skipped.to_string()));
     }

@@ -157,10 +157,11 @@ mod tests {
         }
         let alone = args(&["--no-scheduler"]);
         assert!(tour.arguments(&alone).is_ok());
-        let error = |scenario: &str, args| find(scenario).unwrap().arguments(args).unwrap_err().to_string();
-        assert!(error("scheduling", &alone).ends_with("leave --no-scheduler out"));
-        assert!(error("descheduling", &args(&["--no-descheduler"])).contains("leave --no-descheduler"));
-        assert!(error("descheduling", &args(&["--seed=2"])).ends_with("leave --seed out"));
+        let error =
+            |scenario: &str, more: &[&str]| find(scenario).unwrap().arguments(&args(more)).unwrap_err().to_string();
+        assert!(error("scheduling", &["--no-scheduler"]).ends_with("leave --no-scheduler out"));
+        assert!(error("descheduling", &["--no-descheduler"]).contains("leave --no-descheduler"));
+        assert!(error("descheduling", &["--seed=2"]).ends_with("leave --seed out"));
     }
 
     /// At the scenario's own speed; waiting for consequences takes a minute.

@@ -19,6 +19,8 @@ pub enum Condition {
     Rises(Change),
     /// An amount becomes smaller.
     Falls(Change),
+    /// An amount is less than this one.
+    Below(Bound),
     /// Batch pods are offered such a share of a node's CPU.
     BatchCpu(Share),
     /// A field has this value.
@@ -67,6 +69,14 @@ impl Share {
     }
 }
 
+/// An amount, and the one that it is to be less than.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Bound {
+    #[serde(flatten)]
+    place: Place,
+    amount: String,
+}
+
 /// A field and its value.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Equal {
@@ -79,6 +89,7 @@ impl Condition {
     fn place(&self) -> Option<&Place> {
         match self {
             Condition::Rises(change) | Condition::Falls(change) => Some(&change.place),
+            Condition::Below(bound) => Some(&bound.place),
             Condition::Is(equal) => Some(&equal.place),
             Condition::Absent(place) | Condition::Present(place) | Condition::Kept(place) => Some(place),
             Condition::BatchCpu(_) | Condition::Event { .. } => None,
@@ -107,6 +118,17 @@ impl Condition {
                 let seen = Seen::at(&change.place, client, before).await?;
                 let falls = seen.change_percent().is_some_and(|percent| percent <= -change.by_percent);
                 seen.judge(falls, |name, of, was, is| format!("{name} of {of} falls from {was} to {is}"))
+            }
+            Condition::Below(bound) => {
+                let seen = Seen::at(&bound.place, client, before).await?;
+                let amount = |text: &str| text.parse::<Quantity>().ok();
+                let is_below = seen
+                    .is
+                    .as_deref()
+                    .and_then(amount)
+                    .zip(amount(&bound.amount))
+                    .is_some_and(|(is, bound)| is < bound);
+                seen.judge(is_below, |name, of, _, is| format!("{name} of {of} is {is}, less than {}", bound.amount))
             }
             Condition::Is(equal) => {
                 let seen = Seen::at(&equal.place, client, before).await?;
