@@ -186,8 +186,8 @@ mod tests {
                 RbacRule::new("batch", "jobs", &["get", "watch"]),
                 RbacRule::new("batch", "deployments", &["get", "watch"]),
                 RbacRule::new("b", "x", &["*", "get"]),
-                RbacRule { urls: &["/metrics"], ..rule("", "", &["get"]) },
-                RbacRule { urls: &["/healthz"], ..rule("", "", &["get"]) },
+                RbacRule { urls: &["/metrics"], ..RbacRule::new("", "", &["get"]) },
+                RbacRule { urls: &["/healthz"], ..RbacRule::new("", "", &["get"]) },
             ]),
             [
                 "//healthz,/metrics: get",
@@ -203,7 +203,7 @@ mod tests {
     fn a_namespace_gets_a_role_of_its_own() {
         let documents = roles(
             "r",
-            &[RbacRule::new("", "pods", &["get"]), RbacRule { namespace: Some("."), ..rule("", "secrets", &["get"]) }],
+            &[RbacRule::new("", "pods", &["get"]), RbacRule { namespace: Some("."), ..RbacRule::new("", "secrets", &["get"]) }],
             "here",
         );
         let named: Vec<_> = documents.iter().map(|d| (d["kind"].clone(), d["metadata"].clone())).collect();
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_names_a_role_stands_in_it() {
-        let viewer = RbacRule { role: Some("viewer"), ..rule("", "pods", &["get"]) };
+        let viewer = RbacRule { role: Some("viewer"), ..RbacRule::new("", "pods", &["get"]) };
         let documents = roles(
             "r",
             &[RbacRule::new("", "nodes", &["get"]), viewer, RbacRule { namespace: Some("shop"), ..viewer }],
