@@ -203,7 +203,10 @@ mod tests {
     fn a_namespace_gets_a_role_of_its_own() {
         let documents = roles(
             "r",
-            &[RbacRule::new("", "pods", &["get"]), RbacRule { namespace: Some("."), ..RbacRule::new("", "secrets", &["get"]) }],
+            &[
+                RbacRule::new("", "pods", &["get"]),
+                RbacRule { namespace: Some("."), ..RbacRule::new("", "secrets", &["get"]) },
+            ],
             "here",
         );
         let named: Vec<_> = documents.iter().map(|d| (d["kind"].clone(), d["metadata"].clone())).collect();

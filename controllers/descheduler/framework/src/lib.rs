@@ -37,6 +37,7 @@ mod evictor;
 mod extension_points;
 pub mod fit;
 mod history;
+mod judge;
 mod limits;
 mod metric;
 mod node;
@@ -64,11 +65,12 @@ pub use self::{
     evictor::{Evict, Filter, PreEvictionFilter, PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
     extension_points::{Balance, Deschedule, Plugin, Registration, StrategyError},
     history::{CoolDown, History, PastEviction, PastOwner},
+    judge::Judge,
     limits::Limits,
     metric::{NodeMetric, UsageReport},
     node::Node,
     objects::ObjectType,
-    outlook::{Judge, Outlook, Planning, Successor},
+    outlook::{Outlook, Planning, Successor},
     pass::{Expected, Memory, Pass, Verdict, VerdictScope},
     pod::Pod,
     reason::{Reason, ReasonCode},

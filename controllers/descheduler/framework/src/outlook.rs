@@ -1,8 +1,8 @@
-//! What evictions lead to, as whoever can follow a pod through the scheduler says it.
+//! What evictions lead to.
 
 use std::sync::Arc;
 
-use crate::{cluster::Cluster, refusal::Refusal, step::Eviction};
+use crate::refusal::Refusal;
 
 /// What an eviction would lead to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,15 +26,6 @@ pub enum Successor {
     None,
     /// Nobody can say, for this reason.
     Unknown(&'static str),
-}
-
-/// Foresees what evictions lead to, one after the other: each is assumed to happen unless it is taken back.
-pub trait Judge {
-    /// What an eviction leads to, after all before it.
-    fn outlook(&mut self, cluster: &Cluster, eviction: &Eviction) -> Outlook;
-
-    /// The last eviction that was asked about does not happen.
-    fn take_back(&mut self);
 }
 
 /// What a profile makes of objections.

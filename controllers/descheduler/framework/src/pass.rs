@@ -11,8 +11,9 @@ pub use self::memory::Memory;
 use crate::{
     cluster::{Cluster, NodeId, PodId},
     evictor::{PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
+    judge::Judge,
     limits::{Evicted, Limits},
-    outlook::{Judge, Outlook, Planning},
+    outlook::{Outlook, Planning},
     pod::Pod,
     reason::{Reason, ReasonCode},
     refusal::Refusal,
