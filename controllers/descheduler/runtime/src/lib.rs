@@ -33,6 +33,6 @@ pub use self::{
     own_events::OwnEvents,
     passes::Passes,
     planner::Planner,
-    reconfigure::{ConfigurationChange, ConfigurationChanges, Reconfiguration},
-    task::{Behaviour, Worker, install},
+    reconfigure::{Behaviour, ConfigurationChange, ConfigurationChanges, Reconfiguration},
+    task::{Worker, install},
 };

@@ -2,13 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
+use koord_config::descheduler::Prometheus;
 use koord_descheduler_framework::Descheduler;
 use koord_descheduler_migration::MigrationController;
 use koord_runtime::events::EventType;
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
 
-use crate::task::Behaviour;
+/// What the configuration says beside profiles.
+#[derive(Clone, Debug, Default)]
+pub struct Behaviour {
+    /// Whether nothing is written.
+    pub is_dry_run: bool,
+    /// Where Prometheus is, if it is known.
+    pub prometheus: Option<Prometheus>,
+}
 
 /// A configuration that takes the place of the one in effect.
 pub struct Reconfiguration {

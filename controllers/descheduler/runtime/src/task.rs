@@ -5,7 +5,6 @@ mod foresight;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::OptionFuture;
-use koord_config::descheduler::Prometheus;
 use koord_descheduler_framework::{Skipped, Step, Stopwatch};
 use koord_descheduler_migration::controller::COMPONENT;
 use koord_runtime::{
@@ -28,7 +27,7 @@ use crate::{
     migration::{Migration, Verdict},
     own_events::OwnEvents,
     passes::{Passes, UnderWay},
-    reconfigure::{ConfigurationChange, ConfigurationChanges, Reconfiguration},
+    reconfigure::{Behaviour, ConfigurationChange, ConfigurationChanges, Reconfiguration},
     scales::Scales,
     usage::{UsageCollector, UsageReport},
 };
@@ -39,15 +38,6 @@ const PAUSE: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_secs(1);
 /// How often it is looked whether the caches are complete.
 const INCOMPLETE: Duration = Duration::from_millis(20);
-
-/// What the configuration says beside profiles.
-#[derive(Clone, Debug, Default)]
-pub struct Behaviour {
-    /// Whether nothing is written.
-    pub is_dry_run: bool,
-    /// Where Prometheus is, if it is known.
-    pub prometheus: Option<Prometheus>,
-}
 
 /// The descheduler with its caches, between the program and the framework.
 pub struct Worker {
