@@ -31,15 +31,15 @@ impl Floor {
         match self {
             Self::Largest(numbers) => {
                 let scores: Vec<i64> = (0..100_i64).cycle().take(numbers).collect();
-                mean(|| _ = black_box(black_box(&scores).iter().zip(0_usize..).max()))
+                nanos(|| _ = black_box(black_box(&scores).iter().zip(0_usize..).max()))
             }
             Self::Sum(numbers) => {
                 let amounts = vec![1_i64; numbers];
-                mean(|| _ = black_box(black_box(&amounts).iter().sum::<i64>()))
+                nanos(|| _ = black_box(black_box(&amounts).iter().sum::<i64>()))
             }
             Self::Mask => {
                 let mask = 0x00ff_00ff_00ff_00ff_u64;
-                mean(|| {
+                nanos(|| {
                     let copy = black_box(mask);
                     black_box(copy.count_ones());
                 })
@@ -49,11 +49,15 @@ impl Floor {
     }
 }
 
-/// How many nanoseconds a call takes.
-fn mean(mut call: impl FnMut()) -> f64 {
+/// How long a call takes, as the mean over some milliseconds.
+pub fn mean(call: impl FnMut()) -> Duration {
+    Duration::from_secs_f64(nanos(call) / 1e9)
+}
+
+fn nanos(mut call: impl FnMut()) -> f64 {
     const ENOUGH: Duration = Duration::from_millis(20);
     // The clock takes longer than some calls.
-    const TIMES: u32 = 1000;
+    const TIMES: u32 = 100;
     let (mut calls, start) = (0.0, clock());
     loop {
         (0..TIMES).for_each(|_| call());

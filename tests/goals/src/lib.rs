@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use self::machine::slowness;
 pub use self::{
-    chosen::{Chosen, Floor},
+    chosen::{Chosen, Floor, mean},
     clock::clock,
 };
 

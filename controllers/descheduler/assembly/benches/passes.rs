@@ -15,7 +15,7 @@ use std::{
 };
 
 use filled::{FIVE, Filled, LOW_NODE_LOAD, SPREAD, Strategies};
-use goals::{Chosen, Floor, clock};
+use goals::{Chosen, Floor, clock, mean};
 use koord_descheduler_testing::{Load, MeasuredCluster};
 use koord_scheduling::ResourceVector;
 use serde::de::IgnoredAny;
@@ -42,11 +42,11 @@ fn small(chosen: &Chosen) {
         return;
     }
     let (filled, _) = Filled::of(MeasuredCluster::SMALL, &LOW_NODE_LOAD, clock);
-    let usages = taken(|| read_usages(&filled));
+    let usages = mean(|| read_usages(&filled));
     timed(chosen.above(Floor::Measured(usages)), names[0], 20, &filled, 200);
-    let templates = taken(|| count_templates(&filled));
+    let templates = mean(|| count_templates(&filled));
     let spread = filled.with(&SPREAD);
-    timed(chosen.above(Floor::Measured(templates)), names[1], 20, &spread, 200);
+    timed(chosen.above(Floor::Measured(templates)), names[1], 20, &spread, 20);
 }
 
 /// With five times as many nodes and pods.
@@ -62,23 +62,23 @@ fn large(chosen: &Chosen) {
         return;
     }
     let (filled, _) = Filled::of(MeasuredCluster::LARGE, &FIVE, clock);
-    let usages = taken(|| read_usages(&filled));
-    let both = usages + taken(|| count_templates(&filled));
+    let usages = mean(|| read_usages(&filled));
+    let both = usages + mean(|| count_templates(&filled));
     let calm = filled.with(&Strategies { high_percent: 95, ..LOW_NODE_LOAD });
     timed(chosen.above(Floor::Measured(usages)), NAMES[0], None, &calm, 0);
     let five = calm.with(&FIVE);
-    timed(chosen.above(Floor::Measured(both)), NAMES[1], 60, &five, 1300);
+    timed(chosen.above(Floor::Measured(both)), NAMES[1], 60, &five, 100);
     let limited = five.with(&Strategies { total: Some(100), ..FIVE });
     timed(chosen.above(Floor::Measured(both)), NAMES[2], 60, &limited, 100);
     let unlimited = Strategies { evictor: "DefaultEvictor", ..LOW_NODE_LOAD };
     let free = limited.with(&unlimited);
-    timed(chosen.above(Floor::Measured(usages)), NAMES[3], None, &free, 2800);
+    timed(chosen.above(Floor::Measured(usages)), NAMES[3], None, &free, 1000);
     drop(free);
     if chosen.has(NAMES[4]) {
         let halves = MeasuredCluster { load: Load::Halves, ..MeasuredCluster::LARGE };
         let (free, _) = Filled::of(halves, &unlimited, clock);
-        let usages = taken(|| read_usages(&free));
-        timed(chosen.above(Floor::Measured(usages)), NAMES[4], 60, &free, 14_000);
+        let usages = mean(|| read_usages(&free));
+        timed(chosen.above(Floor::Measured(usages)), NAMES[4], 60, &free, 5000);
     }
 }
 
@@ -90,15 +90,6 @@ fn timed(chosen: &Chosen, name: &str, goal_ms: impl Into<Option<u64>>, filled: &
         print!("{found} evictions: ");
         chosen.time(goal_ms.into().map(Duration::from_millis), name, 1, || drop(black_box(filled.pass())));
     }
-}
-
-/// How long something takes, as the mean of some times.
-fn taken(mut act: impl FnMut()) -> Duration {
-    const TIMES: u32 = 20;
-    act();
-    let start = clock();
-    (0..TIMES).for_each(|_| act());
-    clock().saturating_sub(start) / TIMES
 }
 
 /// What all nodes use.
