@@ -129,6 +129,15 @@ impl Selector {
         self.terms.is_empty()
     }
 
+    /// A label that every selected object has, with its value; `None` where no term demands exactly one value. Who keeps objects by labels need not evaluate
+    /// the selector for all of them.
+    pub fn required_label(&self) -> Option<(&str, &str)> {
+        self.terms.iter().find_map(|term| match &term.test {
+            Test::In(values) => values.first().filter(|_| values.len() == 1).map(|value| (&*term.key, &**value)),
+            _ => None,
+        })
+    }
+
     /// Whether an object with these labels is selected.
     pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.terms.iter().all(|term| term.holds(label(&term.key)))

@@ -17,7 +17,7 @@ use crate::{
     metric::{NodeMetric, UsageReport},
     node::Node,
     objects::{Object, Objects},
-    pod::Pod,
+    pod::{Pod, Template},
 };
 
 /// The number of a node in a [`Cluster`]. It is not given to another while anything of the node is known.
@@ -189,6 +189,11 @@ impl Cluster {
         self.pod_slot(id).map_or(0, |slot| slot.class.index())
     }
 
+    /// What pods have in common: the templates of all of them, each once.
+    pub fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
+        self.classes.templates()
+    }
+
     /// The bound that is greater than the number of every template.
     pub fn templates_max(&self) -> usize {
         self.classes.max()
@@ -231,7 +236,9 @@ impl Cluster {
 
     /// A NodeMetric was added or changed.
     pub fn set_metric(&mut self, name: &str, report: UsageReport) {
-        let metric = NodeMetric::of(report, &mut self.resources);
+        let pod_ids = &self.pod_ids;
+        let known = |key: &ObjectKey| pod_ids.get_key_value(key).map(|(known, _)| known.clone());
+        let metric = NodeMetric::of(report, known, &mut self.resources);
         let id = self.node_slot(name);
         if let Some(slot) = self.nodes.get_mut(id.index()) {
             slot.metric = Some(metric);

@@ -44,10 +44,17 @@ impl UsageReport {
 }
 
 impl NodeMetric {
-    /// What was reported. Names of resources that are new are given numbers.
-    pub fn of(report: UsageReport, resources: &mut ResourceNames) -> Self {
-        let mut pods: Vec<(ObjectKey, ResourceVector)> =
-            report.pods.into_iter().map(|(key, usage)| (key, resources.vector(&usage))).collect();
+    /// What was reported. Names of resources that are new are given numbers. `known` gives the key of a pod that is known, so that its text is there once.
+    pub fn of(
+        report: UsageReport,
+        known: impl Fn(&ObjectKey) -> Option<ObjectKey>,
+        resources: &mut ResourceNames,
+    ) -> Self {
+        let mut pods: Vec<(ObjectKey, ResourceVector)> = report
+            .pods
+            .into_iter()
+            .map(|(key, usage)| (known(&key).unwrap_or(key), resources.vector(&usage)))
+            .collect();
         pods.sort_by(|(one, _), (other, _)| one.cmp(other));
         let system = report.system.map(|usage| resources.vector(&usage));
         let mut pods_total = ResourceVector::default();

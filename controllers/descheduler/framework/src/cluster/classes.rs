@@ -72,6 +72,11 @@ impl Classes {
         }
     }
 
+    /// The templates of all classes.
+    pub(super) fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
+        self.slots.iter().flatten().map(|class| &class.template)
+    }
+
     /// What each pod of a class requests.
     pub(super) fn requests(&self, id: ClassId) -> Option<&ResourceVector> {
         self.slots.get(id.0 as usize)?.as_ref().map(|class| &class.requests)

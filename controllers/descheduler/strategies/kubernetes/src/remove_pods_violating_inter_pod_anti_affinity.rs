@@ -7,7 +7,7 @@ use std::sync::Arc;
 use koord_config::descheduler::RemovePodsViolatingInterPodAntiAffinityArgs;
 use koord_descheduler_framework::{
     Deschedule, ObjectType as _, Pass, Plugin, Pod, PodId, PodSelection, ReasonCode, Registration, StrategyError,
-    objects::Namespace, order,
+    objects::Namespace, order, pod::Template,
 };
 use koord_resource::controller::ResourceKind;
 
@@ -43,6 +43,10 @@ impl Plugin for RemovePodsViolatingInterPodAntiAffinity {
 impl Deschedule for RemovePodsViolatingInterPodAntiAffinity {
     fn deschedule(&self, pass: &mut Pass<'_>) -> Result<(), StrategyError> {
         let cluster = pass.cluster();
+        let forbids = |template: &Arc<Template>| !template.placement.pod_affinity.forbidden.is_empty();
+        if !pass.wants_verdicts() && !cluster.templates().any(forbids) {
+            return Ok(());
+        }
         // A pod that is being deleted forbids nothing: where two pods forbid each other, the one that remains is not to follow the other.
         // QUIRK: the arguments choose the pods that are forbidden too (`pods_that_the_arguments_do_not_choose_are_not_compared`).
         let counts = |id: PodId, pod: &Pod| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use koord_config::descheduler::SpreadConstraint as Enforced;
 use koord_descheduler_framework::{Node, Pod, PodId, SpreadConstraint, toleration};
-use koord_scheduling::Effect;
+use koord_scheduling::{Effect, Selector};
 
 use super::index::{Index, Topology};
 
@@ -23,6 +23,13 @@ pub(super) struct Constraint<'a> {
     pub(super) domains: Vec<Option<i64>>,
     /// How many domains have a number of pods.
     sizes: BTreeMap<i64, usize>,
+}
+
+/// The templates of a namespace, each with one of its pods.
+struct Templates<'i, 'a> {
+    all: &'i [(usize, &'a Pod)],
+    /// By a key and a value of labels; of each key once one of its values was asked for.
+    by_label: BTreeMap<&'i str, BTreeMap<&'a str, Vec<(usize, &'a Pod)>>>,
 }
 
 /// All constraints, those of a namespace one after the other, and of these the ones with fewer domains first: what they move helps those with more.
@@ -63,8 +70,11 @@ impl<'a> Constraints<'a> {
                     of_namespace.push(Constraint::new(index, spec, pod, *template, topology));
                 }
             }
+            let mut templates = Templates { all: &templates, by_label: BTreeMap::new() };
             for constraint in &mut of_namespace {
-                constraint.count(index, &templates);
+                let selector = constraint.spec.selector.as_ref();
+                let candidates = selector.map_or(&[][..], |selector| templates.candidates(selector));
+                constraint.count(index, candidates);
             }
             of_namespace.sort_by_key(|constraint| constraint.domains.iter().flatten().count());
             for constraint in of_namespace {
@@ -73,6 +83,24 @@ impl<'a> Constraints<'a> {
             }
         }
         Self { all, counting }
+    }
+}
+
+impl<'i, 'a: 'i> Templates<'i, 'a> {
+    /// Those that a selector may select, in their order. Constraints mostly demand one value of a label: of as many workloads as there are, each would
+    /// otherwise be compared with each other.
+    fn candidates(&mut self, selector: &'a Selector) -> &[(usize, &'a Pod)] {
+        let Some((key, value)) = selector.required_label() else { return self.all };
+        let by_value = self.by_label.entry(key).or_insert_with(|| {
+            let mut by_value = BTreeMap::<&str, Vec<(usize, &Pod)>>::new();
+            for (template, pod) in self.all {
+                if let Some(value) = pod.label(key) {
+                    by_value.entry(value).or_default().push((*template, pod));
+                }
+            }
+            by_value
+        });
+        by_value.get(value).map_or(&[], Vec::as_slice)
     }
 }
 
