@@ -66,6 +66,15 @@ async fn cluster() -> (Client, SharedClock) {
     (client, clock)
 }
 
+fn dependencies(client: &Client, clock: &SharedClock) -> Dependencies {
+    Dependencies {
+        client: client.clone(),
+        api_host: "cluster".to_owned(),
+        clock: Arc::clone(clock),
+        random: Random::seeded(2),
+    }
+}
+
 async fn send(client: &Client, method: Method, path: &str, object: &Value) -> Value {
     let body = if object.is_null() { Vec::new() } else { object.to_string().into_bytes() };
     let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json");
@@ -115,14 +124,13 @@ profiles:
 async fn a_policy_without_an_interval_evicts_by_the_eviction_api_and_the_program_ends() {
     for policy in POLICIES {
         let (client, clock) = cluster().await;
-        let dependencies = Dependencies {
-            client: client.clone(),
-            api_host: "cluster".to_owned(),
-            clock: Arc::clone(&clock),
-            random: Random::seeded(2),
-        };
         let configured = configuration(policy, &json!({"leaderElection": {"leaderElect": false}}));
-        let run = run_with(Settings::within(configured).unwrap(), dependencies, Some(clock), CancellationToken::new());
+        let run = run_with(
+            Settings::within(configured).unwrap(),
+            dependencies(&client, &clock),
+            Some(clock),
+            CancellationToken::new(),
+        );
         tokio::time::timeout(Duration::from_secs(60), run).await.expect("it runs on").unwrap();
         let (pods, events) = pods_and_events(&client).await;
         assert!(pods.is_empty() && events.contains(&"Descheduled".to_owned()), "{policy}{pods:?} {events:?}");
@@ -132,16 +140,10 @@ async fn a_policy_without_an_interval_evicts_by_the_eviction_api_and_the_program
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_with_an_interval_goes_on_and_evicts_nothing() {
     let (client, clock) = cluster().await;
-    let dependencies = Dependencies {
-        client: client.clone(),
-        api_host: "cluster".to_owned(),
-        clock: Arc::clone(&clock),
-        random: Random::seeded(2),
-    };
     let flags = json!({"leaderElection": {"leaderElect": false}, "dryRun": true, "deschedulingInterval": "10s"});
     let stop = CancellationToken::new();
     let settings = Settings::within(configuration(POLICIES[1], &flags)).unwrap();
-    let run = tokio::spawn(run_with(settings, dependencies, Some(Arc::clone(&clock)), stop.clone()));
+    let run = tokio::spawn(run_with(settings, dependencies(&client, &clock), Some(Arc::clone(&clock)), stop.clone()));
     clock.sleep(Duration::from_secs(60)).await;
     assert!(!run.is_finished());
     assert_eq!(pods_and_events(&client).await, (vec!["web-1".to_owned()], Vec::new()));
@@ -153,19 +155,14 @@ async fn a_dry_run_with_an_interval_goes_on_and_evicts_nothing() {
 async fn evictions_and_passes_are_counted_under_the_names_of_the_community_where_that_is_wanted() {
     for is_wanted in [false, true] {
         let (client, clock) = cluster().await;
-        let dependencies = Dependencies {
-            client: client.clone(),
-            api_host: "cluster".to_owned(),
-            clock: Arc::clone(&clock),
-            random: Random::seeded(2),
-        };
         let address = ListenAddress { address: free(), set_by: "metricsBindAddress" };
         let flags = json!({"leaderElection": {"leaderElect": false}, "deschedulingInterval": "1h"});
         let mut settings = Settings::within(configuration(POLICIES[1], &flags)).unwrap();
         settings.metrics = Some(address);
         settings.community_metrics = is_wanted;
         let stop = CancellationToken::new();
-        let run = tokio::spawn(run_with(settings, dependencies, Some(Arc::clone(&clock)), stop.clone()));
+        let run =
+            tokio::spawn(run_with(settings, dependencies(&client, &clock), Some(Arc::clone(&clock)), stop.clone()));
         clock.sleep(Duration::from_secs(60)).await;
         let page = metrics_page(address.address).await;
         stop.cancel();

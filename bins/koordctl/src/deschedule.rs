@@ -7,15 +7,16 @@ mod pass;
 mod report;
 mod why;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
 use jiff::Timestamp;
 use koord_configuration::Source as Text;
 use koord_descheduler_assembly::{Configuration, build, snapshot};
 use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Planning};
+use koord_descheduler_runtime::measure;
 use koord_program::{files::read_configuration, plan::Source};
-use koord_runtime::clock::SystemClock;
+use koord_runtime::{api::Api, clock::SystemClock, metrics::Metrics};
 
 use crate::{
     Answer,
@@ -40,6 +41,8 @@ pub async fn run(command: &DescheduleCommand, screen: Screen) -> Result<Answer> 
 struct Subject {
     descheduler: Descheduler,
     cluster: Cluster,
+    /// Usage that strategies go by and that is not known.
+    unmeasured: Vec<String>,
     source: Source,
     now: Timestamp,
 }
@@ -56,20 +59,28 @@ impl Subject {
 }
 
 /// The name of the ConfigMap with the configuration of an installed descheduler, and of its entry.
-const CONFIG_MAP: &str = "koord-descheduler-config";
+pub(crate) const CONFIG_MAP: &str = "koord-descheduler-config";
 
 async fn subject(args: &DeschedulerArgs) -> Result<Subject> {
     let (source, time) = objects(&args.filename, &args.answer.cluster).await?;
-    let mut descheduler = build(&configuration(args, &source).await?.values)?.descheduler;
-    // Whoever asks for a plan wants to know what it leads to, whether the program looks at that or not.
+    let configuration = configuration(args, &source).await?.values;
+    let mut descheduler = build(&configuration)?.descheduler;
+    // A plan shows what it leads to, whether the program looks at that or not.
     for profile in &mut descheduler.profiles {
         if profile.planning == Planning::Off {
             profile.planning = Planning::Report;
         }
     }
-    let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
-    let cluster = snapshot(&descheduler, source.clone(), now).await?;
-    Ok(Subject { descheduler, cluster, source, now })
+    let clock = SystemClock::shared();
+    let now = args.at.or(time).unwrap_or_else(|| clock.now());
+    let mut cluster = snapshot(&descheduler, source.clone(), now).await?;
+    let mut unmeasured = Vec::new();
+    if let Source::Cluster(client) = &source {
+        let requests = Metrics::new()?.requests();
+        let api = Api::new(client.clone(), Arc::clone(&clock), requests, "koordctl", (0.0, 0));
+        (cluster, unmeasured) = measure(&api, (&descheduler, cluster), configuration.prometheus(), &*clock).await;
+    }
+    Ok(Subject { descheduler, cluster, unmeasured, source, now })
 }
 
 /// The objects of files, or of a cluster where there are none, and the time of its server.

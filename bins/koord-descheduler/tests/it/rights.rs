@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use envtest::auth::recorder::{Asked, Recorder};
+use envtest::auth::recorder::{Recorder, Right};
 use koord_descheduler::{rbac_rules, rules_by_scope};
 use koord_resource::{document::roles, rbac::RbacRule};
 use koord_testing::run;
@@ -23,26 +23,7 @@ const NEEDED_AT_TIMES: [(Option<&str>, &str, &str); 2] = [
     (Some("events"), "patch", "an event that occurs again is counted in the one that was recorded"),
 ];
 
-/// What a role grants: namespace or nothing for all, group, resource, verb.
-type Right = (String, String, String, String);
-
-fn granted(rules: &[RbacRule], namespace: &str) -> BTreeSet<Right> {
-    let mut rights = BTreeSet::new();
-    for rule in rules {
-        let namespace = if rule.namespace.is_some() { NAMESPACE } else { namespace };
-        for verb in rule.verbs {
-            rights.insert((namespace.to_owned(), rule.group.to_owned(), rule.resource.to_owned(), (*verb).to_owned()));
-        }
-    }
-    rights
-}
-
-fn is_used(asked: &[Asked], (namespace, group, resource, verb): &Right) -> bool {
-    let is_it = |asked: &Asked| (&asked.group, &asked.resource, &asked.verb) == (group, resource, verb);
-    asked.iter().any(|asked| is_it(asked) && (namespace.is_empty() || asked.namespace == *namespace))
-}
-
-fn is_explained((_, _, resource, verb): &Right) -> bool {
+fn is_explained(Right { resource, verb, .. }: &Right) -> bool {
     NEEDED_AT_TIMES.iter().any(|(of, known, _)| known == verb && of.is_none_or(|of| of == resource))
 }
 
@@ -51,7 +32,8 @@ fn is_exactly(granted: BTreeSet<Right>, recorder: &Recorder) {
     let asked = recorder.asked_by(USER);
     let refused: Vec<_> = asked.iter().filter(|asked| !asked.allowed).collect();
     assert!(refused.is_empty(), "it asks for what it may not: {refused:#?}");
-    let unused: Vec<_> = granted.into_iter().filter(|right| !is_used(&asked, right) && !is_explained(right)).collect();
+    let is_used = |right: &Right| asked.iter().any(|asked| right.is_used_by(asked));
+    let unused: Vec<_> = granted.into_iter().filter(|right| !is_used(right) && !is_explained(right)).collect();
     assert!(unused.is_empty(), "it may do what it never does: {unused:#?}");
 }
 
@@ -69,7 +51,7 @@ fn what_the_roles_grant_is_what_the_program_asks_for() {
     })
     .unwrap();
     leads_and_answers_at_its_secure_port(&recorder);
-    is_exactly(granted(&rbac_rules(), ""), &recorder);
+    is_exactly(Right::of_rules(&rbac_rules(), NAMESPACE), &recorder);
 }
 
 #[test]
@@ -89,5 +71,6 @@ fn where_the_configuration_selects_namespaces_rights_on_single_pods_in_these_are
         occasions.play(&recorder, configuration(&json!({"include": ["default"]}), &["CustomPriority"])).await
     })
     .unwrap();
-    is_exactly(granted(&of_pods, "default"), &recorder);
+    let in_namespace = |right| Right { namespace: "default".to_owned(), ..right };
+    is_exactly(Right::of_rules(&of_pods, NAMESPACE).into_iter().map(in_namespace).collect(), &recorder);
 }

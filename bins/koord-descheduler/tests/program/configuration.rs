@@ -87,3 +87,25 @@ async fn a_strategy_that_reads_further_kinds_finds_their_objects() {
     stage.pass(30).await;
     assert_eq!(stage.pods().await, ["b", "c"], "{:?}", stage.event("ConfigurationTaken").await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_setting_of_a_node_that_cannot_be_read_is_reported_once_per_edit_and_the_pass_goes_on() {
+    let mut stage = Stage::new().await;
+    stage.pod("a", "n1", "Failed").await;
+    stage.configure(&removing_failed(""));
+    let path = "/api/v1/nodes/n1";
+    for (edit, events) in [("no json", 1), ("no json", 1), ("[]", 2), (r#"{"cpu":"4"}"#, 2)] {
+        let annotations = json!({"node.koordinator.sh/raw-allocatable": edit});
+        stage.send(Method::PATCH, path, &json!({"metadata": {"annotations": annotations}})).await;
+        if stage.running.is_none() {
+            stage.start();
+        }
+        stage.pass(30).await;
+        assert_eq!(stage.pods().await, [""; 0]);
+        let (_, list) = stage.send(Method::GET, "/apis/events.k8s.io/v1/namespaces/default/events", &Value::Null).await;
+        let about_nodes = list["items"].as_array().unwrap().iter().filter(|event| event["regarding"]["kind"] == "Node");
+        let notes: Vec<&str> = about_nodes.map(|event| event["note"].as_str().unwrap()).collect();
+        assert_eq!(notes.len(), events, "{notes:?}");
+        assert!(notes.iter().all(|note| note.contains("node.koordinator.sh/raw-allocatable: \"")), "{notes:?}");
+    }
+}

@@ -115,7 +115,7 @@ impl Stage {
         let (configuration, text) = configuration_with_text(&options).unwrap();
         let built = koord_descheduler_assembly::build(&configuration.values).unwrap();
         let file = ConfigurationFile::of(&options, text, &configuration, &built);
-        let settings = Settings { file, ..Settings::within(configuration) };
+        let settings = Settings { file, ..Settings::within(configuration).unwrap() };
         let dependencies = Dependencies {
             client: Client::new(self.server.router(), "default"),
             api_host: "cluster".to_owned(),

@@ -1,14 +1,13 @@
 //! The program asks for what its roles grant, no more and no less.
 
 use std::{
-    collections::BTreeSet,
     fs,
     process::Stdio,
     time::{Duration, Instant},
 };
 
 use envtest::{
-    auth::recorder::{Asked, Recorder},
+    auth::recorder::{Recorder, Right},
     cluster::Options,
 };
 use http::Method;
@@ -159,26 +158,7 @@ fn pod(name: &str, requests: &Value, more: &Value) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-/// What a role grants: namespace or nothing for all, group, resource, verb.
-type Right = (String, String, String, String);
-
-fn granted() -> BTreeSet<Right> {
-    let mut rights = BTreeSet::new();
-    for rule in rules() {
-        let namespace = if rule.namespace.is_some() { NAMESPACE } else { "" };
-        for verb in rule.verbs {
-            rights.insert((namespace.to_owned(), rule.group.to_owned(), rule.resource.to_owned(), (*verb).to_owned()));
-        }
-    }
-    rights
-}
-
-fn is_used(asked: &[Asked], (namespace, group, resource, verb): &Right) -> bool {
-    let is_it = |asked: &Asked| (&asked.group, &asked.resource, &asked.verb) == (group, resource, verb);
-    asked.iter().any(|asked| is_it(asked) && (namespace.is_empty() || asked.namespace == *namespace))
-}
-
-fn is_explained((_, _, resource, verb): &Right) -> bool {
+fn is_explained(Right { resource, verb, .. }: &Right) -> bool {
     NEEDED_AT_TIMES.iter().any(|(of, known, _)| known == verb && of.is_none_or(|of| of == resource))
 }
 
@@ -218,8 +198,9 @@ async fn what_the_roles_grant_is_what_the_program_asks_for() {
         let asked = recorder.asked_by(USER);
         let refused: Vec<_> = asked.iter().filter(|asked| !asked.allowed).collect();
         assert!(refused.is_empty(), "it asks for what it may not: {refused:#?}");
-        let unused: Vec<_> =
-            granted().into_iter().filter(|right| !is_used(&asked, right) && !is_explained(right)).collect();
+        let is_used = |right: &Right| asked.iter().any(|asked| right.is_used_by(asked));
+        let granted = Right::of_rules(&rules(), NAMESPACE).into_iter();
+        let unused: Vec<_> = granted.filter(|right| !is_used(right) && !is_explained(right)).collect();
         if unused.is_empty() {
             break;
         }

@@ -1,5 +1,7 @@
 //! Two plans side by side: what has changed since one was shown.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -31,9 +33,14 @@ pub(super) struct Difference<'p> {
 }
 
 /// What is done in a step, whatever comes of it.
-fn identity(step: &Value) -> Value {
-    let members = ["action", "pod", "uid", "node", "strategy", "profile", "by", "cost"];
-    Value::Array(members.iter().map(|member| step[*member].clone()).collect())
+fn identity(step: &Value) -> [Option<&Value>; 8] {
+    ["action", "pod", "uid", "node", "strategy", "profile", "by", "cost"].map(|member| step.get(member))
+}
+
+/// The places of steps.
+fn places(steps: &[Value]) -> HashMap<[Option<&Value>; 8], usize> {
+    // Of equal ones the first counts.
+    steps.iter().enumerate().rev().map(|(at, step)| (identity(step), at)).collect()
 }
 
 fn steps(plan: &Value) -> &[Value] {
@@ -43,16 +50,13 @@ fn steps(plan: &Value) -> &[Value] {
 /// How the steps of two plans differ: first those of the old one.
 pub(super) fn differences<'p>(old: &'p Value, new: &'p Value) -> Vec<Difference<'p>> {
     let (old, new) = (steps(old), steps(new));
-    let place = |steps: &'p [Value], step: &Value| {
-        let wanted = identity(step);
-        steps.iter().position(|other| identity(other) == wanted)
-    };
+    let (places_of_old, places_of_new) = (places(old), places(new));
     let mut differences: Vec<Difference<'_>> = Vec::new();
     let mut kept = Vec::new();
     for was in old {
-        match place(new, was) {
+        match places_of_new.get(&identity(was)) {
             None => differences.push(Difference { change: Change::Removed, was: Some(was), is: None }),
-            Some(at) => kept.push((was, at)),
+            Some(at) => kept.push((was, *at)),
         }
     }
     let mut furthest = None;
@@ -69,7 +73,7 @@ pub(super) fn differences<'p>(old: &'p Value, new: &'p Value) -> Vec<Difference<
         furthest = furthest.max(Some(at));
         differences.push(Difference { change, was: Some(was), is: Some(is) });
     }
-    let added = new.iter().filter(|step| place(old, step).is_none());
+    let added = new.iter().filter(|step| !places_of_old.contains_key(&identity(step)));
     differences.extend(added.map(|is| Difference { change: Change::Added, was: None, is: Some(is) }));
     differences
 }

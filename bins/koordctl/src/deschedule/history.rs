@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, anyhow};
 use koord_descheduler_framework::{History, PastEviction};
-use koord_descheduler_runtime::{HISTORY, HISTORY_KEY};
+use koord_descheduler_runtime::{HISTORY, history_of};
 use koord_program::plan::Source;
 use kube::Client;
 use serde_json::{Value, json};
@@ -19,7 +19,11 @@ use crate::{
 
 /// The history of a cluster, or among objects of files; none has no evictions.
 pub(super) async fn of_source(source: &Source, namespace: &str) -> Result<History> {
-    of_object(config_map(source, namespace, HISTORY).await?.as_ref())
+    config_map(source, namespace, HISTORY).await?.as_ref().map_or_else(|| Ok(History::default()), read)
+}
+
+fn read(config_map: &Value) -> Result<History> {
+    history_of(config_map).map_err(|error| anyhow!("the ConfigMap {HISTORY} has no history; delete it: {error}"))
 }
 
 /// A ConfigMap of a cluster, or among objects of files.
@@ -32,15 +36,6 @@ pub(super) async fn config_map(source: &Source, namespace: &str, name: &str) -> 
         Source::Cluster(client) => get(client, &format!("/api/v1/namespaces/{namespace}/configmaps/{name}")).await,
         Source::Files(objects) => Ok(objects.iter().find(is_wanted).cloned()),
     }
-}
-
-fn of_object(object: Option<&Value>) -> Result<History> {
-    let Some(text) = object.and_then(|object| object["data"][HISTORY_KEY].as_str()) else {
-        return Ok(History::default());
-    };
-    let evictions: Vec<PastEviction> = serde_json::from_str(text)
-        .with_context(|| format!("{HISTORY_KEY} in the ConfigMap {HISTORY} is no history; delete the ConfigMap"))?;
-    Ok(History::of(evictions))
 }
 
 /// An object, or a list; none where it does not exist.
@@ -119,14 +114,16 @@ fn row(past: &PastEviction, jobs: &BTreeMap<(String, String), String>) -> Vec<St
 
 #[cfg(test)]
 mod tests {
+    use koord_descheduler_runtime::HISTORY_KEY;
+
     use super::*;
 
     #[test]
     fn a_history_that_cannot_be_read_names_the_remedy() {
         let object = json!({"data": {HISTORY_KEY: "no"}});
-        let error = format!("{:#}", of_object(Some(&object)).unwrap_err());
-        assert!(error.contains("delete the ConfigMap"), "{error}");
-        assert_eq!(of_object(None).unwrap(), History::default());
+        let error = format!("{:#}", read(&object).unwrap_err());
+        assert!(error.contains("the ConfigMap koord-descheduler-history has no history; delete it"), "{error}");
+        assert_eq!(read(&json!({})).unwrap(), History::default());
     }
 
     #[test]

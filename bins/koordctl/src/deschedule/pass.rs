@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, anyhow, bail};
 use jiff::Timestamp;
 use koord_descheduler_framework::{Cluster, Eviction, Input, Plan, Step, Successor};
-use koord_descheduler_planning::{EvictedAgain, Foresight, document, plan as follow, spared_document};
+use koord_descheduler_planning::{EvictedAgain, Foresight, document, eviction_document, plan as follow};
 use koord_program::{files::read_configuration, plan::Source};
 use koord_resource::yaml::parse;
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ use crate::{
 /// A plan, and the cluster that it is about.
 pub(super) struct Planned {
     pub(super) plan: Plan,
+    /// Usage that strategies go by and that is not known.
+    pub(super) unmeasured: Vec<String>,
     pub(super) cluster: Cluster,
     pub(super) source: Source,
     pub(super) now: Timestamp,
@@ -30,7 +32,7 @@ pub(super) struct Planned {
 pub(super) async fn planned(args: &PlannedArgs) -> Result<Planned> {
     let subject = subject(&args.descheduler).await?;
     let memory = subject.memory(args.descheduler.passes);
-    let Subject { descheduler, cluster, source, now } = subject;
+    let Subject { descheduler, cluster, unmeasured, source, now } = subject;
     let ForesightArgs { scheduler_config, feature_gates } = args.foresight.clone();
     let scheduler = SchedulerArgs { config: scheduler_config, feature_gates };
     let (configuration, gates) = scheduling::configuration(&scheduler)?;
@@ -39,12 +41,12 @@ pub(super) async fn planned(args: &PlannedArgs) -> Result<Planned> {
     let input = Input::new(&cluster, &memory, now);
     let foresight = Foresight { scheduler: Some(&engine), history: &history };
     let plan = follow(&descheduler, &input, foresight, &mut EvictedAgain::default());
-    Ok(Planned { plan, cluster, source, now })
+    Ok(Planned { plan, unmeasured, cluster, source, now })
 }
 
 pub(super) async fn plan(args: &DeschedulePlanArgs, screen: Screen) -> Result<Answer> {
     let planned = planned(&args.planned).await?;
-    let errors = errors(&planned.plan);
+    let errors = errors(&planned);
     if let Some(file) = &args.html {
         std::fs::write(file, report::page(&planned))
             .with_context(|| format!("--html {} cannot be written", file.display()))?;
@@ -58,13 +60,14 @@ pub(super) async fn plan(args: &DeschedulePlanArgs, screen: Screen) -> Result<An
 }
 
 /// A plan as it is saved.
-pub(super) fn planned_document(Planned { plan, cluster, now, .. }: &Planned) -> Value {
+pub(super) fn planned_document(planned: &Planned) -> Value {
+    let Planned { plan, cluster, now, .. } = planned;
     json!({
         "at": now.to_string(),
         "skipped": plan.skipped.map(|skipped| skipped.to_string()),
-        "errors": errors(plan),
+        "errors": errors(planned),
         "steps": plan.steps.iter().map(|step| document(step, cluster)).collect::<Vec<_>>(),
-        "spared": plan.spared.iter().map(|eviction| spared_document(eviction, cluster)).collect::<Vec<_>>(),
+        "spared": plan.spared.iter().map(|eviction| eviction_document(eviction, cluster)).collect::<Vec<_>>(),
     })
 }
 
@@ -76,12 +79,12 @@ fn objections(plan: &Plan) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// Strategies that could not do their work.
-pub(super) fn errors(plan: &Plan) -> Vec<String> {
+/// Why strategies could not do their work.
+pub(super) fn errors(Planned { plan, unmeasured, .. }: &Planned) -> Vec<String> {
     let error = |(profile, strategy, error): &(std::sync::Arc<str>, &'static str, _)| {
         format!("the strategy {strategy} of the profile {profile} failed: {error}")
     };
-    plan.errors.iter().map(error).collect()
+    unmeasured.iter().cloned().chain(plan.errors.iter().map(error)).collect()
 }
 
 fn shown(plan: &Plan, errors: &[String], screen: Screen) -> String {

@@ -33,7 +33,7 @@ pub(super) fn page(planned: &Planned) -> String {
     if let Some(skipped) = &plan.skipped {
         about += &format!(" Nothing is descheduled: {}.", escaped(&skipped.to_string()));
     }
-    for error in errors(plan) {
+    for error in errors(planned) {
         about += &format!(" {}.", escaped(&error));
     }
     let sections = [nodes(planned, &evictions), moves(plan.steps.as_slice()), spared(&plan.spared)];

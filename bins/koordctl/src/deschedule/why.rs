@@ -19,7 +19,7 @@ use crate::{
 pub(super) async fn explain(args: &DescheduleWhyArgs, screen: Screen) -> Result<Answer> {
     let subject = subject(&args.descheduler).await?;
     let memory = subject.memory(args.descheduler.passes);
-    let Subject { descheduler, cluster, now, .. } = subject;
+    let Subject { descheduler, cluster, unmeasured, now, .. } = subject;
     let key = ObjectKey::new(&args.namespace, &args.pod);
     let Some(id) = cluster.pod_id(key.as_str()) else {
         let names = cluster.pods().filter(|(_, pod)| pod.namespace() == args.namespace);
@@ -33,6 +33,9 @@ pub(super) async fn explain(args: &DescheduleWhyArgs, screen: Screen) -> Result<
     let text = match args.descheduler.answer.output {
         OutputFormat::Table => {
             let mut text = String::new();
+            for unknown in &unmeasured {
+                text += &(screen.wrapped(unknown, "", "  ") + "\n");
+            }
             if let Some(skipped) = &plan.skipped {
                 let _ = writeln!(text, "nothing is descheduled: {skipped}");
             }

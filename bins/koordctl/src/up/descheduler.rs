@@ -12,6 +12,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::deschedule::CONFIG_MAP;
+
 /// The configuration where the user names none.
 const CONFIGURATION: &str = include_str!("../../up/descheduler.yaml");
 
@@ -34,9 +36,8 @@ pub fn configuration(file: Option<&Path>) -> Result<Configuration> {
 
 /// The ConfigMap with the configuration, where `koordctl deschedule` looks for it.
 pub fn config_map(file: Option<&Path>) -> Result<Value> {
-    const NAME: &str = "koord-descheduler-config";
-    let metadata = json!({"name": NAME, "namespace": super::install::NAMESPACE});
-    Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {NAME: text(file)?.1}}))
+    let metadata = json!({"name": CONFIG_MAP, "namespace": super::install::NAMESPACE});
+    Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {CONFIG_MAP: text(file)?.1}}))
 }
 
 /// Deschedules pods until it is dropped.

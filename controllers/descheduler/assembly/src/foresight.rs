@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use koord_descheduler_framework::{Descheduler, History, Input, Plan};
 use koord_descheduler_planning::{EvictedAgain, Foresight, plan};
 use koord_descheduler_runtime::Planner;
@@ -44,9 +43,8 @@ impl Planner for LiveScheduler {
         Box::pin(self.feed.follow(&mut self.engine, &self.clock))
     }
 
-    fn catch_up(&mut self, now: Timestamp) {
+    fn catch_up(&mut self) {
         self.feed.catch_up(&mut self.engine, self.clock.moment());
-        self.engine.tick(now);
     }
 
     fn obstacle(&self) -> Option<String> {
@@ -59,6 +57,7 @@ impl Planner for LiveScheduler {
     fn plan(&mut self, descheduler: &Descheduler, input: &Input<'_>, history: &History) -> Plan {
         if input.results.is_empty() {
             self.again = EvictedAgain::default();
+            self.engine.tick(input.now);
         }
         let scheduler = self.obstacle().is_none().then_some(&self.engine);
         plan(descheduler, input, Foresight { scheduler, history }, &mut self.again)

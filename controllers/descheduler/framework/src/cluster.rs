@@ -314,20 +314,12 @@ impl Cluster {
 
     /// A pod is replaced by another one, which uses as much: what its NodeMetric reports moves with it.
     pub fn replace_pod(&mut self, key: &ObjectKey, successor: Arc<Pod>) {
-        let metric = |cluster: &mut Self, name: &Arc<str>, change: &mut dyn FnMut(&mut NodeMetric)| {
-            let id = cluster.node_ids.get(name).copied();
-            let slot = id.and_then(|id| cluster.nodes.get_mut(id.index()));
-            if let Some(metric) = slot.and_then(|slot| slot.metric.as_mut()) {
-                change(metric);
-            }
-        };
         let from = self.pod_id(key.as_str()).and_then(|id| self.pod(id)?.node.clone());
-        let mut usage = None;
-        if let Some(from) = from {
-            metric(self, &from, &mut |metric| usage = metric.take_pod(key));
-        }
-        if let (Some(usage), Some(to)) = (usage, successor.node.clone()) {
-            metric(self, &to, &mut |metric| metric.add_pod(successor.key.clone(), usage.clone()));
+        let usage = from.and_then(|from| self.metric_mut(&from)?.take_pod(key));
+        if let (Some(usage), Some(to)) = (usage, &successor.node)
+            && let Some(metric) = self.metric_mut(to)
+        {
+            metric.add_pod(successor.key.clone(), usage);
         }
         self.remove_pod(key.as_str());
         self.set_pod(successor);
@@ -345,6 +337,11 @@ impl Cluster {
 
     fn slot(&self, id: NodeId) -> Option<&NodeSlot> {
         self.nodes.get(id.index())
+    }
+
+    fn metric_mut(&mut self, node: &str) -> Option<&mut NodeMetric> {
+        let id = self.node_ids.get(node).copied()?;
+        self.nodes.get_mut(id.index())?.metric.as_mut()
     }
 
     fn pod_slot(&self, id: PodId) -> Option<&PodSlot> {

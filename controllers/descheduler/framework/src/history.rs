@@ -9,6 +9,7 @@ use std::{
 use jiff::Timestamp;
 use koord_core::uid::Uid;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{
     cluster::Cluster,
@@ -120,6 +121,20 @@ impl History {
         Self { evictions: evictions.into_iter().skip(skipped).collect() }
     }
 
+    /// The history that [`History::to_json`] has written.
+    ///
+    /// # Errors
+    ///
+    /// The text is none.
+    pub fn from_json(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text).map(Self::of)
+    }
+
+    /// As JSON, the latest eviction first.
+    pub fn to_json(&self) -> Value {
+        json!(self.evictions.iter().rev().collect::<Vec<_>>())
+    }
+
     /// Why a pod is not to be evicted yet: the eviction whose pod it has replaced, if that was for the same reason and not long ago.
     pub fn cooling_down(
         &self,
@@ -129,21 +144,23 @@ impl History {
         cool_down: CoolDown,
         now: Timestamp,
     ) -> Option<&PastEviction> {
-        let last = self.evictions.iter().rev().find(|past| past.is_of(pod, strategy, reason))?;
+        let last = self.last(pod, strategy, reason)?;
         (last.is_replaced_by(pod) && last.cools_down_until(cool_down) > now).then_some(last)
+    }
+
+    /// The last eviction for a reason from the controller of a pod.
+    fn last(&self, pod: &Pod, strategy: &str, reason: &str) -> Option<&PastEviction> {
+        self.evictions.iter().rev().find(|past| past.is_of(pod, strategy, reason))
     }
 
     /// A pod has been evicted, or a job for that was made. Pods without a controller are replaced by nothing, so they are not remembered.
     pub fn add(&mut self, pod: &Pod, eviction: &Eviction, cool_down: CoolDown, now: Timestamp) {
         let Some(owner) = pod.controller() else { return };
-        let by = match eviction.means {
-            Means::Eviction { .. } => "Eviction",
-            Means::Job { .. } => "PodMigrationJob",
-            Means::DryRun => return,
-        };
+        if eviction.means == Means::DryRun {
+            return;
+        }
         let reason = eviction.reason.code.as_str();
-        let last = self.evictions.iter().rev().find(|past| past.is_of(pod, eviction.plugin, reason));
-        let round = last.map_or(1, |last| {
+        let round = self.last(pod, eviction.plugin, reason).map_or(1, |last| {
             let pause = cool_down.pause(last.round).saturating_mul(2);
             let is_forgotten = last.at.saturating_add(pause).is_ok_and(|until| until < now);
             match (is_forgotten, last.is_replaced_by(pod)) {
@@ -166,7 +183,7 @@ impl History {
             strategy: eviction.plugin.to_owned(),
             reason: reason.to_owned(),
             text: text[..text.floor_char_boundary(TEXT_MAX)].to_owned(),
-            by: by.to_owned(),
+            by: eviction.means.as_str().to_owned(),
             round,
         });
         if self.evictions.len() > EVICTIONS_MAX {

@@ -23,6 +23,8 @@ pub struct Node {
     pub capacity: ResourceList,
     /// What was allocatable before an amplification, from an annotation of Koordinator; `None` without one that can be read.
     pub raw_allocatable: Option<ResourceList>,
+    /// What is wrong with that annotation, which then counts as absent.
+    pub mistake: Option<Arc<str>>,
 }
 
 type Amounts = std::collections::BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
@@ -40,6 +42,11 @@ impl Node {
         let annotations = object.metadata.annotations.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
         let raw = annotations.and_then(|annotations| annotations.get(RAW_ALLOCATABLE.name()));
+        let (raw_allocatable, mistake) = match raw.map(|text| RAW_ALLOCATABLE.read(text)) {
+            None => (None, None),
+            Some(Ok(amounts)) => (Some(amounts), None),
+            Some(Err(error)) => (None, Some(error.to_string().into())),
+        };
         Ok(Self {
             name: object.metadata.name.as_deref().unwrap_or_default().into(),
             labels: labels.map(|(key, value)| (&**key, &**value)).collect(),
@@ -50,7 +57,8 @@ impl Node {
                 .all(|condition| condition.status == "True"),
             allocatable: amounts(status.and_then(|status| status.allocatable.as_ref()))?,
             capacity: amounts(status.and_then(|status| status.capacity.as_ref()))?,
-            raw_allocatable: raw.and_then(|text| RAW_ALLOCATABLE.read(text).ok()),
+            raw_allocatable,
+            mistake,
         })
     }
 

@@ -46,7 +46,7 @@ pub(crate) struct Work<'a> {
     pub(crate) steps: Vec<Step>,
     /// Evictions that are not worth it, of profiles in which such pods stay.
     pub(crate) spared: Vec<Eviction>,
-    /// Whoever foresees what evictions lead to.
+    /// Foresees what evictions lead to, where that is wanted.
     pub(crate) judge: Option<Box<dyn Judge + 'a>>,
     /// Whether each step was taken to succeed.
     pub(crate) assumed: Vec<bool>,

@@ -302,10 +302,10 @@ koord_scheduler_framework::reason_codes! {
             look: "`koordctl deschedule history`: the evictions of the pod's controller.",
             remedy: "Wait, or repair what makes its pods be evicted again and again."
         }
-        /// More evictions were to be followed through the scheduler than one pass follows.
+        /// What the eviction leads to was not followed through the scheduler, and `planning: enforce` evicts nothing else.
         NotFollowed {
-            look: "The number of evictions that the pass plans.",
-            remedy: "Wait for the next pass, or limit what a pass evicts with `maxNoOfPodsToEvictTotal`."
+            look: "The operand `why`: the pass has more evictions than are followed, or the metric `koord_descheduler_planning_ready` is 0 and the log says which objects of the scheduler are not known.",
+            remedy: "Wait for the next pass, limit what a pass evicts with `maxNoOfPodsToEvictTotal`, grant what the log names, or use `planning: report`."
         }
 
         // --- why a pod stays: what a strategy says ---

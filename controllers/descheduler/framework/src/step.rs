@@ -62,6 +62,17 @@ pub enum Means {
     DryRun,
 }
 
+impl Means {
+    /// As a name for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Eviction { .. } => "Eviction",
+            Self::Job { .. } => "PodMigrationJob",
+            Self::DryRun => "DryRun",
+        }
+    }
+}
+
 impl Step {
     /// The eviction, if it is one.
     pub fn eviction(&self) -> Option<&Eviction> {

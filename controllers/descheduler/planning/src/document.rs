@@ -1,13 +1,13 @@
 //! Steps of a plan for programs.
 
-use koord_descheduler_framework::{Cluster, Eviction, Means, Outlook, Step, Successor};
+use koord_descheduler_framework::{Cluster, Eviction, Outlook, Step, Successor};
 use serde_json::{Value, json};
 
 /// A step, with what it frees on its node and what it leads to.
 pub fn document(step: &Step, cluster: &Cluster) -> Value {
     match step {
         Step::Evict(eviction) => {
-            let mut document = evicted(eviction, cluster);
+            let mut document = eviction_document(eviction, cluster);
             document["action"] = json!("evict");
             document
         }
@@ -19,15 +19,11 @@ pub fn document(step: &Step, cluster: &Cluster) -> Value {
     }
 }
 
-/// An eviction that is not worth it, and that the profile therefore leaves out.
-pub fn spared_document(eviction: &Eviction, cluster: &Cluster) -> Value {
-    evicted(eviction, cluster)
-}
-
-fn evicted(eviction: &Eviction, cluster: &Cluster) -> Value {
+/// An eviction, with what it frees on its node and what it leads to.
+pub fn eviction_document(eviction: &Eviction, cluster: &Cluster) -> Value {
     let mut document = json!({
         "pod": eviction.pod.key.as_str(), "uid": eviction.pod.uid, "node": eviction.pod.node, "profile": eviction.profile,
-        "strategy": eviction.plugin, "reason": eviction.reason.document(), "by": means(&eviction.means),
+        "strategy": eviction.plugin, "reason": eviction.reason.document(), "by": eviction.means.as_str(),
         "frees": freed(eviction, cluster),
     });
     let Outlook { successor, objection } = &eviction.outlook;
@@ -49,12 +45,4 @@ fn evicted(eviction: &Eviction, cluster: &Cluster) -> Value {
 fn freed(eviction: &Eviction, cluster: &Cluster) -> Value {
     let pod = cluster.pod_id(eviction.pod.key.as_str());
     pod.map_or_else(|| json!({}), |pod| json!(cluster.resources().list(cluster.requests(pod))))
-}
-
-fn means(means: &Means) -> &'static str {
-    match means {
-        Means::Eviction { .. } => "Eviction",
-        Means::Job { .. } => "PodMigrationJob",
-        Means::DryRun => "DryRun",
-    }
 }

@@ -7,6 +7,7 @@ use koord_descheduler_framework::{
     Cluster, Descheduler, Eviction, History, Input, Judge, Means, Outlook, Planning, Pod, Profile, ReasonCode, Refusal,
     Successor,
 };
+use koord_scheduler_engine::Engine;
 
 use crate::{again::EvictedAgain, budgets::Budgets, plan::Foresight, rehearsal::Rehearsal};
 
@@ -16,6 +17,8 @@ const FOLLOWED_MAX: usize = 2000;
 /// The judge of one computation of a pass.
 pub(crate) struct Judgement<'a> {
     descheduler: &'a Descheduler,
+    scheduler: Option<&'a Engine>,
+    /// A copy of the scheduler's engine, made for the first eviction: most passes evict nothing.
     rehearsal: Option<Rehearsal>,
     budgets: Budgets<'a>,
     history: &'a History,
@@ -41,7 +44,8 @@ impl<'a> Judgement<'a> {
     ) -> Self {
         Self {
             descheduler,
-            rehearsal: scheduler.map(Rehearsal::of),
+            scheduler,
+            rehearsal: None,
             budgets: Budgets::of(input.cluster),
             history,
             again,
@@ -63,13 +67,15 @@ impl<'a> Judgement<'a> {
         Some(Refusal::new(ReasonCode::RelievesNothing).with("node", node))
     }
 
-    fn successor(&mut self, eviction: &Eviction) -> Option<Successor> {
-        let rehearsal = self.rehearsal.as_mut()?;
+    /// What comes instead of the pod, or why that was not tried.
+    fn successor(&mut self, eviction: &Eviction) -> Result<Successor, &'static str> {
+        let scheduler = self.scheduler.ok_or("the objects that the scheduler reads are not known")?;
         if self.followed >= FOLLOWED_MAX {
-            return Some(Successor::Unknown("the pass has more evictions than are followed"));
+            return Err("the pass has more evictions than are followed");
         }
         self.followed += 1;
-        Some(rehearsal.evict(eviction))
+        let rehearsal = self.rehearsal.get_or_insert_with(|| Rehearsal::of(scheduler));
+        Ok(rehearsal.evict(eviction))
     }
 }
 
@@ -93,22 +99,19 @@ impl Judge for Judgement<'_> {
             }
             changed.budgets_of = Some(Arc::clone(pod));
         }
-        let is_followed = self.rehearsal.is_some() && self.followed < FOLLOWED_MAX;
         let successor = self.successor(eviction);
-        changed.is_rehearsed = is_followed;
+        changed.is_rehearsed = successor.is_ok();
         self.last = Some(changed);
         let objection = known.or_else(|| match &successor {
-            Some(Successor::ComesBack(node)) => Some(Refusal::new(ReasonCode::ComesBack).with("node", node)),
-            Some(Successor::Pending(why)) => {
+            Ok(Successor::ComesBack(node)) => Some(Refusal::new(ReasonCode::ComesBack).with("node", node)),
+            Ok(Successor::Pending(why)) => {
                 let why: Arc<str> = why.as_str().into();
                 Some(Refusal::new(ReasonCode::StaysPending).with("why", why))
             }
-            Some(_) if is_enforced && !is_followed => {
-                Some(Refusal::new(ReasonCode::NotFollowed).with("followed", FOLLOWED_MAX))
-            }
+            Err(why) if is_enforced => Some(Refusal::new(ReasonCode::NotFollowed).with("why", *why)),
             _ => None,
         });
-        Outlook { successor, objection }
+        Outlook { successor: Some(successor.unwrap_or_else(Successor::Unknown)), objection }
     }
 
     fn take_back(&mut self) {

@@ -16,6 +16,6 @@ mod rehearsal;
 
 pub use self::{
     again::EvictedAgain,
-    document::{document, spared_document},
+    document::{document, eviction_document},
     plan::{Foresight, plan},
 };

@@ -1,6 +1,6 @@
 //! The history of evictions in a ConfigMap, so that it is known after a restart, to another replica, and to `koordctl deschedule history`.
 
-use koord_descheduler_framework::{History, PastEviction};
+use koord_descheduler_framework::History;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     api::Api,
@@ -40,7 +40,9 @@ impl HistoryStore {
         let kept = match api.get(uri).await {
             Ok(answer) if answer.code == 200 => {
                 self.exists = true;
-                read(&answer.body)
+                serde_json::from_str(&answer.body)
+                    .map_err(|error| error.to_string())
+                    .and_then(|object| history_of(&object))
             }
             Ok(answer) if answer.code == 404 => {
                 self.exists = false;
@@ -51,9 +53,9 @@ impl HistoryStore {
         };
         match kept {
             Ok(kept) => {
-                let latest = kept.last().map(|past| past.at);
-                let newer = known.evictions().filter(|past| latest.is_none_or(|latest| past.at > latest)).cloned();
-                *known = History::of(newer.collect::<Vec<_>>().into_iter().chain(kept).collect());
+                let latest = kept.evictions().next_back().map(|past| past.at);
+                let newer = known.evictions().filter(|past| latest.is_none_or(|latest| past.at > latest));
+                *known = History::of(kept.evictions().chain(newer).cloned().collect());
             }
             Err(error) => tracing::warn!(
                 namespace = self.namespace,
@@ -74,8 +76,7 @@ impl HistoryStore {
         if !std::mem::take(&mut self.is_due) {
             return;
         }
-        let evictions: Vec<&PastEviction> = history.evictions().rev().collect();
-        let data = json!({HISTORY_KEY: json!(evictions).to_string()});
+        let data = json!({HISTORY_KEY: history.to_json().to_string()});
         let mut result = api.write(&self.write(&data)).await;
         if result.is_err() {
             // Another has created or deleted it meanwhile.
@@ -104,14 +105,14 @@ impl HistoryStore {
     }
 }
 
-/// The evictions that a ConfigMap keeps, the oldest first.
-fn read(body: &str) -> Result<Vec<PastEviction>, String> {
-    let object: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
-    let text = object["data"][HISTORY_KEY].as_str().unwrap_or("[]");
-    let mut evictions: Vec<PastEviction> =
-        serde_json::from_str(text).map_err(|error| format!("{HISTORY_KEY}: {error}"))?;
-    evictions.sort_by_key(|past| past.at);
-    Ok(evictions)
+/// The history that a ConfigMap keeps; one without the entry has no evictions.
+///
+/// # Errors
+///
+/// The entry is no history.
+pub fn history_of(config_map: &Value) -> Result<History, String> {
+    let text = config_map["data"][HISTORY_KEY].as_str().unwrap_or("[]");
+    History::from_json(text).map_err(|error| format!("{HISTORY_KEY}: {error}"))
 }
 
 #[cfg(test)]
@@ -120,10 +121,10 @@ mod tests {
 
     #[test]
     fn what_is_no_history_says_where() {
-        let body = |text: &str| json!({"data": {HISTORY_KEY: text}}).to_string();
-        assert_eq!(read(&body("[]")), Ok(vec![]));
-        assert_eq!(read("{}"), Ok(vec![]));
-        assert!(read(&body("[{}]")).unwrap_err().starts_with("evictions.json: missing field"));
+        let read = |text: &str| history_of(&json!({"data": {HISTORY_KEY: text}}));
+        assert_eq!(read("[]"), Ok(History::default()));
+        assert_eq!(history_of(&json!({})), Ok(History::default()));
+        assert!(read("[{}]").unwrap_err().starts_with("evictions.json: missing field"));
         assert!(read("no").is_err());
     }
 }

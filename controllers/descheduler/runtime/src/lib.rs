@@ -26,7 +26,7 @@ mod view;
 pub use self::{
     carry_out::write,
     feed::Feed,
-    history::{HISTORY, HISTORY_KEY},
+    history::{HISTORY, HISTORY_KEY, history_of},
     jobs::{JOBS, install_jobs},
     metrics::{COMMUNITY_METRICS, METRICS, Measures},
     migration::{LateRequester, Migration},
@@ -35,4 +35,5 @@ pub use self::{
     planner::Planner,
     reconfigure::{Behaviour, ConfigurationChange, ConfigurationChanges, Reconfiguration},
     task::{Worker, install},
+    usage::measure,
 };

@@ -1,7 +1,6 @@
 //! Who foresees what evictions lead to.
 
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use koord_descheduler_framework::{Descheduler, History, Input, Plan};
 
 /// Follows the same cluster as the descheduler, and computes passes whose evictions are followed through.
@@ -10,7 +9,7 @@ pub trait Planner: Send {
     fn follow(&mut self) -> BoxFuture<'_, ()>;
 
     /// Takes in all changes that have come.
-    fn catch_up(&mut self, now: Timestamp);
+    fn catch_up(&mut self);
 
     /// Why nothing can be foreseen; none where it can.
     fn obstacle(&self) -> Option<String>;

@@ -1,6 +1,7 @@
 //! The tasks around the passes: the one of the leader, which carries plans out, and the one of every other replica, which only follows the cluster.
 
 mod foresight;
+mod mistakes;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -19,6 +20,7 @@ use koord_runtime::{
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use self::mistakes::Mistakes;
 use crate::{
     carry_out,
     feed::{DELTAS_MAX, Feed},
@@ -63,6 +65,7 @@ pub struct Worker {
     obstacle: Option<String>,
     /// Pods that stay because of an objection that was reported, with its code.
     reported: BTreeSet<(Uid, &'static str)>,
+    mistakes: Mistakes,
     /// Where changes of the configuration come from, if it can change.
     changes: Option<ConfigurationChanges>,
     /// Whether caches that a change of the configuration asked for are not known to be complete.
@@ -87,6 +90,7 @@ impl Worker {
             history,
             obstacle: None,
             reported: BTreeSet::new(),
+            mistakes: Mistakes::default(),
             passes,
             migration,
             scales: Scales::default(),
@@ -165,7 +169,7 @@ impl Worker {
         if deltas.is_empty() {
             deltas = self.feed.stream.take(DELTAS_MAX);
         } else if let Some(planner) = &mut self.passes.planner {
-            planner.catch_up(self.clock.now());
+            planner.catch_up();
         }
         {
             let mut cluster = self.passes.cluster.lock();
@@ -251,6 +255,7 @@ impl Worker {
             if let Some(migration) = &self.migration {
                 migration.prepare(&mut cluster);
             }
+            self.mistakes.report(&cluster, &*self.events);
         }
         self.prepare_foresight();
         self.measure_usage(api).await;
@@ -282,23 +287,16 @@ impl Worker {
     /// Fetches the usage that strategies ask for, and reports what is wrong with its sources once.
     async fn measure_usage(&mut self, api: &Api) {
         let seen = (&**self.passes.descheduler(), &self.passes.cluster);
-        for report in self.usage.measure(api, seen, &*self.clock, &self.measures).await {
-            let (query, type_, reason, message) = match report {
-                UsageReport::Failed { query, reason } => {
-                    let message = format!("usage is not known from {query}, and no pods are evicted by it: {reason}");
-                    (query, EventType::Warning, "UsageUnknown", message)
-                }
-                UsageReport::LeftOut { query, count, reason } => {
-                    let message = format!("{count} parts of what {query} measures are left out, the first: {reason}");
-                    (query, EventType::Warning, "UsageIncomplete", message)
-                }
-                UsageReport::Recovered { query } => {
-                    (query.clone(), EventType::Normal, "UsageKnown", format!("usage is known from {query} again"))
-                }
+        for report in self.usage.measure(api, seen, &*self.clock, Some(&self.measures)).await {
+            let (type_, reason) = match &report {
+                UsageReport::Failed { .. } => (EventType::Warning, "UsageUnknown"),
+                UsageReport::LeftOut { .. } => (EventType::Warning, "UsageIncomplete"),
+                UsageReport::Recovered { .. } => (EventType::Normal, "UsageKnown"),
             };
+            let (message, source) = (report.to_string(), report.query());
             match type_ {
-                EventType::Warning => tracing::warn!(source = %query, "{message}"),
-                EventType::Normal => tracing::info!(source = %query, "{message}"),
+                EventType::Warning => tracing::warn!(%source, "{message}"),
+                EventType::Normal => tracing::info!(%source, "{message}"),
             }
             self.own_events.record(&self.passes.cluster.lock(), type_, ("MeasuringUsage", reason), message);
         }

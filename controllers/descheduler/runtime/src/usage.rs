@@ -10,17 +10,19 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
     time::Duration,
 };
 
 use futures::future::join_all;
 use koord_config::descheduler::Prometheus as ConfiguredPrometheus;
-use koord_descheduler_framework::{Descheduler, MeasuredUsage, Measurements, UsageQuery};
+use koord_descheduler_framework::{Cluster, Descheduler, MeasuredUsage, Measurements, UsageQuery};
 use koord_runtime::{
     api::{Api, excerpt},
     clock::{Clock, Moment},
 };
+use parking_lot::Mutex;
 
 use self::{
     prometheus::{Prometheus, ServiceAccount},
@@ -162,7 +164,7 @@ impl UsageCollector {
         api: &Api,
         (descheduler, cluster): (&Descheduler, &SharedCluster),
         clock: &dyn Clock,
-        measures: &Measures,
+        measures: Option<&Measures>,
     ) -> Vec<UsageReport> {
         let queries = queries(descheduler);
         if queries.is_empty() {
@@ -263,14 +265,16 @@ impl UsageCollector {
         &mut self,
         query: &UsageQuery,
         answer: &Result<Measured<T>, Arc<str>>,
-        measures: &Measures,
+        measures: Option<&Measures>,
     ) -> Option<UsageReport> {
         let (now, result) = match answer {
             Err(_) => (Reported::Failed, "error"),
             Ok(measured) if measured.left_out > 0 => (Reported::InParts, "partial"),
             Ok(_) => (Reported::Right, "success"),
         };
-        measures.measured(query.source(), result);
+        if let Some(measures) = measures {
+            measures.measured(query.source(), result);
+        }
         let reported = self.reported.entry(query.clone()).or_default();
         if *reported == now {
             return None;
@@ -284,6 +288,43 @@ impl UsageCollector {
             }
             Ok(_) => UsageReport::Recovered { query },
         })
+    }
+}
+
+/// Measures once what the strategies of a descheduler need, and lets the snapshot have it. What is not known is returned with the reason.
+pub async fn measure(
+    api: &Api,
+    (descheduler, cluster): (&Descheduler, Cluster),
+    prometheus: Option<&ConfiguredPrometheus>,
+    clock: &dyn Clock,
+) -> (Cluster, Vec<String>) {
+    let cluster: SharedCluster = Arc::new(Mutex::new(cluster));
+    let mut collector = UsageCollector::new(descheduler, prometheus);
+    let reports = collector.measure(api, (descheduler, &cluster), clock, None).await;
+    let measured = std::mem::take(&mut *cluster.lock());
+    let unknown = reports.iter().filter(|report| !matches!(report, UsageReport::Recovered { .. }));
+    (measured, unknown.map(UsageReport::to_string).collect())
+}
+
+impl UsageReport {
+    pub(crate) fn query(&self) -> &UsageQuery {
+        match self {
+            Self::Failed { query, .. } | Self::LeftOut { query, .. } | Self::Recovered { query } => query,
+        }
+    }
+}
+
+impl fmt::Display for UsageReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { query, reason } => {
+                write!(f, "usage is not known from {query}, and no pods are evicted by it: {reason}")
+            }
+            Self::LeftOut { query, count, reason } => {
+                write!(f, "{count} parts of what {query} measures are left out, the first: {reason}")
+            }
+            Self::Recovered { query } => write!(f, "usage is known from {query} again"),
+        }
     }
 }
 

@@ -104,9 +104,9 @@ fn the_latest_evictions_are_remembered_and_come_back_from_text() {
     }
     assert_eq!(history.evictions().count(), EVICTIONS_MAX);
     assert_eq!(history.evictions().next().unwrap().at, at(100));
-    let text = serde_json::to_string(&history.evictions().rev().collect::<Vec<_>>()).unwrap();
+    let text = history.to_json().to_string();
     assert!(text.len() < 400 * 1024, "a ConfigMap takes 1 MiB, and this is {}", text.len());
-    assert_eq!(History::of(serde_json::from_str(&text).unwrap()), history);
+    assert_eq!(History::from_json(&text).unwrap(), history);
 }
 
 #[test]

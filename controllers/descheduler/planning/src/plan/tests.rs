@@ -65,7 +65,7 @@ impl Balance for FromLabelled {
 
 struct World {
     cluster: Cluster,
-    engine: Engine,
+    engine: Option<Engine>,
     history: History,
     now: Timestamp,
 }
@@ -76,7 +76,7 @@ impl World {
         let source = Source::Files(objects.to_vec());
         let now = Timestamp::UNIX_EPOCH;
         let engine = snapshot(&configuration, &Gates::new(GATES), source, now).await.unwrap();
-        Self { cluster: cluster(objects), engine, history: History::default(), now }
+        Self { cluster: cluster(objects), engine: Some(engine), history: History::default(), now }
     }
 
     fn plan_with(&self, planning: Planning, strategy: impl Plugin, results: &[bool]) -> Plan {
@@ -84,7 +84,7 @@ impl World {
         descheduler.profiles[0].planning = planning;
         let memory = Memory::default();
         let input = Input { results, ..Input::new(&self.cluster, &memory, self.now) };
-        let foresight = Foresight { scheduler: Some(&self.engine), history: &self.history };
+        let foresight = Foresight { scheduler: self.engine.as_ref(), history: &self.history };
         plan(&descheduler, &input, foresight, &mut EvictedAgain::default())
     }
 
@@ -253,6 +253,14 @@ async fn a_profile_without_planning_foresees_nothing() {
     let world = World::of(&room_for_one()).await;
     let plan = world.plan(Planning::Off, &["a", "b"]);
     assert!(evictions(&plan).iter().all(|eviction| eviction.outlook == Outlook::default()), "{:?}", plan.steps);
+}
+
+#[tokio::test]
+async fn what_cannot_be_followed_is_not_evicted_where_planning_is_enforced() {
+    let world = World { engine: None, ..World::of(&room_for_one()).await };
+    let plan = world.plan(Planning::Enforce, &["a"]);
+    assert_eq!((plan.steps.len(), objections(&plan.spared)), (0, vec![Some(ReasonCode::NotFollowed)]));
+    assert_eq!(objections(evictions(&world.plan(Planning::Report, &["a"]))), [None]);
 }
 
 #[tokio::test]

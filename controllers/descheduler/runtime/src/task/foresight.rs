@@ -30,18 +30,17 @@ impl Worker {
 
     /// Brings the planner to where the caches are, and reports where it cannot foresee anything.
     pub(super) fn prepare_foresight(&mut self) {
-        let now = self.clock.now();
         let Some(planner) = &mut self.passes.planner else { return };
-        planner.catch_up(now);
+        planner.catch_up();
         let obstacle = planner.obstacle();
         self.measures.plans(obstacle.is_none());
         if let Some(obstacle) = obstacle.as_ref().filter(|_| self.obstacle != obstacle) {
             tracing::warn!(
-                "what evictions lead to is not foreseen: {obstacle}; profiles with `planning: enforce` evict nothing until it is, and `planning: off` does without"
+                "what evictions lead to is not foreseen: {obstacle}; until it is, profiles with `planning: enforce` evict nothing, and those with `report` look at budgets and the history alone"
             );
         }
         self.obstacle = obstacle;
-        if self.passes.find_successors(now)
+        if self.passes.find_successors(self.clock.now())
             && let Some(history) = &mut self.history
         {
             history.changed();

@@ -127,7 +127,7 @@ impl Stage {
     /// Measures for a pass, and gives what is reported.
     async fn measure(&mut self) -> Vec<UsageReport> {
         let seen = (&self.descheduler, &self.cluster);
-        self.collector.measure(&self.api, seen, &*self.clock, &self.measures).await
+        self.collector.measure(&self.api, seen, &*self.clock, Some(&self.measures)).await
     }
 
     /// What the snapshot has.
