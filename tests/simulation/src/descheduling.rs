@@ -39,6 +39,8 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CALM: &str = "calm";
 /// What was wrong that must never be.
 const VIOLATIONS: &str = "violations";
+/// How many pods of a workload may migrate at a time.
+const MIGRATING_MAX: usize = 2;
 /// Few names, so that things that happen to one name meet.
 const NODE_NAMES: u64 = 4;
 const JOB_NAMES: u64 = 6;
@@ -59,7 +61,7 @@ impl crate::Scenario for Descheduling {
                 "name": "p",
                 "plugins": {"deschedule": {"enabled": [{"name": "RemovePodsViolatingNodeTaints"}]}},
                 "pluginConfig": [{"name": "MigrationController", "args": {
-                    "defaultJobTTL": "2m", "maxMigratingPerWorkload": 2, "maxUnavailablePerWorkload": 2,
+                    "defaultJobTTL": "2m", "maxMigratingPerWorkload": MIGRATING_MAX, "maxUnavailablePerWorkload": MIGRATING_MAX,
                     "objectLimiters": {"workload": {"duration": "0s"}},
                 }}],
             }],

@@ -37,7 +37,7 @@ fn a_fresh_cluster_has_nothing_wrong_and_says_so_again_after_it_was_killed() {
     let looks = || {
         let doctor = koordctl().args(["doctor", "--kubeconfig"]).arg(&kubeconfig).output().unwrap();
         let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
-        let all = "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations";
+        let all = "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations, descheduler";
         assert_eq!(text, format!("nothing is wrong with: {all}\n"), "{doctor:?}");
         assert!(doctor.status.success(), "{doctor:?}");
     };

@@ -1,13 +1,16 @@
 //! What Kubernetes' own controllers and kubelets do about pods, and who sees what the descheduler does to them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use envtest::{request::ApiRequest, shell::Server};
 use http::Method;
 use koord_runtime::clock::{Moment, SharedClock};
 use serde_json::{Value, json};
 
-use super::{BUDGETS, CALM, CONFIG_MAPS, JOBS, REPLICA_SETS, VIOLATIONS};
+use super::{BUDGETS, CALM, CONFIG_MAPS, JOBS, MIGRATING_MAX, REPLICA_SETS, VIOLATIONS};
 use crate::{people::name_of, scheduling::PODS};
 
 /// How often they look.
@@ -57,7 +60,7 @@ impl Cluster {
         self.allow(ready.saturating_sub(2)).await;
     }
 
-    /// Only pods that a job names are evicted, and no job outlives the faults for long.
+    /// Only pods that a job names are evicted, no more pods of a workload migrate than may, and no job outlives the faults for long.
     async fn judge(&mut self, jobs: &[Value], pods: &[Value]) {
         self.named.extend(jobs.iter().filter_map(|job| Some(job["spec"]["podRef"]["uid"].as_str()?.to_owned())));
         let is_target = |pod: &&Value| {
@@ -68,6 +71,10 @@ impl Cluster {
         self.evicted.extend(evicted);
         if let Some(uid) = self.evicted.iter().find(|uid| !self.named.contains(*uid)) {
             let violation = format!("a pod was evicted that no job has named: {uid}");
+            self.violated(violation).await;
+        }
+        if let Some((workload, jobs)) = migrating(jobs, pods).into_iter().find(|(_, jobs)| jobs.len() > MIGRATING_MAX) {
+            let violation = format!("more than {MIGRATING_MAX} pods of {workload} migrate: {jobs:?}");
             self.violated(violation).await;
         }
         let now = self.clock.moment();
@@ -154,4 +161,19 @@ impl Cluster {
             Err(_) => (500, Value::Null),
         }
     }
+}
+
+/// The jobs that are under way for pods of each workload.
+fn migrating<'o>(jobs: &'o [Value], pods: &'o [Value]) -> BTreeMap<&'o str, Vec<String>> {
+    let workload =
+        |pod: &'o Value| Some((pod["metadata"]["uid"].as_str()?, pod["metadata"]["labels"]["app"].as_str()?));
+    let workloads: BTreeMap<&str, &str> = pods.iter().filter_map(workload).collect();
+    let mut migrating: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job["status"]["phase"] == "Running") {
+        let workload = job["spec"]["podRef"]["uid"].as_str().and_then(|uid| workloads.get(uid));
+        if let Some(workload) = workload {
+            migrating.entry(workload).or_default().push(name_of(job));
+        }
+    }
+    migrating
 }
