@@ -224,7 +224,7 @@ async fn run_descheduler(
         Some(clock) => program.manager_timed_by(clock),
         None => program.manager_led_by(|identity| election(&values.leader_election, identity)),
     };
-    requester.connect(manager.api().clone());
+    requester.connect(manager.leader_api());
     install(worker, &mut manager);
     if let Some(file) = file {
         let clock = Arc::clone(&clock);

@@ -86,6 +86,7 @@ pub struct Manager {
     settings: Settings,
     events: EventQueue,
     leading: Arc<watch::Sender<bool>>,
+    leadership: Leadership,
     tasks: Tasks,
     /// Tasks that run on the leader alone.
     leader_tasks: Vec<OwnTask>,
@@ -145,6 +146,8 @@ impl Manager {
         let api = Api::new(client, Arc::clone(&clock), core.metrics().requests(), core.field_manager(), limit);
         let tasks = Tasks::new(core.guard().clone(), Arc::clone(&clock), core.random().clone());
         let health = Health::measured(core.metrics());
+        let is_elected = settings.leader_election.is_some();
+        let leadership = if is_elected { Leadership::of_candidate() } else { Leadership::without_election() };
         let (core, leading) = (Arc::new(core), Arc::new(watch::Sender::new(false)));
         let ready = Arc::clone(&core);
         health.ready("caches", move || ready.readiness());
@@ -162,6 +165,7 @@ impl Manager {
             events,
             leading,
             tasks,
+            leadership,
             leader_tasks: Vec::new(),
             replica_tasks: Vec::new(),
             routes: Router::new(),
@@ -216,6 +220,11 @@ impl Manager {
     /// The way to the API server, for parts of a program that are no controllers.
     pub fn api(&self) -> &Api {
         &self.api
+    }
+
+    /// The same for what only the leader may write: effects of controllers, which may still wait when the lead is over.
+    pub fn leader_api(&self) -> Api {
+        self.api.clone().as_leader(self.leadership.clone())
     }
 
     /// Shows whether this process leads.
@@ -283,8 +292,8 @@ impl Manager {
         };
         spawn(&mut tasks, &self.tasks, Task("events", ""), &stop, run);
         let (leading, idle) = (self.leading.subscribe(), CancellationToken::new());
-        let leadership = if let Some(config) = self.settings.leader_election {
-            let leadership = Leadership::of_candidate();
+        let leadership = self.leadership;
+        if let Some(config) = self.settings.leader_election {
             let candidate = Candidate {
                 config,
                 api: self.api.clone().with_own_limit(LEASE_LIMIT),
@@ -300,7 +309,6 @@ impl Manager {
             let (end, idle) = (stop.clone(), idle.clone());
             let run = move || candidate.clone().run(end.clone(), idle.clone());
             spawn(&mut tasks, &self.tasks, Task("leader election", ""), &stop, run);
-            leadership
         } else {
             self.leading.send_replace(true);
             let (stop, leading) = (stop.clone(), self.leading);
@@ -309,8 +317,7 @@ impl Manager {
                 drop(leading);
                 Ok(())
             });
-            Leadership::without_election()
-        };
+        }
         let (core, api, end) = (Arc::clone(&self.core), self.api.clone(), stop.clone());
         tasks.spawn(async move {
             tokio::select! { biased; () = end.cancelled() => {}, () = retry_after_outages(&core, &api) => {} }

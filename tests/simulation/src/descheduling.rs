@@ -83,7 +83,7 @@ impl crate::Scenario for Descheduling {
         let own = OwnEvents::new(Arc::clone(events), None, ObjectKey::new("default", "simulated"));
         let worker = Worker::new(passes, Some(migration), feed, core, measures, own, Behaviour::default());
         Ok(vec![Box::new(move |manager| {
-            requester.connect(manager.api().clone());
+            requester.connect(manager.leader_api());
             koord_descheduler_runtime::install(worker, manager);
         })])
     }

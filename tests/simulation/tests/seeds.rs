@@ -295,7 +295,7 @@ fn two_schedulers_give_out_no_part_twice() {
 #[test]
 fn tasks_migrate_pods_whatever_happens() {
     let expected: Vec<Fault> = OF_TASKS.into_iter().chain([Fault::Malformed]).collect();
-    let (chosen, evictions) = (chosen(2, 40), AtomicU64::new(0));
+    let (chosen, evictions) = (chosen(2, 15), AtomicU64::new(0));
     let run = || -> Run<'_> {
         let (run, evictions) = (tasks(&Descheduling), &evictions);
         Box::new(move |seed, options| {

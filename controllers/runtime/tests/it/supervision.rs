@@ -246,6 +246,32 @@ async fn a_task_of_the_leader_is_drained_before_the_lease_is_released() {
     assert_eq!(holder(), json!(""), "and is released now");
 }
 
+/// What effects of controllers send: before the first term and after the last nothing is started.
+#[tokio::test(start_paused = true)]
+async fn what_only_the_leader_may_write_is_not_started_without_the_lead() {
+    let server = server();
+    let leader_election = Some(LeaderElectionConfig::new("kube-system", "cards", "one"));
+    let client = Client::new(server.router(), "default");
+    let manager = manager(&server, client, Arc::new(|_| {}), settings(leader_election));
+    let api = manager.leader_api();
+    let evict = async |name: &str| {
+        let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let made = send(&server, Method::POST, "/api/v1/namespaces/default/pods", &pod);
+        let action = Action::Evict(Deletion::of(Uid::from(made["metadata"]["uid"].as_str().unwrap())));
+        let write = Write { kind: ResourceKind::POD, key: ObjectKey::new("default", name), action };
+        api.write(&write).await.map(drop).map_err(|error| error.to_string())
+    };
+    let refused = |result: Result<(), String>| result.is_err_and(|error| error.contains("does not lead any more"));
+    assert!(refused(evict("a").await));
+    let (mut leads, stop) = (manager.leading(), CancellationToken::new());
+    let running = tokio::spawn(manager.run(stop.clone()));
+    leads.wait_for(|leads| *leads).await.unwrap();
+    assert_eq!(evict("b").await, Ok(()));
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    assert!(refused(evict("c").await));
+}
+
 /// Bindings, evictions and deletions as the server understands them, with their preconditions.
 #[tokio::test(start_paused = true)]
 async fn pods_are_bound_evicted_and_deleted_only_as_decided() {

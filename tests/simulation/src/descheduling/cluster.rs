@@ -11,14 +11,14 @@ use koord_runtime::clock::{Moment, SharedClock};
 use serde_json::{Value, json};
 
 use super::{BUDGETS, CALM, CONFIG_MAPS, JOBS, MIGRATING_MAX, REPLICA_SETS, VIOLATIONS};
-use crate::{people::name_of, scheduling::PODS};
+use crate::{network::STALL_MAX, people::name_of, scheduling::PODS};
 
 /// How often they look.
 const EVERY: Duration = Duration::from_secs(1);
 /// The same when everything has long been right.
 const SELDOM: Duration = Duration::from_secs(20);
-/// How long jobs may live when nothing goes wrong any more.
-const RECOVERY: Duration = Duration::from_mins(5);
+/// How long jobs may live after the last fault: one that stands still when others have ended may do so for long.
+const RECOVERY: Duration = Duration::from_mins(5).saturating_add(STALL_MAX);
 
 struct Cluster {
     server: Server,
@@ -36,7 +36,9 @@ pub(super) async fn run(server: Server, clock: SharedClock) {
         Cluster { server, clock, created: 0, named: BTreeSet::new(), evicted: BTreeSet::new(), calm_since: None };
     loop {
         cluster.look().await;
-        let is_quiet = cluster.calm_since.is_some_and(|calm| cluster.clock.moment().since(calm) > 2 * RECOVERY);
+        let is_quiet = cluster
+            .calm_since
+            .is_some_and(|calm| cluster.clock.moment().since(calm) > RECOVERY + Duration::from_mins(5));
         cluster.clock.sleep(if is_quiet { SELDOM } else { EVERY }).await;
     }
 }
@@ -73,8 +75,8 @@ impl Cluster {
             let violation = format!("a pod was evicted that no job has named: {uid}");
             self.violated(violation).await;
         }
-        if let Some((workload, jobs)) = migrating(jobs, pods).into_iter().find(|(_, jobs)| jobs.len() > MIGRATING_MAX) {
-            let violation = format!("more than {MIGRATING_MAX} pods of {workload} migrate: {jobs:?}");
+        if let Some((workload, pods)) = migrating(jobs, pods).into_iter().find(|(_, pods)| pods.len() > MIGRATING_MAX) {
+            let violation = format!("more than {MIGRATING_MAX} pods of {workload} migrate: {pods:?}");
             self.violated(violation).await;
         }
         let now = self.clock.moment();
@@ -88,7 +90,7 @@ impl Cluster {
         let is_live =
             |job: &&Value| !matches!(job["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Aborted"));
         if let Some(job) = jobs.iter().find(is_live).filter(|_| is_late) {
-            let violation = format!("five minutes after the last fault a job goes on: {job}");
+            let violation = format!("{} minutes after the last fault a job goes on: {job}", RECOVERY.as_secs() / 60);
             self.violated(violation).await;
         }
     }
@@ -163,16 +165,16 @@ impl Cluster {
     }
 }
 
-/// The jobs that are under way for pods of each workload.
-fn migrating<'o>(jobs: &'o [Value], pods: &'o [Value]) -> BTreeMap<&'o str, Vec<String>> {
+/// The pods of each workload that jobs under way are about: users may make several for one.
+fn migrating<'o>(jobs: &'o [Value], pods: &'o [Value]) -> BTreeMap<&'o str, BTreeSet<&'o str>> {
     let workload =
         |pod: &'o Value| Some((pod["metadata"]["uid"].as_str()?, pod["metadata"]["labels"]["app"].as_str()?));
     let workloads: BTreeMap<&str, &str> = pods.iter().filter_map(workload).collect();
-    let mut migrating: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut migrating: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job["status"]["phase"] == "Running") {
-        let workload = job["spec"]["podRef"]["uid"].as_str().and_then(|uid| workloads.get(uid));
-        if let Some(workload) = workload {
-            migrating.entry(workload).or_default().push(name_of(job));
+        let uid = job["spec"]["podRef"]["uid"].as_str().unwrap_or_default();
+        if let Some(workload) = workloads.get(uid) {
+            migrating.entry(workload).or_default().insert(uid);
         }
     }
     migrating
