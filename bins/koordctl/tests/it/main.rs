@@ -12,6 +12,7 @@ mod convert;
 mod data_dir;
 mod deschedule;
 mod descheduler_page;
+mod descheduling_scenario;
 mod doctor;
 mod error_messages;
 mod explain;

@@ -31,7 +31,9 @@ impl Tour {
     pub(crate) fn of((scenario, steps): (&str, usize), kubeconfig: &Path, more: &[&str]) -> Self {
         let mut command = koordctl();
         let scenario = format!("--scenario={scenario}");
-        command.args(["up", "--port=0", "--nodes=2", &scenario, "--kubeconfig"]).arg(kubeconfig);
+        // Two nodes are enough where a scenario needs no more.
+        let nodes = if more.iter().any(|flag| flag.starts_with("--nodes")) { None } else { Some("--nodes=2") };
+        command.args(["up", "--port=0", &scenario]).args(nodes).arg("--kubeconfig").arg(kubeconfig);
         let mut child =
             command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
