@@ -24,12 +24,14 @@ use crate::{
 /// What the chart installs of it.
 pub(crate) const CHART: &str = "charts/koordinator/files/monitoring";
 
+/// A flag that adds or changes metrics: its name, what it does, and which.
+type Switch = (&'static str, &'static str, fn() -> Vec<Description>);
+
 /// A program that is watched.
 struct Component {
     program: &'static str,
     metrics: fn() -> Vec<Description>,
-    /// A flag that adds or changes metrics: its name, what it does, and which.
-    switched: Option<(&'static str, &'static str, fn() -> Vec<Description>)>,
+    switched: Option<Switch>,
     alerts: &'static [Alert],
     page: &'static str,
     /// Where the page says that metrics are served.

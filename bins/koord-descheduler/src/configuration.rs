@@ -22,7 +22,7 @@ pub fn configuration_with_text(options: &Options) -> Result<(Configuration, Opti
     let Some(file) = &options.config else {
         let document = json!({"apiVersion": Kind::Descheduler.api_version(), "kind": Kind::Descheduler.name()});
         let source = Source::new("the flags", "");
-        let configuration = Configuration::with_flags(document, &source, |document| options.apply_to(document, true))?;
+        let configuration = Configuration::with_flags(&document, &source, |document| options.apply_to(document, true))?;
         return Ok((configuration, None));
     };
     let text = read(file)?;
@@ -38,7 +38,7 @@ pub(crate) fn read(file: &Path) -> Result<String> {
 pub(crate) fn of_text(options: &Options, file: &Path, text: &str) -> Result<Configuration> {
     let name = file.display().to_string();
     let source = Source::new(&name, text);
-    Configuration::with_flags(source.parse()?, &source, |document| options.apply_to(document, false))
+    Configuration::with_flags(&source.parse()?, &source, |document| options.apply_to(document, false))
 }
 
 /// The scheduler's configuration of the flags: their file, or the one that is shipped.

@@ -143,7 +143,7 @@ pub async fn run_with(
     stop: CancellationToken,
 ) -> Result<()> {
     let built = build(&settings.configuration.values)?;
-    run_descheduler(built, settings, dependencies, timed_by, stop).await
+    Box::pin(run_descheduler(built, settings, dependencies, timed_by, stop)).await
 }
 
 async fn run_descheduler(
@@ -272,7 +272,7 @@ mod tests {
                 "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration",
                 "healthzBindAddress": health, "metricsBindAddress": metrics,
             });
-            addresses(&Configuration::of_document(document, &Source::new("config", "")).unwrap()).unwrap()
+            addresses(&Configuration::of_document(&document, &Source::new("config", "")).unwrap()).unwrap()
         };
         let (health, metrics) = served("127.0.0.1:5", "127.0.0.1:5");
         assert!(health == metrics && health.is_some());

@@ -100,7 +100,7 @@ fn configuration(policy: &str, flags: &Value) -> Configuration {
             document[field] = value.clone();
         }
     };
-    Configuration::with_flags(source.parse().unwrap(), &source, lay_over).unwrap()
+    Configuration::with_flags(&source.parse().unwrap(), &source, lay_over).unwrap()
 }
 
 const POLICIES: [&str; 2] = [
@@ -131,7 +131,7 @@ async fn a_policy_without_an_interval_evicts_by_the_eviction_api_and_the_program
             Some(clock),
             CancellationToken::new(),
         );
-        tokio::time::timeout(Duration::from_secs(60), run).await.expect("it runs on").unwrap();
+        tokio::time::timeout(Duration::from_mins(1), run).await.expect("it runs on").unwrap();
         let (pods, events) = pods_and_events(&client).await;
         assert!(pods.is_empty() && events.contains(&"Descheduled".to_owned()), "{policy}{pods:?} {events:?}");
     }
@@ -144,7 +144,7 @@ async fn a_dry_run_with_an_interval_goes_on_and_evicts_nothing() {
     let stop = CancellationToken::new();
     let settings = Settings::within(configuration(POLICIES[1], &flags)).unwrap();
     let run = tokio::spawn(run_with(settings, dependencies(&client, &clock), Some(Arc::clone(&clock)), stop.clone()));
-    clock.sleep(Duration::from_secs(60)).await;
+    clock.sleep(Duration::from_mins(1)).await;
     assert!(!run.is_finished());
     assert_eq!(pods_and_events(&client).await, (vec!["web-1".to_owned()], Vec::new()));
     stop.cancel();
@@ -163,7 +163,7 @@ async fn evictions_and_passes_are_counted_under_the_names_of_the_community_where
         let stop = CancellationToken::new();
         let run =
             tokio::spawn(run_with(settings, dependencies(&client, &clock), Some(Arc::clone(&clock)), stop.clone()));
-        clock.sleep(Duration::from_secs(60)).await;
+        clock.sleep(Duration::from_mins(1)).await;
         let page = metrics_page(address.address).await;
         stop.cancel();
         run.await.unwrap().unwrap();

@@ -96,25 +96,22 @@ pub(crate) async fn objects(files: &[PathBuf], cluster: &ClusterArgs) -> Result<
 
 /// The configuration of `--config`, or of the installed descheduler.
 async fn configuration(args: &DeschedulerArgs, source: &Source) -> Result<Configuration> {
-    let (name, text) = match &args.config {
-        Some(file) => {
-            let name = file.display().to_string();
-            let text = read_configuration(file).with_context(|| format!("--config {name} cannot be read"))?;
-            (name, text)
-        }
-        None => {
-            let namespace = &args.system_namespace;
-            let found = history::config_map(source, namespace, CONFIG_MAP).await?;
-            let text = found.as_ref().and_then(|object| object["data"][CONFIG_MAP].as_str());
-            let text = text.ok_or_else(|| {
-                anyhow!(
-                    "there is no ConfigMap {CONFIG_MAP} with an entry of that name in {namespace}; \
+    let (name, text) = if let Some(file) = &args.config {
+        let name = file.display().to_string();
+        let text = read_configuration(file).with_context(|| format!("--config {name} cannot be read"))?;
+        (name, text)
+    } else {
+        let namespace = &args.system_namespace;
+        let found = history::config_map(source, namespace, CONFIG_MAP).await?;
+        let text = found.as_ref().and_then(|object| object["data"][CONFIG_MAP].as_str());
+        let text = text.ok_or_else(|| {
+            anyhow!(
+                "there is no ConfigMap {CONFIG_MAP} with an entry of that name in {namespace}; \
                      name the configuration of the descheduler with --config, or its namespace with --system-namespace"
-                )
-            })?;
-            (format!("ConfigMap {namespace}/{CONFIG_MAP}"), text.to_owned())
-        }
+            )
+        })?;
+        (format!("ConfigMap {namespace}/{CONFIG_MAP}"), text.to_owned())
     };
     let file = Text::new(&name, &text);
-    Configuration::of_document(file.parse()?, &file)
+    Configuration::of_document(&file.parse()?, &file)
 }

@@ -66,7 +66,7 @@ impl crate::Scenario for Descheduling {
                 }}],
             }],
         });
-        let configuration = Configuration::of_document(document, &Source::new("simulated", ""));
+        let configuration = Configuration::of_document(&document, &Source::new("simulated", ""));
         let values = configuration.map_err(|error| format!("{error:#}"))?.values;
         let Built { descheduler, migration } = build(&values).map_err(|error| error.to_string())?;
         let feed = Feed::of(core, &descheduler.reads());

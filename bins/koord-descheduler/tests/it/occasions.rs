@@ -65,7 +65,7 @@ pub(crate) fn configuration(namespaces: &Value, strategies: &[&str]) -> Configur
             },
         ],
     });
-    Configuration::of_document(document, &Source::new("config", "")).unwrap()
+    Configuration::of_document(&document, &Source::new("config", "")).unwrap()
 }
 
 pub(crate) struct Occasions {

@@ -111,7 +111,7 @@ pub(crate) fn start(case: &Value, world: &World, starts: &mut u64) -> Result<Run
     for (key, value) in case["config"].as_object().into_iter().flatten() {
         document[key] = value.clone();
     }
-    let configuration = Configuration::of_document(document, &Source::new("config", ""))?;
+    let configuration = Configuration::of_document(&document, &Source::new("config", ""))?;
     let mut settings = Settings::within(configuration).unwrap();
     let gates: Vec<String> =
         case["featureGates"].as_object().into_iter().flatten().map(|(gate, on)| format!("{gate}={on}")).collect();

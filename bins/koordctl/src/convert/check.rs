@@ -1,6 +1,9 @@
 //! `koordctl convert --check`: which pods one pass would evict with the policy and with the configuration.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -33,11 +36,11 @@ pub(super) async fn run(args: &ConvertArgs, policy: &Policy, converted: &Value, 
     let other = match &args.config {
         Some(file) => {
             let Policy { name, text, document } = configuration(file)?;
-            Configuration::of_document(document, &Text::new(&name, &text))?
+            Configuration::of_document(&document, &Text::new(&name, &text))?
         }
-        None => Configuration::of_document(converted.clone(), &Text::new("the configuration", ""))?,
+        None => Configuration::of_document(converted, &Text::new("the configuration", ""))?,
     };
-    let own = Configuration::of_document(policy.document.clone(), &Text::new(&policy.name, &policy.text))?;
+    let own = Configuration::of_document(&policy.document, &Text::new(&policy.name, &policy.text))?;
     let (source, time) = objects(&args.snapshot, &args.answer.cluster).await?;
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
     let own = pass(&own, source.clone(), now).await?;
@@ -57,13 +60,14 @@ pub(super) async fn run(args: &ConvertArgs, policy: &Policy, converted: &Value, 
         OutputFormat::Table => {
             let mut lines = errors.iter().map(|error| screen.wrapped(error, "", "  ") + "\n").collect::<String>();
             if is_same {
-                lines += &format!("both evict the same pods: {}\n", own.evictions.len());
+                let _ = writeln!(lines, "both evict the same pods: {}", own.evictions.len());
             } else {
                 let header = ["POD", "POLICY", "CONFIGURATION"].map(str::to_owned).to_vec();
                 let strategy = |strategy: Option<&str>| strategy.unwrap_or("stays").to_owned();
                 let rows =
                     differences.iter().map(|(pod, own, other)| vec![(*pod).clone(), strategy(*own), strategy(*other)]);
-                lines += &format!(
+                let _ = write!(
+                    lines,
                     "the policy evicts {} pods, the configuration {}\n\n{}",
                     own.evictions.len(),
                     other.evictions.len(),

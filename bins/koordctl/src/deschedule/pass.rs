@@ -158,8 +158,8 @@ fn row(number: usize, step: &Step) -> Vec<String> {
 
 /// A plan that was saved with `-o json`.
 pub(super) fn saved(file: &std::path::Path) -> Result<Value> {
-    let name = file.display();
     const REMEDY: &str = "save one with `koordctl deschedule plan -o json`";
+    let name = file.display();
     let text = read_configuration(file).with_context(|| format!("the plan {name} cannot be read"))?;
     let plan = parse(&text).map_err(|error| anyhow!("{name} is no plan: {error}; {REMEDY}"))?;
     if !plan["steps"].is_array() || !plan["at"].is_string() {

@@ -1,6 +1,6 @@
 //! A plan as an HTML page: the nodes before and after, and the moves between them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use koord_descheduler_framework::{Cluster, Eviction, Means, Step};
 use koord_scheduling::{ResourceId, ResourceVector};
@@ -31,10 +31,10 @@ pub(super) fn page(planned: &Planned) -> String {
     let title = format!("Descheduling plan: {} evictions", evictions.len());
     let mut about = format!("A pass at {}.", now.strftime("%Y-%m-%d %H:%M:%S UTC"));
     if let Some(skipped) = &plan.skipped {
-        about += &format!(" Nothing is descheduled: {}.", escaped(&skipped.to_string()));
+        let _ = write!(about, " Nothing is descheduled: {}.", escaped(&skipped.to_string()));
     }
     for error in errors(planned) {
-        about += &format!(" {}.", escaped(&error));
+        let _ = write!(about, " {}.", escaped(&error));
     }
     let sections = [nodes(planned, &evictions), moves(plan.steps.as_slice()), spared(&plan.spared)];
     html_page(&title, &about, &sections.concat())
@@ -103,15 +103,22 @@ fn bars(resource: &str, id: ResourceId, nodes: &[Changed]) -> String {
         let [before, after] = [&node.before, &node.after].map(|vector| share(vector, &node.allocatable, id));
         let mut bar = |at: f64, share: f64, look: usize| {
             let (look, width) = (look % LOOKS, share.clamp(0.0, 1.2) * FULL);
-            content +=
-                &format!("<rect class=\"c{look}\" x=\"{LEFT}\" y=\"{at}\" width=\"{width:.1}\" height=\"11\"/>\n");
+            let _ = writeln!(
+                content,
+                "<rect class=\"c{look}\" x=\"{LEFT}\" y=\"{at}\" width=\"{width:.1}\" height=\"11\"/>"
+            );
             let x = LEFT + width + 6.0;
-            content += &format!("<text x=\"{x:.1}\" y=\"{}\">{}</text>\n", at + 10.0, percent(share));
+            let _ = writeln!(content, "<text x=\"{x:.1}\" y=\"{}\">{}</text>", at + 10.0, percent(share));
         };
         bar(y + 3.0, before, 0);
         bar(y + 16.0, after, 1);
-        content +=
-            &format!("<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>\n", LEFT - 8.0, y + 19.0, escaped(&node.name));
+        let _ = writeln!(
+            content,
+            "<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>",
+            LEFT - 8.0,
+            y + 19.0,
+            escaped(&node.name)
+        );
         rows.push(vec![
             node.name.clone(),
             percent(before),
@@ -124,7 +131,7 @@ fn bars(resource: &str, id: ResourceId, nodes: &[Changed]) -> String {
     let mut description =
         format!("{resource} that is requested of {} nodes, before and after; the numbers follow.", shown.len());
     if shown.len() < nodes.len() {
-        description += &format!(" {} more nodes change.", nodes.len() - shown.len());
+        let _ = write!(description, " {} more nodes change.", nodes.len() - shown.len());
     }
     let size = (LEFT + FULL * 1.2 + 60.0, shown.len() as f64 * ROW + 4.0);
     figure(&title, &description, size, &content, &["before", "after"], &table(&title, &rows))

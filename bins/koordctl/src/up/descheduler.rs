@@ -29,7 +29,7 @@ fn text(file: Option<&Path>) -> Result<(String, String)> {
 pub fn configuration(file: Option<&Path>) -> Result<Configuration> {
     let (name, text) = text(file)?;
     let source = Source::new(&name, &text);
-    Configuration::with_flags(source.parse()?, &source, |document| {
+    Configuration::with_flags(&source.parse()?, &source, |document| {
         document["leaderElection"] = json!({"leaderElect": false});
     })
 }

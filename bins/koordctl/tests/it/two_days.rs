@@ -179,7 +179,7 @@ impl World {
             let metadata = json!({"name": name, "labels": {"kubernetes.io/hostname": name}});
             world.create(NODE_PATH, &json!({"metadata": metadata, "status": status})).await;
             // Half of the nodes come later, so that pods are uneven from the start on.
-            let spec = json!({"spec": {"taints": null, "unschedulable": index >= NODES.div_ceil(2) + 1}});
+            let spec = json!({"spec": {"taints": null, "unschedulable": index > NODES.div_ceil(2)}});
             world.send(Method::PATCH, &format!("{NODE_PATH}/{name}"), &spec).await;
         }
         world
@@ -238,7 +238,7 @@ impl World {
 
     fn start_descheduler(&mut self) {
         let source = Source::new("two days", DESCHEDULER);
-        let configuration = Configuration::of_document(source.parse().unwrap(), &source).unwrap();
+        let configuration = Configuration::of_document(&source.parse().unwrap(), &source).unwrap();
         let settings = koord_descheduler::Settings::within(configuration).unwrap();
         let (dependencies, clock) = (self.dependencies(4), Some(Arc::clone(&self.clock)));
         self.programs.spawn(koord_descheduler::run_with(settings, dependencies, clock, CancellationToken::new()));

@@ -25,19 +25,19 @@ pub struct Configuration {
 impl Configuration {
     /// The configuration of a document, which is a DeschedulerConfiguration or a policy of kubernetes-sigs/descheduler. Mistakes are named with their
     /// lines in the source.
-    pub fn of_document(document: Value, source: &Source<'_>) -> Result<Self> {
+    pub fn of_document(document: &Value, source: &Source<'_>) -> Result<Self> {
         Self::with_flags(document, source, |_| {})
     }
 
     /// The same with flags that are laid over the DeschedulerConfiguration.
-    pub fn with_flags(document: Value, source: &Source<'_>, lay_over: impl FnOnce(&mut Value)) -> Result<Self> {
-        let Some(Kind::PolicyV1alpha1 | Kind::PolicyV1alpha2) = Kind::of(&document) else {
-            let mut document = LeaderElection::without_unset(&document);
+    pub fn with_flags(document: &Value, source: &Source<'_>, lay_over: impl FnOnce(&mut Value)) -> Result<Self> {
+        let Some(Kind::PolicyV1alpha1 | Kind::PolicyV1alpha2) = Kind::of(document) else {
+            let mut document = LeaderElection::without_unset(document);
             lay_over(&mut document);
             return Self::checked(document, source);
         };
         let Translation { mut document, mut notes, .. } =
-            translate(&document, Evictor::default()).map_err(|problems| source.error(problems))?;
+            translate(document, Evictor::default()).map_err(|problems| source.error(problems))?;
         lay_over(&mut document);
         notes.extend(election_note(&document));
         // The policy was right, so what is wrong now was said by a flag.

@@ -177,7 +177,7 @@ impl History {
             pod: pod.key.name().to_owned(),
             owner: PastOwner { kind: owner.kind.to_string(), name: owner.name.to_string(), uid: owner.uid.to_string() },
             from: pod.node.as_deref().unwrap_or_default().to_owned(),
-            expected: expected.map(|node| node.to_string()),
+            expected: expected.map(ToString::to_string),
             to: None,
             successor: None,
             strategy: eviction.plugin.to_owned(),

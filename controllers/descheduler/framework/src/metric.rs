@@ -58,7 +58,9 @@ impl NodeMetric {
         pods.sort_by(|(one, _), (other, _)| one.cmp(other));
         let system = report.system.map(|usage| resources.vector(&usage));
         let mut pods_total = ResourceVector::default();
-        pods.iter().for_each(|(_, usage)| pods_total.add(usage));
+        for (_, usage) in &pods {
+            pods_total.add(usage);
+        }
         Self { updated_ms: report.updated_ms, system, pods: pods.into(), pods_total }
     }
 

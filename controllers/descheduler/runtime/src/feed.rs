@@ -102,7 +102,7 @@ impl Feed {
         Self::caching(core, reads, false)
     }
 
-    /// The same where plugins may read further kinds later ([`Feed::require`]).
+    /// The same where plugins may read further kinds later.
     pub fn that_grows(core: &mut Core, reads: &[ResourceKind]) -> Self {
         Self::caching(core, reads, true)
     }

@@ -77,7 +77,7 @@ impl MeasuredCluster {
             json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("z{}", number % ZONES)});
         let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
         json!({
-            "apiVersion": "v1", "kind": "Node", "metadata": metadata("", &name, 0x1000_0000 + number, labels),
+            "apiVersion": "v1", "kind": "Node", "metadata": metadata("", &name, 0x1000_0000 + number, &labels),
             "spec": {}, "status": {"capacity": has, "allocatable": has, "conditions": [ready]},
         })
     }
@@ -88,7 +88,7 @@ impl MeasuredCluster {
         let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
         json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
-            "metadata": metadata(NAMESPACE, &name, 0x2000_0000 + number, json!({})),
+            "metadata": metadata(NAMESPACE, &name, 0x2000_0000 + number, &json!({})),
             "spec": {"replicas": 100, "selector": {"matchLabels": labels}, "template": template},
         })
     }
@@ -110,7 +110,7 @@ impl MeasuredCluster {
         let updated = jiff::Timestamp::from_second(REPORTED).unwrap().to_string();
         json!({
             "apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric",
-            "metadata": metadata("", &node_name(node), 0x3000_0000 + node, json!({})), "spec": {},
+            "metadata": metadata("", &node_name(node), 0x3000_0000 + node, &json!({})), "spec": {},
             "status": {
                 "updateTime": updated,
                 "nodeMetric": {"nodeUsage": usage(cpu, memory), "systemUsage": usage(cpu / 10, memory / 10)},
@@ -143,7 +143,7 @@ impl MeasuredCluster {
         let (owner, name) = (self.owner(home, slot), self.pod_name(home, slot));
         let app = replica_set_name(owner);
         let labels = json!({"app": app, "koordinator.sh/qosClass": "LS"});
-        let mut metadata = metadata(NAMESPACE, &name, 0x4000_0000 + home * self.per_node + slot, labels);
+        let mut metadata = metadata(NAMESPACE, &name, 0x4000_0000 + home * self.per_node + slot, &labels);
         metadata["ownerReferences"] = json!([{
             "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": uid(0x2000_0000 + owner),
             "controller": true, "blockOwnerDeletion": true,
@@ -187,7 +187,7 @@ fn uid(number: usize) -> String {
     format!("{drawn:08x}-0000-4000-8000-{number:012x}")
 }
 
-fn metadata(namespace: &str, name: &str, number: usize, labels: Value) -> Value {
+fn metadata(namespace: &str, name: &str, number: usize, labels: &Value) -> Value {
     let mut metadata = json!({
         "name": name, "uid": uid(number), "resourceVersion": (number + 1).to_string(), "creationTimestamp": "2026-01-01T00:00:00Z",
         "labels": labels,
@@ -215,7 +215,9 @@ mod tests {
                 }
             }
             let mut by_spread = BTreeMap::<[i32; ZONES], usize>::new();
-            counts.into_iter().for_each(|spread| *by_spread.entry(spread).or_default() += 1);
+            for spread in counts {
+                *by_spread.entry(spread).or_default() += 1;
+            }
             let even = [10; ZONES];
             let violated = [30, 10, 10, 10, 10, 10, 10, 10, 0, 0];
             let sets = cluster.replica_sets();

@@ -45,8 +45,8 @@ impl Workload {
         }
         let template = if kind == "CronJob" { &spec["jobTemplate"]["spec"]["template"] } else { &spec["template"] };
         let pod = &template["spec"];
-        let containers = pod["containers"].as_array().into_iter().flatten();
-        let (program, container) = containers.filter_map(|container| Some((program(container)?, container))).next()?;
+        let mut containers = pod["containers"].as_array().into_iter().flatten();
+        let (program, container) = containers.find_map(|container| Some((program(container)?, container)))?;
         let texts = |list: &Value| {
             let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
             texts.map(str::to_owned).collect::<Vec<_>>()
@@ -112,11 +112,11 @@ fn program(container: &Value) -> Option<Program> {
 
 impl Evictors {
     /// Adds a workload that evicts, with the configurations that it mounts.
-    pub(super) fn add<'d>(&mut self, workload: &Workload, configurations: impl Iterator<Item = &'d Value>) {
+    pub(super) fn add<'d>(&mut self, workload: &Workload, mut configurations: impl Iterator<Item = &'d Value>) {
         if workload.program == Program::KoordScheduler {
             return;
         }
-        let configuration = configurations.filter_map(|document| DeschedulerConfiguration::of(document).ok()).next();
+        let configuration = configurations.find_map(|document| DeschedulerConfiguration::of(document).ok());
         let leader = workload.lease(configuration.as_ref()).unwrap_or_else(|| workload.name.clone());
         self.by_leader.entry(leader).or_default().push(workload.name.clone());
     }
@@ -164,7 +164,9 @@ mod tests {
                 evictors.add(&workload, std::iter::once(&elected));
             }
         }
-        leases.iter().for_each(|(namespace, name)| evictors.add_lease(namespace, name, "pod-1"));
+        for (namespace, name) in leases {
+            evictors.add_lease(namespace, name, "pod-1");
+        }
         evictors.names()
     }
 

@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn scheduler(args: Value) -> Value {
+    fn scheduler(args: &Value) -> Value {
         json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "profiles": [{
@@ -171,7 +171,7 @@ mod tests {
         })
     }
 
-    fn descheduler(args: Value) -> Value {
+    fn descheduler(args: &Value) -> Value {
         json!({
             "apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration",
             "profiles": [{
@@ -181,7 +181,7 @@ mod tests {
         })
     }
 
-    fn problems(of_scheduler: Value, of_descheduler: Value) -> Vec<String> {
+    fn problems(of_scheduler: &Value, of_descheduler: &Value) -> Vec<String> {
         contradictions(&scheduler(of_scheduler), &descheduler(of_descheduler))
             .into_iter()
             .map(|found| found.problem)
@@ -192,8 +192,8 @@ mod tests {
     fn a_threshold_of_eviction_below_that_of_admission_is_found() {
         let admits = json!({"usageThresholds": {"cpu": 65, "memory": 95}});
         let found = contradictions(
-            &scheduler(admits.clone()),
-            &descheduler(json!({"highThresholds": {"cpu": 60, "memory": 95}, "lowThresholds": {"cpu": 30}})),
+            &scheduler(&admits),
+            &descheduler(&json!({"highThresholds": {"cpu": 60, "memory": 95}, "lowThresholds": {"cpu": 30}})),
         );
         assert_eq!(
             found,
@@ -208,14 +208,14 @@ mod tests {
             json!({"highThresholds": {"cpu": 10}, "paused": true}),
             json!({"highThresholds": {"nvidia.com/gpu": 10}}),
         ] {
-            assert_eq!(problems(admits.clone(), right.clone()), [""; 0], "{right}");
+            assert_eq!(problems(&admits, &right), [""; 0], "{right}");
         }
     }
 
     #[test]
     fn no_bound_admits_pods_to_every_node() {
         let found =
-            problems(json!({"usageThresholds": {"cpu": 0, "memory": 95}}), json!({"highThresholds": {"cpu": 80}}));
+            problems(&json!({"usageThresholds": {"cpu": 0, "memory": 95}}), &json!({"highThresholds": {"cpu": 80}}));
         assert!(
             found.len() == 1 && found[0].contains("usageThresholds of LoadAwareScheduling have no bound for cpu"),
             "{found:?}"
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_node_that_counts_as_cold_must_admit_pods() {
         let args = json!({"highThresholds": {"cpu": 90}, "lowThresholds": {"cpu": 70}});
-        let found = problems(json!({"usageThresholds": {"cpu": 65}}), args);
+        let found = problems(&json!({"usageThresholds": {"cpu": 65}}), &args);
         assert!(
             found.len() == 1 && found[0].contains("lowThresholds.cpu 70 is above usageThresholds.cpu 65"),
             "{found:?}"
@@ -242,7 +242,7 @@ mod tests {
             "usageThresholds": {"cpu": 99}, "prodUsageThresholds": {"cpu": 55},
             "aggregated": {"usageThresholds": {"cpu": 60}, "usageAggregationType": "p95"},
         });
-        let found = problems(admits, pool);
+        let found = problems(&admits, &pool);
         let starts = [
             "profile p, LowNodeLoad: prodHighThresholds.cpu 50 is below prodUsageThresholds.cpu 55",
             "profile p, LowNodeLoad, pool small: highThresholds.cpu 40 is below aggregated.usageThresholds.cpu 60",
@@ -256,11 +256,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_contradicts_nothing() {
-        let right = descheduler(json!({"highThresholds": {"cpu": 10}}));
+        let right = descheduler(&json!({"highThresholds": {"cpu": 10}}));
         for odd in [json!(null), json!({"profiles": 5}), json!({"profiles": [{"plugins": 5}]})] {
             assert_eq!(contradictions(&odd, &right), []);
-            assert_eq!(contradictions(&scheduler(json!({})), &odd), []);
+            assert_eq!(contradictions(&scheduler(&json!({})), &odd), []);
         }
-        assert_eq!(contradictions(&scheduler(json!({"usageThresholds": 5})), &right), []);
+        assert_eq!(contradictions(&scheduler(&json!({"usageThresholds": 5})), &right), []);
     }
 }

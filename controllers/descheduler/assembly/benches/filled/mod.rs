@@ -87,7 +87,7 @@ impl Strategies<'_> {
                 },
             }],
         });
-        let configuration = Configuration::of_document(document, &Source::new("bench", "")).unwrap();
+        let configuration = Configuration::of_document(&document, &Source::new("bench", "")).unwrap();
         build(&configuration.values).unwrap()
     }
 }
@@ -126,7 +126,9 @@ impl Filled {
             });
         }
         timed(&mut || {
-            sinks.iter().for_each(|(_, sink)| sink.end_list());
+            for (_, sink) in &sinks {
+                sink.end_list();
+            }
             feed.fill(&mut cluster);
         });
         assert_eq!((cluster.nodes().count(), cluster.pods().count()), (of.nodes, of.pods()));

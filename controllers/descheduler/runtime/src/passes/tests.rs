@@ -49,7 +49,7 @@ fn objects() -> Vec<Value> {
 }
 
 fn passes(of: &Cluster) -> Passes {
-    let passes = Passes::new(descheduler(TwoOfEach, Everything), Duration::from_secs(60), None);
+    let passes = Passes::new(descheduler(TwoOfEach, Everything), Duration::from_mins(1), None);
     *passes.cluster.lock() = of.clone();
     passes
 }
@@ -88,8 +88,9 @@ fn tried_one_by_one(of: &Cluster, refuses: impl Fn(&str) -> bool) -> Vec<String>
 
 #[test]
 fn what_is_expected_changes_nothing_of_what_is_tried() {
+    type Rule = fn(&str) -> bool;
     let of = cluster(&objects());
-    let rules: [(&str, fn(&str) -> bool); 5] = [
+    let rules: [(&str, Rule); 5] = [
         ("nothing is refused", |_| false),
         ("one workload is refused", |pod| pod.starts_with("rs3")),
         ("most workloads are refused", |pod| !pod.starts_with("rs3")),

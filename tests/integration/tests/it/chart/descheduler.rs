@@ -22,7 +22,7 @@ fn configuration(objects: &[Value]) -> Value {
     let map = find(objects, "ConfigMap", "koord-descheduler-config").unwrap();
     let text = map["data"]["koord-descheduler-config"].as_str().unwrap();
     let document: Value = serde_saphyr::from_str(text).unwrap();
-    Configuration::of_document(document.clone(), &Source::new("koord-descheduler-config", text)).unwrap();
+    Configuration::of_document(&document, &Source::new("koord-descheduler-config", text)).unwrap();
     document
 }
 

@@ -52,7 +52,7 @@ fn configuration(place: &Place) -> Configuration {
     let map = place.get(&path).unwrap();
     let text = map["data"][format!("{NAME}-config")].as_str().unwrap();
     let document = serde_saphyr::from_str(text).unwrap();
-    Configuration::of_document(document, &Source::new(NAME, text)).unwrap()
+    Configuration::of_document(&document, &Source::new(NAME, text)).unwrap()
 }
 
 fn job(place: &Place, name: &str) -> Value {

@@ -15,10 +15,10 @@ pub(super) fn reason(node: &NodeUsage<'_>, scope: Scope, bounds: &[Bounds<'_>]) 
         let (used, most) = (format!("{used:.2}%"), format!("{:.2}%", scope.percent(bounds).high));
         let separator = if place > 0 { ", " } else { "" };
         for (text, amount) in [(&mut usage, &used), (&mut threshold, &most)] {
-            [separator, bounds.name, " ", amount].into_iter().for_each(|part| text.push_str(part));
+            text.extend([separator, bounds.name, " ", amount]);
         }
         let parts = [separator, scope.as_str(), " ", bounds.name, " usage(", &used, ")>threshold(", &most, ")"];
-        parts.into_iter().for_each(|part| recorded.push_str(part));
+        recorded.extend(parts);
     }
     let whose = match scope {
         Scope::Node => "its node uses",

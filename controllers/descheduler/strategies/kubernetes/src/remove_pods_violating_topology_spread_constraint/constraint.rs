@@ -25,11 +25,14 @@ pub(super) struct Constraint<'a> {
     sizes: BTreeMap<i64, usize>,
 }
 
-/// The templates of a namespace, each with one of its pods.
+/// The number of a template, and one of its pods.
+type Template<'a> = (usize, &'a Pod);
+
+/// The templates of a namespace.
 struct Templates<'i, 'a> {
-    all: &'i [(usize, &'a Pod)],
+    all: &'i [Template<'a>],
     /// By a key and a value of labels; of each key once one of its values was asked for.
-    by_label: BTreeMap<&'i str, BTreeMap<&'a str, Vec<(usize, &'a Pod)>>>,
+    by_label: BTreeMap<&'i str, BTreeMap<&'a str, Vec<Template<'a>>>>,
 }
 
 /// All constraints, those of a namespace one after the other, and of these the ones with fewer domains first: what they move helps those with more.
