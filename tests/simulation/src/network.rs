@@ -39,7 +39,7 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// How long a program that stands still does so, at least, and up to as much again: longer than a lease.
 const STALL: Duration = Duration::from_mins(3);
 /// The longest that it stands still.
-pub(crate) const STALL_MAX: Duration = Duration::from_mins(6);
+pub(crate) const STALL_MAX: Duration = STALL.saturating_mul(2);
 /// More requests than this at one moment are a hot loop.
 const REQUESTS_AT_ONCE: u32 = 5_000;
 /// How many revisions a list may be behind, at most.
