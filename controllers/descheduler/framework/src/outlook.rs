@@ -24,7 +24,7 @@ pub enum Successor {
     Pending(String),
     /// Nothing makes another pod.
     None,
-    /// It cannot be told, for this reason.
+    /// It cannot be determined, for this reason.
     Unknown(&'static str),
 }
 
