@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use envtest::{
     cluster::standard_core,
-    environment::Environment,
+    environment::TimedEnvironment,
     pages::StandardPages,
     shell::{Parts, Server},
     store::HistoryLimits,
@@ -29,25 +29,11 @@ use tokio_util::sync::CancellationToken;
 
 const START: Timestamp = Timestamp::constant(1_790_000_000, 0);
 
-struct Virtual {
-    clock: SharedClock,
-    random: Random,
-}
-
-impl Environment for Virtual {
-    fn now(&mut self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random.number()
-    }
-}
-
 /// A cluster with two nodes, of which one has a taint that its pod does not tolerate.
 async fn cluster() -> (Client, SharedClock) {
     let clock = ScaledClock::shared(START, 1.0);
-    let environment = Virtual { clock: Arc::clone(&clock), random: Random::seeded(1) };
+    let time = Arc::clone(&clock);
+    let environment = TimedEnvironment::new(1, move || time.now());
     let core = standard_core(Box::new(environment), HistoryLimits::default(), None).unwrap();
     let pages = vec![Box::new(StandardPages::default()) as _];
     let parts = Parts { admission: None, conversion: None, pages, garbage_collection: None, journal: None };

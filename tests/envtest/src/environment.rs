@@ -66,6 +66,30 @@ impl Environment for SeededEnvironment {
     }
 }
 
+/// The time of somebody else, and a seeded source.
+#[derive(Clone, Debug)]
+pub struct TimedEnvironment<N> {
+    now: N,
+    source: SplitMix,
+}
+
+impl<N: FnMut() -> Timestamp + Send> TimedEnvironment<N> {
+    /// `now` says the time.
+    pub fn new(seed: u64, now: N) -> Self {
+        Self { now, source: SplitMix(seed) }
+    }
+}
+
+impl<N: FnMut() -> Timestamp + Send> Environment for TimedEnvironment<N> {
+    fn now(&mut self) -> Timestamp {
+        (self.now)()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.source.next()
+    }
+}
+
 /// The generator SplitMix64.
 #[derive(Clone, Debug)]
 struct SplitMix(u64);

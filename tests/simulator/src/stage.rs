@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use envtest::{
-    environment::Environment,
+    environment::{Environment, TimedEnvironment},
     kinds,
     request::ApiRequest,
     server::{Admitted, ApiServer, Outcome, Watch},
@@ -12,10 +12,8 @@ use envtest::{
     store::HistoryLimits,
 };
 use http::Method;
-use jiff::Timestamp;
 use koord_runtime::{
     clock::SharedClock,
-    random::Random,
     write::{Answer, WireRequest},
 };
 use serde_json::{Value, json};
@@ -28,21 +26,6 @@ pub struct Stage {
     server: Server,
     clock: SharedClock,
     writes: u64,
-}
-
-struct StageEnvironment {
-    clock: SharedClock,
-    random: Random,
-}
-
-impl Environment for StageEnvironment {
-    fn now(&mut self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random.number()
-    }
 }
 
 impl Stage {
@@ -72,7 +55,8 @@ impl Stage {
     }
 
     fn environment(seed: u64, clock: &SharedClock) -> Box<dyn Environment> {
-        Box::new(StageEnvironment { clock: SharedClock::clone(clock), random: Random::seeded(seed) })
+        let clock = SharedClock::clone(clock);
+        Box::new(TimedEnvironment::new(seed, move || clock.now()))
     }
 
     /// The clock of everyone here.

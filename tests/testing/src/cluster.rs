@@ -7,7 +7,7 @@ use envtest::{
     admission::Webhooks,
     auth::{self, tokens::Tokens},
     cluster::standard_core,
-    environment::Environment,
+    environment::TimedEnvironment,
     pages::StandardPages,
     serve::{Kubeconfig, Owner, TlsListener},
     shell::{Conversion, Parts, Server},
@@ -70,21 +70,6 @@ pub struct Cluster {
 struct Socket {
     folder: TempDir,
     _stop: watch::Sender<bool>,
-}
-
-struct ClusterEnvironment {
-    clock: SharedClock,
-    random: Random,
-}
-
-impl Environment for ClusterEnvironment {
-    fn now(&mut self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random.number()
-    }
 }
 
 impl Cluster {
@@ -239,7 +224,7 @@ impl Cluster {
 
 /// A server with the built-in kinds, users and roles, whose reviews go to the operator.
 fn server(clock: SharedClock, reviews: &Reviews) -> Result<Server> {
-    let environment = ClusterEnvironment { clock, random: Random::seeded(SEED) };
+    let environment = TimedEnvironment::new(SEED, move || clock.now());
     let core = standard_core(Box::new(environment), HistoryLimits::default(), None)?;
     let webhooks = Webhooks::over(reviews.clone());
     let conversion: Box<dyn Conversion> = Box::new(webhooks.converter());

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use envtest::{
     cluster::standard_core,
-    environment::Environment,
+    environment::TimedEnvironment,
     pages::StandardPages,
     request::ApiRequest,
     shell::{Parts, Server},
@@ -19,10 +19,7 @@ use futures::StreamExt as _;
 use http::Method;
 use jiff::Timestamp;
 use koord_resource::{declare::Profile, document::custom_resource_definition};
-use koord_runtime::{
-    clock::{ScaledClock, SharedClock},
-    random::Random,
-};
+use koord_runtime::clock::{ScaledClock, SharedClock};
 use koord_types::KINDS;
 use kube::{
     Api, Client,
@@ -74,21 +71,6 @@ pub(crate) struct World {
     pub(crate) deleted: BTreeSet<String>,
 }
 
-struct Surroundings {
-    clock: SharedClock,
-    random: Random,
-}
-
-impl Environment for Surroundings {
-    fn now(&mut self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random.number()
-    }
-}
-
 fn path_of(kind: &str) -> Result<(&'static str, &'static str, bool)> {
     let known = PATHS.iter().find(|(known, ..)| *known == kind);
     known
@@ -103,7 +85,8 @@ pub(crate) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 impl World {
     pub(crate) async fn new() -> Result<Self> {
         let clock = ScaledClock::shared(START, 1.0);
-        let environment = Surroundings { clock: Arc::clone(&clock), random: Random::seeded(1) };
+        let time = Arc::clone(&clock);
+        let environment = TimedEnvironment::new(1, move || time.now());
         let core = standard_core(Box::new(environment), HistoryLimits::default(), None)?;
         let parts = Parts {
             admission: None,

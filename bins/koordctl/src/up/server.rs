@@ -8,11 +8,10 @@ use std::{
 use anyhow::Result;
 use envtest::{
     cluster::{Cluster, Controllers, Options},
-    environment::Environment,
+    environment::TimedEnvironment,
     serve::{Kubeconfig, Owner},
 };
-use jiff::Timestamp;
-use koord_runtime::{clock::SharedClock, random::Random};
+use koord_runtime::clock::SharedClock;
 use kube::Client;
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -51,7 +50,7 @@ impl Embedded {
         let owner = place.owner();
         let Place { port, data_dir } = place;
         let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
-        let environment = ServerEnvironment { clock, random: Random::seeded(seed) };
+        let environment = TimedEnvironment::new(seed, move || clock.now());
         let options = Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             environment: Box::new(environment),
@@ -71,21 +70,5 @@ impl Embedded {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         let _ = self.serving.await;
-    }
-}
-
-/// What the server takes from outside.
-struct ServerEnvironment {
-    clock: SharedClock,
-    random: Random,
-}
-
-impl Environment for ServerEnvironment {
-    fn now(&mut self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random.number()
     }
 }

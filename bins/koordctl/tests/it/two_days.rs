@@ -9,7 +9,7 @@ use std::{
 
 use envtest::{
     cluster::standard_core,
-    environment::Environment,
+    environment::TimedEnvironment,
     pages::StandardPages,
     request::ApiRequest,
     shell::{Parts, Server},
@@ -18,6 +18,7 @@ use envtest::{
 use hollow::ReplicaSets;
 use http::Method;
 use jiff::Timestamp;
+use koord_config::descheduler::Planning;
 use koord_configuration::Source;
 use koord_descheduler_assembly::Configuration;
 use koord_descheduler_framework::{CoolDown, PastEviction};
@@ -44,7 +45,7 @@ const NODES: usize = 6;
 /// What a node has, in thousandths of cores.
 const NODE_MILLI: f64 = 16_000.0;
 /// Above this share a node is hot.
-const HOT: f64 = 0.65;
+const HOT: f64 = 0.55;
 /// Workloads, those of batch last.
 const WORKLOADS: usize = 11;
 const BATCH: usize = 2;
@@ -68,32 +69,16 @@ leaderElection: {leaderElect: false}
 deschedulingInterval: 1m
 profiles:
 - name: p
-  planning: enforce
   plugins: {balance: {enabled: [{name: LowNodeLoad}]}}
   pluginConfig:
   - name: LowNodeLoad
     args:
-      lowThresholds: {cpu: 50, memory: 90}
-      highThresholds: {cpu: 65, memory: 95}
+      lowThresholds: {cpu: 45, memory: 90}
+      highThresholds: {cpu: 55, memory: 95}
       anomalyCondition: {consecutiveAbnormalities: 3}
   - name: MigrationController
     args: {maxMigratingPerWorkload: 2, maxUnavailablePerWorkload: 2}
 ";
-
-struct Virtual {
-    clock: SharedClock,
-    random: Random,
-}
-
-impl Environment for Virtual {
-    fn now(&mut self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random.number()
-    }
-}
 
 struct World {
     server: Server,
@@ -162,7 +147,8 @@ fn node_of(pod: &Value) -> Option<usize> {
 impl World {
     async fn new() -> Self {
         let clock = ScaledClock::shared(START, 1.0);
-        let environment = Virtual { clock: Arc::clone(&clock), random: Random::seeded(1) };
+        let time = Arc::clone(&clock);
+        let environment = TimedEnvironment::new(1, move || time.now());
         let core = standard_core(Box::new(environment), HistoryLimits::default(), None).unwrap();
         let server = Server::new(core, Parts { pages: vec![Box::new(StandardPages::default())], ..Parts::default() });
         let world = Self { server, clock, programs: JoinSet::new(), placed: Vec::new(), hot_minutes: 0 };
@@ -236,9 +222,10 @@ impl World {
         self.programs.spawn(koord_scheduler::run_with(settings, self.dependencies(3), CancellationToken::new()));
     }
 
-    fn start_descheduler(&mut self) {
+    fn start_descheduler(&mut self, planning: Planning) {
         let source = Source::new("two days", DESCHEDULER);
-        let configuration = Configuration::of_document(&source.parse().unwrap(), &source).unwrap();
+        let mut configuration = Configuration::of_document(&source.parse().unwrap(), &source).unwrap();
+        configuration.values.profiles[0].planning = planning;
         let settings = koord_descheduler::Settings::within(configuration).unwrap();
         let (dependencies, clock) = (self.dependencies(4), Some(Arc::clone(&self.clock)));
         self.programs.spawn(koord_descheduler::run_with(settings, dependencies, clock, CancellationToken::new()));
@@ -356,8 +343,8 @@ fn too_early(history: &[PastEviction]) -> Vec<&PastEviction> {
     history.iter().enumerate().filter(|(index, later)| is_too_early(*index, later)).map(|(_, later)| later).collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_over() {
+/// Two days of a cluster whose descheduler heeds its plans or only reports them: what it has evicted.
+async fn two_days(planning: Planning) -> Vec<PastEviction> {
     let mut world = World::new().await;
     world.start_manager();
     world.start_scheduler();
@@ -371,7 +358,7 @@ async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_ove
         "koord-manager offers batch resources"
     );
     world.fill().await;
-    world.start_descheduler();
+    world.start_descheduler(planning);
     for minute in 0..MINUTES {
         world.minute(minute).await;
     }
@@ -384,9 +371,7 @@ async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_ove
         history.len(),
         moved.len()
     );
-    assert!(!history.is_empty());
     assert!(world.hot_minutes * 4 < untouched, "{} of {untouched}", world.hot_minutes);
-    assert_eq!(too_early(&history), Vec::<&PastEviction>::new());
     let unfinished: Vec<Value> = world
         .list(JOBS)
         .await
@@ -395,4 +380,19 @@ async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_ove
         .collect();
     assert_eq!(unfinished, Vec::<Value>::new());
     replica_sets.abort();
+    history
+}
+
+#[tokio::test(start_paused = true)]
+async fn hot_spots_end_and_no_successor_is_evicted_again_before_its_pause_is_over() {
+    let history = two_days(Planning::Enforce).await;
+    assert!(!history.is_empty());
+    assert_eq!(too_early(&history), Vec::<&PastEviction>::new());
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "the control of the test above, which takes as long; .ci/nightly runs it"]
+async fn where_plans_are_only_reported_successors_are_evicted_again_at_once() {
+    let history = two_days(Planning::Report).await;
+    assert_ne!(too_early(&history), Vec::<&PastEviction>::new());
 }

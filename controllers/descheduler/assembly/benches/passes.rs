@@ -16,6 +16,7 @@ use std::{
 
 use filled::{FIVE, Filled, LOW_NODE_LOAD, SPREAD, Strategies};
 use goals::{Chosen, Floor, clock, mean};
+use koord_descheduler_framework::Stopwatch;
 use koord_descheduler_testing::{Load, MeasuredCluster};
 use koord_scheduling::ResourceVector;
 use serde::de::IgnoredAny;
@@ -85,8 +86,12 @@ fn large(chosen: &Chosen) {
 /// Times a pass, which evicts so many pods at least.
 fn timed(chosen: &Chosen, name: &str, goal_ms: impl Into<Option<u64>>, filled: &Filled, evicted: usize) {
     if chosen.has(name) {
-        let found = filled.pass().steps.len();
+        let plan = filled.timed_pass(Stopwatch(&clock));
+        let found = plan.steps.len();
         assert!(found >= evicted, "{name}: {found} evictions");
+        let shown: Vec<String> =
+            plan.strategy_times.iter().map(|(_, plugin, took)| format!("{plugin} {took:.1?}")).collect();
+        println!("{}", shown.join(", "));
         print!("{found} evictions: ");
         chosen.time(goal_ms.into().map(Duration::from_millis), name, 1, || drop(black_box(filled.pass())));
     }
@@ -103,10 +108,10 @@ fn read_usages(filled: &Filled) {
 
 /// How many pods each template has.
 fn count_templates(filled: &Filled) {
-    let mut counts = vec![0_u32; filled.cluster.templates_max()];
+    let mut counts = vec![0_u32; filled.cluster.equivalence_classes_max()];
     for (node, _) in filled.cluster.nodes() {
         for (id, _) in filled.cluster.active_pods_on(node) {
-            counts[filled.cluster.template_index(id)] += 1;
+            counts[filled.cluster.equivalence_class(id)] += 1;
         }
     }
     black_box(counts);

@@ -1,7 +1,9 @@
 //! The snapshot: nodes, pods and objects, kept up to date by their changes.
 
+mod by_class;
 mod by_label;
 mod classes;
+mod owned;
 
 use std::{any::TypeId, collections::BTreeMap, sync::Arc};
 
@@ -9,9 +11,11 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_scheduler_framework::labels::Labels;
 use koord_scheduling::{ResourceNames, ResourceVector};
 
+pub use self::by_class::ByClass;
 use self::{
     by_label::NodesByLabel,
     classes::{ClassId, Classes},
+    owned::Owners,
 };
 use crate::{
     metric::{NodeMetric, UsageReport},
@@ -40,7 +44,7 @@ pub struct Cluster {
     pods: Vec<Option<PodSlot>>,
     free_pods: Vec<PodId>,
     pod_ids: BTreeMap<ObjectKey, PodId>,
-    by_owner: BTreeMap<Uid, Vec<PodId>>,
+    owners: Owners,
     objects: Objects,
 }
 
@@ -62,6 +66,9 @@ struct PodSlot {
     pod: Arc<Pod>,
     class: ClassId,
     node: Option<NodeId>,
+    /// Known here as well, as is the next, such that going through the pods of nodes need not read all of them.
+    is_active: bool,
+    is_deleting: bool,
 }
 
 // === impl NodeId ===
@@ -145,7 +152,11 @@ impl Cluster {
 
     /// The pods of a node that have not ended.
     pub fn active_pods_on(&self, id: NodeId) -> impl Iterator<Item = (PodId, &Arc<Pod>)> {
-        self.pods_on(id).filter(|(_, pod)| pod.is_active())
+        let pods = self.slot(id).into_iter().flat_map(|slot| &slot.pods);
+        pods.filter_map(|id| {
+            let slot = self.pod_slot(*id)?;
+            slot.is_active.then_some((*id, &slot.pod))
+        })
     }
 
     /// All pods, by namespace and name.
@@ -168,6 +179,16 @@ impl Cluster {
         self.slot(node)?.node.is_some().then_some(node)
     }
 
+    /// The number of the name to which a pod is bound, be a node of this name known or not.
+    pub fn bound_to(&self, id: PodId) -> Option<NodeId> {
+        self.pod_slot(id)?.node
+    }
+
+    /// Whether a pod is being deleted.
+    pub fn is_deleting(&self, id: PodId) -> bool {
+        self.pod_slot(id).is_some_and(|slot| slot.is_deleting)
+    }
+
     /// What a pod requests.
     pub fn requests(&self, id: PodId) -> &ResourceVector {
         self.pod_slot(id).and_then(|slot| self.classes.requests(slot.class)).unwrap_or(&NOTHING)
@@ -175,27 +196,36 @@ impl Cluster {
 
     /// The pods of which an object is an owner, be it their controller or not.
     pub fn pods_of<'a>(&'a self, owner: &Uid) -> impl Iterator<Item = (PodId, &'a Arc<Pod>)> + use<'a> {
-        let pods = self.by_owner.get(owner).into_iter().flatten();
-        pods.filter_map(|id| Some((*id, self.pod(*id)?)))
+        self.owners.pods(owner).iter().filter_map(|id| Some((*id, self.pod(*id)?)))
+    }
+
+    /// How many of the pods that an object controls are not available.
+    pub fn unavailable_pods_of(&self, controller: &Uid) -> usize {
+        self.owners.unavailable(controller)
     }
 
     /// The objects that own pods.
     pub fn owners(&self) -> impl Iterator<Item = &Uid> {
-        self.by_owner.keys()
+        self.owners.all()
     }
 
-    /// The number of a pod's template, which pods of one template share: the place in a table of what depends on the template alone.
-    pub fn template_index(&self, id: PodId) -> usize {
+    /// The number of a pod's equivalence class. Pods of one class have the same template, hence the same namespace, and the same owners. See [`ByClass`].
+    pub fn equivalence_class(&self, id: PodId) -> usize {
         self.pod_slot(id).map_or(0, |slot| slot.class.index())
     }
 
-    /// What pods have in common: the templates of all of them, each once.
+    /// How many pods an equivalence class has.
+    pub fn equivalence_class_size(&self, class: usize) -> usize {
+        self.classes.size(class)
+    }
+
+    /// The templates of all pods, those of each class once.
     pub fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
         self.classes.templates()
     }
 
-    /// The bound that is greater than the number of every template.
-    pub fn templates_max(&self) -> usize {
+    /// The bound that is greater than the number of every equivalence class.
+    pub fn equivalence_classes_max(&self) -> usize {
         self.classes.max()
     }
 
@@ -258,17 +288,13 @@ impl Cluster {
     pub fn set_pod(&mut self, pod: Arc<Pod>) -> PodId {
         self.remove_pod(pod.key.as_str());
         let node = pod.node.as_ref().map(|node| self.node_slot(node));
-        let class = self.classes.enter(&pod.template, &mut self.resources);
+        let class = self.classes.enter(&pod, &mut self.resources);
+        let (is_active, is_deleting) = (pod.is_active(), pod.is_deleting);
         let id = self.free_pods.pop().unwrap_or_else(|| {
             self.pods.push(None);
             PodId(u32::try_from(self.pods.len() - 1).unwrap_or(u32::MAX))
         });
-        for owner in pod.owners.iter() {
-            let pods = self.by_owner.entry(owner.owner.uid.clone()).or_default();
-            if !pods.contains(&id) {
-                pods.push(id);
-            }
-        }
+        self.owners.add(id, &pod);
         self.pod_ids.insert(pod.key.clone(), id);
         if let Some(node) = node {
             let key = |id: &PodId| self.pods.get(id.index()).and_then(|slot| Some(&slot.as_ref()?.pod.key));
@@ -277,32 +303,26 @@ impl Cluster {
             let requests = self.classes.requests(class).unwrap_or(&NOTHING);
             let slot = &mut self.nodes[node.index()];
             slot.pods.insert(at, id);
-            if pod.is_active() {
+            if is_active {
                 slot.requested.add(requests);
                 slot.active += 1;
             }
         }
-        self.pods[id.index()] = Some(PodSlot { pod, class, node });
+        self.pods[id.index()] = Some(PodSlot { pod, class, node, is_active, is_deleting });
         id
     }
 
     /// A pod is gone.
     pub fn remove_pod(&mut self, key: &str) {
         let Some(id) = self.pod_ids.remove(key) else { return };
-        let Some(PodSlot { pod, class, node }) = self.pods.get_mut(id.index()).and_then(Option::take) else { return };
-        for owner in pod.owners.iter() {
-            if let Some(pods) = self.by_owner.get_mut(&owner.owner.uid) {
-                pods.retain(|other| *other != id);
-                if pods.is_empty() {
-                    self.by_owner.remove(&owner.owner.uid);
-                }
-            }
-        }
+        let Some(slot) = self.pods.get_mut(id.index()).and_then(Option::take) else { return };
+        let PodSlot { pod, class, node, is_active, .. } = slot;
+        self.owners.remove(id, &pod);
         if let Some(node) = node
             && let Some(slot) = self.nodes.get_mut(node.index())
         {
             slot.pods.retain(|other| *other != id);
-            if pod.is_active() {
+            if is_active {
                 slot.requested.subtract(self.classes.requests(class).unwrap_or(&NOTHING));
                 slot.active -= 1;
             }

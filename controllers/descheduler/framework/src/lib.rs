@@ -60,7 +60,7 @@ pub use koord_scheduler_framework::{
 };
 
 pub use self::{
-    cluster::{Cluster, NodeId, PodId},
+    cluster::{ByClass, Cluster, NodeId, PodId},
     descheduler::{Descheduler, Input, Plan, Profile, ProfileError, Skipped, Stopwatch},
     evictor::{Evict, Filter, PreEvictionFilter, PreparedEvict, PreparedFilter, PreparedPreEvictionFilter},
     extension_points::{Balance, Deschedule, Plugin, Registration, StrategyError},

@@ -40,6 +40,11 @@ impl Evicted {
         Ok(())
     }
 
+    /// Whether no pod at all may be evicted any more.
+    pub(crate) fn is_used_up(&self, limits: &Limits) -> bool {
+        limits.total.is_some_and(|limit| self.total >= limit)
+    }
+
     /// A pod is evicted.
     pub(crate) fn add(&mut self, pod: &Pod) {
         if let Some(node) = &pod.node {

@@ -64,12 +64,6 @@ impl NodeMetric {
         Self { updated_ms: report.updated_ms, system, pods: pods.into(), pods_total }
     }
 
-    /// What a pod uses; `None` where it is not reported.
-    pub fn pod(&self, key: &ObjectKey) -> Option<&ResourceVector> {
-        let at = self.pods.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
-        self.pods.get(at).map(|(_, usage)| usage)
-    }
-
     /// Takes out what a pod uses.
     pub(crate) fn take_pod(&mut self, key: &ObjectKey) -> Option<ResourceVector> {
         let at = self.pods.binary_search_by(|(known, _)| known.cmp(key)).ok()?;

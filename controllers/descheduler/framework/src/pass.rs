@@ -151,6 +151,11 @@ impl<'a> Pass<'a> {
         self.work.verdicts_of != VerdictScope::Nothing
     }
 
+    /// Whether to go on looking for pods: one more may be evicted, or verdicts are wanted of those that may not.
+    pub fn is_search_of_use(&self) -> bool {
+        self.wants_verdicts() || !self.work.evicted.is_used_up(&self.work.limits)
+    }
+
     /// Records why the strategy leaves all active pods of a node. It costs nothing unless somebody asked.
     pub fn leave_node(&mut self, node: NodeId, refusal: &Refusal) {
         if self.wants_verdicts() {

@@ -146,6 +146,11 @@ impl Pod {
         self.state.conditions.iter().any(|condition| &*condition.kind == "Ready" && &*condition.status == "True")
     }
 
+    /// Whether it counts as available: it is ready, has not ended and is not being deleted.
+    pub fn is_available(&self) -> bool {
+        self.is_active() && !self.is_deleting && self.is_ready()
+    }
+
     /// Whether it is a kubelet's copy of a static pod.
     pub fn is_mirror(&self) -> bool {
         self.annotation(MIRROR).is_some()

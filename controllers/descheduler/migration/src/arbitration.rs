@@ -79,7 +79,7 @@ fn decide(checks: &mut Checks<'_>, Waiting { job, pod }: Waiting<'_>) -> Decisio
     }
     // Once it is reconciled, a job without pod fails.
     let Some((id, pod)) = pod else { return Decision::Pass };
-    match checks.check_lasting(pod) {
+    match checks.check_lasting(id, pod) {
         Ok(()) => {}
         Err(refusal) if refusal.code == ReasonCode::WorkloadNotLookedUp => return Decision::Stay(refusal),
         Err(refusal) => return Decision::Fail(refusal),

@@ -2,7 +2,7 @@
 
 use koord_config::descheduler::{EvictionGate, MigrationControllerArgs, PriorityThreshold};
 use koord_descheduler_framework::{
-    Cluster, NamespaceSelection, Pod, PodId, ReasonCode, Refusal,
+    ByClass, Cluster, NamespaceSelection, Pod, PodId, ReasonCode, Refusal,
     objects::PriorityClass,
     pod::{EVICT, Phase, SYSTEM_CRITICAL_PRIORITY},
 };
@@ -121,6 +121,8 @@ pub(crate) struct Checks<'a> {
     threshold: i32,
     pub(crate) workloads: Workloads<'a>,
     pub(crate) migrating: Migrating,
+    /// What is found of pods without annotations that neither fail nor are deleted.
+    plain: ByClass<Result<(), Refusal>>,
 }
 
 impl<'a> Checks<'a> {
@@ -133,16 +135,26 @@ impl<'a> Checks<'a> {
     ) -> Self {
         let workloads = Workloads::new(cluster);
         let migrating = Migrating::new(&workloads, jobs);
-        Self { rules, limits, cluster, threshold: rules.threshold(cluster), workloads, migrating }
+        let (threshold, plain) = (rules.threshold(cluster), ByClass::default());
+        Self { rules, limits, cluster, threshold, workloads, migrating, plain }
     }
 
     /// Whether a pod may migrate at all. What is against it does not pass.
-    pub(crate) fn check_lasting(&self, pod: &Pod) -> Result<(), Refusal> {
+    pub(crate) fn check_lasting(&self, id: PodId, pod: &Pod) -> Result<(), Refusal> {
+        // Most pods have nothing of their own that these checks look at.
+        if pod.annotations.iter().next().is_none() && !pod.is_deleting && pod.state.phase != Phase::Failed {
+            self.plain.of(self.cluster, id, || self.compute_lasting(id, pod))
+        } else {
+            self.compute_lasting(id, pod)
+        }
+    }
+
+    fn compute_lasting(&self, id: PodId, pod: &Pod) -> Result<(), Refusal> {
         if is_evicted_anyway(pod) {
             return Ok(());
         }
         self.rules.check(pod, self.threshold)?;
-        self.limits.check_expected_replicas(&self.workloads, pod)
+        self.limits.check_expected_replicas(&self.workloads, id, pod)
     }
 
     /// Whether a pod may migrate now, beside those that do.

@@ -55,11 +55,16 @@ impl MigrationLimits {
     }
 
     /// Whether the workload of a pod could lose all its replicas. A pod that fails this cannot migrate later either.
-    pub(crate) fn check_expected_replicas(&self, workloads: &Workloads<'_>, pod: &Pod) -> Result<(), Refusal> {
+    pub(crate) fn check_expected_replicas(
+        &self,
+        workloads: &Workloads<'_>,
+        id: PodId,
+        pod: &Pod,
+    ) -> Result<(), Refusal> {
         if self.skips_replicas {
             return Ok(());
         }
-        let Some(resolution) = workloads.of(pod) else { return Ok(()) };
+        let Some(resolution) = workloads.of(id, pod) else { return Ok(()) };
         let workload = match &*resolution {
             Ok(workload) => workload,
             // A workload that does not exist counts as one of no replicas, all of which might migrate.
@@ -91,7 +96,7 @@ impl MigrationLimits {
         id: PodId,
         pod: &Pod,
     ) -> Result<(), Refusal> {
-        let node = pod.node.as_ref();
+        let node = workloads.cluster().bound_to(id);
         let checks = [
             (self.globally.map(|limit| (limit, migrating.jobs_of_others(id))), ReasonCode::MigratingGlobally),
             (
@@ -113,7 +118,7 @@ impl MigrationLimits {
         if self.skips_max_migrating && self.skips_max_unavailable {
             return Ok(());
         }
-        let Some(resolution) = workloads.of(pod) else { return Ok(()) };
+        let Some(resolution) = workloads.of(id, pod) else { return Ok(()) };
         match &*resolution {
             Ok(workload) => self.check_workload(migrating, workload, id, pod),
             // QUIRK: of an unknown workload, which is taken for one of no replicas, no pod may be unavailable. A pod that passed the check of expected

@@ -156,7 +156,7 @@ impl PreparedFilter for PassChecks<'_> {
             return Err(ReasonCode::MigratingAlready.into());
         }
         self.plugin.check_scheduler(&pod.template.placement.scheduler)?;
-        self.checks.check_lasting(pod)?;
+        self.checks.check_lasting(id, pod)?;
         self.checks.check_limits(id, pod)
     }
 

@@ -1,19 +1,11 @@
 //! The workloads of pods: how many replicas they are to have, and which pods are theirs.
 
-use std::{
-    cell::{OnceCell, RefCell},
-    collections::BTreeMap,
-    marker::PhantomData,
-    rc::Rc,
-    sync::Arc,
-};
+use std::{cell::OnceCell, collections::BTreeMap, marker::PhantomData, rc::Rc, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_descheduler_framework::{
-    Cluster, ObjectType, Pod, PodId, SnapshotError,
-    objects::Object,
-    pod::{Owner, OwnerReference},
+    ByClass, Cluster, ObjectType, Pod, PodId, SnapshotError, objects::Object, pod::Owner,
 };
 use koord_resource::controller::ResourceKind;
 use serde::Deserialize;
@@ -157,8 +149,7 @@ pub struct Workloads<'a> {
     cluster: &'a Cluster,
     /// The ReplicaSets of each Deployment.
     replica_sets: OnceCell<BTreeMap<&'a Uid, Vec<&'a Uid>>>,
-    /// By the address of the controller in the owner references of pods, which equal ones share.
-    resolved: RefCell<BTreeMap<usize, Rc<Resolution>>>,
+    resolved: ByClass<Option<Rc<Resolution>>>,
 }
 
 impl Scale {
@@ -195,7 +186,7 @@ fn group_of(api_version: &str) -> &str {
 
 impl<'a> Workloads<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
-        Self { cluster, replica_sets: OnceCell::new(), resolved: RefCell::default() }
+        Self { cluster, replica_sets: OnceCell::new(), resolved: ByClass::default() }
     }
 
     pub(crate) fn cluster(&self) -> &'a Cluster {
@@ -203,31 +194,21 @@ impl<'a> Workloads<'a> {
     }
 
     /// The workload of a pod of the snapshot; `None` for a pod that no object controls.
-    pub fn of(&self, pod: &Pod) -> Option<Rc<Resolution>> {
-        let OwnerReference { owner, .. } = pod.owners.iter().find(|reference| reference.is_controller)?;
-        let address = Arc::as_ptr(owner) as usize;
-        if let Some(resolution) = self.resolved.borrow().get(&address) {
-            return Some(Rc::clone(resolution));
-        }
-        let resolution = Rc::new(self.resolve(pod.namespace(), owner));
-        self.resolved.borrow_mut().insert(address, Rc::clone(&resolution));
-        Some(resolution)
-    }
-
-    /// The pods of a workload, those that have ended too. Those of a Deployment are the pods of its ReplicaSets.
-    pub fn pods<'w>(&'w self, workload: &'w Uid) -> impl Iterator<Item = (PodId, &'a Arc<Pod>)> + use<'w, 'a> {
-        let replica_sets = self.replica_sets.get_or_init(|| replica_sets(self.cluster));
-        let replica_sets = replica_sets.get(workload).into_iter().flatten().copied();
-        std::iter::once(workload).chain(replica_sets).flat_map(|controller| {
-            let pods = self.cluster.pods_of(controller);
-            pods.filter(|(_, pod)| pod.controller().is_some_and(|owner| owner.uid == *controller))
-        })
+    pub fn of(&self, id: PodId, pod: &Pod) -> Option<Rc<Resolution>> {
+        self.resolved.of(self.cluster, id, || Some(Rc::new(self.resolve(pod.namespace(), pod.controller()?))))
     }
 
     fn resolve(&self, namespace: &str, owner: &Owner) -> Resolution {
         let (uid, replicas) = expected_replicas(self.cluster, namespace, owner)?;
-        let unavailable = self.pods(&uid).filter(|(_, pod)| !is_available(pod)).count();
+        let unavailable = self.unavailable(&uid);
         Ok(KnownWorkload { uid, replicas, unavailable })
+    }
+
+    /// How many pods of a workload are not available, those that have ended too. Those of a Deployment are the pods of its ReplicaSets.
+    fn unavailable(&self, workload: &Uid) -> usize {
+        let replica_sets = self.replica_sets.get_or_init(|| replica_sets(self.cluster));
+        let replica_sets = replica_sets.get(workload).into_iter().flatten().copied();
+        std::iter::once(workload).chain(replica_sets).map(|uid| self.cluster.unavailable_pods_of(uid)).sum()
     }
 }
 
@@ -291,11 +272,6 @@ pub fn controllers_to_look_up(cluster: &Cluster) -> BTreeMap<Uid, (String, Arc<O
         }
     }
     controllers
-}
-
-/// Whether a pod counts as available: it is ready, has not ended and is not being deleted.
-pub(crate) fn is_available(pod: &Pod) -> bool {
-    pod.is_active() && !pod.is_deleting && pod.is_ready()
 }
 
 #[cfg(test)]

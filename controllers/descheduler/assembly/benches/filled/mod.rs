@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use koord_configuration::Source;
 use koord_descheduler_assembly::{Built, Configuration, build};
-use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Plan};
+use koord_descheduler_framework::{Cluster, Descheduler, Input, Memory, Plan, Stopwatch, VerdictScope};
 use koord_descheduler_runtime::Feed;
 use koord_descheduler_testing::{MeasuredCluster, REPORTED};
 use koord_resource::controller::ResourceKind;
@@ -142,8 +142,25 @@ impl Filled {
 
     /// One pass over it, shortly after NodeMetrics were reported.
     pub(crate) fn pass(&self) -> Plan {
-        let now = Timestamp::from_second(REPORTED + 10).unwrap();
-        let plan = self.descheduler.pass(&Input::new(&self.cluster, &Memory::default(), now));
+        self.pass_of(&self.input(&Memory::default()))
+    }
+
+    /// One pass, which says how long each strategy took.
+    pub(crate) fn timed_pass(&self, stopwatch: Stopwatch<'_>) -> Plan {
+        self.pass_of(&Input { stopwatch: Some(stopwatch), ..self.input(&Memory::default()) })
+    }
+
+    /// One pass, which says why pods stay.
+    pub(crate) fn pass_for(&self, verdicts_of: VerdictScope<'_>) -> Plan {
+        self.pass_of(&Input { verdicts_of, ..self.input(&Memory::default()) })
+    }
+
+    fn input<'a>(&'a self, memory: &'a Memory) -> Input<'a> {
+        Input::new(&self.cluster, memory, Timestamp::from_second(REPORTED + 10).unwrap())
+    }
+
+    fn pass_of(&self, input: &Input<'_>) -> Plan {
+        let plan = self.descheduler.pass(input);
         assert!(plan.errors.is_empty() && plan.skipped.is_none(), "{:?} {:?}", plan.errors, plan.skipped);
         plan
     }

@@ -4,6 +4,7 @@ use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::pod::{Condition, OwnerReference, Phase, State};
 
 fn node(name: &str, cpu: &str) -> Arc<Node> {
     let object = json!({"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi"}}});
@@ -79,15 +80,58 @@ fn a_pod_that_is_bound_or_replaced_moves() {
 }
 
 #[test]
-fn pods_of_one_template_share_its_number() {
+fn pods_with_the_same_template_and_owners_are_of_one_class() {
     let mut cluster = Cluster::default();
     let one = pod("x", Some("a"), "1", "Running");
     let mut same = (*one).clone();
     same.key = ObjectKey::new("ns", "y");
-    let ids = [one, Arc::new(same), pod("z", Some("a"), "1", "Running")].map(|pod| cluster.set_pod(pod));
-    let [x, y, z] = ids.map(|id| cluster.template_index(id));
-    assert!(x == y && x != z && x.max(z) < cluster.templates_max());
+    let bare = Pod { key: ObjectKey::new("ns", "bare"), owners: Arc::from([]), ..same.clone() };
+    let other = pod("z", Some("a"), "1", "Running");
+    let ids = [one, Arc::new(same), other, Arc::new(bare)].map(|pod| cluster.set_pod(pod));
+    let [x, y, z, bare] = ids.map(|id| cluster.equivalence_class(id));
+    assert!(x == y && x != z && x != bare && x.max(z).max(bare) < cluster.equivalence_classes_max());
     assert!(cluster.node_id("a").is_none() && cluster.nodes_max() == 1);
+    let (by_class, computed) = (ByClass::default(), std::cell::Cell::new(0));
+    let values = ids.map(|id| {
+        by_class.of(&cluster, id, || {
+            computed.set(computed.get() + 1);
+            computed.get()
+        })
+    });
+    assert_eq!((values, computed.get()), ([1, 1, 2, 3], 3));
+}
+
+#[test]
+fn a_controller_has_so_many_pods_that_are_not_available() {
+    let mut cluster = Cluster::default();
+    let unavailable = |cluster: &Cluster| cluster.unavailable_pods_of(&Uid::from("web"));
+    let of = |name: &str, is_ready: bool, is_deleting: bool| {
+        let mut pod = (*pod(name, None, "1", "Running")).clone();
+        let status = if is_ready { "True" } else { "False" };
+        let ready = Condition { kind: "Ready".into(), status: status.into(), reason: "".into() };
+        pod.state = Arc::new(State { phase: Phase::Running, conditions: [ready].into(), ..State::default() });
+        pod.is_deleting = is_deleting;
+        pod
+    };
+    cluster.set_pod(Arc::new(of("x", true, false)));
+    cluster.set_pod(Arc::new(of("y", false, false)));
+    cluster.set_pod(Arc::new(of("z", true, true)));
+    assert_eq!(unavailable(&cluster), 2);
+    cluster.set_pod(Arc::new(of("y", true, false)));
+    assert_eq!(unavailable(&cluster), 1);
+    cluster.remove_pod("ns/z");
+    assert_eq!(unavailable(&cluster), 0);
+    // An owner that is named twice has the pod once, and one that does not control it is not short of it.
+    let mut twice = of("y", false, false);
+    twice.owners = [&twice.owners[..], &twice.owners[..]].concat().into();
+    let mut owned = of("x", false, false);
+    owned.owners = owned.owners.iter().map(|owner| OwnerReference { is_controller: false, ..owner.clone() }).collect();
+    cluster.set_pod(Arc::new(twice));
+    cluster.set_pod(Arc::new(owned));
+    assert_eq!((unavailable(&cluster), cluster.pods_of(&Uid::from("web")).count()), (1, 2));
+    cluster.remove_pod("ns/y");
+    cluster.remove_pod("ns/x");
+    assert_eq!((unavailable(&cluster), cluster.owners().count()), (0, 0));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The pods that migrate, counted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use koord_core::uid::Uid;
-use koord_descheduler_framework::{Pod, PodId};
+use koord_descheduler_framework::{NodeId, Pod, PodId};
 
 use crate::{
     jobs::MigrationJob,
-    workloads::{KnownWorkload, Workloads, is_available},
+    workloads::{KnownWorkload, Workloads},
 };
 
 /// The jobs that count for limits, with the indexes that make a check cheap.
@@ -18,8 +18,8 @@ pub(crate) struct Migrating {
     jobs: usize,
     /// The jobs of each namespace.
     by_namespace: BTreeMap<Box<str>, usize>,
-    /// The pods of each node.
-    by_node: BTreeMap<Arc<str>, usize>,
+    /// By the number of a node: its pods.
+    by_node: Vec<usize>,
     by_workload: BTreeMap<Uid, WorkloadCounts>,
 }
 
@@ -35,7 +35,8 @@ impl Migrating {
     /// Counts these jobs.
     pub(crate) fn new<'a>(workloads: &Workloads<'a>, jobs: impl Iterator<Item = &'a MigrationJob>) -> Self {
         let cluster = workloads.cluster();
-        let mut migrating = Self { jobs_of_pod: vec![0; cluster.pods_max()], ..Self::default() };
+        let (jobs_of_pod, by_node) = (vec![0; cluster.pods_max()], vec![0; cluster.nodes_max()]);
+        let mut migrating = Self { jobs_of_pod, by_node, ..Self::default() };
         for job in jobs {
             match job.pod_in(cluster) {
                 Some((id, pod)) => migrating.add(workloads, id, pod),
@@ -53,15 +54,16 @@ impl Migrating {
         if *jobs > 1 {
             return;
         }
-        if let Some(node) = &pod.node {
-            *self.by_node.entry(Arc::clone(node)).or_default() += 1;
+        let node = workloads.cluster().bound_to(id);
+        if let Some(pods) = node.and_then(|node| self.by_node.get_mut(node.index())) {
+            *pods += 1;
         }
-        let (Some(resolution), Some(controller)) = (workloads.of(pod), pod.controller()) else { return };
+        let (Some(resolution), Some(controller)) = (workloads.of(id, pod), pod.controller()) else { return };
         // Pods of a workload that is not known count by their controller.
         let workload = resolution.as_ref().as_ref().map_or(&controller.uid, |KnownWorkload { uid, .. }| uid);
         let counts = self.by_workload.entry(workload.clone()).or_default();
         counts.pods += 1;
-        counts.available += usize::from(is_available(pod));
+        counts.available += usize::from(pod.is_available());
     }
 
     fn add_job(&mut self, namespace: &str) {
@@ -88,8 +90,8 @@ impl Migrating {
     }
 
     /// How many other pods of a pod's node migrate.
-    pub(crate) fn on_node(&self, node: &str, id: PodId) -> usize {
-        self.by_node.get(node).map_or(0, |pods| pods.saturating_sub(self.itself(id)))
+    pub(crate) fn on_node(&self, node: NodeId, id: PodId) -> usize {
+        self.by_node.get(node.index()).map_or(0, |pods| pods.saturating_sub(self.itself(id)))
     }
 
     /// The other pods of a pod's workload that migrate.
@@ -98,7 +100,7 @@ impl Migrating {
         let itself = self.itself(id);
         WorkloadCounts {
             pods: counts.pods.saturating_sub(itself),
-            available: counts.available.saturating_sub(if is_available(pod) { itself } else { 0 }),
+            available: counts.available.saturating_sub(if pod.is_available() { itself } else { 0 }),
         }
     }
 

@@ -37,7 +37,7 @@ struct Levels<'a> {
     targets: Targets<'a>,
     /// By level: where among the targets those of later levels begin.
     later: Vec<usize>,
-    /// By the number of a template: before this target none fits pods of the template. That stays true as long as targets only become fuller.
+    /// By the number of an equivalence class: before this target none fits pods of the class. That stays true as long as targets only become fuller.
     first_fit: Vec<usize>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Levels<'a> {
             later
         });
         let later = later.collect();
-        Self { cluster, nodes: levels, targets, later, first_fit: vec![0; cluster.templates_max()] }
+        Self { cluster, nodes: levels, targets, later, first_fit: vec![0; cluster.equivalence_classes_max()] }
     }
 
     /// Where the targets of a level begin; `None` where no later level has nodes.
@@ -147,21 +147,21 @@ impl<'a> Levels<'a> {
 
     /// The first node of a later level that a pod fits.
     fn first_fit(&mut self, level: usize, pod: PodId) -> Option<usize> {
-        let known = self.first_fit.get_mut(self.cluster.template_index(pod))?;
+        let known = self.first_fit.get_mut(self.cluster.equivalence_class(pod))?;
         let from = self.later.get(level).copied()?.max(*known);
         let found = self.targets.first(pod, from);
         *known = found.unwrap_or(self.targets.len());
         found
     }
 
-    /// Before which target none fits pods of the template of a pod.
+    /// Before which target none fits pods of the class of a pod.
     fn known_first_fit(&self, pod: PodId) -> usize {
-        self.first_fit.get(self.cluster.template_index(pod)).copied().unwrap_or(0)
+        self.first_fit.get(self.cluster.equivalence_class(pod)).copied().unwrap_or(0)
     }
 
-    /// Targets have more left than when it was found out which of them pods of a template fit.
+    /// Targets have more left than when it was found out which of them pods of a class fit.
     fn forget_first_fit(&mut self, pod: PodId, known: usize) {
-        if let Some(first_fit) = self.first_fit.get_mut(self.cluster.template_index(pod)) {
+        if let Some(first_fit) = self.first_fit.get_mut(self.cluster.equivalence_class(pod)) {
             *first_fit = (*first_fit).min(known);
         }
     }

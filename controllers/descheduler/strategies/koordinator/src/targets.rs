@@ -7,7 +7,7 @@ use koord_scheduling::ResourceVector;
 pub(crate) struct Targets<'a> {
     cluster: &'a Cluster,
     nodes: Vec<Target<'a>>,
-    /// By the number of a pod's template, and of a target: whether the one may run on the other, as far as that is known.
+    /// By the number of a pod's equivalence class, and of a target: whether the one may run on the other, as far as that is known.
     may_run: Vec<Vec<MayRun>>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Targets<'a> {
             Some(Target { id, node: cluster.node(id)?, free })
         };
         let nodes = nodes.into_iter().filter_map(target).collect();
-        Self { cluster, nodes, may_run: vec![Vec::new(); cluster.templates_max()] }
+        Self { cluster, nodes, may_run: vec![Vec::new(); cluster.equivalence_classes_max()] }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -72,7 +72,7 @@ impl<'a> Targets<'a> {
         if on.node.taints.is_empty() && running.template.placement.affinity.is_everything() {
             return true;
         }
-        let Some(known) = self.may_run.get_mut(self.cluster.template_index(pod)) else { return false };
+        let Some(known) = self.may_run.get_mut(self.cluster.equivalence_class(pod)) else { return false };
         if known.is_empty() {
             known.resize(self.nodes.len(), MayRun::Unknown);
         }

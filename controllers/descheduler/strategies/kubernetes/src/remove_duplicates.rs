@@ -73,16 +73,21 @@ impl RemoveDuplicates {
     /// The pods by owner and images, as far as two of them share a node. Only for these the filters are asked.
     fn groups<'a>(&self, pass: &mut Pass<'a>) -> Vec<Group<'a>> {
         let cluster = pass.cluster();
-        let mut identities = Identities::new(cluster.templates_max());
+        let mut identities = Identities::default();
+        let mut by_class: Vec<Option<Result<Identity, Refusal>>> = vec![None; cluster.equivalence_classes_max()];
         let mut found: Vec<Found> = Vec::new();
         let (mut met, mut is_doubled) = (LastMet::default(), Vec::new());
         for (at, node) in pass.nodes().iter().enumerate() {
             for (pod_id, pod) in cluster.active_pods_on(*node) {
-                if let Err(refusal) = self.check(pod) {
-                    pass.leave(pod_id, refusal);
-                    continue;
-                }
-                let identity = identities.of(cluster.template_index(pod_id), pod);
+                let of_class = &mut by_class[cluster.equivalence_class(pod_id)];
+                let of_class = of_class.get_or_insert_with(|| self.check(pod).map(|()| identities.of(pod)));
+                let identity = match of_class {
+                    Ok(identity) => *identity,
+                    Err(refusal) => {
+                        pass.leave(pod_id, refusal.clone());
+                        continue;
+                    }
+                };
                 if met.again(identity.0, at) {
                     is_doubled.resize(is_doubled.len().max(identity.0 + 1), false);
                     is_doubled[identity.0] = true;
@@ -127,9 +132,15 @@ impl Plugin for RemoveDuplicates {
 
 impl Balance for RemoveDuplicates {
     fn balance(&self, pass: &mut Pass<'_>) -> Result<(), StrategyError> {
+        if !pass.is_search_of_use() {
+            return Ok(());
+        }
         let groups = self.groups(pass);
         let mut counts = vec![0; pass.nodes().len()];
         for group in &groups {
+            if !pass.is_search_of_use() {
+                break;
+            }
             let shares = Shares::new(pass.cluster(), pass.nodes(), group, &mut counts);
             match shares {
                 Ok(shares) => evict(pass, group, shares),

@@ -44,7 +44,7 @@ impl Deschedule for RemovePodsViolatingInterPodAntiAffinity {
     fn deschedule(&self, pass: &mut Pass<'_>) -> Result<(), StrategyError> {
         let cluster = pass.cluster();
         let forbids = |template: &Arc<Template>| !template.placement.pod_affinity.forbidden.is_empty();
-        if !pass.wants_verdicts() && !cluster.templates().any(forbids) {
+        if !pass.is_search_of_use() || (!pass.wants_verdicts() && !cluster.templates().any(forbids)) {
             return Ok(());
         }
         // A pod that is being deleted forbids nothing: where two pods forbid each other, the one that remains is not to follow the other.
@@ -55,6 +55,9 @@ impl Deschedule for RemovePodsViolatingInterPodAntiAffinity {
         let conflicts = Conflicts::new(cluster, pass.nodes(), counts);
         let mut candidates: Vec<(PodId, &Pod)> = Vec::new();
         for node in pass.nodes() {
+            if !pass.is_search_of_use() {
+                break;
+            }
             candidates.clear();
             for (id, pod) in cluster.pods_on(*node) {
                 match selection::check_active(&self.selection, pod) {

@@ -91,6 +91,12 @@ impl Deschedule for RemovePodsViolatingNodeTaints {
         for node in pass.nodes() {
             let of_node = cluster.node(*node).into_iter().flat_map(|node| &node.taints);
             let taints: Vec<&Taint> = of_node.filter(|taint| self.taints.counts(taint)).collect();
+            if taints.is_empty() && !pass.wants_verdicts() {
+                continue;
+            }
+            if !pass.is_search_of_use() {
+                break;
+            }
             for (id, pod) in cluster.pods_on(*node) {
                 if let Err(refusal) = selection::check_active(&self.selection, pod) {
                     pass.leave(id, refusal);

@@ -37,19 +37,19 @@ impl RemovePodsViolatingTopologySpreadConstraint {
     fn index<'a>(&self, pass: &mut Pass<'a>) -> Index<'a> {
         let cluster = pass.cluster();
         let mut index = Index::new(cluster, pass.nodes());
-        let mut verdicts: Vec<Option<Result<(), ReasonCode>>> = vec![None; cluster.templates_max()];
+        let mut verdicts: Vec<Option<Result<(), ReasonCode>>> = vec![None; cluster.equivalence_classes_max()];
         for (at, node) in pass.nodes().iter().enumerate() {
             for (id, pod) in cluster.active_pods_on(*node) {
-                let template = cluster.template_index(id);
-                let verdict = *verdicts[template].get_or_insert_with(|| self.selection.check(pod));
+                let class = cluster.equivalence_class(id);
+                let verdict = *verdicts[class].get_or_insert_with(|| self.selection.check(pod));
                 if let Err(code) = verdict {
                     pass.leave(id, code);
-                } else if pod.is_deleting {
+                } else if cluster.is_deleting(id) {
                     pass.leave(id, ReasonCode::Terminating);
                 } else if pass.is_evicted(id) {
                     pass.leave(id, ReasonCode::EvictedAlready);
                 } else {
-                    index.pods[template].push((id, at));
+                    index.pods[class].push((id, at));
                 }
             }
         }
@@ -69,16 +69,22 @@ impl Plugin for RemovePodsViolatingTopologySpreadConstraint {
 
 impl Balance for RemovePodsViolatingTopologySpreadConstraint {
     fn balance(&self, pass: &mut Pass<'_>) -> Result<(), StrategyError> {
+        if !pass.is_search_of_use() {
+            return Ok(());
+        }
         let mut index = self.index(pass);
         let mut constraints = Constraints::new(&mut index, &self.args.constraints);
         if pass.wants_verdicts() {
-            for (template, _) in constraints.counting.iter().enumerate().filter(|(_, counting)| counting.is_empty()) {
-                for (id, _) in index.pods_of(template) {
+            for (class, _) in constraints.counting.iter().enumerate().filter(|(_, counting)| counting.is_empty()) {
+                for (id, _) in index.pods_of(class) {
                     pass.leave(*id, ReasonCode::NoSpreadConstraint);
                 }
             }
         }
         for number in 0..constraints.all.len() {
+            if !pass.is_search_of_use() {
+                break;
+            }
             let constraint = &constraints.all[number];
             if constraint.skew() > constraint.spec.skew_max {
                 rebalance(pass, &index, &mut constraints, number, self.args.topology_balance_node_fit);

@@ -17,22 +17,11 @@ use super::*;
 const EXPLANATIONS: &str = "/apis/scheduling.koordinator.sh/v1alpha1/namespaces/default/scheduleexplanations";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A server whose time passes as the scheduler's does.
-struct Timed(SeededEnvironment, SharedClock);
-
-impl Environment for Timed {
-    fn now(&mut self) -> Timestamp {
-        self.1.now()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.0.random()
-    }
-}
-
 fn stage(writes: bool) -> Stage {
     let clock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
-    let environment = Timed(SeededEnvironment::new(1, Timestamp::UNIX_EPOCH), Arc::clone(&clock));
+    // The server's time passes as the scheduler's does.
+    let time = Arc::clone(&clock);
+    let environment = TimedEnvironment::new(1, move || time.now());
     let stage = Stage { explains: Some(writes), clock, ..Stage::of(Box::new(environment)) };
     let kinds =
         [Declared::of::<ScheduleExplanation>(), Declared::of::<PodGroup>(), Declared::of::<ClusterNetworkTopology>()];

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use envtest::{
-    environment::{Environment, SeededEnvironment},
+    environment::{Environment, SeededEnvironment, TimedEnvironment},
     kinds,
     request::ApiRequest,
     server::ApiServer,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use koord_descheduler_framework::{
-    Cluster, Pass, Pod, PodId, ReasonCode, Refusal,
+    ByClass, Cluster, Pass, Pod, PodId, ReasonCode, Refusal,
     order::{by_importance, newest},
 };
 use koord_scheduling::{ResourceId, ResourceVector};
@@ -15,7 +15,7 @@ use super::{
     reason::reason,
     rooms::Rooms,
     thresholds::Bounds,
-    usage::{NodeUsage, Scope, known},
+    usage::{NodeUsage, Scope, known, pods_with_usage},
 };
 use crate::targets::Targets;
 
@@ -36,9 +36,11 @@ pub(super) struct Relief<'r, 'a> {
     open: Vec<usize>,
     /// What each of them can still take.
     rooms: Rooms,
-    /// By the number of a template: what a pod used that fitted no target. One that uses as much or more fits none either, as targets only become
-    /// fuller.
+    /// By the number of an equivalence class: what a pod used that fitted no target. One that uses as much or more fits none either, as targets only
+    /// become fuller.
     misfits: Vec<Option<ResourceVector>>,
+    /// Whether pods may be moved, by what the arguments say.
+    movable: ByClass<Result<(), ReasonCode>>,
     state: &'r mut State,
 }
 
@@ -80,6 +82,7 @@ impl<'r, 'a> Relief<'r, 'a> {
             open: Vec::new(),
             rooms: Rooms::default(),
             misfits: Vec::new(),
+            movable: ByClass::default(),
             state,
         }
     }
@@ -101,11 +104,14 @@ impl<'r, 'a> Relief<'r, 'a> {
         self.open = (0..self.targets.len()).filter(is_target).collect();
         let rooms: Vec<Vec<i64>> = self.open.iter().map(|target| self.room(scope, *target)).collect();
         self.rooms = Rooms::new(self.width(scope), &rooms);
-        self.misfits = vec![None; self.cluster.templates_max()];
+        self.misfits = vec![None; self.cluster.equivalence_classes_max()];
         let score = |source: &usize| self.nodes.get(*source).map(|(node, _)| node.score(scope, self.bounds));
         sources.sort_by_cached_key(|source| Reverse(score(source)));
         let has_targets = !self.open.is_empty();
         for source in sources {
+            if !self.plugin.args.dry_run && !pass.is_search_of_use() {
+                break;
+            }
             if has_targets {
                 self.relieve_node(pass, scope, source, budget);
             } else if let Some((node, _)) = self.nodes.get(source) {
@@ -143,13 +149,17 @@ impl<'r, 'a> Relief<'r, 'a> {
         });
         let excess: Vec<Excess> = excess.collect();
         let mut candidates = Vec::new();
-        for (id, pod) in self.cluster.active_pods_on(node.id) {
+        for (id, pod, usage) in pods_with_usage(self.cluster, node.id, node.metric) {
             if scope == Scope::Prod && !self.state.production.contains(self.cluster, id, pod) {
                 pass.leave(id, ReasonCode::NotProductionPod);
-            } else if let Err(refusal) = self.plugin.movable.check(pod) {
+            } else if let Err(refusal) = self.movable.of(self.cluster, id, || self.plugin.movable.check(pod)) {
                 pass.leave(id, refusal);
             } else {
-                candidates.push(Candidate { id, pod, usage: node.of_pod(pod) });
+                let usage = usage.cloned().map(|mut usage| {
+                    usage.set(ResourceId::PODS, 1);
+                    usage
+                });
+                candidates.push(Candidate { id, pod, usage });
             }
         }
         candidates.sort_by_cached_key(|candidate| {
@@ -230,8 +240,8 @@ impl<'r, 'a> Relief<'r, 'a> {
         let is_less = |one: &ResourceVector, other: &ResourceVector| {
             known(self.bounds).all(|(_, id)| one.get(id) <= other.get(id))
         };
-        let template = self.cluster.template_index(id);
-        let misfit = self.misfits.get(template).and_then(Option::as_ref);
+        let class = self.cluster.equivalence_class(id);
+        let misfit = self.misfits.get(class).and_then(Option::as_ref);
         if misfit.is_some_and(|misfit| is_less(misfit, usage)) {
             return None;
         }
@@ -245,7 +255,7 @@ impl<'r, 'a> Relief<'r, 'a> {
         let found = self.rooms.first(&demand, &mut accepts).and_then(|place| self.open.get(place)).copied();
         if found.is_none()
             && is_new
-            && let Some(misfit) = self.misfits.get_mut(template)
+            && let Some(misfit) = self.misfits.get_mut(class)
         {
             *misfit = Some(usage.clone());
         }

@@ -1,6 +1,6 @@
 //! What nodes use, by the reports of koordlet.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, cmp::Ordering, sync::Arc};
 
 use koord_descheduler_framework::{Cluster, Node, NodeId, NodeMetric, Pod, PodId};
 use koord_scheduling::{ResourceId, ResourceVector};
@@ -133,13 +133,6 @@ impl<'a> NodeUsage<'a> {
         if weights > 0 { i64::try_from(sum / weights).unwrap_or(i64::MAX) } else { 0 }
     }
 
-    /// What a pod of the node uses; `None` where that is not reported.
-    pub(super) fn of_pod(&self, pod: &Pod) -> Option<ResourceVector> {
-        let mut usage = self.metric.pod(&pod.key)?.clone();
-        usage.set(ResourceId::PODS, 1);
-        Some(usage)
-    }
-
     /// A pod leaves, or comes.
     pub(super) fn change(&mut self, change: impl Fn(&mut ResourceVector), is_prod: bool) {
         change(&mut self.total.used);
@@ -161,33 +154,50 @@ fn capacity(cluster: &Cluster, id: NodeId, node: &Node) -> ResourceVector {
 /// What the production pods use that are on a node now.
 fn prod_usage(cluster: &Cluster, id: NodeId, metric: &NodeMetric, production: &Production) -> ResourceVector {
     let (mut used, mut pods) = (ResourceVector::default(), 0);
-    let mut reported = metric.pods().peekable();
-    // Both come in the order of their keys.
-    for (_, pod) in cluster.active_pods_on(id).filter(|(id, pod)| production.contains(cluster, *id, pod)) {
+    for (_, _, usage) in
+        pods_with_usage(cluster, id, metric).filter(|(id, pod, _)| production.contains(cluster, *id, pod))
+    {
         pods += 1;
-        while reported.next_if(|(key, _)| **key < pod.key).is_some() {}
-        if let Some((_, usage)) = reported.next_if(|(key, _)| **key == pod.key) {
-            used.add(usage);
-        }
+        usage.into_iter().for_each(|usage| used.add(usage));
     }
     used.set(ResourceId::PODS, count(pods));
     used
 }
 
-/// Which pods are production pods. That follows from the template and Kubernetes' QoS class, and is found out once for pods that share both.
+/// The active pods of a node, and what is reported of each; `None` where nothing is.
+pub(super) fn pods_with_usage<'a>(
+    cluster: &'a Cluster,
+    id: NodeId,
+    metric: &'a NodeMetric,
+) -> impl Iterator<Item = (PodId, &'a Arc<Pod>, Option<&'a ResourceVector>)> {
+    let mut reported = metric.pods().peekable();
+    // Both come in the order of their keys.
+    cluster.active_pods_on(id).map(move |(id, pod)| {
+        let usage = loop {
+            match reported.peek().map(|(key, _)| key.cmp(&&pod.key)) {
+                Some(Ordering::Less) => drop(reported.next()),
+                Some(Ordering::Equal) => break reported.next().map(|(_, usage)| usage),
+                Some(Ordering::Greater) | None => break None,
+            }
+        };
+        (id, pod, usage)
+    })
+}
+
+/// Which pods are production pods. That follows from the equivalence class and Kubernetes' QoS class, and is found out once for pods that share both.
 #[derive(Debug, Default)]
 pub(super) struct Production(RefCell<Vec<Option<Known>>>);
 
-/// Whether pods of a template with a QoS class are production pods.
+/// Whether pods of a class with a QoS class are production pods.
 type Known = (Option<Arc<str>>, bool);
 
 impl Production {
     pub(super) fn contains(&self, cluster: &Cluster, id: PodId, pod: &Pod) -> bool {
-        let (mut known, template) = (self.0.borrow_mut(), cluster.template_index(id));
-        if known.len() <= template {
-            known.resize(cluster.templates_max().max(template + 1), None);
+        let (mut known, class) = (self.0.borrow_mut(), cluster.equivalence_class(id));
+        if known.len() <= class {
+            known.resize(cluster.equivalence_classes_max().max(class + 1), None);
         }
-        match known.get_mut(template) {
+        match known.get_mut(class) {
             Some(Some((qos, is_prod))) if *qos == pod.state.qos => *is_prod,
             slot => {
                 let is_prod = pod.priority_class() == Some(PriorityClass::Prod);

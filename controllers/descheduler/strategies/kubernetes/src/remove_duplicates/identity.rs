@@ -1,8 +1,8 @@
 //! Which pods are alike: those of the same owners with the same images.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
-use koord_descheduler_framework::{Pod, pod::OwnerReference};
+use koord_descheduler_framework::Pod;
 
 use super::share::Group;
 
@@ -13,7 +13,7 @@ pub(super) struct Identity(pub(super) usize);
 /// Kind and name of an owner; its uid does not count, so that pods of an owner that was made again belong to it.
 type OwnerName<'a> = (&'a str, &'a str);
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Key<'a> {
     namespace: &'a str,
     owners: Vec<OwnerName<'a>>,
@@ -23,46 +23,27 @@ struct Key<'a> {
 /// Pods of one owner with the same images. A pod with two owners is in two groups.
 type GroupKey<'a> = (&'a str, OwnerName<'a>, Arc<[&'a str]>);
 
-/// The identity of pods with these owners.
-type WithOwners<'a> = (&'a Arc<[OwnerReference]>, Identity);
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Identities<'a> {
-    known: BTreeMap<Key<'a>, Identity>,
-    groups: BTreeMap<GroupKey<'a>, usize>,
+    known: HashMap<Key<'a>, Identity>,
+    groups: HashMap<GroupKey<'a>, usize>,
     /// The groups of each identity.
     groups_of: Vec<Vec<usize>>,
-    /// By the number of a template.
-    by_template: Vec<Vec<WithOwners<'a>>>,
 }
 
 impl<'a> Identities<'a> {
-    pub(super) fn new(templates_max: usize) -> Self {
-        let by_template = vec![Vec::new(); templates_max];
-        Self { known: BTreeMap::new(), groups: BTreeMap::new(), groups_of: Vec::new(), by_template }
-    }
-
-    /// The identity of a pod with the template of this number.
-    pub(super) fn of(&mut self, template: usize, pod: &'a Pod) -> Identity {
-        let known = self.by_template.get(template).into_iter().flatten();
-        let mut known = known.filter(|(owners, _)| Arc::ptr_eq(owners, &pod.owners) || **owners == pod.owners);
-        if let Some((_, identity)) = known.next() {
-            return *identity;
-        }
+    /// The identity of a pod, which is that of its equivalence class.
+    pub(super) fn of(&mut self, pod: &'a Pod) -> Identity {
         let mut owners: Vec<OwnerName<'a>> =
             pod.owners.iter().map(|reference| (&*reference.owner.kind, &*reference.owner.name)).collect();
         owners.sort_unstable();
         let mut images: Vec<&str> = pod.template.containers.iter().map(|container| &*container.image).collect();
         images.sort_unstable();
         let key = Key { namespace: pod.namespace(), owners, images: images.into() };
-        let identity = match self.known.get(&key) {
+        match self.known.get(&key) {
             Some(identity) => *identity,
             None => self.add(key),
-        };
-        if let Some(known) = self.by_template.get_mut(template) {
-            known.push((&pod.owners, identity));
         }
-        identity
     }
 
     fn add(&mut self, key: Key<'a>) -> Identity {

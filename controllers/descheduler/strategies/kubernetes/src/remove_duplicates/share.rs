@@ -88,13 +88,13 @@ impl<'a> Shares<'a> {
             counts[holder.at] = holder.pods;
         }
         let mut shapes: Vec<Shape> = Vec::new();
-        let mut templates: Vec<usize> = Vec::new();
+        let mut classes: Vec<usize> = Vec::new();
         for id in group.holders.iter().flat_map(|holder| &holder.duplicates) {
-            let template = cluster.template_index(*id);
-            if templates.contains(&template) {
+            let class = cluster.equivalence_class(*id);
+            if classes.contains(&class) {
                 continue;
             }
-            templates.push(template);
+            classes.push(class);
             if !shapes.iter().any(|shape| are_alike(cluster, shape.like, *id)) {
                 let targets = targets(cluster, nodes, group, *id, counts);
                 shapes.push(Shape { like: *id, targets, next: 0 });
@@ -137,7 +137,7 @@ impl<'a> Shares<'a> {
 
 /// Whether pods fit the same nodes.
 fn are_alike(cluster: &Cluster, one: PodId, other: PodId) -> bool {
-    if cluster.template_index(one) == cluster.template_index(other) {
+    if cluster.equivalence_class(one) == cluster.equivalence_class(other) {
         return true;
     }
     let (Some(one_pod), Some(other_pod)) = (cluster.pod(one), cluster.pod(other)) else { return false };

@@ -1,6 +1,6 @@
 //! The spread constraints of all pods, each once, with what they count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use koord_config::descheduler::SpreadConstraint as Enforced;
 use koord_descheduler_framework::{Node, Pod, PodId, SpreadConstraint, toleration};
@@ -13,9 +13,9 @@ pub(super) struct Constraint<'a> {
     pub(super) spec: &'a SpreadConstraint,
     /// A pod that has it, and whose node affinity and tolerations count.
     like: &'a Pod,
-    /// The templates that have it, by their number.
+    /// The classes that have it, by their number.
     pub(super) owners: Vec<usize>,
-    /// The templates whose pods it counts.
+    /// The classes whose pods it counts.
     pub(super) counted: Vec<usize>,
     /// The number of its topology.
     pub(super) topology: usize,
@@ -25,63 +25,63 @@ pub(super) struct Constraint<'a> {
     sizes: BTreeMap<i64, usize>,
 }
 
-/// The number of a template, and one of its pods.
-type Template<'a> = (usize, &'a Pod);
+/// The number of a class, and one of its pods.
+type Class<'a> = (usize, &'a Pod);
 
-/// The templates of a namespace.
-struct Templates<'i, 'a> {
-    all: &'i [Template<'a>],
+/// The classes of a namespace.
+struct Classes<'i, 'a> {
+    all: &'i [Class<'a>],
     /// By a key and a value of labels; of each key once one of its values was asked for.
-    by_label: BTreeMap<&'i str, BTreeMap<&'a str, Vec<Template<'a>>>>,
+    by_label: BTreeMap<&'i str, HashMap<&'a str, Vec<Class<'a>>>>,
 }
 
 /// All constraints, those of a namespace one after the other, and of these the ones with fewer domains first: what they move helps those with more.
 pub(super) struct Constraints<'a> {
     pub(super) all: Vec<Constraint<'a>>,
-    /// By the number of a template: the constraints that count its pods.
+    /// By the number of a class: the constraints that count its pods.
     pub(super) counting: Vec<Vec<usize>>,
 }
 
 impl<'a> Constraints<'a> {
     pub(super) fn new(index: &mut Index<'a>, enforced: &[Enforced]) -> Self {
         let mut namespaces = BTreeMap::<&str, Vec<(usize, &'a Pod)>>::new();
-        for (template, pods) in index.pods.iter().enumerate() {
+        for (class, pods) in index.pods.iter().enumerate() {
             let pod = pods.first().and_then(|(id, _)| index.cluster.pod(*id));
             if let Some(pod) = pod {
-                namespaces.entry(pod.namespace()).or_default().push((template, pod));
+                namespaces.entry(pod.namespace()).or_default().push((class, pod));
             }
         }
         let is_enforced = |spec: &SpreadConstraint| {
             enforced.contains(if spec.is_hard { &Enforced::DoNotSchedule } else { &Enforced::ScheduleAnyway })
         };
         let (mut all, mut counting) = (Vec::new(), vec![Vec::new(); index.pods.len()]);
-        for templates in namespaces.into_values() {
+        for classes in namespaces.into_values() {
             let mut of_namespace: Vec<Constraint<'a>> = Vec::new();
-            // By what can be ordered; the rest is compared one by one.
-            let mut known = BTreeMap::<(&str, i64, String), Vec<usize>>::new();
-            for (template, pod) in &templates {
+            // By what has a hash; the rest is compared one by one.
+            let mut known = HashMap::<(&str, i64, String), Vec<usize>>::new();
+            for (class, pod) in &classes {
                 for spec in pod.template.placement.spread.iter().filter(|spec| is_enforced(spec)) {
                     let Some(selector) = &spec.selector else { continue };
                     let key = (&*spec.topology_key, spec.skew_max, selector.to_string());
                     let same = known.entry(key).or_default();
                     if let Some(number) = same.iter().find(|number| of_namespace[**number].is_of(spec, pod)) {
-                        of_namespace[*number].owners.push(*template);
+                        of_namespace[*number].owners.push(*class);
                         continue;
                     }
                     same.push(of_namespace.len());
                     let topology = index.topology_of(&spec.topology_key);
-                    of_namespace.push(Constraint::new(index, spec, pod, *template, topology));
+                    of_namespace.push(Constraint::new(index, spec, pod, *class, topology));
                 }
             }
-            let mut templates = Templates { all: &templates, by_label: BTreeMap::new() };
+            let mut classes = Classes { all: &classes, by_label: BTreeMap::new() };
             for constraint in &mut of_namespace {
                 let selector = constraint.spec.selector.as_ref();
-                let candidates = selector.map_or(&[][..], |selector| templates.candidates(selector));
+                let candidates = selector.map_or(&[][..], |selector| classes.candidates(selector));
                 constraint.count(index, candidates);
             }
             of_namespace.sort_by_key(|constraint| constraint.domains.iter().flatten().count());
             for constraint in of_namespace {
-                constraint.counted.iter().for_each(|template| counting[*template].push(all.len()));
+                constraint.counted.iter().for_each(|class| counting[*class].push(all.len()));
                 all.push(constraint);
             }
         }
@@ -89,16 +89,16 @@ impl<'a> Constraints<'a> {
     }
 }
 
-impl<'i, 'a: 'i> Templates<'i, 'a> {
+impl<'i, 'a: 'i> Classes<'i, 'a> {
     /// Those that a selector may select, in their order. Constraints mostly demand one value of a label: of as many workloads as there are, each would
     /// otherwise be compared with each other.
     fn candidates(&mut self, selector: &'a Selector) -> &[(usize, &'a Pod)] {
         let Some((key, value)) = selector.required_label() else { return self.all };
         let by_value = self.by_label.entry(key).or_insert_with(|| {
-            let mut by_value = BTreeMap::<&str, Vec<(usize, &Pod)>>::new();
-            for (template, pod) in self.all {
+            let mut by_value = HashMap::<&str, Vec<(usize, &Pod)>>::new();
+            for (class, pod) in self.all {
                 if let Some(value) = pod.label(key) {
-                    by_value.entry(value).or_default().push((*template, pod));
+                    by_value.entry(value).or_default().push((*class, pod));
                 }
             }
             by_value
@@ -109,14 +109,14 @@ impl<'i, 'a: 'i> Templates<'i, 'a> {
 
 impl<'a> Constraint<'a> {
     /// Without pods: domains are the values of the label on nodes that count.
-    fn new(index: &Index<'a>, spec: &'a SpreadConstraint, like: &'a Pod, template: usize, topology: usize) -> Self {
+    fn new(index: &Index<'a>, spec: &'a SpreadConstraint, like: &'a Pod, class: usize, topology: usize) -> Self {
         let by_value = index.topology(topology);
         let count = by_value.values.len();
         let placement = &like.template.placement;
         let mut constraint = Self {
             spec,
             like,
-            owners: vec![template],
+            owners: vec![class],
             counted: Vec::new(),
             topology,
             domains: vec![Some(0); count],
@@ -155,16 +155,16 @@ impl<'a> Constraint<'a> {
             && (!spec.honors_taints || own.tolerations == other.tolerations)
     }
 
-    /// Counts the pods of these templates that it selects. A pod on a node that does not count makes its domain one all the same.
-    fn count(&mut self, index: &Index<'_>, templates: &[(usize, &Pod)]) {
+    /// Counts the pods of these classes that it selects. A pod on a node that does not count makes its domain one all the same.
+    fn count(&mut self, index: &Index<'_>, classes: &[(usize, &Pod)]) {
         let by_value = index.topology(self.topology);
         let selector = self.spec.selector.as_ref();
-        for (template, pod) in templates {
+        for (class, pod) in classes {
             if !selector.is_some_and(|selector| selector.selects(|key| pod.label(key))) {
                 continue;
             }
-            self.counted.push(*template);
-            for domain in index.pods_of(*template).iter().filter_map(|(_, at)| by_value.domain(*at)) {
+            self.counted.push(*class);
+            for domain in index.pods_of(*class).iter().filter_map(|(_, at)| by_value.domain(*at)) {
                 *self.domains[domain].get_or_insert(0) += 1;
             }
         }
@@ -228,9 +228,9 @@ impl<'a> Constraint<'a> {
         index: &'i Index<'_>,
     ) -> impl Iterator<Item = (PodId, usize, usize, Option<usize>)> + 'i {
         let by_value: &Topology<'_> = index.topology(self.topology);
-        let templates = self.counted.iter();
-        templates.flat_map(move |template| {
-            index.pods_of(*template).iter().map(move |(id, at)| (*id, *template, *at, by_value.domain(*at)))
+        let classes = self.counted.iter();
+        classes.flat_map(move |class| {
+            index.pods_of(*class).iter().map(move |(id, at)| (*id, *class, *at, by_value.domain(*at)))
         })
     }
 }

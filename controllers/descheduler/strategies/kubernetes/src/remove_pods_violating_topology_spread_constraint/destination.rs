@@ -13,11 +13,11 @@ pub(super) struct Destinations<'i, 'a> {
     at: Vec<usize>,
     /// Whether a pod must fit one of them.
     has_node_fit: bool,
-    /// By template: whether its pods fit any of the nodes.
+    /// By class: whether its pods fit any of the nodes.
     fits: BTreeMap<usize, Result<(), Refusal>>,
-    /// By template: whether its pods fit each of the nodes, as far as that was asked.
+    /// By class: whether its pods fit each of the nodes, as far as that was asked.
     fits_each: BTreeMap<usize, Vec<Option<bool>>>,
-    /// Templates whose pods have no destination from a node, as long as no other pod moves.
+    /// Classes whose pods have no destination from a node, as long as no other pod moves.
     stuck: BTreeSet<(usize, usize)>,
 }
 
@@ -28,11 +28,11 @@ impl<'i, 'a> Destinations<'i, 'a> {
     }
 
     /// Whether a pod fits one of the nodes.
-    pub(super) fn fit(&mut self, pod: PodId, template: usize) -> Result<(), Refusal> {
+    pub(super) fn fit(&mut self, pod: PodId, class: usize) -> Result<(), Refusal> {
         if !self.has_node_fit {
             return Ok(());
         }
-        if let Some(known) = self.fits.get(&template) {
+        if let Some(known) = self.fits.get(&class) {
             return known.clone();
         }
         let Self { index, at, .. } = self;
@@ -42,12 +42,12 @@ impl<'i, 'a> Destinations<'i, 'a> {
             refusal
         });
         if self.is_alike(pod) {
-            self.fits.insert(template, fits.clone());
+            self.fits.insert(class, fits.clone());
         }
         fits
     }
 
-    /// Whether all pods of the template of a pod fit the same nodes. With anti-affinity it matters which of them is asked about.
+    /// Whether all pods of the class of a pod fit the same nodes. With anti-affinity it matters which of them is asked about.
     fn is_alike(&self, pod: PodId) -> bool {
         self.index.cluster.pod(pod).is_some_and(|pod| pod.template.placement.pod_affinity.forbidden.is_empty())
     }
@@ -59,15 +59,15 @@ impl<'i, 'a> Destinations<'i, 'a> {
         constraints: &Constraints<'_>,
         first: usize,
         pod: PodId,
-        template: usize,
+        class: usize,
         from: usize,
     ) -> Option<usize> {
-        if self.stuck.contains(&(template, from)) {
+        if self.stuck.contains(&(class, from)) {
             return None;
         }
         let Self { index, at, has_node_fit, fits_each, .. } = self;
         let counting: Vec<_> =
-            constraints.counting[template].iter().map(|number| (*number, &constraints.all[*number])).collect();
+            constraints.counting[class].iter().map(|number| (*number, &constraints.all[*number])).collect();
         let from_domains: Vec<Option<usize>> =
             counting.iter().map(|(_, constraint)| index.topology(constraint.topology).domain(from)).collect();
         let sizes_at = |at: usize| -> Option<(i64, i64)> {
@@ -94,7 +94,7 @@ impl<'i, 'a> Destinations<'i, 'a> {
             of.map(|(_, constraint)| constraint.smallest()).sum()
         };
         let least = (smallest(true), smallest(false));
-        let asked = fits_each.entry(template).or_insert_with(|| vec![None; at.len()]);
+        let asked = fits_each.entry(class).or_insert_with(|| vec![None; at.len()]);
         let mut best: Option<((i64, i64), usize)> = None;
         for (number, at) in at.iter().enumerate() {
             let Some(sizes) = sizes_at(*at) else { continue };
@@ -110,9 +110,9 @@ impl<'i, 'a> Destinations<'i, 'a> {
             }
         }
         if !self.is_alike(pod) {
-            self.fits_each.remove(&template);
+            self.fits_each.remove(&class);
         } else if best.is_none() {
-            self.stuck.insert((template, from));
+            self.stuck.insert((class, from));
         }
         best.map(|(_, at)| at)
     }

@@ -8,7 +8,7 @@ use koord_descheduler_framework::{Cluster, NodeId, PodId};
 pub(super) struct Index<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) nodes: &'a [NodeId],
-    /// By the number of a template: its pods that count, each with the position of its node.
+    /// By the number of a class: its pods that count, each with the position of its node.
     pub(super) pods: Vec<Vec<(PodId, usize)>>,
     topologies: BTreeMap<&'a str, usize>,
     by_number: Vec<Topology<'a>>,
@@ -24,7 +24,8 @@ pub(super) struct Topology<'a> {
 
 impl<'a> Index<'a> {
     pub(super) fn new(cluster: &'a Cluster, nodes: &'a [NodeId]) -> Self {
-        let pods = vec![Vec::new(); cluster.templates_max()];
+        let sizes = (0..cluster.equivalence_classes_max()).map(|class| cluster.equivalence_class_size(class));
+        let pods = sizes.map(Vec::with_capacity).collect();
         Self { cluster, nodes, pods, topologies: BTreeMap::new(), by_number: Vec::new() }
     }
 
@@ -49,9 +50,9 @@ impl<'a> Index<'a> {
         &self.by_number[number]
     }
 
-    /// The pods of a template.
-    pub(super) fn pods_of(&self, template: usize) -> &[(PodId, usize)] {
-        self.pods.get(template).map_or(&[], Vec::as_slice)
+    /// The pods of a class.
+    pub(super) fn pods_of(&self, class: usize) -> &[(PodId, usize)] {
+        self.pods.get(class).map_or(&[], Vec::as_slice)
     }
 }
 

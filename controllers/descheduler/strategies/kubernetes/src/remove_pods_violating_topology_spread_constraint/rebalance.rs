@@ -15,7 +15,7 @@ use super::{
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     pod: PodId,
-    template: usize,
+    class: usize,
     /// The position of its node.
     at: usize,
 }
@@ -42,7 +42,7 @@ pub(super) fn rebalance(
     // Like the original, a constraint that only pods have which may not be evicted is not enforced.
     let owners: Vec<PodId> = {
         let owners = constraints.all[number].owners.iter();
-        owners.flat_map(|template| index.pods_of(*template)).map(|(id, _)| *id).collect()
+        owners.flat_map(|class| index.pods_of(*class)).map(|(id, _)| *id).collect()
     };
     if !owners.into_iter().any(|id| !pass.is_evicted(id) && pass.filter(id)) {
         if pass.wants_verdicts() {
@@ -58,21 +58,21 @@ pub(super) fn rebalance(
         while moved < wanted.count
             && let Some(candidate) = domains.candidates[wanted.from].pop()
         {
-            let Candidate { pod, template, at } = candidate;
+            let Candidate { pod, class, at } = candidate;
             if !pass.filter(pod) {
                 continue;
             }
-            if let Err(refusal) = destinations.fit(pod, template) {
+            if let Err(refusal) = destinations.fit(pod, class) {
                 pass.leave(pod, refusal);
                 continue;
             }
-            let is_of_several = constraints.counting[template].len() > 1;
+            let is_of_several = constraints.counting[class].len() > 1;
             let mut to = None;
             if is_of_several {
-                to = destinations.best(constraints, number, pod, template, at);
+                to = destinations.best(constraints, number, pod, class, at);
                 if to.is_none() {
                     let refusal = Refusal::new(ReasonCode::AnotherConstraintWorsens);
-                    pass.leave(pod, refusal.with("constraints", constraints.counting[template].len()));
+                    pass.leave(pod, refusal.with("constraints", constraints.counting[class].len()));
                     continue;
                 }
             }
@@ -86,7 +86,7 @@ pub(super) fn rebalance(
             if pass.evict(pod, reason(index, constraint, from_domain, smallest), "") {
                 destinations.moved();
                 if let Some(to) = to {
-                    for counting in constraints.counting[template].clone() {
+                    for counting in constraints.counting[class].clone() {
                         let topology = index.topology(constraints.all[counting].topology);
                         constraints.all[counting].move_pod(topology.domain(at), topology.domain(to));
                     }
@@ -126,11 +126,11 @@ fn domains<'i, 'a>(
         place[*domain] = is_large.then_some(position);
     }
     let mut candidates = vec![Vec::new(); numbers.len()];
-    for (pod, template, at, domain) in constraint.pods(index) {
+    for (pod, class, at, domain) in constraint.pods(index) {
         if let Some(position) = domain.and_then(|domain| place[domain])
             && !pass.is_evicted(pod)
         {
-            candidates[position].push(Candidate { pod, template, at });
+            candidates[position].push(Candidate { pod, class, at });
         }
     }
     for candidates in &mut candidates {
@@ -155,7 +155,7 @@ fn order(
     let mut seen = BTreeMap::<(usize, usize), i64>::new();
     // The place of a pod in the domains of other constraints: these have as many if those before it have gone.
     let mut level = |candidate: &Candidate| -> i64 {
-        let others = constraints.counting[candidate.template].iter().filter(|other| **other != number);
+        let others = constraints.counting[candidate.class].iter().filter(|other| **other != number);
         let of_domain = |other: &usize| {
             let constraint = &constraints.all[*other];
             let domain = index.topology(constraint.topology).domain(candidate.at)?;
@@ -168,7 +168,7 @@ fn order(
     let mut keyed: Vec<_> = Vec::with_capacity(candidates.len());
     for candidate in candidates.iter() {
         let key = index.cluster.pod(candidate.pod).map(|pod| {
-            let fits = destinations.fit(candidate.pod, candidate.template).is_ok();
+            let fits = destinations.fit(candidate.pod, candidate.class).is_ok();
             (fits, !chooses_nodes(pod), pod.priority(), level(candidate))
         });
         keyed.push((key, *candidate));
