@@ -158,7 +158,9 @@ fn prod_usage(cluster: &Cluster, id: NodeId, metric: &NodeMetric, production: &P
         pods_with_usage(cluster, id, metric).filter(|(id, pod, _)| production.contains(cluster, *id, pod))
     {
         pods += 1;
-        usage.into_iter().for_each(|usage| used.add(usage));
+        if let Some(usage) = usage {
+            used.add(usage);
+        }
     }
     used.set(ResourceId::PODS, count(pods));
     used
