@@ -58,7 +58,8 @@ struct NodeSlot {
     requested: ResourceVector,
     active: usize,
     pods: Vec<PodId>,
-    metric: Option<NodeMetric>,
+    /// Shared with copies of the snapshot.
+    metric: Option<Arc<NodeMetric>>,
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +142,7 @@ impl Cluster {
 
     /// What koordlet reported of a node.
     pub fn metric(&self, id: NodeId) -> Option<&NodeMetric> {
-        self.slot(id)?.metric.as_ref()
+        self.slot(id)?.metric.as_deref()
     }
 
     /// All pods of a node, those that have ended too, by namespace and name.
@@ -271,7 +272,7 @@ impl Cluster {
         let metric = NodeMetric::of(report, known, &mut self.resources);
         let id = self.node_slot(name);
         if let Some(slot) = self.nodes.get_mut(id.index()) {
-            slot.metric = Some(metric);
+            slot.metric = Some(Arc::new(metric));
         }
     }
 
@@ -361,7 +362,7 @@ impl Cluster {
 
     fn metric_mut(&mut self, node: &str) -> Option<&mut NodeMetric> {
         let id = self.node_ids.get(node).copied()?;
-        self.nodes.get_mut(id.index())?.metric.as_mut()
+        self.nodes.get_mut(id.index())?.metric.as_mut().map(Arc::make_mut)
     }
 
     fn pod_slot(&self, id: PodId) -> Option<&PodSlot> {

@@ -1,6 +1,6 @@
 //! All profiles, and one pass of them.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
@@ -197,6 +197,18 @@ impl Descheduler {
         kinds.sort();
         kinds.dedup();
         kinds
+    }
+
+    /// The same with those of its strategies alone that have these names.
+    #[must_use]
+    pub fn with_strategies(&self, names: &BTreeSet<&str>) -> Self {
+        let mut descheduler = self.clone();
+        for profile in &mut descheduler.profiles {
+            for strategies in [&mut profile.deschedule, &mut profile.balance] {
+                strategies.retain(|strategy| names.contains(strategy.name));
+            }
+        }
+        descheduler
     }
 
     /// Whether any profile wants to know what its evictions lead to.

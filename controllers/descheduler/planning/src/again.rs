@@ -1,6 +1,9 @@
 //! Evictions in vain: the successor would be evicted again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use koord_core::{key::ObjectKey, uid::Uid};
@@ -19,13 +22,14 @@ impl EvictedAgain {
         self.0.get(&(eviction.pod.uid.clone(), eviction.plugin))
     }
 
-    /// Computes the pass after a plan, on the cluster as it would be. Whether that has shown more evictions in vain.
+    /// Computes the pass after a plan, on the cluster as it would be, by the strategies that evict. Whether that has shown more evictions in vain.
     pub(crate) fn look(&mut self, descheduler: &Descheduler, input: &Input<'_>, plan: &Plan) -> bool {
         let assumed = plan.steps.iter().zip(&plan.assumed).filter(|(_, is_done)| **is_done).map(|(step, _)| step);
         let moves: Vec<(&Eviction, &Arc<str>)> = assumed.filter_map(Step::eviction).filter_map(moved).collect();
         if moves.is_empty() {
             return false;
         }
+        let strategies: BTreeSet<&str> = moves.iter().map(|(eviction, _)| eviction.plugin).collect();
         let mut cluster = input.cluster.clone();
         let mut successors = BTreeMap::<ObjectKey, (&Eviction, &Arc<str>)>::new();
         for (eviction, to) in moves {
@@ -35,7 +39,7 @@ impl EvictedAgain {
             }
         }
         // The limits of one pass do not hide what a later one does.
-        let unlimited = Descheduler { limits: Limits::default(), ..descheduler.clone() };
+        let unlimited = Descheduler { limits: Limits::default(), ..descheduler.with_strategies(&strategies) };
         let after = unlimited.pass(&Input::new(&cluster, &plan.memory, input.now));
         let before = self.0.len();
         for again in after.steps.iter().filter_map(Step::eviction) {

@@ -44,8 +44,8 @@ struct Known {
     /// What an annotation of the node sets instead of the configuration.
     thresholds: Option<Box<Thresholds>>,
     load: NodeLoad,
-    /// Most of what is known, and none before the first report.
-    metric: Option<Box<NodeMetric>>,
+    /// Most of what is known, and none before the first report. Shared with copies of the engine.
+    metric: Option<Arc<NodeMetric>>,
     is_expired: bool,
     /// When the report expires, where that lies ahead.
     expires: Option<i64>,
@@ -81,10 +81,10 @@ impl Loads {
     }
 
     /// The report about a node, and when it expires, where that lies ahead.
-    fn reported(&self, cluster: &Cluster, row: Row) -> (Option<Box<NodeMetric>>, Option<i64>) {
+    fn reported(&self, cluster: &Cluster, row: Row) -> (Option<Arc<NodeMetric>>, Option<i64>) {
         let name = cluster.node(row).map(|node| &node.name);
         let metric = name.and_then(|name| cluster.objects().get::<node_metric::NodeMetric>(name));
-        let metric = metric.map(|metric| Box::new(NodeMetric::of(metric, |name| name.into())));
+        let metric = metric.map(|metric| Arc::new(NodeMetric::of(metric, |name| name.into())));
         let updated = metric.as_ref().and_then(|metric| metric.updated);
         let expires = updated.map(|updated| updated.saturating_add(self.settings.expiration_seconds));
         (metric, expires.filter(|expires| *expires > cluster.time().as_second()))
