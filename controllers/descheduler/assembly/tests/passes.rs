@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use allocations::allocations;
 use filled::{FIVE, Filled, LOW_NODE_LOAD, SPREAD, Strategies};
+use koord_descheduler_framework::{ReasonCode, VerdictScope};
 use koord_descheduler_testing::MeasuredCluster;
 
 const CLUSTER: MeasuredCluster = MeasuredCluster { nodes: 100, ..MeasuredCluster::SMALL };
@@ -49,6 +50,19 @@ fn passes_of_spread_constraints() {
 #[test]
 fn passes_of_five_strategies() {
     passes(&FIVE, 40);
+}
+
+/// Where nobody asks why pods stay, strategies end their search with the last eviction that the limits allow.
+#[test]
+fn what_is_evicted_does_not_depend_on_who_asks_for_verdicts() {
+    for total in [0, 1, 25, 1000] {
+        let filled = filled(&Strategies { total: Some(total), ..FIVE });
+        let [plain, asked] = [VerdictScope::Nothing, VerdictScope::All(usize::MAX)].map(|of| filled.pass_for(of));
+        assert_eq!(plain.steps.len(), 40.min(total as usize));
+        assert_eq!((&plain.steps, plain.verdicts.len()), (&asked.steps, 0));
+        let is_limited = asked.verdicts.iter().any(|verdict| verdict.refusal.code == ReasonCode::TotalLimit);
+        assert_eq!(is_limited, total < 40, "{total}");
+    }
 }
 
 #[test]
