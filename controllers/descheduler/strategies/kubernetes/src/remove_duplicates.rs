@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use koord_config::descheduler::RemoveDuplicatesArgs;
 use koord_descheduler_framework::{
-    Balance, NamespaceSelection, Pass, Plugin, Pod, PodId, ReasonCode, Refusal, Registration, StrategyError,
+    Balance, ByClass, NamespaceSelection, Pass, Plugin, Pod, PodId, ReasonCode, Refusal, Registration, StrategyError,
 };
 
 use self::{
@@ -74,17 +74,17 @@ impl RemoveDuplicates {
     fn groups<'a>(&self, pass: &mut Pass<'a>) -> Vec<Group<'a>> {
         let cluster = pass.cluster();
         let mut identities = Identities::default();
-        let mut by_class: Vec<Option<Result<Identity, Refusal>>> = vec![None; cluster.equivalence_classes_max()];
+        let by_class = ByClass::default();
         let mut found: Vec<Found> = Vec::new();
         let (mut met, mut is_doubled) = (LastMet::default(), Vec::new());
         for (at, node) in pass.nodes().iter().enumerate() {
             for (pod_id, pod) in cluster.active_pods_on(*node) {
-                let of_class = &mut by_class[cluster.equivalence_class(pod_id)];
-                let of_class = of_class.get_or_insert_with(|| self.check(pod).map(|()| identities.of(pod)));
+                let of_class: Result<Identity, Refusal> =
+                    by_class.of(cluster, pod_id, || self.check(pod).map(|()| identities.of(pod)));
                 let identity = match of_class {
-                    Ok(identity) => *identity,
+                    Ok(identity) => identity,
                     Err(refusal) => {
-                        pass.leave(pod_id, refusal.clone());
+                        pass.leave(pod_id, refusal);
                         continue;
                     }
                 };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use koord_config::descheduler::RemovePodsViolatingTopologySpreadConstraintArgs;
 use koord_descheduler_framework::{
-    Balance, Pass, Plugin, PodSelection, ReasonCode, Refusal, Registration, StrategyError,
+    Balance, ByClass, Pass, Plugin, PodSelection, ReasonCode, Refusal, Registration, StrategyError,
 };
 
 use self::{constraint::Constraints, index::Index, rebalance::rebalance};
@@ -37,19 +37,17 @@ impl RemovePodsViolatingTopologySpreadConstraint {
     fn index<'a>(&self, pass: &mut Pass<'a>) -> Index<'a> {
         let cluster = pass.cluster();
         let mut index = Index::new(cluster, pass.nodes());
-        let mut verdicts: Vec<Option<Result<(), ReasonCode>>> = vec![None; cluster.equivalence_classes_max()];
+        let selected = ByClass::default();
         for (at, node) in pass.nodes().iter().enumerate() {
             for (id, pod) in cluster.active_pods_on(*node) {
-                let class = cluster.equivalence_class(id);
-                let verdict = *verdicts[class].get_or_insert_with(|| self.selection.check(pod));
-                if let Err(code) = verdict {
+                if let Err(code) = selected.of(cluster, id, || self.selection.check(pod)) {
                     pass.leave(id, code);
                 } else if cluster.is_deleting(id) {
                     pass.leave(id, ReasonCode::Terminating);
                 } else if pass.is_evicted(id) {
                     pass.leave(id, ReasonCode::EvictedAlready);
                 } else {
-                    index.pods[class].push((id, at));
+                    index.pods[cluster.equivalence_class(id)].push((id, at));
                 }
             }
         }
